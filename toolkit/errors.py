@@ -1,0 +1,135 @@
+"""The stable codes a call can be answered with, and the one exception that carries them.
+
+A message never shows a host path and never tells whether something outside the root exists.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """What a code means: the result's status, whose fault it was, and what usually helps.
+
+    `fault` is "agent" (the call), "policy" (a rule or a person said no), "author" (the policy's
+    or schema's text) or "host" (the disk, the store, this program).
+    """
+
+    status: str
+    fault: str
+    summary: str
+    hint: str
+
+
+CODES: dict[str, Code] = {
+    "invalid_json": Code("error", "agent", "the call is not one JSON object", "send one JSON object a line"),
+    "invalid_arguments": Code(
+        "error", "agent", "the arguments do not fit the tool's schema", "compare with `ringfence schema tools`"
+    ),
+    "unknown_tool": Code("error", "agent", "no tool has this name", "`ringfence schema tools` lists them"),
+    "path_invalid": Code(
+        "error", "agent", "the text can never be a workspace path", "use a path relative to the project root"
+    ),
+    "outside_root": Code(
+        "error", "agent", "the path leads outside the project root", "use a path relative to the project root"
+    ),
+    "root_protected": Code(
+        "error", "agent", "the project root itself cannot be changed", "name something below the root"
+    ),
+    "protected_path": Code(
+        "error",
+        "agent",
+        "policy files and Ringfence's own state are never changed by a tool",
+        "ask a person to edit the policy",
+    ),
+    "not_found": Code("error", "agent", "nothing is there", "check the path with list_directory"),
+    "already_exists": Code("error", "agent", "something is there already", "choose another path"),
+    "is_directory": Code("error", "agent", "a file was needed and this is a directory", "name a file"),
+    "not_a_directory": Code("error", "agent", "a directory was needed and this is not one", "name a directory"),
+    "not_regular_file": Code(
+        "error", "agent", "a pipe, device or socket is neither read nor changed", "leave this entry alone"
+    ),
+    "hard_linked": Code(
+        "error",
+        "agent",
+        "the file has other names and the policy refuses to part them",
+        "copy the file and work on the copy",
+    ),
+    "path_changed": Code(
+        "error", "host", "what was judged is no longer what is there", "look again, then send the call again"
+    ),
+    "stale_read": Code(
+        "error", "agent", "the file changed since this session last read it", "read the file again first"
+    ),
+    "no_match": Code("error", "agent", "the text to replace was not found", "read the file and copy the text exactly"),
+    "not_unique": Code(
+        "error", "agent", "the text to replace occurs more than once", "include more of the surrounding lines"
+    ),
+    "line_out_of_range": Code("error", "agent", "the file has no such line", "read the file to see its lines"),
+    "encoding_error": Code(
+        "error", "agent", "the file is not text in an encoding that can be edited safely", "leave this file alone"
+    ),
+    "binary_file": Code("error", "agent", "the file is binary", "use get_file_info for its size and times"),
+    "too_large": Code("error", "agent", "more than is handled in one call", "ask for a part of it"),
+    "invalid_move": Code("error", "agent", "a thing cannot be moved onto or into itself", "choose another destination"),
+    "directory_not_empty": Code(
+        "error", "agent", "the directory is not empty", "delete what is in it first, or use the delete tool"
+    ),
+    "partial_failure": Code(
+        "error", "host", "some of it was done and some was not", "the fields say which; `ringfence undo` takes it back"
+    ),
+    "not_recoverable": Code(
+        "error", "host", "the history does not hold what would be needed to bring this back", "restore by hand"
+    ),
+    "history_unavailable": Code(
+        "error", "host", "the history cannot be written, so nothing was changed", "tell the user; free space or rights"
+    ),
+    "permission_denied": Code("error", "host", "the operating system does not permit it", "report it to the user"),
+    "io_error": Code("error", "host", "the file system failed", "report it to the user"),
+    "internal_error": Code("error", "host", "a fault in Ringfence; nothing was permitted", "report it to the user"),
+    "denied_by_policy": Code("denied", "policy", "a rule of the policy forbids it", "choose another way or ask a person"),
+    "limit_exceeded": Code(
+        "denied", "policy", "more files or bytes than the policy's limit", "ask a person to look at it"
+    ),
+    "approval_required": Code(
+        "approval_required", "policy", "a person has to approve it", "send the same call again once it is granted"
+    ),
+    "approval_stale": Code(
+        "approval_required",
+        "policy",
+        "what was approved is not what would happen now",
+        "wait for the new approval, then send the same call again",
+    ),
+    "approval_refused": Code("denied", "policy", "a person refused it", "do not try again; ask what they want instead"),
+    "no_approver": Code("denied", "policy", "it needs approval and nobody is there to ask", "ask a person to run it"),
+    "policy_invalid": Code("denied", "author", "the policy does not load, so everything is denied", "mend the policy"),
+    "schema_invalid": Code("error", "author", "a tool's schema does not load", "mend the schema"),
+}
+
+
+class CallError(Exception):
+    """A call that cannot be done, as fields; text is made from it at the edge.
+
+    `message` has no "Error: " in front, `where` names the argument or path it is about.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        where: str | None = None,
+        hint: str | None = None,
+        data: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.where = where
+        self.hint = hint if hint is not None else CODES[code].hint
+        self.data = data or {}
+
+    def to_json(self) -> dict[str, Any]:
+        return {"code": self.code, "message": self.message, "where": self.where, "hint": self.hint}

@@ -1,0 +1,160 @@
+"""What a tool answers with: the text and fields to give, and the primitive changes it would make.
+
+Values only. Nothing here opens, reads or changes anything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+FILE, DIRECTORY, LINK, OTHER = "file", "directory", "link", "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """What is known of an entry. Times are POSIX seconds, sizes bytes; None is "the store does not know".
+
+    `identity` is a text that differs whenever the entry may be another one or hold other content.
+    """
+
+    kind: str
+    size: int | None = None
+    modified: float | None = None
+    accessed: float | None = None
+    mode: int | None = None
+    links: int = 1
+    target: str | None = None
+    identity: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One name in a tree: its canonical workspace-relative path and what is there."""
+
+    path: str
+    stat: Stat
+
+    @property
+    def name(self) -> str:
+        return self.path.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A path argument, resolved once.
+
+    `named` is the normalised argument, `real` the canonical path it leads to; `stat` is None where
+    nothing is. `link` says that the last name is a link, whether or not it was followed.
+    """
+
+    argument: str
+    named: str
+    real: str
+    stat: Stat | None
+    link: bool = False
+
+    @property
+    def kind(self) -> str | None:
+        return self.stat.kind if self.stat else None
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """Put `data` at `path`; `before` and `stat` are what it replaces, None for a file that is not there yet."""
+
+    path: str
+    data: bytes
+    before: bytes | None = None
+    stat: Stat | None = None
+    mode: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Remove what is at `path`; `entries` are all descendants of a directory, parents before children."""
+
+    path: str
+    stat: Stat
+    entries: tuple[Entry, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """Rename `source` to `destination`; `over` is the file that is replaced there, if any."""
+
+    source: str
+    destination: str
+    stat: Stat
+    over: Stat | None = None
+    entries: tuple[Entry, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MakeDirectory:
+    """Make one directory; `incidental` when it is only a parent made on the way."""
+
+    path: str
+    incidental: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MakeLink:
+    """Make a symbolic link with text `target`; only undo and restore plan one."""
+
+    path: str
+    target: str
+
+
+Change = Write | Delete | Move | MakeDirectory | MakeLink
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A tool's answer before anything has happened.
+
+    `content` and `data` are what the agent gets once the changes are made; `title` and `preview`
+    are for the person who is asked, and may show what the agent may not read.
+    """
+
+    content: str = ""
+    data: dict[str, Any] = field(default_factory=dict)
+    changes: tuple[Change, ...] = ()
+    title: str = ""
+    preview: str = ""
+
+    def digest(self) -> str:
+        """SHA-256 over everything the changes would do and everything they rest on."""
+        body = json.dumps([list(_facts(change)) for change in self.changes], separators=(",", ":"))
+        return hashlib.sha256(body.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def _facts(change: Change) -> Iterator[Any]:
+    yield type(change).__name__
+    match change:
+        case Write():
+            yield from (change.path, sha256(change.data), change.mode)
+            yield None if change.before is None else sha256(change.before)
+        case Delete():
+            yield from (change.path, _what(change.stat), [[e.path, _what(e.stat)] for e in change.entries])
+        case Move():
+            yield from (change.source, change.destination, _what(change.stat))
+            yield from (change.over and _what(change.over), [[e.path, _what(e.stat)] for e in change.entries])
+        case MakeDirectory():
+            yield change.path
+        case MakeLink():
+            yield from (change.path, change.target)
+
+
+def _what(stat: Stat) -> list[Any]:
+    # A directory's own size, times and identity follow its entries, which are listed one by one.
+    if stat.kind == DIRECTORY:
+        return [stat.kind, stat.mode]
+    return [stat.kind, stat.size, stat.target, stat.identity]
