@@ -1,0 +1,189 @@
+"""How values look at the edge: sizes, times, names, diffs. Pure: text out of values, and nothing else.
+
+It must never let a character through that hides, reorders or forges what a reader sees.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from difflib import SequenceMatcher
+
+_UNITS = ("KB", "MB", "GB", "TB", "PB", "EB")
+_CONTEXT = 3
+# Comparing n lines with m others costs up to n * m; beyond this the middle is shown as replaced whole.
+_COMPARED = 1_000_000
+
+# What moves the cursor, reverses the reading order, takes no room or cannot be encoded.
+_HIDDEN = re.compile(
+    "[\x00-\x1f\x7f-\x9f"  # C0, DEL, C1
+    "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u2028-\u202e\u2060-\u206f"  # zero width, line separators, bidirectional
+    "\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"  # tags, variation selectors
+    "\ud800-\udfff]"
+)
+
+
+def size(n: int | None) -> str:
+    """`512 B`, `2.3 KB`, `unknown`: 1024-based, one decimal."""
+    if n is None:
+        return "unknown"
+    if n < 1024:
+        return f"{n} B"
+    value = float(n)
+    for unit in _UNITS:
+        value /= 1024
+        # 1023.95 would round to "1024.0 KB".
+        if value < 1023.95 or unit == _UNITS[-1]:
+            return f"{value:.1f} {unit}"
+    raise AssertionError("unreachable")
+
+
+def when(t: float | None) -> str:
+    """A time on this host's clock, as `2026-01-15 14:23:45`; `unknown` where the store does not say."""
+    try:
+        return "unknown" if t is None else datetime.fromtimestamp(t).strftime("%Y-%m-%d %H:%M:%S")
+    except (ValueError, OverflowError, OSError):
+        return "unknown"
+
+
+def rfc3339(t: float | None) -> str | None:
+    """The same time for a program: RFC 3339 in UTC with milliseconds."""
+    try:
+        moment = None if t is None else datetime.fromtimestamp(t, UTC).isoformat(timespec="milliseconds")
+    except (ValueError, OverflowError, OSError):
+        return None
+    return moment and moment.removesuffix("+00:00") + "Z"
+
+
+def plural(n: int, one: str, many: str | None = None) -> str:
+    """`1 file`, `1,200 files`."""
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def escape(s: str, newlines: bool = False) -> str:
+    r"""`s` with everything that hides or moves text made visible as `\xNN`, `\uNNNN` or `\UNNNNNNNN`.
+
+    With `newlines` a line feed and a tab stay, for text that has lines of its own.
+    """
+    return _HIDDEN.sub(lambda found: found[0] if newlines and found[0] in "\n\t" else _visible(found[0]), s)
+
+
+def _visible(char: str) -> str:
+    code = ord(char)
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def is_binary(data: bytes) -> bool:
+    """Whether `data` is shown as bytes and not as lines: it holds a NUL."""
+    return b"\0" in data
+
+
+def count_lines(data: bytes) -> int:
+    """Lines as an editor counts them; a last one without a line feed counts too."""
+    return data.count(b"\n") + (bool(data) and not data.endswith(b"\n"))
+
+
+def split_lines(data: bytes) -> list[bytes]:
+    """The lines with their ends, split at line feeds only: every byte is in exactly one of them."""
+    pieces = data.split(b"\n")
+    lines = [piece + b"\n" for piece in pieces[:-1]]
+    return [*lines, pieces[-1]] if pieces[-1] else lines
+
+
+def decode(data: bytes) -> str:
+    r"""Text of bytes, for reading: what is not UTF-8 is shown as `\xNN`."""
+    return data.decode("utf-8", "backslashreplace")
+
+
+def diff(path: str, before: bytes | None, after: bytes | None) -> str:
+    """A unified diff, whole; a line saying so where one side is binary; "" where nothing differs.
+
+    None is a file that is not there. Control characters of the lines are left for the edge to escape.
+    """
+    if before == after:
+        return ""
+    old, new = before or b"", after or b""
+    shown = escape(path)
+    if is_binary(old) or is_binary(new):
+        return _binary(shown, before, after)
+    head = [
+        "--- " + ("/dev/null" if before is None else f"a/{shown}"),
+        "+++ " + ("/dev/null" if after is None else f"b/{shown}"),
+    ]
+    body = [line for group in _groups(split_lines(old), split_lines(new)) for line in group]
+    return "\n".join([*head, *body]) + "\n"
+
+
+def _binary(shown: str, before: bytes | None, after: bytes | None) -> str:
+    if before is None or after is None:
+        return f"Binary file {shown}, {len(before or after or b''):,} bytes\n"
+    return f"Binary file {shown}, {len(before):,} bytes before, {len(after):,} bytes after\n"
+
+
+_Change = tuple[int, int, int, int]
+
+
+def _groups(old: list[bytes], new: list[bytes]) -> Iterator[Iterator[str]]:
+    """The hunks: changes that are nearer to each other than twice the context share one."""
+    hunk: list[_Change] = []
+    for change in _changes(old, new):
+        if hunk and change[0] - hunk[-1][1] > 2 * _CONTEXT:
+            yield _hunk(old, new, hunk)
+            hunk = []
+        hunk.append(change)
+    if hunk:
+        yield _hunk(old, new, hunk)
+
+
+def _changes(old: list[bytes], new: list[bytes]) -> Iterator[_Change]:
+    """Each differing stretch as (from, to) in `old` and (from, to) in `new`."""
+    start = 0
+    shorter = min(len(old), len(new))
+    while start < shorter and old[start] == new[start]:
+        start += 1
+    end = 0
+    while end < shorter - start and old[-1 - end] == new[-1 - end]:
+        end += 1
+    a, b = old[start : len(old) - end], new[start : len(new) - end]
+    if len(a) * len(b) > _COMPARED:
+        yield start, start + len(a), start, start + len(b)
+        return
+    for tag, i1, i2, j1, j2 in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+        if tag != "equal":
+            yield start + i1, start + i2, start + j1, start + j2
+
+
+def _hunk(old: list[bytes], new: list[bytes], changes: list[_Change]) -> Iterator[str]:
+    lead = min(_CONTEXT, changes[0][0])
+    tail = min(_CONTEXT, len(old) - changes[-1][1])
+    first_old, first_new = changes[0][0] - lead, changes[0][2] - lead
+    last_old, last_new = changes[-1][1] + tail, changes[-1][3] + tail
+    yield f"@@ -{_range(first_old, last_old)} +{_range(first_new, last_new)} @@"
+    at = first_old
+    for i1, i2, j1, j2 in changes:
+        yield from _marked(" ", old[at:i1])
+        yield from _marked("-", old[i1:i2])
+        yield from _marked("+", new[j1:j2])
+        at = i2
+    yield from _marked(" ", old[at:last_old])
+
+
+def _range(first: int, last: int) -> str:
+    length = last - first
+    if length == 1:
+        return str(first + 1)
+    return f"{first + 1 if length else first},{length}"
+
+
+def _marked(mark: str, lines: list[bytes]) -> Iterator[str]:
+    for line in lines:
+        if line.endswith(b"\n"):
+            yield mark + decode(line[:-1])
+        else:
+            yield mark + decode(line)
+            yield "\\ No newline at end of file"
