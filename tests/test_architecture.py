@@ -1,0 +1,202 @@
+"""The shape of the code, read from its source: who may import whom, and who may change a file."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGES = ("policy", "toolkit")
+HEAVY = ("yaml", "jsonschema", "fsspec", "rich", "sqlite3", "shtab", "platformdirs", "asyncio")
+STANDARD = sys.stdlib_module_names
+DEPENDENCIES = {"yaml", "jsonschema", "fsspec", "platformdirs", "rich", "shtab"}
+
+# Calls that change a file system, by name, wherever they are an attribute or a plain name.
+WRITING = {
+    *("unlink", "rmdir", "rename", "replace", "remove", "removedirs", "mkdir", "makedirs", "symlink", "link"),
+    *("truncate", "write_bytes", "write_text", "chmod", "fchmod", "rmtree", "copyfile", "copytree", "move"),
+    *("pipe_file", "rm_file", "rm", "cp_file", "mv", "put_file", "touch", "utime", "renames", "mkfifo", "mknod"),
+}
+# Text and mapping methods of the same names.
+HARMLESS_ON = {"replace", "remove", "link", "move", "copy", "touch"}
+
+
+def modules() -> dict[str, Path]:
+    found = {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
+        for package in PACKAGES
+        for path in sorted((ROOT / package).rglob("*.py"))
+    }
+    assert len(found) > 20
+    return found
+
+
+MODULES = modules()
+
+
+def imports(path: Path, *, at_load: bool) -> set[str]:
+    """The modules a file imports; with `at_load` only what loading it imports."""
+    found: set[str] = set()
+    for node in _walk(ast.parse(path.read_text(encoding="utf-8")), at_load=at_load):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            assert node.module
+            for alias in node.names:
+                whole = f"{node.module}.{alias.name}"
+                found.add(whole if whole in MODULES else node.module)
+    return found
+
+
+def _walk(tree: ast.AST, *, at_load: bool) -> Iterator[ast.AST]:
+    for node in ast.iter_child_nodes(tree):
+        if at_load and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            if not at_load:
+                yield from _walk(node, at_load=at_load)
+            continue
+        yield node
+        yield from _walk(node, at_load=at_load)
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name.split(".")[0] == "policy"])
+def test_policy_imports_nothing_of_toolkit(name: str) -> None:
+    tops = {imported.split(".")[0] for imported in imports(MODULES[name], at_load=False)}
+    assert "toolkit" not in tops
+    assert tops <= STANDARD | {"policy", "yaml", "jsonschema"}
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name.split(".")[0] == "policy"])
+def test_policy_asks_neither_clock_nor_chance_nor_disk(name: str) -> None:
+    tops = {imported.split(".")[0] for imported in imports(MODULES[name], at_load=False)}
+    assert not tops & {"time", "datetime", "random", "secrets", "uuid", "subprocess", "socket", "shutil", "tempfile"}
+    if name != "policy.load":
+        assert not tops & {"os", "io", "pathlib"}, "only policy.load reads files"
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_only_named_dependencies_are_imported(name: str) -> None:
+    tops = {imported.split(".")[0] for imported in imports(MODULES[name], at_load=False)}
+    assert tops <= STANDARD | DEPENDENCIES | set(PACKAGES)
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if not name.startswith("toolkit.cli")])
+def test_nothing_below_imports_the_command_line(name: str) -> None:
+    assert not [found for found in imports(MODULES[name], at_load=False) if found.startswith("toolkit.cli")]
+
+
+@pytest.mark.parametrize("name", [name for name in MODULES if name.startswith("toolkit.tools")])
+def test_tools_can_only_plan(name: str) -> None:
+    """A tool sees values and the read-only view: nothing that could open, change or record."""
+    tops = {imported.split(".")[0] for imported in imports(MODULES[name], at_load=False)}
+    assert not tops & {"os", "io", "shutil", "subprocess", "sqlite3", "fsspec", "socket", "tempfile", "pathlib"}
+    ours = {found for found in imports(MODULES[name], at_load=True) if found.startswith("toolkit.")}
+    allowed = {"toolkit.errors", "toolkit.paths", "toolkit.plan", "toolkit.text", "toolkit.call"}
+    assert {found for found in ours if not found.startswith("toolkit.tools")} <= allowed
+
+
+def test_no_import_cycles() -> None:
+    graph = {name: {found for found in imports(path, at_load=True) if found in MODULES} for name, path in MODULES.items()}
+    # `from package import module` loads the package first, which is no cycle while it imports nothing back.
+    for name, found in graph.items():
+        found.discard(name)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(f"import cycle: {' -> '.join(error.args[1])}")
+
+
+def writers() -> dict[str, set[str]]:
+    """Which modules call something that changes a file, by the names of what they call."""
+    found: dict[str, set[str]] = {}
+    for name, path in MODULES.items():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and (called := _writing(node)):
+                found.setdefault(name, set()).add(called)
+    return found
+
+
+def _writing(call: ast.Call) -> str | None:
+    if isinstance(call.func, ast.Name):
+        return "open for writing" if call.func.id == "open" and _opens_to_write(call) else None
+    if not isinstance(call.func, ast.Attribute):
+        return None
+    name = call.func.attr
+    if name == "open":
+        return "open for writing" if _opens_to_write(call) else None
+    if name not in WRITING:
+        return None
+    owner = call.func.value
+    on_module = isinstance(owner, ast.Name) and owner.id in ("os", "shutil")
+    return None if name in HARMLESS_ON and not on_module else name
+
+
+def _opens_to_write(call: ast.Call) -> bool:
+    text = [ast.unparse(argument) for argument in (*call.args, *(keyword.value for keyword in call.keywords))]
+    flags = ("O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC", "O_APPEND")
+    return any(part.strip("'\"") in ("w", "wb", "x", "xb", "a", "ab", "r+b", "w+b") for part in text) or any(
+        flag in part for part in text for flag in flags
+    )
+
+
+# Who may, and what: the backends and what applies plans change the workspace; the rest writes its own files.
+MAY_WRITE = {
+    "toolkit.apply": "the workspace",
+    "toolkit.local": "the workspace, as the local backend",
+    "toolkit.backends": "the workspace, as the other backends",
+    "toolkit.history": "its own store",
+    "toolkit.audit": "its own log",
+    "toolkit.approvals": "its own store",
+    "toolkit.session": "its own state folder",
+    "toolkit.cli.starter": "a new ringfence.yaml, at a person's command",
+    "toolkit.cli.reference": "the pages of docs/",
+    "toolkit.cli.prompt": "the terminal",
+    "toolkit.cli.perform": "/dev/null",
+    "toolkit.cli.demo": "its throw-away workspace",
+}
+
+
+def test_only_the_named_modules_can_change_a_file() -> None:
+    found = {name: calls for name, calls in writers().items() if not name.startswith("toolkit.backends")}
+    strangers = {name: calls for name, calls in found.items() if name not in MAY_WRITE}
+    assert strangers == {}
+
+
+def test_the_test_for_writers_sees_writers() -> None:
+    assert {"unlink", "mkdir"} & writers()["toolkit.local"]
+
+
+@pytest.mark.parametrize("statement", ["import policy", "import toolkit", "import toolkit.cli", "import toolkit.tools"])
+def test_imports_stay_light(statement: str) -> None:
+    program = f"import sys; {statement}; print(*sorted(set(sys.modules) & set({HEAVY!r})))"
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
+
+
+@pytest.mark.parametrize("arguments", ["['--version']", "['--help']", "['explain', '--help']"])
+def test_asking_the_command_line_for_help_stays_light(arguments: str) -> None:
+    program = (
+        "import sys; from toolkit.cli import main\n"
+        f"assert main({arguments}) == 0\n"
+        f"print(*sorted(set(sys.modules) & set({HEAVY!r})), file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stderr.strip() == ""
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_module_says_what_it_is_for(package: str) -> None:
+    for name, path in MODULES.items():
+        if name.split(".")[0] != package:
+            continue
+        said = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
+        assert said, f"{name} has no docstring"
+        assert len(said.splitlines()) <= 5, f"{name}: the docstring is longer than five lines"

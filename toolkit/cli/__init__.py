@@ -1,0 +1,25 @@
+"""The command line: words in; text and an exit status out.
+
+0 is done, 1 that a check or a call fell short, 2 wrong usage or a policy that does not load.
+Must stay light until a command runs: `--version` and completion import next to nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; gives the exit status, and raises nothing that a user can cause."""
+    from toolkit.cli.parser import build
+
+    try:
+        arguments = build().parse_args(argv)
+    except SystemExit as done:  # how argparse ends --help and wrong usage
+        return done.code if isinstance(done.code, int) else 2
+    from toolkit.cli.perform import perform
+
+    return perform(arguments, sys.stdout, sys.stderr)

@@ -1,0 +1,79 @@
+"""`run` and `call`: calls in, results out."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from toolkit.call import MAX_BYTES, Result
+from toolkit.cli.perform import DONE, FELL_SHORT, UsageError
+from toolkit.cli.place import open_session
+from toolkit.cli.screen import STYLES, Screen, is_terminal
+
+
+def run(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Answer each line with one line, in order, as soon as it is done."""
+    with open_session(arguments, screen) as session, _opened(arguments.file, screen) as source:
+        for line in lines(source):
+            with screen.progress() as progress:
+                result = session.call(line, progress)
+            print(result.to_line(), file=screen.stdout, flush=True)
+    return DONE
+
+
+def lines(source: BinaryIO) -> Iterator[bytes]:
+    """The lines that are not blank; of one that is too long only as much as shows that it is."""
+    while line := source.readline(MAX_BYTES + 2):
+        rest = line
+        while len(rest) > MAX_BYTES and not rest.endswith(b"\n"):
+            rest = source.readline(MAX_BYTES + 2)
+        if len(line) > MAX_BYTES:
+            yield line  # cut, and still too long: stripping it could leave a call that nobody sent
+        elif stripped := line.strip():
+            yield stripped
+
+
+@contextmanager
+def _opened(name: str, screen: Screen) -> Iterator[BinaryIO]:
+    if name == "-":
+        if is_terminal(sys.stdin):
+            screen.note("reading calls from the terminal, one a line; Ctrl-D ends them")
+        yield sys.stdin.buffer
+        return
+    try:
+        source = Path(name).open("rb")
+    except OSError as error:
+        raise UsageError(f"{name}: {error.strerror}") from None
+    with source:
+        yield source
+
+
+def call(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Make one call and show its answer."""
+    text = sys.stdin.read() if arguments.arguments == "-" else arguments.arguments
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"the arguments are not JSON: {error}") from None
+    # Text and not a parsed value goes in, so that `parse_call` still sees a name that occurs twice.
+    line = f'{{"id": null, "tool": {json.dumps(arguments.tool)}, "arguments": {text}}}'
+    with open_session(arguments, screen) as session, screen.progress() as progress:
+        result = session.call(line, progress)
+    show(result, screen)
+    return DONE if result.ok else FELL_SHORT
+
+
+def show(result: Result, screen: Screen) -> None:
+    """The answer for a person, or whole as JSON."""
+    if screen.as_json:
+        screen.json(result.to_json())
+        return
+    screen.line(result.content, "" if result.ok else STYLES.get(result.status, "red"))
+    hint = (result.error or {}).get("hint")
+    if hint:
+        screen.note(f"  hint: {hint}", "")

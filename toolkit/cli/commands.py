@@ -1,0 +1,293 @@
+"""The commands as one table: name, what it does, options, examples, and where its function is.
+
+The parser, the completions and the reference page are all made from it; nothing here runs a command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One argument of a command, as argparse takes it; `completes` is "file", "directory" or ""."""
+
+    flags: tuple[str, ...]
+    help: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    completes: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command; `run` is "module:function" below toolkit.cli, imported only when it is used."""
+
+    name: str
+    run: str
+    summary: str
+    options: tuple[Option, ...] = ()
+    examples: tuple[str, ...] = ()
+    about: str = ""
+
+
+def _opt(*flags: str, says: str, completes: str = "", **settings: Any) -> Option:
+    return Option(flags, says, settings, completes)
+
+
+ROOT = _opt(
+    "--root",
+    metavar="DIR",
+    completes="directory",
+    says="the workspace (default: the nearest folder upwards with a ringfence.yaml or a VCS folder,"
+    " else this one)",
+)
+POLICY = _opt(
+    "--policy",
+    metavar="FILE",
+    completes="file",
+    says="a policy file, or a ready-made policy's name (default: ringfence.yaml in the root; none:"
+    " everything asks)",
+)
+AGENT = _opt("--agent", metavar="NAME", default="default", says="whose rules apply (default: default)")
+SESSION = _opt("--session", metavar="ID", says="the session (default: a new one)")
+STATE = _opt(
+    "--state",
+    metavar="DIR",
+    completes="directory",
+    says="where history, approvals and audit are kept (default: the user's state directory)",
+)
+ASK = _opt(
+    "--ask",
+    choices=("prompt", "deny", "queue"),
+    says="where the policy asks: prompt on the terminal, deny, or queue the request and answer"
+    " approval_required (default: prompt at a terminal, queue elsewhere)",
+)
+JSON = _opt("--json", action="store_true", says="print JSON")
+DRY_RUN = _opt("--dry-run", action="store_true", says="judge and plan, but change nothing")
+YES = _opt("-y", "--yes", action="store_true", says="do not ask for confirmation")
+FORCE = _opt("--force", action="store_true", says="also replace content that is newer")
+
+CALLING = (ROOT, POLICY, AGENT, SESSION, STATE, ASK, JSON, DRY_RUN)
+LOOKING = (ROOT, SESSION, STATE, JSON)
+BRINGING_BACK = (YES, FORCE, ROOT, POLICY, AGENT, SESSION, STATE, JSON, DRY_RUN)
+APPROVING = (ROOT, STATE, JSON)
+
+_ALL = (
+    Command(
+        "demo",
+        "demo:demo",
+        "the whole story on a throw-away workspace, nothing to set up",
+        examples=("ringfence demo",),
+        about="Makes a small project in a temporary folder, sends it calls that are allowed, asked about,"
+        " denied and over the limit, shows what changed, and takes a deletion back.",
+    ),
+    Command(
+        "init",
+        "starter:init",
+        "write a starter ringfence.yaml for this folder, with its cases",
+        (ROOT, JSON),
+        ("ringfence init", "ringfence init --root ~/project && ringfence check"),
+        "Never overwrites a file that is there.",
+    ),
+    Command(
+        "run",
+        "calls:run",
+        "read calls and write results, one JSON object a line",
+        (
+            _opt(
+                "file", nargs="?", default="-", metavar="FILE", completes="file", says="the calls; - is stdin"
+            ),
+            *CALLING,
+        ),
+        ("ringfence run calls.jsonl", "agent | ringfence run --agent coder --ask queue > results.jsonl"),
+        "Every line is answered, in order, as soon as it is done; blank lines are passed over. The exit"
+        " status is 0 when every line was answered, whatever the answers were.",
+    ),
+    Command(
+        "call",
+        "calls:call",
+        "one call; the answer as text",
+        (
+            _opt("tool", metavar="TOOL", says="the tool's name"),
+            _opt("arguments", nargs="?", default="{}", metavar="JSON", says="its arguments; - reads stdin"),
+            *CALLING,
+        ),
+        (
+            """ringfence call create_file '{"path": "tmp/notes.txt", "content": "hello\\n"}'""",
+            """ringfence call delete '{"path": "build"}' --dry-run""",
+        ),
+        "The exit status is 1 when the answer is anything but ok.",
+    ),
+    Command(
+        "check",
+        "policies:check",
+        "load policies and run their cases",
+        (
+            _opt(
+                "policies",
+                nargs="*",
+                metavar="POLICY",
+                completes="file",
+                says="files or ready-made names (default: ringfence.yaml in the root)",
+            ),
+            ROOT,
+            JSON,
+        ),
+        ("ringfence check", "ringfence check baseline read-only policies/team.yaml"),
+        "Shows every problem of a policy that does not load (exit status 2) and every case that is not"
+        " decided as it wants (exit status 1).",
+    ),
+    Command(
+        "explain",
+        "policies:explain",
+        "a verdict and how it came about",
+        (
+            _opt("what", metavar="ACTION|TOOL", says="read, write, delete, or a tool's name"),
+            _opt("path", metavar="PATH", nargs="?", default=".", says="a path in the workspace"),
+            _opt("destination", nargs="?", metavar="PATH2", says="where to, for a move or a copy"),
+            ROOT,
+            POLICY,
+            AGENT,
+            JSON,
+        ),
+        ("ringfence explain delete tmp/a.txt", "ringfence explain --agent coder move_file src/a tmp/a"),
+        "A path that ends in a slash is a directory, and so is one that is a directory in the workspace;"
+        " deleting or moving one is judged on everything in it.",
+    ),
+    Command(
+        "log",
+        "past:log",
+        "audit records, oldest first",
+        (
+            _opt("-n", "--lines", type=int, default=50, metavar="N", says="the last N (default: 50; 0: all)"),
+            *LOOKING,
+        ),
+        ("ringfence log", "ringfence log --session nightly --json | jq .tool"),
+    ),
+    Command(
+        "history",
+        "past:history",
+        "the versions of one file",
+        (_opt("path", metavar="PATH", says="a path in the workspace"), *LOOKING),
+        ("ringfence history src/app.py",),
+    ),
+    Command(
+        "changes",
+        "past:changes",
+        "the files a session changed",
+        (_opt("--diff", action="store_true", says="show each file's diff"), *LOOKING),
+        ("ringfence changes", "ringfence changes --diff --session nightly"),
+    ),
+    Command(
+        "undo",
+        "past:undo",
+        "take back what one call changed",
+        (_opt("call", metavar="CALL-ID", says="as the result, `log` and `changes` show it"), *BRINGING_BACK),
+        ("ringfence undo c4f1e0", "ringfence undo c4f1e0 --dry-run"),
+        "Shows what it will do and asks first, at a terminal. Deletes nothing that Ringfence did not"
+        " create and, without --force, replaces nothing that is newer. It can be undone.",
+    ),
+    Command(
+        "restore",
+        "past:restore",
+        "bring one version of a file back",
+        (
+            _opt("path", metavar="PATH", says="a path in the workspace"),
+            _opt("version", metavar="VERSION", says="initial, v1, v2, ... as `history` shows it"),
+            *BRINGING_BACK,
+        ),
+        ("ringfence restore src/app.py initial",),
+        "Shows what it will do and asks first, at a terminal. It can be undone.",
+    ),
+    Command(
+        "approvals list",
+        "approvals:list_requests",
+        "the requests that wait for an answer",
+        (_opt("--all", action="store_true", says="answered ones too"), *APPROVING),
+        ("ringfence approvals list",),
+    ),
+    Command(
+        "approvals show",
+        "approvals:show",
+        "one request with its preview",
+        (_opt("id", metavar="ID", says="the request's id"), *APPROVING),
+        ("ringfence approvals show 5d1c",),
+    ),
+    Command(
+        "approvals grant",
+        "approvals:grant",
+        "permit it, once or for its session; the agent then sends the call again",
+        (
+            _opt("id", metavar="ID", says="the request's id"),
+            _opt(
+                "--scope",
+                choices=("once", "session"),
+                default="once",
+                says="how long the grant holds (default: once)",
+            ),
+            _opt("--reason", metavar="TEXT", default="", says="kept in the audit record"),
+            *APPROVING,
+        ),
+        ("ringfence approvals grant 5d1c", "ringfence approvals grant 5d1c --scope session"),
+        "A grant permits exactly what was shown: the same call with the same plan under the same policy.",
+    ),
+    Command(
+        "approvals refuse",
+        "approvals:refuse",
+        "refuse it; the agent is told so",
+        (
+            _opt("id", metavar="ID", says="the request's id"),
+            _opt("--reason", metavar="TEXT", default="", says="told to the agent, kept in the audit record"),
+            *APPROVING,
+        ),
+        ("ringfence approvals refuse 5d1c --reason 'use the other folder'",),
+    ),
+    Command(
+        "audit verify",
+        "past:verify",
+        "find an altered, missing or reordered audit record",
+        (ROOT, STATE, JSON),
+        ("ringfence audit verify",),
+        "The exit status is 1 when the chain is broken.",
+    ),
+    Command(
+        "schema policy",
+        "schemas:policy",
+        "the JSON Schema of policy files, for editors",
+        examples=("ringfence schema policy > ringfence.schema.json",),
+    ),
+    Command(
+        "schema tools",
+        "schemas:tools",
+        "the tools with the JSON Schemas of their arguments",
+        (
+            _opt(
+                "--format",
+                choices=("ringfence", "mcp", "openai", "anthropic"),
+                default="ringfence",
+                says="whose shape (default: ringfence)",
+            ),
+        ),
+        ("ringfence schema tools --format openai",),
+    ),
+    Command(
+        "completion",
+        "schemas:completion",
+        "a completion script for the shell",
+        (_opt("shell", choices=("bash", "zsh", "tcsh"), metavar="SHELL", says="bash, zsh or tcsh"),),
+        ("ringfence completion bash > ~/.local/share/bash-completion/completions/ringfence",),
+    ),
+)
+
+COMMANDS: Mapping[str, Command] = MappingProxyType({command.name: command for command in _ALL})
+
+GROUPS: Mapping[str, str] = MappingProxyType(
+    {
+        "approvals": "what waits for a person's answer",
+        "audit": "the record of every call",
+        "schema": "the JSON Schemas of policies and tools",
+    }
+)

@@ -1,0 +1,71 @@
+"""The parser of the whole command line, made from the table of commands."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from toolkit.cli.commands import COMMANDS, GROUPS, Command
+
+
+def build() -> argparse.ArgumentParser:
+    """The parser of the whole command line; `command` of what it parses is a key of COMMANDS."""
+    parser = argparse.ArgumentParser(
+        prog="ringfence",
+        description="Stands between AI agents and files: judges each tool call by a policy, asks where the"
+        " policy says so, and keeps enough to undo it.",
+        epilog="Exit status: 0 done; 1 a check or a call fell short; 2 usage, or a policy that does not"
+        " load.",
+    )
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    top = parser.add_subparsers(metavar="COMMAND", required=True)
+    below: dict[str, Any] = {}
+    for command in COMMANDS.values():
+        group, _, name = command.name.rpartition(" ")
+        if group and group not in below:
+            entry = top.add_parser(group, help=GROUPS[group], description=_sentence(GROUPS[group]))
+            below[group] = entry.add_subparsers(metavar="COMMAND", required=True)
+        _add(below[group] if group else top, name, command)
+    return parser
+
+
+def _add(group: Any, name: str, command: Command) -> None:
+    parser = group.add_parser(
+        name,
+        help=command.summary,
+        description=f"{_sentence(command.summary)}\n\n{command.about}".strip(),
+        epilog="examples:\n" + "\n".join(f"  {example}" for example in command.examples),
+        formatter_class=_Formatter,
+    )
+    parser.set_defaults(command=command.name, json=False)
+    for option in command.options:
+        # argparse reads % as its own.
+        added = parser.add_argument(*option.flags, help=option.help.replace("%", "%%"), **option.settings)
+        added.completes = option.completes
+
+
+def _sentence(text: str) -> str:
+    return text[0].upper() + text[1:] + "."
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Examples as written, the description wrapped paragraph by paragraph."""
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        if text.startswith("examples:"):
+            return super()._fill_text(text, width, indent)
+        plain = argparse.HelpFormatter._fill_text
+        return "\n\n".join(plain(self, paragraph, width, indent) for paragraph in text.split("\n\n"))
+
+
+class _Version(argparse.Action):
+    """Looks the version up only when it is asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        from importlib.metadata import PackageNotFoundError, version
+
+        try:
+            print(f"ringfence {version('ringfence')}")
+        except PackageNotFoundError:
+            print("ringfence (not installed)")
+        parser.exit()

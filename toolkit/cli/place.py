@@ -1,0 +1,79 @@
+"""Where a command works: the workspace's root, the policy in force, and a session there."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from policy import Policy
+from toolkit.cli.perform import UsageError
+from toolkit.cli.screen import Screen, is_terminal
+
+if TYPE_CHECKING:
+    from toolkit.session import Session
+
+POLICY_FILE = "ringfence.yaml"
+_MARKS = (POLICY_FILE, ".git", ".hg", ".svn", ".jj")
+
+
+def root_of(arguments: argparse.Namespace) -> Path:
+    """`--root`, else the nearest folder upwards with a policy or a VCS folder, else the current one."""
+    if arguments.root is None:
+        return find_root(Path.cwd())
+    root = Path(arguments.root)
+    if not root.is_dir():
+        raise UsageError(f"--root {arguments.root}: there is no such folder")
+    return root
+
+
+def find_root(start: Path) -> Path:
+    """The nearest of `start` and the folders above it that holds a mark of a project, else `start`."""
+    for folder in (start, *start.parents):
+        if any((folder / mark).exists() for mark in _MARKS):
+            return folder
+    return start
+
+
+def policy_of(arguments: argparse.Namespace, root: Path) -> Policy:
+    """The policy of `--policy`, else of the root, else the one under which everything asks."""
+    named = arguments.policy
+    if named is None:
+        default = root / POLICY_FILE
+        return Policy.load(default) if default.exists() else Policy.empty()
+    return load(named)
+
+
+def load(named: str) -> Policy:
+    """A policy by a ready-made name or a file's; the name wins, so that no file can take its place."""
+    from policy import ready_made
+
+    names = ready_made()
+    if named in names:
+        return Policy.load(names[named])
+    if not Path(named).is_file():
+        raise UsageError(f"{named}: neither a policy file nor one of the ready-made {', '.join(names)}")
+    return Policy.load(Path(named))
+
+
+def open_session(arguments: argparse.Namespace, screen: Screen) -> Session:
+    """The session that a command's options describe."""
+    from toolkit.cli.prompt import approve, terminal_at_hand
+    from toolkit.session import Session
+
+    ask = arguments.ask
+    if ask == "prompt" and not terminal_at_hand():
+        raise UsageError("--ask prompt: there is no terminal to ask at")
+    if ask is None:
+        ask = "prompt" if is_terminal(screen.stderr) and terminal_at_hand() else "queue"
+    root = root_of(arguments)
+    return Session(
+        root,
+        policy_of(arguments, root),
+        agent=arguments.agent,
+        session=arguments.session,
+        state=arguments.state,
+        ask=ask,
+        approver=approve if ask == "prompt" else None,
+        dry_run=arguments.dry_run,
+    )

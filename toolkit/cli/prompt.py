@@ -1,0 +1,152 @@
+"""Asks a person at the controlling terminal whether a call may be done.
+
+Never reads stdin (that is the stream of calls), never takes silence or an end of input for a yes,
+and never cuts or hides what the answer depends on.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from toolkit.cli.screen import Screen
+from toolkit.text import escape
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from toolkit.approvals import Answer, Request
+
+CONTROLLING_TERMINAL = Path("/dev/tty")
+SHOWN_LINES = 40
+SHOWN_DESCRIPTION = 400
+_ATTEMPTS = 3
+
+
+class Terminal:
+    """A terminal that a person reads and answers at."""
+
+    def __init__(self, source: TextIO, sink: TextIO) -> None:
+        self._source = source
+        self.screen = Screen(sink, sink)
+
+    @classmethod
+    @contextmanager
+    def open(cls, path: Path = CONTROLLING_TERMINAL) -> Iterator[Terminal]:
+        """The controlling terminal; OSError where there is none."""
+        with path.open(encoding="utf-8", errors="replace") as source:
+            with path.open("w", encoding="utf-8") as sink:
+                yield cls(source, sink)
+
+    def ask(self, question: str, choices: Mapping[str, str]) -> str:
+        """One of the choices' letters, or "" when nothing that was typed is one of them."""
+        self._forget_typed_ahead()
+        shown = "  ".join(f"[{letter}] {meaning}" for letter, meaning in choices.items())
+        for _ in range(_ATTEMPTS):
+            self.screen.line(f"{question}  {shown}", "bold")
+            self.screen.stdout.write("> ")
+            self.screen.stdout.flush()
+            line = self._source.readline()
+            if not line:
+                self.screen.line()
+                return ""
+            typed = line.strip().lower()
+            for letter, meaning in choices.items():
+                if typed in (letter, meaning):
+                    return letter
+            self.screen.line(f"not one of {', '.join(choices)}")
+        return ""
+
+    def _forget_typed_ahead(self) -> None:
+        # What was typed before the question was shown cannot be an answer to it.
+        import termios
+
+        with suppress(termios.error, ValueError):
+            termios.tcflush(self._source.fileno(), termios.TCIFLUSH)
+
+
+def terminal_at_hand() -> bool:
+    """Whether there is a controlling terminal that can be opened."""
+    try:
+        os.close(os.open(CONTROLLING_TERMINAL, os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
+
+
+def approve(request: Request) -> Answer:
+    """Ask about one request; refuse where there is no terminal or no answer."""
+    from toolkit.approvals import Answer
+
+    try:
+        with Terminal.open() as terminal:
+            return answer(request, terminal)
+    except OSError:
+        return Answer(granted=False, scope="once", reason="there is no terminal to ask at")
+
+
+def answer(request: Request, terminal: Terminal) -> Answer:
+    """Show the request, and ask until there is an answer or it is clear that there will be none."""
+    from toolkit.approvals import Answer
+
+    screen = terminal.screen
+    preview = request.preview.rstrip("\n").split("\n") if request.preview else []
+    for text, style in heading(request):
+        screen.line(text, style)
+    choices = {"y": "yes", "n": "no", "a": "always for this session"}
+    if len(preview) > SHOWN_LINES:
+        screen.diff("\n".join(preview[:SHOWN_LINES]))
+        screen.line(f"… {len(preview) - SHOWN_LINES} more lines, d shows all", "dim")
+        choices = {"y": "yes", "n": "no", "d": "show the whole diff", "a": "always for this session"}
+    elif preview:
+        screen.diff("\n".join(preview))
+    while True:
+        chosen = terminal.ask("Allow it?", choices)
+        if chosen == "d":
+            screen.diff("\n".join(preview))
+            continue
+        if chosen in ("y", "a"):
+            return Answer(granted=True, scope="session" if chosen == "a" else "once")
+        return Answer(granted=False, scope="once", reason="" if chosen == "n" else "no answer was given")
+
+
+def heading(request: Request) -> list[tuple[str, str]]:
+    """What stands above the preview, as (text, style): the tool, what it does and every path come first."""
+    lines = [("", ""), (f"{request.tool} wants to: {request.title or request.tool}", "bold yellow")]
+    lines += [(f"  {action} {escape(path)}", "bold") for action, path in _touched(request)]
+    lines += [(f"  asked for by: {because(request.decision)}", "")]
+    lines += [(f"  agent: {escape(request.agent)}   session: {escape(request.session)}", "dim")]
+    if request.description:
+        lines.append((f"  agent says: {quoted(request.description)}", ""))
+    return lines
+
+
+def _touched(request: Request) -> list[tuple[str, str]]:
+    return [("path", path) for path in request.paths]
+
+
+def quoted(description: str) -> str:
+    """The agent's own words: escaped, in quotation marks, and summarised when they go on."""
+    shown = escape(description)
+    if len(shown) <= SHOWN_DESCRIPTION:
+        return f'"{shown}"'
+    return f'"{shown[:SHOWN_DESCRIPTION]}…" ({len(description):,} characters)'
+
+
+def because(decision: Mapping[str, Any] | None) -> str:
+    """The rule or limit that asks, in one line."""
+    if not decision:
+        return "no rule decides"
+    limit = decision.get("limit")
+    if limit:
+        return f"a limit: {decision.get('reason') or limit.get('key')}"
+    rule = decision.get("rule")
+    if not rule:
+        return "no rule decides, so a person does"
+    where = f"{rule['file']}:{rule['line']}" if rule.get("file") else "the policy"
+    agent = f" of agent {rule['agent']}" if rule.get("agent") else ""
+    reason = f" ({rule['reason']})" if rule.get("reason") else ""
+    return f'{where}, {rule["tier"]} rule{agent}: {rule["key"]} "{rule["pattern"]}"{reason}'

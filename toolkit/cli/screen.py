@@ -1,0 +1,185 @@
+"""What a person sees: lines, tables, diffs and progress; colour on a terminal, plain text in a pipe.
+
+Everything goes through `escape` here, so that no name or content can move the cursor or hide text;
+nothing is ever cut.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+from policy import PolicyError
+from toolkit.errors import CallError
+from toolkit.text import escape
+
+Progress = Callable[[str, int, int | None], None]
+
+# Words that mean a verdict or an outcome wherever they stand alone in a table or at a line's start.
+STYLES = {
+    "allow": "green",
+    "ok": "green",
+    "granted": "green",
+    "passed": "green",
+    "ask": "yellow",
+    "approval_required": "yellow",
+    "waiting": "yellow",
+    "deny": "red",
+    "denied": "red",
+    "refused": "red",
+    "error": "red",
+    "failed": "red",
+}
+
+_SGR = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
+
+
+def is_terminal(stream: TextIO) -> bool:
+    """Whether a person reads this stream at a terminal."""
+    try:
+        return stream.isatty()
+    except ValueError:  # closed
+        return False
+
+
+def wants_colour(stream: TextIO) -> bool:
+    """Whether to draw in colour: a terminal that can, and no NO_COLOR."""
+    return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+class Screen:
+    """Where a command writes: answers on `stdout`, remarks and progress on `stderr`."""
+
+    def __init__(self, stdout: TextIO, stderr: TextIO, *, as_json: bool = False) -> None:
+        self.stdout = stdout
+        self.stderr = stderr
+        self.as_json = as_json
+
+    def line(self, text: str = "", style: str = "") -> None:
+        """One answer line, or several."""
+        _write(self.stdout, escape(text, newlines=True), style)
+
+    def note(self, text: str, style: str = "dim") -> None:
+        """A remark beside the answer."""
+        _write(self.stderr, escape(text, newlines=True), style)
+
+    def problem(self, text: str) -> None:
+        """Why nothing could be done."""
+        _write(self.stderr, f"ringfence: {escape(text, newlines=True)}", "bold red")
+
+    def json(self, value: Any) -> None:
+        """One value as ASCII JSON, which no name in it can break."""
+        print(json.dumps(value, indent=2, ensure_ascii=True), file=self.stdout)
+
+    def json_line(self, value: Any) -> None:
+        print(json.dumps(value, ensure_ascii=True), file=self.stdout)
+
+    def diff(self, text: str, stream: TextIO | None = None) -> None:
+        """A unified diff, its lines coloured by what they do."""
+        for line in escape(text, newlines=True).rstrip("\n").split("\n"):
+            _write(stream or self.stdout, line, _diff_style(line))
+
+    def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Rows under headings; a cell that does not fit is folded, never cut."""
+        cells = [[escape(cell) for cell in row] for row in rows]
+        if wants_colour(self.stdout):
+            _rich_table(self.stdout, columns, cells)
+            return
+        widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
+        for row in (columns, *cells):
+            padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            print("  ".join(padded).rstrip(), file=self.stdout)
+
+    def policy_problems(self, error: PolicyError) -> None:
+        """Everything that is wrong with a policy, each with its line and a caret."""
+        for problem in error.problems:
+            head, _, rest = problem.format().partition("\n")
+            _write(self.stderr, escape(head), "bold red")
+            if rest:
+                _write(self.stderr, escape(rest, newlines=True), "")
+        count = len(error.problems)
+        self.problem(f"the policy does not load: {count} problem{'' if count == 1 else 's'}")
+
+    def call_error(self, error: CallError) -> None:
+        if self.as_json:
+            self.json({"status": "error", "error": error.to_json()})
+            return
+        _write(self.stderr, f"Error: {escape(error.message)}", "bold red")
+        if error.hint:
+            _write(self.stderr, f"  hint: {escape(error.hint)}", "")
+
+    def confirm(self, question: str) -> bool:
+        """Ask a person at the terminal; where there is none, nobody has to be asked."""
+        from toolkit.cli.prompt import Terminal
+
+        if not is_terminal(self.stdout):
+            return True
+        with Terminal.open() as terminal:
+            return terminal.ask(question, {"y": "yes", "n": "no"}) == "y"
+
+    @contextmanager
+    def progress(self) -> Iterator[Progress | None]:
+        """Progress of long work, for a person at a terminal; gives None where there is none."""
+        if self.as_json or not wants_colour(self.stderr):
+            yield None
+            return
+        bar = _Bar(self.stderr)
+        try:
+            yield bar
+        finally:
+            bar.clear()
+
+
+class _Bar:
+    """One line that is redrawn, at most ten times a second, and only for work that takes a while."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._next = time.monotonic() + 0.5
+        self._shown = False
+
+    def __call__(self, what: str, done: int, total: int | None) -> None:
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + 0.1
+        self._shown = True
+        count = f"{done:,} of {total:,}" if total is not None else f"{done:,}"
+        self._stream.write(f"\r\x1b[K{escape(what)}: {count}")
+        self._stream.flush()
+
+    def clear(self) -> None:
+        if self._shown:
+            self._stream.write("\r\x1b[K")
+            self._stream.flush()
+
+
+def _write(stream: TextIO, text: str, style: str) -> None:
+    if style and wants_colour(stream):
+        codes = ";".join(_SGR[word] for word in style.split())
+        text = "\n".join(f"\x1b[{codes}m{line}\x1b[0m" for line in text.split("\n"))
+    print(text, file=stream)
+
+
+def _rich_table(stream: TextIO, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell, style=STYLES.get(cell, "")) for cell in row))
+    Console(file=stream, highlight=False, markup=False, emoji=False).print(table)
+
+
+def _diff_style(line: str) -> str:
+    if line.startswith(("+++", "---")):
+        return "bold"
+    return {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
