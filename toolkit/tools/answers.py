@@ -1,0 +1,92 @@
+"""The pieces that several tools' answers are made of. Text and fields from values; nothing is looked up,
+except what a file that goes away held, and that only where the agent may read it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from toolkit import paths
+from toolkit.errors import CallError
+from toolkit.plan import FILE, LINK, Entry, Place, Stat, sha256
+from toolkit.text import count_lines, diff, escape, plural, size
+
+if TYPE_CHECKING:
+    from toolkit.workspace import View
+
+# Larger files are changed and kept like any other, but neither shown nor counted line by line.
+MAX_SHOWN = 1 << 20
+
+
+def message(*blocks: str | None) -> str:
+    """An answer in blocks with an empty line between them; absent blocks are left out."""
+    return "\n\n".join(block for block in blocks if block)
+
+
+def said(label: str, arguments: dict[str, Any]) -> str | None:
+    """What the agent gave as its reason, as a block of its own."""
+    description = arguments.get("description")
+    return f"{label}: {escape(description, newlines=True)}" if description else None
+
+
+def written(data: bytes) -> dict[str, Any]:
+    """The fields that tell a file's new content."""
+    return {"size": len(data), "lines": count_lines(data), "digest": sha256(data)}
+
+
+def other_names(stat: Stat | None) -> str | None:
+    """What to say when a file with several hard links is replaced by a new one."""
+    if stat is None or stat.links < 2:
+        return None
+    rest = plural(stat.links - 1, "other hard link")
+    verb = "keeps" if stat.links == 2 else "keep"
+    return f"Note: {rest} to the file {verb} the old content"
+
+
+def preview(path: str, before: bytes | None, after: bytes | None) -> str:
+    """The diff a person is shown, or the sizes of content too long to look through."""
+    if max(len(before or b""), len(after or b"")) <= MAX_SHOWN:
+        return diff(path, before, after)
+    old, new = (size(None if side is None else len(side)) for side in (before, after))
+    return f"Large file {escape(path)}, {old if before is not None else 'nothing'} before, {new} after\n"
+
+
+def link_target(entry: Entry, view: View) -> str | None:
+    """Where a link in a listing points, when that is a place in the workspace the agent may know of."""
+    target = entry.stat.target
+    if entry.stat.kind != LINK or target is None:
+        return None
+    try:
+        if target.startswith("/"):
+            raise paths.outside()
+        real = paths.normalise(paths.child(paths.parent(entry.path), target))
+    except CallError:
+        return "outside the project root"
+    return escape(target) if view.may_read(real) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What goes away with one file. `lines` and `digest` are None where the content was not looked at."""
+
+    path: str
+    size: int | None
+    lines: int | None
+    digest: str | None
+    diff: str
+
+    def to_json(self) -> dict[str, Any]:
+        return {"path": self.path, "size": self.size, "lines": self.lines}
+
+
+def removed(path: str, what: Place | Entry, stat: Stat, view: View) -> Removed:
+    """Read a file that goes away. A link goes as a link: what it leads to is not looked at."""
+    if stat.kind == LINK:
+        return Removed(path, stat.size, 0, None, f"Link {escape(path)}\n")
+    if stat.kind != FILE:
+        return Removed(path, stat.size, None, None, "")
+    if stat.size is None or stat.size > MAX_SHOWN:
+        return Removed(path, stat.size, None, None, f"Large file {escape(path)}, {size(stat.size)}\n")
+    data = view.read(what)
+    return Removed(path, stat.size, count_lines(data), sha256(data), diff(path, data, None))

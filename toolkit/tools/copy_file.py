@@ -1,0 +1,53 @@
+"""copy_file: one file's bytes and mode under another name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from toolkit.errors import CallError
+from toolkit.plan import DIRECTORY, Plan, Write
+from toolkit.text import escape, size
+from toolkit.tools import answers, targets
+
+if TYPE_CHECKING:
+    from toolkit.workspace import View
+
+
+def plan(arguments: dict[str, Any], view: View) -> Plan:
+    source, destination = view.place("source"), view.place("destination")
+    stat = targets.present(source, parameter="source")
+    if stat.kind == DIRECTORY:
+        message = f"'{targets.shown(source)}' is a directory"
+        hint = "copy its files one by one, or use move_file to rename it"
+        raise CallError("is_directory", message, where="source", hint=hint)
+    if source.real == destination.real:
+        raise CallError("invalid_move", "Source and destination are the same", where="destination")
+    parents = targets.landing(
+        destination,
+        view,
+        overwrite=arguments["allow_overwrite"],
+        create_parents=arguments["create_parents"],
+        parameter="destination",
+    )
+    data = view.read(source)
+    before = None if destination.stat is None else view.read(destination)
+    ends = f"{targets.led_to(source)} to {targets.led_to(destination)}"
+    over = " over the file that is there" if destination.stat else ""
+    return Plan(
+        content=answers.message(
+            f"✓ Copied: {escape(source.named)} → {escape(destination.named)}",
+            answers.said("Reason", arguments),
+            f"Content size: {size(len(data))}",
+            answers.other_names(destination.stat),
+        ),
+        data={
+            "source": source.named,
+            "destination": destination.named,
+            "path": destination.named,
+            "replaced": destination.stat is not None,
+            **answers.written(data),
+        },
+        changes=(*parents, Write(destination.real, data, before, destination.stat, stat.mode)),
+        title=f"Copy file {ends}{over} ({size(len(data))})",
+        preview=answers.preview(destination.real, before, data),
+    )

@@ -1,0 +1,30 @@
+"""create_directory: make a directory and the ones above it; one that is there already is fine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from toolkit.errors import CallError
+from toolkit.plan import DIRECTORY, MakeDirectory, Plan
+from toolkit.text import escape
+from toolkit.tools import answers, targets
+
+if TYPE_CHECKING:
+    from toolkit.workspace import View
+
+
+def plan(arguments: dict[str, Any], view: View) -> Plan:
+    place = view.place("path")
+    path = escape(place.named)
+    if place.stat is not None and place.stat.kind == DIRECTORY:
+        return Plan(content=f"Directory already exists: {path}", data={"path": place.named, "created": False})
+    if place.stat is not None or place.link:
+        hint = "choose a different path; get_file_info tells what is there"
+        message = f"'{targets.shown(place)}' already exists and is not a directory"
+        raise CallError("already_exists", message, where="path", hint=hint)
+    return Plan(
+        content=answers.message(f"✓ Created directory: {path}", answers.said("Reason", arguments)),
+        data={"path": place.named, "created": True},
+        changes=(*view.parents(place), MakeDirectory(place.real)),
+        title=f"Create directory {targets.led_to(place)}",
+    )

@@ -1,0 +1,36 @@
+"""create_file: put a new file at a path, over an old one only when told to."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from toolkit.plan import Plan, Write
+from toolkit.text import count_lines, escape, plural, size
+from toolkit.tools import answers, targets
+
+if TYPE_CHECKING:
+    from toolkit.workspace import View
+
+
+def plan(arguments: dict[str, Any], view: View) -> Plan:
+    place = view.place("path")
+    data = arguments["content"].encode("utf-8")
+    parents = targets.landing(
+        place, view, overwrite=arguments["allow_overwrite"], create_parents=arguments["create_parents"]
+    )
+    before = None if place.stat is None else view.read(place)
+    lines = count_lines(data)
+    content = answers.message(
+        f"✓ Created file: {escape(place.named)}",
+        answers.said("Purpose", arguments),
+        f"Content size: {size(len(data))}\nLines: {lines}",
+        answers.other_names(place.stat),
+    )
+    verb = "Create" if before is None else "Overwrite"
+    return Plan(
+        content=content,
+        data={"path": place.named, "created": before is None, **answers.written(data)},
+        changes=(*parents, Write(place.real, data, before, place.stat)),
+        title=f"{verb} file {targets.led_to(place)} ({size(len(data))}, {plural(lines, 'line')})",
+        preview=answers.preview(place.real, before, data),
+    )

@@ -1,0 +1,50 @@
+"""delete_file: remove one file or link, never a directory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from toolkit.errors import CallError
+from toolkit.plan import DIRECTORY, LINK, Delete, Place, Plan, Stat
+from toolkit.text import escape, size
+from toolkit.tools import answers, targets
+
+if TYPE_CHECKING:
+    from toolkit.workspace import View
+
+
+def plan(arguments: dict[str, Any], view: View) -> Plan:
+    place = view.place("path")
+    stat = targets.present(place, f"File '{targets.shown(place)}' does not exist")
+    if stat.kind == DIRECTORY:
+        message = f"'{targets.shown(place)}' is a directory. Use a directory deletion tool instead."
+        raise CallError("is_directory", message, where="path", hint="use the delete tool for a directory")
+    return one_file(arguments, view, place, stat)
+
+
+def one_file(arguments: dict[str, Any], view: View, place: Place, stat: Stat) -> Plan:
+    """The plan for one file or link; what it held is told only to an agent that may read it."""
+    gone = answers.removed(place.real, place, stat, view)
+    readable = view.may_read(place.named) and view.may_read(place.real)
+    content = answers.message(
+        f"✓ Deleted: {escape(place.named)}",
+        answers.said("Reason", arguments),
+        f"Size freed: {size(stat.size)}",
+    )
+    lines = gone.lines if readable else None
+    return Plan(
+        content=content,
+        data={
+            "path": place.named,
+            "size": stat.size,
+            "lines": lines,
+            "digest": gone.digest if readable else None,
+            "diff": gone.diff if readable else "",
+            "removals": lines or 0,
+            "files_deleted": 1,
+            "files": [{"path": place.named, "size": stat.size, "lines": lines}],
+        },
+        changes=(Delete(place.real, stat),),
+        title=f"Delete {'link' if stat.kind == LINK else 'file'} {targets.led_to(place)} ({size(stat.size)})",
+        preview=gone.diff,
+    )

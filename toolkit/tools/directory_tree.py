@@ -1,0 +1,69 @@
+"""directory_tree: what is below a directory, drawn as a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from toolkit.paths import ROOT, parent
+from toolkit.plan import DIRECTORY, Entry, Plan
+from toolkit.text import escape, plural
+from toolkit.tools import answers, targets
+from toolkit.tools.names import excluding
+
+if TYPE_CHECKING:
+    from toolkit.workspace import View
+
+MAX_SHOWN = 1000
+
+
+def plan(arguments: dict[str, Any], view: View) -> Plan:
+    place = view.place("path")
+    targets.directory(place)
+    walked = excluding(view.walk(place), place.real, arguments["exclude_patterns"])
+    entries = list(islice(walked, MAX_SHOWN + 1))
+    truncated = len(entries) > MAX_SHOWN
+    del entries[MAX_SHOWN:]
+    directories = sum(entry.stat.kind == DIRECTORY for entry in entries)
+    total = f"{plural(directories, 'directory', 'directories')}, {plural(len(entries) - directories, 'file')}"
+    head = escape(place.named) + ("" if place.named == ROOT else "/")
+    note = (
+        f"[Only the first {MAX_SHOWN:,} names are shown; name a directory further down]"
+        if truncated
+        else None
+    )
+    return Plan(
+        content=answers.message("\n".join([head, *_drawn(place.real, entries, view)]), note, total),
+        data={
+            "path": place.named,
+            "entries": [{"path": entry.path, "type": entry.stat.kind} for entry in entries],
+            "directories": directories,
+            "files": len(entries) - directories,
+            "truncated": truncated,
+        },
+    )
+
+
+def _drawn(top: str, entries: list[Entry], view: View) -> Iterator[str]:
+    below: dict[str, list[Entry]] = {}
+    for entry in entries:
+        below.setdefault(parent(entry.path), []).append(entry)
+    # A stack and not recursion: a tree may be deeper than Python's.
+    stack = [(entry, "", last) for entry, last in reversed(_with_last(below.get(top, [])))]
+    while stack:
+        entry, indent, last = stack.pop()
+        yield indent + ("└── " if last else "├── ") + _label(entry, view)
+        deeper = indent + ("    " if last else "│   ")
+        stack.extend((child, deeper, end) for child, end in reversed(_with_last(below.get(entry.path, []))))
+
+
+def _with_last(entries: list[Entry]) -> list[tuple[Entry, bool]]:
+    return [(entry, number == len(entries)) for number, entry in enumerate(entries, start=1)]
+
+
+def _label(entry: Entry, view: View) -> str:
+    if entry.stat.kind == DIRECTORY:
+        return escape(entry.name) + "/"
+    target = answers.link_target(entry, view)
+    return escape(entry.name) + (f" -> {target}" if target else "")

@@ -1,0 +1,46 @@
+"""get_file_info: what is known about a file or directory, without its content."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from toolkit.paths import ROOT
+from toolkit.plan import DIRECTORY, Plan
+from toolkit.text import escape, rfc3339, size, when
+from toolkit.tools import targets
+
+if TYPE_CHECKING:
+    from toolkit.workspace import View
+
+
+def plan(arguments: dict[str, Any], view: View) -> Plan:
+    place = view.place("path")
+    stat = targets.present(place)
+    readable, writable = view.readable(place), view.writable(place)
+    slash = "/" if stat.kind == DIRECTORY and place.named != ROOT else ""
+    target = place.real if place.link else None
+    rows = [
+        f"File: {escape(place.named)}{slash}",
+        "",
+        f"Type: {stat.kind}",
+        f"Size: {size(stat.size)}",
+        f"Modified: {when(stat.modified)}",
+        f"Accessed: {when(stat.accessed)}",
+        f"Readable: {'Yes' if readable else 'No'}",
+        f"Writable: {'Yes' if writable else 'No'}",
+    ]
+    if target is not None:
+        rows.append(f"Link target: {escape(target)}")
+    data = {
+        "path": place.named,
+        "type": stat.kind,
+        "size": stat.size,
+        "modified": rfc3339(stat.modified),
+        "accessed": rfc3339(stat.accessed),
+        "readable": readable,
+        "writable": writable,
+        "mode": None if stat.mode is None else f"{stat.mode & 0o7777:04o}",
+        "hard_links": stat.links,
+        "link_target": target,
+    }
+    return Plan(content="\n".join(rows), data=data)

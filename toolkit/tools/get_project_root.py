@@ -1,0 +1,17 @@
+"""get_project_root: what the workspace is called and how it was found; never where it lies on the host."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from toolkit.plan import Plan
+from toolkit.text import escape
+
+if TYPE_CHECKING:
+    from toolkit.workspace import View
+
+
+def plan(arguments: dict[str, Any], view: View) -> Plan:
+    name, found_by = view.root_name, view.found_by
+    content = f"Project root: {escape(name)}\nFound by: {escape(found_by)}"
+    return Plan(content=content, data={"name": name, "found_by": found_by, "path": "."})

@@ -1,0 +1,50 @@
+"""insert_at_line: put whole lines into a file at its start, at its end or after one of its lines."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from toolkit.errors import CallError
+from toolkit.plan import Plan, Write
+from toolkit.text import count_lines, diff, escape, plural
+from toolkit.tools import answers, targets
+from toolkit.tools.splice import check_encoding, insert_lines
+
+if TYPE_CHECKING:
+    from toolkit.workspace import View
+
+
+def plan(arguments: dict[str, Any], view: View) -> Plan:
+    place = view.place("path")
+    before = targets.editable(place, view)
+    total = count_lines(before)
+    line = int(arguments["line"])
+    if not -1 <= line <= total:
+        message = f"Line {line} is out of range: '{targets.shown(place)}' has {plural(total, 'line')}"
+        hint = f"0 is the start, -1 the end, 1 to {total} is after that line" if total else "use 0 or -1"
+        raise CallError("line_out_of_range", message, where="line", hint=hint, data={"lines": total})
+    content = arguments["content"].encode("utf-8")
+    check_encoding(before, 0, content, targets.shown(place))
+    at = total if line == -1 else line
+    after = insert_lines(before, content, at)
+    added = count_lines(content) or 1
+    where = "at the start" if at == 0 else f"after line {at}"
+    change = diff(place.named, before, after)
+    return Plan(
+        content=answers.message(
+            f"✓ Inserted {plural(added, 'line')} into {escape(place.named)} {where}",
+            answers.said("Reason", arguments),
+            f"Lines: {count_lines(after)}",
+            answers.other_names(place.stat),
+        ),
+        data={
+            "path": place.named,
+            "line": at + 1,
+            "inserted": added,
+            **answers.written(after),
+            "diff": change,
+        },
+        changes=(Write(place.real, after, before, place.stat),),
+        title=f"Insert {plural(added, 'line')} into {targets.led_to(place)} {where}",
+        preview=change,
+    )

@@ -1,0 +1,235 @@
+"""Regular expressions that cannot hang: does a line contain a match, in time linear in the line's length.
+
+Python's syntax, without what needs backtracking (back references, look-around, atomic groups). All paths
+through the pattern are followed at once and the sets of states are remembered; nothing is tried twice.
+"""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterable
+from re import _constants as op  # type: ignore[attr-defined]
+from re import _parser  # type: ignore[attr-defined]
+from typing import Any
+
+# Together they bound what one character can cost and how much is remembered.
+MAX_STATES = 300
+_REMEMBERED = 500_000
+_END = ""
+
+Test = Callable[[str], bool]
+
+
+class PatternError(ValueError):
+    """A pattern that is not a regular expression, or needs more than is offered here."""
+
+
+class _Program:
+    """States in three lists: where a state leads for free, what it asks of its surroundings, what it eats."""
+
+    def __init__(self) -> None:
+        self.free: list[list[int]] = []
+        self.asks: list[Callable[[str, str], bool] | None] = []
+        self.eats: list[Test | None] = []
+
+    def state(self) -> int:
+        if len(self.free) >= MAX_STATES:
+            raise PatternError(f"it needs more than {MAX_STATES} states; use fewer or smaller repeats")
+        self.free.append([])
+        self.asks.append(None)
+        self.eats.append(None)
+        return len(self.free) - 1
+
+
+class Matcher:
+    """A pattern made ready. Not shared between threads: it remembers as it goes."""
+
+    def __init__(self, pattern: str) -> None:
+        self._program = _Program()
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                tree = _parser.parse(pattern)
+            first = self._program.state()
+            self._accept = _sequence(self._program, tree, first, int(tree.state.flags))
+        except re.error as error:
+            raise PatternError(str(error)) from None
+        except (RecursionError, OverflowError):
+            raise PatternError("it is nested too deeply or repeats too often") from None
+        self._first = first
+        self._moves: dict[tuple[frozenset[int], str, str], frozenset[int] | None] = {}
+        self._held = 0
+
+    def found_in(self, line: str) -> bool:
+        """Whether any part of `line`, which holds no line feed, matches."""
+        states, before = frozenset((self._first,)), _END
+        moves = self._moves
+        for char in line:
+            # Of the character before only the kind matters.
+            key = (states, before, char)
+            try:
+                after = moves[key]
+            except KeyError:
+                after = self._move(key)
+            if after is None:
+                return True
+            states, before = after, _kind(char)
+        return self._accept in self._reach(states, before, _END)
+
+    def _move(self, key: tuple[frozenset[int], str, str]) -> frozenset[int] | None:
+        """The states after one character, or None when the match was complete before it."""
+        states, before, char = key
+        if self._held > _REMEMBERED:
+            self._moves.clear()
+            self._held = 0
+        reached = self._reach(states, before, char)
+        after: frozenset[int] | None = None
+        if self._accept not in reached:
+            eats = self._program.eats
+            # The first state is always among them: a match may begin anywhere.
+            after = frozenset([self._first, *(s + 1 for s in reached if (test := eats[s]) and test(char))])
+        self._moves[key] = after
+        self._held += len(after or ()) + 1
+        return after
+
+    def _reach(self, states: Iterable[int], before: str, char: str) -> set[int]:
+        """All states that `states` lead to without eating, between these two characters."""
+        reached: set[int] = set()
+        stack = list(states)
+        while stack:
+            state = stack.pop()
+            asks = self._program.asks[state]
+            if state in reached or (asks and not asks(before, char)):
+                continue
+            reached.add(state)
+            stack.extend(self._program.free[state])
+        return reached
+
+
+def _kind(char: str) -> str:
+    return "w" if _is_word(char) else "-"
+
+
+def _is_word(char: str) -> bool:
+    return char.isalnum() or char == "_"
+
+
+# What stands before is already a kind ("w" or "-"), and _END where the line begins.
+_ASKS: dict[Any, Callable[[str, str], bool]] = {
+    op.AT_BEGINNING: lambda before, _: before == _END,
+    op.AT_BEGINNING_STRING: lambda before, _: before == _END,
+    op.AT_END: lambda _, char: char == _END,
+    op.AT_END_STRING: lambda _, char: char == _END,
+    op.AT_BOUNDARY: lambda before, char: (before == "w") != _is_word(char),
+    op.AT_NON_BOUNDARY: lambda before, char: (before == "w") == _is_word(char),
+}
+
+_CATEGORIES: dict[Any, Test] = {
+    op.CATEGORY_DIGIT: str.isdecimal,
+    op.CATEGORY_NOT_DIGIT: lambda char: not char.isdecimal(),
+    op.CATEGORY_SPACE: str.isspace,
+    op.CATEGORY_NOT_SPACE: lambda char: not char.isspace(),
+    op.CATEGORY_WORD: _is_word,
+    op.CATEGORY_NOT_WORD: lambda char: not _is_word(char),
+}
+
+
+def _sequence(program: _Program, tree: Any, at: int, flags: int) -> int:
+    for code, value in tree:
+        at = _node(program, code, value, at, flags)
+    return at
+
+
+def _node(program: _Program, code: Any, value: Any, at: int, flags: int) -> int:
+    """Add one node of the parsed pattern after state `at`; the state it ends in."""
+    if code is op.AT:
+        after = program.state()
+        program.asks[after] = _ASKS[value]
+        program.free[at].append(after)
+        return after
+    if code is op.SUBPATTERN:
+        _, add, drop, inner = value
+        return _sequence(program, inner, at, (flags | add) & ~drop)
+    if code is op.BRANCH:
+        return _branch(program, value[1], at, flags)
+    if code in (op.MAX_REPEAT, op.MIN_REPEAT):
+        return _repeat(program, value, at, flags)
+    test = _test(code, value, bool(flags & re.IGNORECASE), bool(flags & re.ASCII))
+    eater = program.state()
+    program.free[at].append(eater)
+    program.eats[eater] = test
+    # `_move` relies on this: what an eater leads to is the state numbered next.
+    return program.state()
+
+
+def _branch(program: _Program, branches: Any, at: int, flags: int) -> int:
+    ends = []
+    for branch in branches:
+        start = program.state()
+        program.free[at].append(start)
+        ends.append(_sequence(program, branch, start, flags))
+    after = program.state()
+    for end in ends:
+        program.free[end].append(after)
+    return after
+
+
+def _repeat(program: _Program, value: tuple[int, int, Any], at: int, flags: int) -> int:
+    least, most, inner = value
+    for _ in range(least):
+        at = _sequence(program, inner, at, flags)
+    after = program.state()
+    if most is op.MAXREPEAT:
+        loop = program.state()
+        program.free[at].append(loop)
+        end = _sequence(program, inner, loop, flags)
+        program.free[end].append(loop)
+        program.free[loop].append(after)
+        return after
+    program.free[at].append(after)
+    for _ in range(most - least):
+        at = _sequence(program, inner, at, flags)
+        program.free[at].append(after)
+    return after
+
+
+def _test(code: Any, value: Any, fold: bool, ascii_only: bool) -> Test:
+    """The test of one character."""
+    if ascii_only:
+        raise PatternError("the flag (?a) is not offered")
+    if code is op.ANY:
+        return lambda _: True
+    if code is op.LITERAL:
+        return _folding(lambda char: ord(char) == value, fold)
+    if code is op.NOT_LITERAL:
+        same = _folding(lambda char: ord(char) == value, fold)
+        return lambda char: not same(char)
+    if code is op.IN:
+        items = list(value)
+        negated = items[0][0] is op.NEGATE
+        tests = [_item(*item) for item in items[negated:]]
+        inside = _folding(lambda char: any(test(char) for test in tests), fold)
+        return (lambda char: not inside(char)) if negated else inside
+    raise PatternError("back references, look-around and atomic groups are not offered")
+
+
+def _item(code: Any, value: Any) -> Test:
+    if code is op.LITERAL:
+        return lambda char: ord(char) == value
+    if code is op.RANGE:
+        low, high = value
+        return lambda char: low <= ord(char) <= high
+    if code is op.CATEGORY:
+        return _CATEGORIES[value]
+    raise PatternError("this kind of character set is not offered")
+
+
+def _folding(test: Test, fold: bool) -> Test:
+    if not fold:
+        return test
+
+    def either(char: str) -> bool:
+        return test(char) or any(test(other) for other in (char.lower(), char.upper()) if len(other) == 1)
+
+    return either

@@ -1,0 +1,64 @@
+"""list_directory: the names in one directory that the agent may read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from toolkit.plan import DIRECTORY, Entry, Plan
+from toolkit.text import escape, plural, rfc3339, size
+from toolkit.tools import answers, targets
+
+if TYPE_CHECKING:
+    from toolkit.workspace import View
+
+MAX_SHOWN = 1000
+
+# The largest and the newest first; what the store does not know comes last.
+_ORDERS: dict[str, Callable[[Entry], Any]] = {
+    "name": lambda entry: entry.name,
+    "size": lambda entry: (-1 if entry.stat.size is None else entry.stat.size) * -1,
+    "modified": lambda entry: -(entry.stat.modified or 0.0),
+}
+
+
+def plan(arguments: dict[str, Any], view: View) -> Plan:
+    place = view.place("path")
+    targets.directory(place)
+    found = view.list(place)
+    kept = [entry for entry in found if arguments["show_hidden"] or not entry.name.startswith(".")]
+    kept.sort(key=lambda entry: entry.name)
+    kept.sort(key=_ORDERS[arguments["sort_by"]])
+    directories = sum(entry.stat.kind == DIRECTORY for entry in kept)
+    total = (
+        f"Total: {plural(directories, 'directory', 'directories')}, {plural(len(kept) - directories, 'file')}"
+    )
+    rows = [_row(entry, view) for entry in kept[:MAX_SHOWN]]
+    if len(kept) > MAX_SHOWN:
+        rows.append(f"[{len(kept) - MAX_SHOWN:,} more are not shown]")
+    if len(found) > len(kept):
+        total += f" ({plural(len(found) - len(kept), 'hidden name')} not shown; show_hidden: true shows them)"
+    return Plan(
+        content=answers.message("\n".join(rows), total),
+        data={
+            "path": place.named,
+            "entries": [_fields(entry) for entry in kept[:MAX_SHOWN]],
+            "directories": directories,
+            "files": len(kept) - directories,
+            "hidden": len(found) - len(kept),
+            "truncated": len(kept) > MAX_SHOWN,
+        },
+    )
+
+
+def _row(entry: Entry, view: View) -> str:
+    if entry.stat.kind == DIRECTORY:
+        return f"[DIR]  {escape(entry.name)}/"
+    target = answers.link_target(entry, view)
+    arrow = f" -> {target}" if target else ""
+    return f"[FILE] {escape(entry.name)}{arrow}  {size(entry.stat.size)}"
+
+
+def _fields(entry: Entry) -> dict[str, Any]:
+    stat = entry.stat
+    return {"name": entry.name, "type": stat.kind, "size": stat.size, "modified": rfc3339(stat.modified)}

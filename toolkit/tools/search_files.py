@@ -1,0 +1,39 @@
+"""search_files: names below a directory that match a pattern."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from toolkit.plan import DIRECTORY, Plan
+from toolkit.text import escape, plural
+from toolkit.tools import answers, targets
+from toolkit.tools.names import Names, excluding
+
+if TYPE_CHECKING:
+    from toolkit.workspace import View
+
+MAX_FOUND = 1000
+
+
+def plan(arguments: dict[str, Any], view: View) -> Plan:
+    place = view.place("path")
+    targets.directory(place)
+    wanted = Names(arguments["pattern"], place.real, "pattern")
+    walked = excluding(view.walk(place), place.real, arguments["exclude_patterns"])
+    found = list(islice((entry for entry in walked if wanted.match(entry)), MAX_FOUND + 1))
+    truncated = len(found) > MAX_FOUND
+    del found[MAX_FOUND:]
+    rows = [escape(entry.path) + ("/" if entry.stat.kind == DIRECTORY else "") for entry in found]
+    note = f"[There are more; only the first {MAX_FOUND:,} are shown]" if truncated else None
+    pattern = escape(arguments["pattern"])
+    total = f"{plural(len(found), 'name')} found" if found else f"No files found matching '{pattern}'"
+    return Plan(
+        content=answers.message("\n".join(rows), note, total),
+        data={
+            "path": place.named,
+            "matches": [{"path": entry.path, "type": entry.stat.kind} for entry in found],
+            "count": len(found),
+            "truncated": truncated,
+        },
+    )

@@ -1,0 +1,151 @@
+"""search_text: the lines of text files that contain a string or match a regular expression.
+
+Bounded in time, in files and in output, and it says when a bound was met.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from toolkit.errors import CallError
+from toolkit.plan import DIRECTORY, FILE, Entry, Place, Plan
+from toolkit.text import decode, escape, is_binary, plural, size, split_lines
+from toolkit.tools import answers, targets
+from toolkit.tools.linear import Matcher, PatternError
+from toolkit.tools.names import Names
+
+if TYPE_CHECKING:
+    from toolkit.workspace import View
+
+MAX_FOUND = 200
+MAX_FILE = 1 << 20
+MAX_LINE = 10_000
+MAX_SHOWN = 500
+MAX_SECONDS = 10.0
+
+# Where in a line the match is, or -1.
+Find = Callable[[str], int]
+
+
+@dataclass(slots=True)
+class _Search:
+    """What has been found so far, and why it ended early if it did."""
+
+    find: Find
+    deadline: float
+    matches: list[dict[str, Any]] = field(default_factory=list)
+    searched: int = 0
+    binary: int = 0
+    large: int = 0
+    stopped: str | None = None
+
+
+def plan(arguments: dict[str, Any], view: View) -> Plan:
+    place = view.place("path")
+    stat = targets.present(place, f"'{targets.shown(place)}' not found")
+    search = _Search(_finder(arguments["query"], arguments["regex"]), time.monotonic() + MAX_SECONDS)
+    if stat.kind == DIRECTORY:
+        _look_through(search, _files(arguments, view, place), view)
+    else:
+        _look_through(search, [Entry(place.real, stat)], view, place)
+    return Plan(content=_content(search, arguments["query"]), data=_data(search, place))
+
+
+def _finder(query: str, regex: bool) -> Find:
+    if not regex:
+        return lambda line: line.find(query)
+    try:
+        matcher = Matcher(query)
+    except PatternError as error:
+        message = f"The query is not a usable regular expression: {error}"
+        hint = "simplify it, or search for a plain string with regex: false"
+        raise CallError("invalid_arguments", message, where="query", hint=hint) from None
+    return lambda line: 0 if matcher.found_in(line[:MAX_LINE]) else -1
+
+
+def _files(arguments: dict[str, Any], view: View, place: Place) -> Iterable[Entry]:
+    pattern = arguments.get("pattern")
+    wanted = Names(pattern, place.real, "pattern") if pattern else None
+    for entry in view.walk(place):
+        if entry.stat.kind == FILE and (wanted is None or wanted.match(entry)):
+            yield entry
+
+
+def _look_through(search: _Search, entries: Iterable[Entry], view: View, place: Place | None = None) -> None:
+    for entry in entries:
+        if time.monotonic() > search.deadline:
+            search.stopped = "time"
+        elif entry.stat.size is not None and entry.stat.size > MAX_FILE:
+            search.large += 1
+        else:
+            data = view.read(place or entry)
+            if is_binary(data):
+                search.binary += 1
+            else:
+                search.searched += 1
+                _look_into(search, entry.path, data)
+        if search.stopped:
+            return
+
+
+def _look_into(search: _Search, path: str, data: bytes) -> None:
+    for number, raw in enumerate(split_lines(data), start=1):
+        line = decode(raw).rstrip("\r\n")
+        at = search.find(line)
+        if at >= 0:
+            if len(search.matches) == MAX_FOUND:
+                search.stopped = "matches"
+                return
+            search.matches.append({"path": path, "line": number, "text": _part(line, at)})
+        elif number % 256 == 0 and time.monotonic() > search.deadline:
+            search.stopped = "time"
+            return
+
+
+def _part(line: str, at: int) -> str:
+    """The line, or the part of a long one around the match."""
+    if len(line) <= MAX_SHOWN:
+        return line
+    start = max(0, min(at - MAX_SHOWN // 4, len(line) - MAX_SHOWN))
+    end = start + MAX_SHOWN
+    return ("…" if start else "") + line[start:end] + ("…" if end < len(line) else "")
+
+
+_STOPPED = {
+    "time": f"[Stopped after {MAX_SECONDS:.0f} seconds; search a directory further down]",
+    "matches": f"[There are more; only the first {MAX_FOUND} lines are shown]",
+}
+
+
+def _content(search: _Search, query: str) -> str:
+    rows = [f"{escape(match['path'])}:{match['line']}: {match['text']}" for match in search.matches]
+    files = len({match["path"] for match in search.matches})
+    found = len(search.matches)
+    if found:
+        total = f"{plural(found, 'matching line')} in {plural(files, 'file')}"
+    else:
+        total = f"No lines found containing '{escape(query)}'"
+    skipped = []
+    if search.large:
+        skipped.append(f"{plural(search.large, 'file')} over {size(MAX_FILE)}")
+    if search.binary:
+        skipped.append(f"{plural(search.binary, 'binary file')}")
+    if skipped:
+        total += f" (not searched: {', '.join(skipped)})"
+    return answers.message("\n".join(rows), _STOPPED[search.stopped] if search.stopped else None, total)
+
+
+def _data(search: _Search, place: Place) -> dict[str, Any]:
+    return {
+        "path": place.named,
+        "matches": search.matches,
+        "count": len(search.matches),
+        "files_searched": search.searched,
+        "skipped_binary": search.binary,
+        "skipped_large": search.large,
+        "truncated": search.stopped is not None,
+        "stopped": search.stopped,
+    }
