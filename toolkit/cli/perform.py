@@ -10,7 +10,7 @@ import os
 from importlib import import_module
 from typing import TextIO
 
-from policy import PolicyError
+from policy.errors import PolicyError
 from toolkit.cli.commands import COMMANDS
 from toolkit.cli.screen import Screen
 from toolkit.errors import CallError

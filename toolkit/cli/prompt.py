@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -35,11 +35,11 @@ class Terminal:
 
     @classmethod
     @contextmanager
-    def open(cls, path: Path = CONTROLLING_TERMINAL) -> Iterator[Terminal]:
-        """The controlling terminal; OSError where there is none."""
-        with path.open(encoding="utf-8", errors="replace") as source:
-            with path.open("w", encoding="utf-8") as sink:
-                yield cls(source, sink)
+    def open(cls, path: Path) -> Iterator[Terminal]:
+        """The terminal at `path`; OSError where there is none."""
+        with ExitStack() as stack:
+            source = stack.enter_context(path.open(encoding="utf-8", errors="replace"))
+            yield cls(source, stack.enter_context(path.open("w", encoding="utf-8")))
 
     def ask(self, question: str, choices: Mapping[str, str]) -> str:
         """One of the choices' letters, or "" when nothing that was typed is one of them."""
@@ -82,7 +82,7 @@ def approve(request: Request) -> Answer:
     from toolkit.approvals import Answer
 
     try:
-        with Terminal.open() as terminal:
+        with Terminal.open(CONTROLLING_TERMINAL) as terminal:
             return answer(request, terminal)
     except OSError:
         return Answer(granted=False, scope="once", reason="there is no terminal to ask at")
@@ -115,17 +115,13 @@ def answer(request: Request, terminal: Terminal) -> Answer:
 
 def heading(request: Request) -> list[tuple[str, str]]:
     """What stands above the preview, as (text, style): the tool, what it does and every path come first."""
-    lines = [("", ""), (f"{request.tool} wants to: {request.title or request.tool}", "bold yellow")]
-    lines += [(f"  {action} {escape(path)}", "bold") for action, path in _touched(request)]
-    lines += [(f"  asked for by: {because(request.decision)}", "")]
-    lines += [(f"  agent: {escape(request.agent)}   session: {escape(request.session)}", "dim")]
+    lines = [("", ""), (f"{escape(request.tool)}: {escape(request.title or 'no title')}", "bold yellow")]
+    lines += [(f"  path: {escape(path)}", "bold") for path in request.paths]
+    lines.append((f"  asks because of: {escape(because(request.decision))}", ""))
+    lines.append((f"  agent: {escape(request.agent)}   session: {escape(request.session)}", "dim"))
     if request.description:
         lines.append((f"  agent says: {quoted(request.description)}", ""))
     return lines
-
-
-def _touched(request: Request) -> list[tuple[str, str]]:
-    return [("path", path) for path in request.paths]
 
 
 def quoted(description: str) -> str:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO
 
-from policy import PolicyError
+from policy.errors import PolicyError
 from toolkit.errors import CallError
 from toolkit.text import escape
 
@@ -114,11 +114,11 @@ class Screen:
 
     def confirm(self, question: str) -> bool:
         """Ask a person at the terminal; where there is none, nobody has to be asked."""
-        from toolkit.cli.prompt import Terminal
+        from toolkit.cli.prompt import CONTROLLING_TERMINAL, Terminal
 
         if not is_terminal(self.stdout):
             return True
-        with Terminal.open() as terminal:
+        with Terminal.open(CONTROLLING_TERMINAL) as terminal:
             return terminal.ask(question, {"y": "yes", "n": "no"}) == "y"
 
     @contextmanager
