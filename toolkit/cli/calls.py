@@ -6,7 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -45,11 +45,11 @@ def _opened(name: str, screen: Screen) -> Iterator[BinaryIO]:
             screen.note("reading calls from the terminal, one a line; Ctrl-D ends them")
         yield sys.stdin.buffer
         return
-    try:
-        source = Path(name).open("rb")
-    except OSError as error:
-        raise UsageError(f"{name}: {error.strerror}") from None
-    with source:
+    with ExitStack() as stack:
+        try:
+            source = stack.enter_context(Path(name).open("rb"))
+        except OSError as error:
+            raise UsageError(f"{name}: {error.strerror}") from None
         yield source
 
 

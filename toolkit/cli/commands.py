@@ -142,7 +142,7 @@ _ALL = (
     ),
     Command(
         "explain",
-        "policies:explain",
+        "explain:explain",
         "a verdict and how it came about",
         (
             _opt("what", metavar="ACTION|TOOL", says="read, write, delete, or a tool's name"),

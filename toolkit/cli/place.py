@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from policy import Policy
+from policy import READY_MADE, Policy, ready_made
 from toolkit.cli.perform import UsageError
 from toolkit.cli.screen import Screen, is_terminal
 
@@ -45,15 +45,17 @@ def policy_of(arguments: argparse.Namespace, root: Path) -> Policy:
 
 
 def load(named: str) -> Policy:
-    """A policy by a ready-made name or a file's; the name wins, so that no file can take its place."""
-    from policy import ready_made
+    """A policy by a ready-made name or a file's."""
+    return Policy.load(policy_file(named))
 
-    names = ready_made()
-    if named in names:
-        return Policy.load(names[named])
+
+def policy_file(named: str) -> Path:
+    """The file of a policy; a ready-made name wins, so that no file of that name can take its place."""
+    if named in READY_MADE:
+        return ready_made(named)
     if not Path(named).is_file():
-        raise UsageError(f"{named}: neither a policy file nor one of the ready-made {', '.join(names)}")
-    return Policy.load(Path(named))
+        raise UsageError(f"{named}: neither a policy file nor one of the ready-made {', '.join(READY_MADE)}")
+    return Path(named)
 
 
 def open_session(arguments: argparse.Namespace, screen: Screen) -> Session:

@@ -94,7 +94,7 @@ class Screen:
             padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
             print("  ".join(padded).rstrip(), file=self.stdout)
 
-    def policy_problems(self, error: PolicyError) -> None:
+    def policy_problems(self, error: PolicyError, name: str = "the policy") -> None:
         """Everything that is wrong with a policy, each with its line and a caret."""
         for problem in error.problems:
             head, _, rest = problem.format().partition("\n")
@@ -102,7 +102,7 @@ class Screen:
             if rest:
                 _write(self.stderr, escape(rest, newlines=True), "")
         count = len(error.problems)
-        self.problem(f"the policy does not load: {count} problem{'' if count == 1 else 's'}")
+        self.problem(f"{name} does not load: {count} problem{'' if count == 1 else 's'}")
 
     def call_error(self, error: CallError) -> None:
         if self.as_json:

@@ -1,0 +1,246 @@
+"""The documents against the program: what a page shows is run, what exists is documented, links lead on.
+
+On a page, ```yaml NAME and ```python NAME write a file, ```console runs each `$ command` and compares what
+it prints (… stands for anything), ```python is run; all of one page in one folder, top to bottom.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from toolkit.cli import reference
+from toolkit.cli.commands import COMMANDS
+from toolkit.errors import CODES
+from toolkit.tools import TOOLS
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+PAGES = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md")])
+# Made from tables or written as prose: nothing on them is meant to be run.
+RUN = [page for page in PAGES if "reference" not in page.parts or page.name == "results.md"]
+
+
+@dataclass(frozen=True)
+class Block:
+    language: str
+    name: str
+    text: str
+    line: int
+
+
+def blocks(page: Path) -> list[Block]:
+    found = []
+    text = page.read_text(encoding="utf-8")
+    for match in re.finditer(r"^```(\w+)?[ ]?([^\n]*)\n(.*?)^```$", text, re.M | re.S):
+        line = text.count("\n", 0, match.start()) + 1
+        found.append(Block(match[1] or "", match[2].strip(), match[3], line))
+    return found
+
+
+def identify(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A workspace, with the program on the path as a reader of the page would have it."""
+    bin_folder = tmp_path / "bin"
+    bin_folder.mkdir()
+    program = bin_folder / "ringfence"
+    start = f'exec {shlex.quote(sys.executable)} -m toolkit.cli "$@"'
+    program.write_text(f"#!/bin/sh\n{start}\n", encoding="utf-8")
+    program.chmod(0o755)
+    work = tmp_path / "project"
+    work.mkdir()
+    return work
+
+
+def environment(folder: Path) -> dict[str, str]:
+    return {
+        **os.environ,
+        "PATH": f"{folder.parent / 'bin'}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "XDG_STATE_HOME": str(folder.parent / "state"),
+        "HOME": str(folder.parent),
+        "LC_ALL": "C.UTF-8",
+    }
+
+
+def run(command: str, folder: Path) -> str:
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=folder,
+        env=environment(folder),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=60,
+    )
+    return done.stdout
+
+
+@pytest.mark.parametrize("page", RUN, ids=identify)
+def test_what_a_page_shows_is_what_happens(page: Path, folder: Path) -> None:
+    for block in blocks(page):
+        where = f"{identify(page)}:{block.line}"
+        if block.name:
+            target = folder / block.name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(block.text, encoding="utf-8")
+        elif block.language == "console":
+            for command, expected in commands_of(block.text):
+                shown = run(command, folder)
+                assert fits(expected, shown), f"{where}: `{command}` printed\n{shown}\ninstead of\n{expected}"
+        elif block.language == "python":
+            done = subprocess.run(
+                [sys.executable, "-W", "error", "-c", block.text],
+                cwd=folder,
+                env=environment(folder),
+                capture_output=True,
+                text=True,
+                timeout=60,
+            )
+            assert done.returncode == 0, f"{where}: {done.stderr}"
+
+
+def commands_of(text: str) -> list[tuple[str, str]]:
+    """Each `$ command` (with the `> ` lines that continue it) and what is printed under it."""
+    found: list[tuple[list[str], list[str]]] = []
+    for line in text.splitlines():
+        if line.startswith("$ "):
+            found.append(([line[2:]], []))
+        elif line.startswith("> ") and found and not found[-1][1]:
+            found[-1][0].append(line[2:])
+        else:
+            assert found, f"output without a command: {line}"
+            found[-1][1].append(line)
+    return [("\n".join(command), "\n".join(output)) for command, output in found]
+
+
+def fits(expected: str, shown: str) -> bool:
+    """Whether the two are the same text, … standing for anything within it."""
+    pattern = ".*?".join(re.escape(part) for part in expected.strip().split("…"))
+    trimmed = "\n".join(line.rstrip() for line in shown.strip().splitlines())
+    return re.fullmatch(pattern, trimmed, re.S) is not None
+
+
+@pytest.mark.parametrize("page", PAGES, ids=identify)
+def test_links_lead_somewhere(page: Path) -> None:
+    text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.S)
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        if re.match(r"[a-z]+:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        goal = (page.parent / name).resolve() if name else page
+        assert goal.exists(), f"{identify(page)}: {target}"
+        if anchor:
+            assert anchor in anchors(goal), f"{identify(page)}: {target}"
+
+
+def anchors(page: Path) -> set[str]:
+    titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.M)
+    return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_every_page_is_reached_from_the_index() -> None:
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
+    missing = [
+        page.relative_to(DOCS).as_posix()
+        for page in DOCS.rglob("*.md")
+        if page.name != "index.md" and page.relative_to(DOCS).as_posix() not in index
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("name", reference.PAGES)
+def test_reference_pages_are_up_to_date(name: str) -> None:
+    written = (DOCS / "reference" / name).read_text(encoding="utf-8")
+    assert written == reference.PAGES[name](), "run `python -m toolkit.cli.reference`"
+
+
+def test_every_command_option_and_code_is_documented() -> None:
+    commands = (DOCS / "reference" / "commands.md").read_text(encoding="utf-8")
+    for command in COMMANDS.values():
+        assert f"## ringfence {command.name}\n" in commands
+        for option in command.options:
+            assert option.help
+            assert all(f"`{flag}`" in commands for flag in option.flags if flag.startswith("-"))
+        assert command.examples, f"{command.name} has no example"
+    errors = (DOCS / "reference" / "errors.md").read_text(encoding="utf-8")
+    assert all(f"| `{code}` |" in errors for code in CODES)
+
+
+def test_every_tool_is_documented() -> None:
+    tools = (DOCS / "reference" / "tools.md").read_text(encoding="utf-8")
+    for tool in TOOLS.values():
+        assert tool.name in tools
+        assert all(parameter in tools for parameter in tool.parameters["properties"])
+
+
+def test_every_ready_made_policy_is_documented() -> None:
+    names = [path.stem for path in (ROOT / "rules").glob("*.yaml") if not path.name.endswith(".cases.yaml")]
+    assert len(names) >= 5
+    text = (DOCS / "how-to" / "write-a-policy.md").read_text(encoding="utf-8")
+    assert [name for name in names if f"`{name}`" not in text] == []
+
+
+def readme() -> list[Block]:
+    return blocks(ROOT / "README.md")
+
+
+def test_the_first_screen_of_the_readme() -> None:
+    """One sentence, two commands, a policy of six lines, a call and its answer."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    shell = [block.text.strip() for block in readme() if block.language == "sh"]
+    assert shell[0].endswith("/bin/ringfence demo")
+    assert "pytest" in shell[1]
+    policy = next(block for block in readme() if block.language == "yaml")
+    assert len(policy.text.strip().splitlines()) == 6
+    assert text.index("ringfence call") < text.index("\n## ")
+    assert len(text[: text.index("\n## ")].splitlines()) < 60
+
+
+def test_the_readmes_commands_are_what_packaging_offers() -> None:
+    """The words of the two commands exist: the script, and the extra. `.ci/run` runs them for real."""
+    import tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["scripts"] == {"ringfence": "toolkit.cli:main"}
+    assert "dev" in project["optional-dependencies"]
+    runner = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    assert "README.md" in runner
+    assert os.access(ROOT / ".ci" / "run", os.X_OK)
+
+
+def test_json_in_the_reference_of_results_is_json() -> None:
+    found = [block for block in blocks(DOCS / "reference" / "results.md") if block.language == "json"]
+    assert found
+    for block in found:
+        for line in block.text.strip().split("\n\n"):
+            json.loads(line)
+
+
+@pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
+def test_examples_run(example: Path, folder: Path) -> None:
+    shutil.copy(example, folder)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", example.name],
+        cwd=folder,
+        env=environment(folder),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
