@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -67,6 +68,14 @@ def test_escape(raw: str, want: str) -> None:
 
 def test_escape_keeps_line_feeds_and_tabs_only_when_asked() -> None:
     assert text.escape("a\n\tb\r\n", newlines=True) == "a\n\tb\\x0d\n"
+
+
+def test_every_character_without_a_shape_of_its_own_is_escaped() -> None:
+    shapeless = {"Cc", "Cf", "Cs", "Zl", "Zp"}
+    every = (chr(code) for code in range(0x110000))
+    assert [
+        char for char in every if unicodedata.category(char) in shapeless and text.escape(char) == char
+    ] == []
 
 
 @given(st.text(st.characters()))
