@@ -21,9 +21,16 @@ STANDARD = sys.stdlib_module_names
 READS_POLICIES = ("policy.load", "policy.ready", "policy.check")
 DEPENDENCIES = {"yaml", "jsonschema", "fsspec", "platformdirs", "rich", "shtab"}
 
+
+def words(text: str) -> set[str]:
+    return set(text.split())
+
+
 # Calls that change a file system, by name, wherever they are an attribute or a plain name.
-WRITING = set(
-    ["unlink", "rmdir", "rename", "replace", "remove", "removedirs", "mkdir", "makedirs", "symlink", "link", "truncate", "write_bytes", "write_text", "chmod", "fchmod", "rmtree", "copyfile", "copytree", "move", "pipe_file", "rm_file", "rm", "cp_file", "mv", "put_file", "touch", "utime", "renames", "mkfifo", "mknod"]
+WRITING = words(
+    "unlink rmdir rename replace remove removedirs mkdir makedirs symlink link truncate write_bytes"
+    " write_text chmod fchmod rmtree copyfile copytree move pipe_file rm_file rm cp_file mv put_file touch utime"
+    " renames mkfifo mknod"
 )
 # Text and mapping methods of the same names.
 HARMLESS_ON = {"replace", "remove", "link", "move", "copy", "touch"}
@@ -79,11 +86,11 @@ def test_policy_imports_nothing_of_toolkit(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name in MODULES if name.split(".")[0] == "policy"])
 def test_policy_asks_neither_clock_nor_chance_nor_disk(name: str) -> None:
     tops = {imported.split(".")[0] for imported in imports(MODULES[name], at_load=False)}
-    assert not tops & set(["time", "datetime", "random", "secrets", "uuid", "subprocess", "socket", "shutil"])
+    assert not tops & words("time datetime random secrets uuid subprocess socket shutil")
     if name not in READS_POLICIES:
         assert "os" not in tops
         calls = {node.func.attr for node in nodes(name, ast.Call) if isinstance(node.func, ast.Attribute)}
-        assert not calls & set(["open", "read_text", "read_bytes", "is_file", "is_dir", "exists", "stat", "resolve"])
+        assert not calls & words("open read_text read_bytes is_file is_dir exists stat resolve")
 
 
 def nodes(name: str, kind: type[Node]) -> Iterator[Node]:
@@ -106,7 +113,7 @@ def test_nothing_below_imports_the_command_line(name: str) -> None:
 def test_tools_can_only_plan(name: str) -> None:
     """A tool sees values and the read-only view: nothing that could open, change or record."""
     tops = {imported.split(".")[0] for imported in imports(MODULES[name], at_load=False)}
-    assert not tops & set(["os", "io", "shutil", "subprocess", "sqlite3", "fsspec", "socket", "tempfile", "pathlib"])
+    assert not tops & words("os io shutil subprocess sqlite3 fsspec socket tempfile pathlib")
     ours = {found for found in imports(MODULES[name], at_load=True) if found.startswith("toolkit.")}
     allowed = {"toolkit.errors", "toolkit.paths", "toolkit.plan", "toolkit.text", "toolkit.call"}
     assert {found for found in ours if not found.startswith("toolkit.tools")} <= allowed

@@ -110,16 +110,58 @@ def _play(root: Path, state: Path, screen: Screen) -> bool:
     screen.line("A small project, and this policy:", "bold")
     screen.line(textwrap.indent(POLICY, "    "))
     person = _Person(screen)
-    before = _contents(root)
+    before = _contents(root / "old")
     with Session(root, Policy.loads(POLICY), agent="coder", state=state, approver=person.answer) as session:
         as_wanted = True
         for number, scene in enumerate(SCENES, 1):
             person.grants = scene.grant
             screen.line(f"{number}. {scene.title}", "bold")
-            screen.line(f"   agent:     {scene.tool} {json.dumps(dict(scene.arguments))}", "cyan")
-            result = session.call({"id": str(number), "tool": scene.tool, "arguments": dict(scene.arguments)})
+            screen.line(f"   agent: {scene.tool} {json.dumps(dict(scene.arguments))}", "cyan")
+            call = {"id": str(number), "tool": scene.tool, "arguments": dict(scene.arguments)}
+            result = session.call(call)
             _show(result, screen)
             as_wanted = as_wanted and result.status == scene.wants
-        as_wanted = as_wanted and _look_back(session, result, screen)
-    same = {name: text for name, text in _contents(root).items() if name.startswith("old/")}
-    return as_wanted and same == {name: text for name, text in before.items() if name.startswith("old/")}
+        _look_back(session, screen)
+        undone = session.undo(result.data["call_id"])
+        screen.line("And back again: `ringfence undo` takes the deletion back.", "bold")
+        _show(undone, screen)
+    screen.line("That was it; the folder is gone. Next: `ringfence init` in a project of yours.", "bold")
+    return as_wanted and undone.ok and before == _contents(root / "old")
+
+
+def _contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def _show(result: Result, screen: Screen) -> None:
+    for line in result.content.strip().splitlines():
+        screen.line(f"   {line}", "" if result.ok else STYLES[result.status])
+    rule = (result.decision or {}).get("rule")
+    if rule and not result.ok:
+        screen.line(f"   rule: {because(result.decision)}", "dim")
+    screen.line()
+
+
+def _look_back(session: Session, screen: Screen) -> None:
+    screen.line("What the session changed:", "bold")
+    rows = [(change.path, f"+{change.additions}", f"-{change.removals}") for change in session.changes()]
+    screen.table(("file", "added", "removed"), rows)
+    screen.line()
+
+
+class _Person:
+    """Answers as the scene says, after being shown what a person at a terminal is shown."""
+
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
+        self.grants = False
+
+    def answer(self, request: Request) -> Answer:
+        from toolkit.approvals import Answer
+
+        for text, style in heading(request):
+            self._screen.line(f"   | {text}", style)
+        for line in request.preview.strip().splitlines():
+            self._screen.line(f"   | {line}", "dim")
+        self._screen.line(f"   | Allow it? {'yes' if self.grants else 'no'}", "bold")
+        return Answer(granted=self.grants, scope="once")
