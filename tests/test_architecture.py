@@ -29,8 +29,8 @@ def words(text: str) -> set[str]:
 # Calls that change a file system, by name, wherever they are an attribute or a plain name.
 WRITING = words(
     "unlink rmdir rename replace remove removedirs mkdir makedirs symlink link truncate write_bytes"
-    " write_text chmod fchmod rmtree copyfile copytree move pipe_file rm_file rm cp_file mv put_file touch utime"
-    " renames mkfifo mknod"
+    " write_text chmod fchmod rmtree copyfile copytree move pipe_file rm_file rm cp_file mv put_file touch"
+    " utime renames mkfifo mknod"
 )
 # Text and mapping methods of the same names.
 HARMLESS_ON = {"replace", "remove", "link", "move", "copy", "touch"}

@@ -16,11 +16,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from policy import Policy
+from toolkit.call import Result
 from toolkit.cli.perform import DONE, FELL_SHORT
-from toolkit.cli.screen import Screen
+from toolkit.cli.prompt import because, heading
+from toolkit.cli.screen import STYLES, Screen
 
 if TYPE_CHECKING:
-    pass
+    from toolkit.approvals import Answer, Request
+    from toolkit.session import Session
 
 POLICY = """\
 version: 1
