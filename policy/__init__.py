@@ -1,0 +1,52 @@
+"""Judges what agents may do to files: a YAML policy in, verdicts out.
+
+Pure: no file system (but for reading policies), no clock, no randomness; knows nothing of `toolkit`.
+"""
+
+from __future__ import annotations
+
+from policy.engine import Policy
+from policy.errors import PolicyError, Problem, Where
+from policy.model import (
+    ACTIONS,
+    TOOL_ACTIONS,
+    Amount,
+    Case,
+    Decision,
+    Effect,
+    Explanation,
+    Invariant,
+    Limit,
+    LimitHit,
+    Need,
+    Rule,
+    Step,
+)
+from policy.ready import READY_MADE, ready_made
+
+load = Policy.load
+loads = Policy.loads
+
+__all__ = [
+    "ACTIONS",
+    "READY_MADE",
+    "TOOL_ACTIONS",
+    "Amount",
+    "Case",
+    "Decision",
+    "Effect",
+    "Explanation",
+    "Invariant",
+    "Limit",
+    "LimitHit",
+    "Need",
+    "Policy",
+    "PolicyError",
+    "Problem",
+    "Rule",
+    "Step",
+    "Where",
+    "load",
+    "loads",
+    "ready_made",
+]

@@ -1,0 +1,63 @@
+"""Runs a policy's own cases. Judges, counts and returns; prints nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from policy.engine import Policy
+from policy.model import ACTIONS, Amount, Case, Decision, Need
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """A case with the decision it got."""
+
+    case: Case
+    decision: Decision
+
+    @property
+    def passed(self) -> bool:
+        return self.decision.effect is self.case.want
+
+
+def check(policy: Policy, cases: Iterable[Case] | None = None) -> tuple[CaseResult, ...]:
+    """Run these cases, or the policy's own ones."""
+    chosen = policy.cases if cases is None else cases
+    return tuple(CaseResult(case, run(policy, case)) for case in chosen)
+
+
+def run(policy: Policy, case: Case) -> Decision:
+    """Judge one case; with an amount the limits are applied too, as in a session that has changed nothing."""
+    needs = needs_of(policy, case)
+    decision = policy.decide(case.agent, case.tool, needs)
+    if case.files is None and case.bytes is None:
+        return decision
+    amount = Amount(case.files or 0, case.bytes or 0)
+    actions = {need.action for need in needs}
+    changing = actions - {"read"} or actions
+    return policy.tighten(decision, case.agent, case.tool, dict.fromkeys(changing, amount), _nothing)
+
+
+def _nothing(_agent: str, _key: str) -> Amount:
+    return Amount()
+
+
+def needs_of(policy: Policy, case: Case) -> tuple[Need, ...]:
+    """Return what the call of a case needs."""
+    if case.tool in ACTIONS:
+        return (Need(case.tool, case.path, case.directory),)
+    pairs = policy.tools[case.tool]
+    first = pairs[0][1] if pairs else ""
+    return tuple(
+        Need(action, case.path if parameter == first or case.to is None else case.to, case.directory)
+        for action, parameter in pairs
+    )
+
+
+def cases_beside(path: str | Path) -> Path | None:
+    """Return the file of cases that belongs to a policy file, if there is one."""
+    place = Path(path)
+    beside = place.with_name(f"{place.stem}.cases.yaml")
+    return beside if beside.is_file() else None

@@ -1,0 +1,100 @@
+"""What can be wrong with a policy, as values: where, what, the line itself and what to do about it.
+
+Text is made here only for showing a problem; nothing here reads files or decides.
+"""
+
+from __future__ import annotations
+
+import difflib
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_WIDTH = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """A place in a policy file, counted from 1."""
+
+    file: str
+    line: int
+    column: int
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong with a policy."""
+
+    code: str
+    message: str
+    where: Where | None = None
+    text: str = ""
+    hint: str = ""
+    length: int = 1
+
+    def format(self) -> str:
+        """Return the message, the line with a caret under the place, and the hint."""
+        lines = [f"{self.where}: {visible(self.message)}" if self.where else visible(self.message)]
+        if self.where and self.text:
+            lines += _underlined(self.text, self.where.column, self.length)
+        if self.hint:
+            lines.append(f"  hint: {visible(self.hint)}")
+        return "\n".join(lines)
+
+    def __str__(self) -> str:
+        return self.format()
+
+
+class PolicyError(Exception):
+    """A policy that does not load; `problems` holds everything that is wrong with it."""
+
+    code = "policy_invalid"
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems: tuple[Problem, ...] = tuple(problems)
+        super().__init__("\n".join(problem.format() for problem in self.problems))
+
+
+def hidden(character: str) -> bool:
+    """Whether a character cannot be seen or changes how its neighbours are shown."""
+    return unicodedata.category(character) in _HIDDEN
+
+
+def visible(text: str) -> str:
+    """Return the text with every character that cannot be seen written out, tabs as blanks."""
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(_shown(character) for character in text)
+
+
+def _shown(character: str) -> str:
+    if character == "\t":
+        return " "
+    if not hidden(character):
+        return character
+    number = ord(character)
+    if number < 0x100:
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+
+
+def _underlined(text: str, column: int, length: int) -> list[str]:
+    start = min(column - 1, len(text))
+    cut = max(0, start - _WIDTH // 2)
+    shown = ("..." if cut else "") + visible(text[cut : cut + _WIDTH])
+    if len(text) > cut + _WIDTH:
+        shown += "..."
+    before = len(visible(text[cut:start])) + (3 if cut else 0)
+    under = len(visible(text[start : min(start + length, cut + _WIDTH)]))
+    return [f"    {shown}", f"    {' ' * before}{'^' * max(1, under)}"]
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """Return the known word that looks most like this one, or None when none is close."""
+    close: Sequence[str] = difflib.get_close_matches(word[:64], list(known), n=1, cutoff=0.6)
+    return close[0] if close else None

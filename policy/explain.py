@@ -1,0 +1,144 @@
+"""How a verdict came about: every rule that was looked at, and why it decided or did not.
+
+Follows the order of the engine with one pattern at a time, and takes the verdict itself from the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from policy.machine import matches
+from policy.model import ACTIONS, Agent, Effect, Explanation, Rule, Step
+
+if TYPE_CHECKING:
+    from policy.engine import Policy
+
+
+def explain(
+    policy: Policy, agent: str, tool: str, path: str, directory: bool, *, fold: bool = False
+) -> Explanation:
+    """Judge one path for all that a tool does to it, or for one action."""
+    from policy.engine import decision
+
+    actions = (tool,) if tool in ACTIONS else tuple(dict.fromkeys(a for a, _ in policy.tools.get(tool, ())))
+    if not actions:
+        raise ValueError(f"neither a tool nor an action: {tool!r}")
+    verdicts = [(policy.verdict(agent, tool, a, path, directory, fold=fold), a) for a in actions]
+    (effect, rule), action = max(verdicts, key=lambda verdict: verdict[0][0])
+    steps: list[Step] = []
+    for (_, winner), each in verdicts:
+        look = _Look(policy, agent, tool, each, path, directory, fold, winner)
+        steps += look.floor()
+        seen: set[str | None] = set()
+        for name, entry in policy.chain(agent):
+            owner = entry.name if entry else None
+            if owner not in seen:
+                seen.add(owner)
+                steps += look.ladder(name, entry)
+    return Explanation(decision(effect, rule, agent, tool, action, path), tuple(steps))
+
+
+class _Look:
+    """One question: an agent, a tool, an action and a path, with the rule that the engine chose."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        agent: str,
+        tool: str,
+        action: str,
+        path: str,
+        directory: bool,
+        fold: bool,
+        winner: Rule | None,
+    ) -> None:
+        self.policy = policy
+        self.agent = agent
+        self.keys = (action, "*") if tool in ACTIONS else (tool, action, "*")
+        self.action = action
+        self.path = path
+        self.directory = directory
+        self.fold = fold
+        self.winner = winner
+
+    def floor(self) -> Iterator[Step]:
+        """Yield a step for each mandatory rule on this tool or action."""
+        for item in self.policy.floor(self.keys[0], self.action):
+            for rule in item.rules:
+                matched, why = self._fits(rule.pattern)
+                left_out = next((other for other in item.excepts if self._fits(other)[0]), None)
+                if matched and left_out is not None:
+                    yield self._step(rule, self.agent, False, f'left out by except "{left_out}"')
+                elif matched and rule is not self.winner:
+                    yield self._step(
+                        rule, self.agent, True, "matches, but another rule is as strict or stricter"
+                    )
+                else:
+                    yield self._step(rule, self.agent, matched, why)
+
+    def ladder(self, name: str, entry: Agent | None) -> Iterator[Step]:
+        """Yield a step for each rule of one agent's tier and of everybody's, in the order they are asked."""
+        decided: str | None = None
+        tiers = [("agent's rules", entry.rules)] if entry else []
+        for title, rules in [*tiers, ("global rules", self.policy.content.rules)]:
+            maps = [(key, rules[key]) for key in self.keys if rules.get(key)]
+            choice = self._choice(maps)
+            for _, listed in maps:
+                yield from self._map(name, listed, choice, decided)
+            if choice is not None and decided is None:
+                decided = f"the {title} decided already"
+
+    def _choice(self, maps: list[tuple[str, tuple[Rule, ...]]]) -> Rule | None:
+        last = {key: self._last(listed) for key, listed in maps}
+        hits = [last[key] for key in self.keys if last.get(key) is not None]
+        stands = last.get(self.action)
+        if stands is not None and stands.effect is Effect.DENY and hits[0] is not None:
+            return hits[0] if hits[0].effect is Effect.DENY else stands
+        return hits[0] if hits else None
+
+    def _last(self, listed: Iterable[Rule]) -> Rule | None:
+        return next((rule for rule in reversed(list(listed)) if self._fits(rule.pattern)[0]), None)
+
+    def _map(
+        self, name: str, listed: tuple[Rule, ...], choice: Rule | None, decided: str | None
+    ) -> Iterator[Step]:
+        last = self._last(listed)
+        for rule in reversed(listed):
+            matched, why = self._fits(rule.pattern)
+            if not matched or rule is self.winner:
+                yield self._step(rule, name, matched, why)
+            elif decided:
+                yield self._step(rule, name, True, f"matches, but {decided}")
+            elif rule is not last:
+                line = f" (line {last.where.line})" if last and last.where else ""
+                yield self._step(
+                    rule, name, True, f'matches, but "{last.pattern if last else ""}" comes later{line}'
+                )
+            elif rule is choice:
+                yield self._step(rule, name, True, "matches, but a stricter verdict holds")
+            else:
+                stands = choice is not None and choice.effect is Effect.DENY and choice.key == self.action
+                other = (
+                    f"the deny under {self.action} stands"
+                    if stands
+                    else f"{choice and choice.key} is asked first"
+                )
+                yield self._step(rule, name, True, f"matches, but {other}")
+
+    def _fits(self, pattern: str) -> tuple[bool, str]:
+        if matches(pattern, self.path, self.directory, fold=self.fold):
+            return True, "decides"
+        if not self.directory and matches(pattern, self.path, True, fold=self.fold):
+            return False, "matches directories only"
+        if "/" in pattern.rstrip("/") and not pattern.startswith("**/") and self._deeper(pattern):
+            return False, "does not match: a slash ties the pattern to the root"
+        return False, "does not match"
+
+    def _deeper(self, pattern: str) -> bool:
+        return matches(
+            "**/" + pattern.removeprefix("./").lstrip("/"), self.path, self.directory, fold=self.fold
+        )
+
+    def _step(self, rule: Rule, name: str, matched: bool, why: str) -> Step:
+        return Step(self.action, name, rule, matched, matched and rule is self.winner, why)

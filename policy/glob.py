@@ -1,0 +1,342 @@
+"""Patterns: .gitignore patterns on workspace-relative paths, read into names, stars and classes.
+
+Only reads text and says precisely what is wrong with it; matching is `policy.machine`.
+Never guesses: what a reader could take for something else is an error with a hint.
+"""
+
+from __future__ import annotations
+
+import functools
+import unicodedata
+from dataclasses import dataclass
+from typing import Final, NoReturn
+
+from policy.errors import hidden
+
+MAX_LENGTH = 1024
+MAX_ALTERNATIVES = 256
+
+
+class PatternError(ValueError):
+    """What is wrong with a pattern, and where in its text."""
+
+    def __init__(self, code: str, message: str, hint: str, offset: int = 0, length: int = 1) -> None:
+        super().__init__(message)
+        self.code = code
+        self.message = message
+        self.hint = hint
+        self.offset = offset
+        self.length = length
+
+
+@dataclass(frozen=True, slots=True)
+class CharClass:
+    """One character out of some ranges, or (negated) any other one. `?` is the negation of nothing."""
+
+    negated: bool
+    ranges: tuple[tuple[str, str], ...]
+
+    def __contains__(self, character: str) -> bool:
+        return any(low <= character <= high for low, high in self.ranges) != self.negated
+
+
+ANY_CHARACTER: Final = CharClass(True, ())
+Atom = str | CharClass
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """One name of a pattern: runs of atoms of fixed length with a star between each two of them."""
+
+    pieces: tuple[tuple[Atom, ...], ...]
+
+    @property
+    def literal(self) -> str | None:
+        """The text of a name without wildcards, else None."""
+        return as_text(self.pieces[0]) if len(self.pieces) == 1 else None
+
+
+ANY_NAME: Final = Name(((), ()))
+CROSS: Final = None  # a segment `**`: any number of names, none included
+Segment = Name | None
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One alternative of a pattern, written out from the root: it matches a path name by name."""
+
+    segments: tuple[Segment, ...]
+    directory: bool  # matches directories only
+    root: bool  # exactly `*`, which stands for the root itself too
+
+
+@dataclass(frozen=True, slots=True)
+class Pattern:
+    """A pattern as written, and its alternatives once the braces are expanded."""
+
+    text: str
+    branches: tuple[Branch, ...]
+
+
+def as_text(piece: tuple[Atom, ...]) -> str | None:
+    """Return a run of atoms as text, or None if it has a `?` or a class."""
+    letters = [atom for atom in piece if isinstance(atom, str)]
+    return "".join(letters) if len(letters) == len(piece) else None
+
+
+def folded(text: str) -> str:
+    """Return text as a case-insensitive file system compares it."""
+    if text.isascii():
+        return text.lower()
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+
+
+@functools.lru_cache(maxsize=20_000)
+def parse(text: str, fold: bool = False) -> Pattern:
+    """Read a pattern; PatternError says what is wrong with it."""
+    _check_text(text)
+    # Alternatives that are the same stay: a folded pattern must have as many as the plain one.
+    return Pattern(text, tuple(_branch(text, picked, fold) for picked in _expand(text)))
+
+
+@functools.lru_cache(maxsize=2_000)
+def parse_agent(text: str) -> tuple[Name, ...]:
+    """Read an agent's key: names with `*`, `?` and classes, separated by slashes, nothing else."""
+    _check_text(text)
+    if "{" in text or "}" in text:
+        _fail("agent_name", "braces are not used in agents' names", "write one key for each agent", text)
+    names: list[Name] = []
+    for start, end in _split(text, tuple(range(len(text)))):
+        segment = text[start:end]
+        if not segment or segment in {".", ".."}:
+            message = "an agent's name is names with single slashes between them"
+            _fail("agent_name", message, 'a sub-agent is written "parent/child"', text, start)
+        if len(segment) > 1 and not segment.strip("*"):
+            _fail("agent_name", "'**' is not used in agents' names", "write '*'", text, start, len(segment))
+        names.append(_name(text, tuple(range(start, end)), False))
+    return tuple(names)
+
+
+def _fail(
+    code: str, message: str, hint: str, text: str, offset: int = 0, length: int | None = None
+) -> NoReturn:
+    raise PatternError(code, message, hint, offset, max(1, len(text) if length is None else length))
+
+
+def _check_text(text: str) -> None:
+    if not text:
+        _fail("pattern_empty", "the pattern is empty", "'*' is everything", text)
+    if len(text) > MAX_LENGTH:
+        message = f"the pattern has {len(text)} characters; {MAX_LENGTH} are allowed"
+        _fail("pattern_too_long", message, "write several shorter patterns", text)
+    for offset, character in enumerate(text):
+        if hidden(character):
+            message = f"character U+{ord(character):04X} cannot be seen"
+            _fail("pattern_character", message, "'?' matches any one character", text, offset, 1)
+        if character == "\\":
+            hint = (
+                "names are separated by '/'; to take a special character as it is write it in brackets: [*]"
+            )
+            _fail("pattern_backslash", "'\\' is not used in patterns", hint, text, offset, 1)
+
+
+# Braces: each alternative is kept as the offsets of its characters, so that an error in it can be shown.
+
+
+def _expand(text: str) -> list[tuple[int, ...]]:
+    if "{" not in text and "}" not in text:
+        return [tuple(range(len(text)))]
+    outer: list[tuple[list[tuple[int, ...]], list[tuple[int, ...]], int]] = []
+    done: list[tuple[int, ...]] = []
+    current: list[tuple[int, ...]] = [()]
+    at = 0
+    while at < len(text):
+        character, end = text[at], at + 1
+        if character == "{":
+            outer.append((done, current, at))
+            done, current = [], [()]
+        elif character == "," and outer:
+            done, current = done + current, [()]
+        elif character == "}":
+            done, current = _close(text, at, outer, done, current)
+        else:
+            end = _class_end(text, at) if character == "[" else end
+            current = [picked + tuple(range(at, end)) for picked in current]
+        if len(done) + len(current) > MAX_ALTERNATIVES:
+            message = f"the braces stand for more than {MAX_ALTERNATIVES} patterns"
+            _fail("pattern_too_many", message, "write several patterns, or use '*'", text)
+        at = end
+    if outer:
+        hint = "close it with '}'; for the character itself write [{]"
+        _fail("pattern_brace", "'{' is not closed", hint, text, outer[-1][2], 1)
+    return current
+
+
+def _close(
+    text: str,
+    at: int,
+    outer: list[tuple[list[tuple[int, ...]], list[tuple[int, ...]], int]],
+    done: list[tuple[int, ...]],
+    current: list[tuple[int, ...]],
+) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
+    if not outer:
+        _fail("pattern_brace", "'}' without '{'", "for the character itself write [}]", text, at, 1)
+    before, prefixes, start = outer.pop()
+    if not done:
+        hint = "write {a,b} for alternatives; for the character itself write [{]"
+        _fail("pattern_brace", "braces without a comma", hint, text, start, at + 1 - start)
+    return before, [head + tail for head in prefixes for tail in done + current]
+
+
+def _class_end(text: str, start: int) -> int:
+    """Return the offset after the `]` of the class that opens at start."""
+    at = start + 1
+    if text[at : at + 1] in {"!", "^"}:
+        at += 1
+    at = text.find("]", at + 1)
+    if at < 0:
+        hint = "close it with ']'; for the character itself write [[]"
+        _fail("pattern_class", "'[' is not closed", hint, text, start, 1)
+    opened = text.find("[:", start + 1, at)
+    if opened >= 0 and text[at - 1] == ":" and at - 1 > opened + 1:
+        hint = "write the characters: [a-z], [0-9]"
+        _fail(
+            "pattern_class", f"classes by name such as '{text[opened : at + 1]}' are not known", hint,
+            text, opened, at + 1 - opened,
+        )  # fmt: skip
+    slash = text.find("/", start, at)
+    if slash >= 0:
+        hint = "a class stands for one character of a name"
+        _fail("pattern_class", "'/' in a class matches nothing", hint, text, slash, 1)
+    return at + 1
+
+
+def _split(text: str, picked: tuple[int, ...]) -> list[tuple[int, int]]:
+    """Return the spans of the names between slashes, as indexes into picked."""
+    spans, start = [], 0
+    for index, offset in enumerate(picked):
+        if text[offset] == "/":
+            spans.append((start, index))
+            start = index + 1
+    return [*spans, (start, len(picked))]
+
+
+def _branch(text: str, picked: tuple[int, ...], fold: bool) -> Branch:
+    whole = "".join(text[offset] for offset in picked)
+    if not whole:
+        _fail("pattern_empty", "one of the alternatives is empty", "leave it out, or write '*'", text)
+    if whole.startswith("!"):
+        hint = "write the exception as a later rule, or under 'except'; for a name like that write **/!name"
+        _fail("pattern_negated", "'!' at the start is not used here", hint, text, picked[0], 1)
+    directory = whole.endswith("/")
+    start = 2 if whole.startswith("./") else 1 if whole.startswith("/") else 0
+    inner = picked[start : len(picked) - directory] if start < len(picked) else ()
+    if not inner:
+        _fail(
+            "pattern_empty", "the pattern names only the root", "'*' is everything, the root included", text
+        )
+    spans = _split(text, inner)
+    segments = [_segment(text, inner[low:high], inner, low, fold) for low, high in spans]
+    if start == 0 and len(segments) == 1 and segments[0] is CROSS:
+        segments = [ANY_NAME]  # without a slash `**` is one name at any depth
+    if start == 0 and len(segments) == 1:
+        segments = [CROSS, *segments]
+    return Branch(_normal(segments), directory, whole == "*")
+
+
+def _normal(segments: list[Segment]) -> tuple[Segment, ...]:
+    """Return the segments without `**` in a row, and with at least one name after the last `**`."""
+    out: list[Segment] = []
+    for segment in segments:
+        if segment is not CROSS or not out or out[-1] is not CROSS:
+            out.append(segment)
+    if out[-1] is CROSS:
+        out.append(ANY_NAME)
+    return tuple(out)
+
+
+def _segment(text: str, picked: tuple[int, ...], inner: tuple[int, ...], low: int, fold: bool) -> Segment:
+    name = "".join(text[offset] for offset in picked)
+    if not name:
+        offset = inner[min(low, len(inner) - 1)]
+        _fail("pattern_name", "two slashes with no name between them", "leave one out", text, offset, 1)
+    if name in {".", ".."}:
+        hint = "patterns start from the workspace's root and only go down"
+        if name == ".":
+            hint = "leave it out; the root itself is matched by '*'"
+        _fail("pattern_parent", f"'{name}' is not a name", hint, text, picked[0], len(name))
+    if len(name) > 1 and not name.strip("*"):
+        return CROSS
+    return _name(text, picked, fold)
+
+
+def _name(text: str, picked: tuple[int, ...], fold: bool) -> Name:
+    pieces: list[tuple[Atom, ...]] = []
+    atoms: list[Atom] = []
+    letters: list[str] = []
+
+    def settle() -> None:
+        run = "".join(letters)
+        atoms.extend(folded(run) if fold else run)
+        letters.clear()
+
+    at = 0
+    while at < len(picked):
+        character = text[picked[at]]
+        at += 1
+        if character == "*":
+            settle()
+            if atoms or not pieces:  # otherwise the star before this one says it already
+                pieces.append(tuple(atoms))
+                atoms = []
+        elif character == "?":
+            settle()
+            atoms.append(ANY_CHARACTER)
+        elif character == "[":
+            settle()
+            end = _class_end(text, picked[at - 1])
+            atoms.append(_class(text, picked[at - 1], end, fold))
+            at += end - picked[at - 1] - 1
+        else:
+            letters.append(character)
+    settle()
+    pieces.append(tuple(atoms))
+    return Name(tuple(pieces))
+
+
+def _class(text: str, start: int, end: int, fold: bool) -> Atom:
+    """Read the class between the brackets text[start] and text[end - 1]."""
+    at = start + 1
+    negated = text[at] in "!^"
+    at += negated
+    ranges: list[tuple[str, str]] = []
+    while at < end - 1:
+        low = high = text[at]
+        if text[at + 1] == "-" and at + 2 < end - 1:
+            high = text[at + 2]
+            if high < low:
+                hint = f"write [{high}-{low}]"
+                _fail("pattern_range", f"the range '{low}-{high}' runs backwards", hint, text, at, 3)
+            at += 2
+        at += 1
+        ranges.append((low, high))
+    if fold:
+        ranges += _folded_ranges(ranges)
+    if not negated and len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
+        return ranges[0][0]  # `[*]` is the usual way to write a special character
+    return CharClass(negated, tuple(sorted(set(ranges))))
+
+
+def _folded_ranges(ranges: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    return [
+        (small, small)
+        for character, small in _case_pairs()
+        if any(low <= character <= high for low, high in ranges)
+    ]
+
+
+@functools.cache
+def _case_pairs() -> tuple[tuple[str, str], ...]:
+    """Every character that folds to one other character; paths are folded before they are matched."""
+    pairs = ((chr(number), folded(chr(number))) for number in range(0x20000))
+    return tuple((character, small) for character, small in pairs if small != character and len(small) == 1)

@@ -1,0 +1,278 @@
+"""The values that cross from one module to another: effects, rules, needs, decisions, limits, cases.
+
+All of them are frozen. Nothing here looks at a path, a file or a clock.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, Literal
+
+from policy.errors import Where
+
+ACTIONS = ("read", "write", "delete")
+DEFAULT_AGENT = "default"
+
+# What a tool needs: each action with the call's parameter that names the path ("" is the root itself).
+TOOL_ACTIONS: Mapping[str, tuple[tuple[str, str], ...]] = MappingProxyType(
+    {
+        "copy_file": (("read", "source"), ("write", "destination")),
+        "create_directory": (("write", "path"),),
+        "create_file": (("write", "path"),),
+        "delete": (("delete", "path"),),
+        "delete_file": (("delete", "path"),),
+        "delete_tasks": (("delete", "task_ids"),),
+        "directory_tree": (("read", "path"),),
+        "edit_file": (("read", "path"), ("write", "path")),
+        "get_file_info": (("read", "path"),),
+        "get_project_root": (("read", ""),),
+        "insert_at_line": (("read", "path"), ("write", "path")),
+        "list_directory": (("read", "path"),),
+        "list_tasks": (("read", "task_ids"),),
+        "move_file": (("read", "source"), ("delete", "source"), ("write", "destination")),
+        "read_file": (("read", "path"),),
+        "restore_tasks": (("write", "task_ids"),),
+        "search_files": (("read", "path"),),
+        "search_text": (("read", "path"),),
+    }
+)
+
+# Names that people expect to be tools, and what to write instead.
+DEAD_TOOLS: Mapping[str, str] = MappingProxyType({"write_file": "create_file"})
+
+Tier = Literal["mandatory", "agent", "global"]
+
+
+class Effect(enum.IntEnum):
+    """What a policy says; the greater is the stricter."""
+
+    ALLOW = 0
+    ASK = 1
+    DENY = 2
+
+    def __str__(self) -> str:
+        return self.name.lower()
+
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
+
+EFFECTS: Mapping[str, Effect] = MappingProxyType({str(effect): effect for effect in Effect})
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One pattern with its effect. For the mandatory tier `paths` and `excepts` hold the whole item."""
+
+    tier: Tier
+    agent: str | None
+    key: str
+    pattern: str
+    effect: Effect
+    reason: str | None = None
+    where: Where | None = None
+    paths: tuple[str, ...] = ()
+    excepts: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        owner = f"rule for agent {self.agent}," if self.tier == "agent" else f"{self.tier} rule"
+        place = f" ({self.where.file}:{self.where.line})" if self.where else ""
+        return f'{owner} {self.key}: "{self.pattern}" says {self.effect}{place}'
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "file": self.where.file if self.where else None,
+            "line": self.where.line if self.where else None,
+            "tier": self.tier,
+            "agent": self.agent,
+            "key": self.key,
+            "pattern": self.pattern,
+            "reason": self.reason,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Mandatory:
+    """One item of the floor: one rule for each of its paths, and what it leaves out."""
+
+    effect: Effect
+    keys: tuple[str, ...]
+    rules: tuple[Rule, ...]
+    excepts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """An action on a path. An incidental one (a parent made on the way) counts only when it is denied."""
+
+    action: str
+    path: str
+    directory: bool = False
+    incidental: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """How much a call changes, or a session has changed."""
+
+    files: int = 0
+    bytes: int = 0
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(self.files + other.files, self.bytes + other.bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """A ceiling; `agent` is the key under `agents` it was written for, None for everybody's."""
+
+    key: str
+    agent: str | None = None
+    max_files: int | None = None
+    max_bytes: int | None = None
+    per: Literal["call", "session"] = "call"
+    over: Effect = Effect.ASK
+    where: Where | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "key": self.key,
+            "agent": self.agent,
+            "max_files": self.max_files,
+            "max_bytes": self.max_bytes,
+            "per": self.per,
+            "over": str(self.over),
+            "file": self.where.file if self.where else None,
+            "line": self.where.line if self.where else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class LimitHit:
+    """A limit that would be passed, with what the call would reach."""
+
+    limit: Limit
+    amount: Amount
+    exceeded: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        reached = {"files": self.amount.files, "bytes": self.amount.bytes}
+        return {**self.limit.to_json(), "exceeded": list(self.exceeded), "amount": reached}
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A verdict, the rule behind it (None: nothing decided), and what to try next."""
+
+    effect: Effect
+    rule: Rule | None
+    agent: str
+    tool: str
+    action: str
+    path: str
+    reason: str
+    hint: str
+    limit: LimitHit | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        out: dict[str, Any] = {
+            "effect": str(self.effect),
+            "action": self.action,
+            "path": self.path,
+            "rule": self.rule.to_json() if self.rule else None,
+            "reason": self.reason,
+            "hint": self.hint,
+        }
+        if self.limit:
+            out["limit"] = self.limit.to_json()
+        return out
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One rule that was looked at for one action, and why it decided or did not."""
+
+    action: str
+    agent: str
+    rule: Rule
+    matched: bool
+    decided: bool
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """A decision and every rule that was looked at on the way to it."""
+
+    decision: Decision
+    steps: tuple[Step, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One of a policy's own tests."""
+
+    tool: str
+    path: str
+    want: Effect
+    directory: bool = False
+    agent: str = DEFAULT_AGENT
+    to: str | None = None
+    files: int | None = None
+    bytes: int | None = None
+    note: str = ""
+    where: Where | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Invariant:
+    """Something that must never be, kept for whoever proves it."""
+
+    kind: str
+    agent: str
+    action: str
+    path: str
+    verdict: Effect
+    reason: str | None = None
+    where: Where | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tasks:
+    """Where task folders are kept and how many a call may name."""
+
+    path: str
+    max_tasks: int | None = None
+
+
+RuleMap = Mapping[str, tuple[Rule, ...]]
+LimitMap = Mapping[str, tuple[Limit, ...]]
+_EMPTY: Mapping[str, Any] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Agent:
+    """What is written under one key of `agents`."""
+
+    name: str
+    rules: RuleMap = field(default_factory=lambda: _EMPTY)
+    limits: LimitMap = field(default_factory=lambda: _EMPTY)
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """The meaning of a policy file with everything it extends; None: the file does not say."""
+
+    mandatory: tuple[Mandatory, ...] = ()
+    rules: RuleMap = field(default_factory=lambda: _EMPTY)
+    limits: LimitMap = field(default_factory=lambda: _EMPTY)
+    agents: Mapping[str, Agent] = field(default_factory=lambda: _EMPTY)
+    cases: tuple[Case, ...] = ()
+    invariants: tuple[Invariant, ...] = ()
+    hard_links: Literal["replace", "refuse"] | None = None
+    mode: Literal["enforce", "monitor"] | None = None
+    durable: bool | None = None
+    tasks: Tasks | None = None

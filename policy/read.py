@@ -1,0 +1,573 @@
+"""One policy file, from its tree of texts to rules, limits, agents and cases.
+
+Strict: what is not known here is an error, and all errors of a file are found in one go. Reads no other
+file; `extends` is only noted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from policy.document import Node, Report
+from policy.errors import Where, hidden, nearest
+from policy.glob import PatternError, parse, parse_agent
+from policy.limits import LIMITS
+from policy.machine import ROOT, matches
+from policy.model import (
+    ACTIONS,
+    DEAD_TOOLS,
+    DEFAULT_AGENT,
+    EFFECTS,
+    Case,
+    Effect,
+    Invariant,
+    Mandatory,
+    Rule,
+    Tasks,
+    Tier,
+)
+
+MAX_PLACES = 250_000  # names in all patterns of a policy together, braces expanded
+
+_NUMBER = re.compile(r"(0|[1-9][0-9]{0,17})\Z")
+_SYNONYMS = {
+    "accept": "allow", "approve": "ask", "auto": "allow", "block": "deny", "confirm": "ask", "forbid": "deny",
+    "grant": "allow", "never": "deny", "no": "deny", "off": "deny", "on": "allow", "permit": "allow",
+    "prompt": "ask", "refuse": "deny", "reject": "deny", "true": "allow", "false": "deny", "yes": "allow",
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class Draft:
+    """One limit as written: only the fields that the file states."""
+
+    fields: dict[str, Any]
+    where: Where
+
+
+@dataclass(frozen=True, slots=True)
+class Drafts:
+    """What is written under one key of `limits`: one mapping, or a list of them."""
+
+    drafts: tuple[Draft, ...]
+    single: bool
+
+
+@dataclass(slots=True)
+class Tiered:
+    """The rules and limits of everybody, or of one agent."""
+
+    rules: dict[str, tuple[Rule, ...]] = field(default_factory=dict)
+    limits: dict[str, Drafts] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Read:
+    """What one file says."""
+
+    extends: list[Node] = field(default_factory=list)
+    mandatory: tuple[Mandatory, ...] = ()
+    everybody: Tiered = field(default_factory=Tiered)
+    agents: dict[str, Tiered] = field(default_factory=dict)
+    cases: tuple[Case, ...] = ()
+    invariants: tuple[Invariant, ...] = ()
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Budget:
+    """How many names of patterns may still be held; shared by all files of a policy."""
+
+    left: int = MAX_PLACES
+
+
+class Reader:
+    """Reads the tree of one file; what is wrong goes into the report."""
+
+    def __init__(
+        self, report: Report, tools: Mapping[str, Sequence[tuple[str, str]]], budget: Budget
+    ) -> None:
+        self.report = report
+        self.tools = tools
+        self.budget = budget
+        self.keys = [*ACTIONS, *tools, "*"]
+
+    def policy(self, root: Node) -> Read:
+        """Read a policy."""
+        out = Read()
+        found = self.mapping(root, KEYS, "a policy")
+        if "version" not in found and root.kind == "mapping":
+            self.report.add(
+                "key_missing", "the key 'version' is missing", root, "begin with: version: 1", length=1
+            )
+        for key, node in found.items():
+            KEYS[key](self, node, out)
+        return out
+
+    def case_file(self, root: Node) -> tuple[Case, ...]:
+        """Read a file that holds cases only."""
+        out = Read()
+        found = self.mapping(root, {"version": _version, "cases": _cases}, "a file of cases")
+        for key in ("version", "cases"):
+            if key in found:
+                KEYS[key](self, found[key], out)
+            elif root.kind == "mapping":
+                self.report.add("key_missing", f"the key '{key}' is missing", root, length=1)
+        return out.cases
+
+    # Values
+
+    def mapping(self, node: Node, known: Iterable[str], what: str) -> dict[str, Node]:
+        """Return the pairs of a mapping with known keys."""
+        if node.kind != "mapping":
+            self.report.add("value_invalid", f"{what} is a mapping, not {node.describe()}", node)
+            return {}
+        names = list(known)
+        found: dict[str, Node] = {}
+        for key, value in node.pairs:
+            if key.text in names:
+                found[key.text] = value
+                continue
+            close = nearest(key.text, names)
+            hint = f"did you mean '{close}'?" if close else f"known here: {', '.join(sorted(names))}"
+            self.report.add("key_unknown", f"unknown key '{key.text[:80]}' in {what}", key, hint)
+        return found
+
+    def several(self, node: Node, what: str) -> list[Node]:
+        """Return the items of a list, or a single text as a list of one."""
+        if node.kind == "sequence" and node.items:
+            return node.items
+        if node.kind == "scalar" and (node.text or not node.plain):
+            return [node]
+        self.report.add("value_invalid", f"{what} is one or a list of them, not {_empty(node)}", node)
+        return []
+
+    def listed(self, node: Node, what: str) -> list[Node]:
+        if node.kind == "sequence":
+            return node.items
+        self.report.add("value_invalid", f"{what} is a list, not {node.describe()}", node)
+        return []
+
+    def text(self, node: Node, what: str) -> str | None:
+        if node.kind != "scalar" or not node.is_text or not node.text.strip():
+            hint = "put quotes around it" if node.kind == "scalar" and node.text else None
+            self.report.add("value_invalid", f"{what} is text, not {node.describe()}", node, hint)
+            return None
+        for character in node.text:
+            if hidden(character) and character not in "\n\t":
+                message = f"character U+{ord(character):04X} in {what} cannot be seen"
+                self.report.add("hidden_character", message, node)
+                return None
+        return node.text.strip()
+
+    def word(self, node: Node, known: Sequence[str], what: str) -> str | None:
+        if node.kind == "scalar" and node.text in known:
+            return node.text
+        close = nearest(node.text, known) if node.kind == "scalar" else None
+        hint = f"did you mean '{close}'?" if close else f"write {_either(known)}"
+        self.report.add("value_invalid", f"{what} is {_either(known)}, not {node.describe()}", node, hint)
+        return None
+
+    def flag(self, node: Node, what: str) -> bool | None:
+        if node.kind == "scalar" and node.plain and node.text in {"true", "false"}:
+            return node.text == "true"
+        self.report.add(
+            "value_invalid", f"{what} is true or false, not {node.describe()}", node, "write true or false"
+        )
+        return None
+
+    def number(self, node: Node, what: str) -> int | None:
+        if node.kind == "scalar" and node.plain and _NUMBER.match(node.text):
+            return int(node.text)
+        self.report.add("number_invalid", f"{what} is a plain number, not {node.describe()}", node)
+        return None
+
+    def effect(self, node: Node, allowed: Sequence[str] = ("allow", "ask", "deny")) -> Effect | None:
+        if node.kind == "scalar" and node.text in allowed:
+            return EFFECTS[node.text]
+        word = node.text.lower() if node.kind == "scalar" else ""
+        close = _SYNONYMS.get(word) or nearest(word, allowed)
+        hint = f"did you mean '{close}'?" if close in allowed else f"write {_either(allowed)}"
+        self.report.add(
+            "effect_unknown", f"an effect is {_either(allowed)}, not {node.describe()}", node, hint
+        )
+        return None
+
+    def pattern(self, node: Node) -> str | None:
+        """Return a pattern that can be read."""
+        if node.kind != "scalar" or not node.is_text:
+            self.report.add("pattern_not_text", f"a pattern is text, not {node.describe()}", node)
+            return None
+        try:
+            branches = parse(node.text).branches
+        except PatternError as error:
+            self._pattern_problem(node, error)
+            return None
+        before = self.budget.left
+        self.budget.left -= sum(len(branch.segments) + 2 for branch in branches)
+        if self.budget.left < 0:
+            parse.cache_clear()
+            if before >= 0:
+                message = f"the patterns hold more than {MAX_PLACES:,} names once their braces are expanded"
+                self.report.add("policy_too_large", message, node)
+            return None
+        return node.text
+
+    def _pattern_problem(self, node: Node, error: PatternError) -> None:
+        at, length = self.report.raw_offset(node, error.offset, error.length)
+        self.report.add(error.code, error.message, node, error.hint, at=at, length=length)
+
+    def path(self, node: Node, what: str) -> tuple[str, bool] | None:
+        """Return a canonical path and whether a slash at its end says that it is a directory."""
+        text = self.text(node, what)
+        if text is None:
+            return None
+        if text in {ROOT, "./"}:
+            return ROOT, True
+        path = text.removesuffix("/")
+        if any(name in {"", ".", ".."} for name in path.split("/")) or "\\" in path or "\n" in path:
+            hint = "write it from the workspace's root: src/a.py; a slash at the end makes it a directory"
+            self.report.add(
+                "value_invalid", f"{what} is a path in the workspace, not {node.describe()}", node, hint
+            )
+            return None
+        return path, text.endswith("/")
+
+    def rule_key(self, node: Node, extra: str = "") -> str | None:
+        """Return the name of a tool or action, or `*`."""
+        if node.kind == "scalar" and node.text in self.keys:
+            return node.text
+        instead = DEAD_TOOLS.get(node.text) if node.kind == "scalar" else None
+        close = nearest(node.text, self.keys) if node.kind == "scalar" else None
+        if instead:
+            hint: str | None = f"there is no such tool; write {instead}"
+        else:
+            hint = f"did you mean '{close}'?" if close else extra or None
+        what = f"'{node.text[:80]}'" if node.kind == "scalar" else node.describe()
+        self.report.add("rule_key_unknown", f"{what} is neither a tool nor an action", node, hint)
+        return None
+
+    # Rules
+
+    def rules(self, node: Node, tier: Tier, agent: str | None) -> dict[str, tuple[Rule, ...]]:
+        """Read a mapping from keys to effects or maps of patterns."""
+        if node.kind != "mapping":
+            self.report.add("value_invalid", f"rules are a mapping, not {node.describe()}", node)
+            return {}
+        out: dict[str, tuple[Rule, ...]] = {}
+        for key_node, value in node.pairs:
+            hint = 'patterns go below a key: "*": {...}' if any(c in key_node.text for c in "*/.") else ""
+            key = self.rule_key(key_node, hint)
+            found = self._map(value, key_node, tier, agent, key or "*")
+            if key and found:
+                out[key] = found
+        return out
+
+    def _map(self, node: Node, key_node: Node, tier: Tier, agent: str | None, key: str) -> tuple[Rule, ...]:
+        if node.kind == "scalar":
+            effect = self.effect(node)
+            where = self.report.where(key_node)
+            return () if effect is None else (Rule(tier, agent, key, "*", effect, None, where),)
+        if node.kind != "mapping":
+            message = f"a rule is an effect or a mapping from patterns to effects, not {node.describe()}"
+            self.report.add("value_invalid", message, node)
+            return ()
+        out: list[Rule] = []
+        for pattern_node, value in node.pairs:
+            if pattern_node.plain and pattern_node.text in _RULE:
+                hint = f'for every path write "*": {{{pattern_node.text}: ...}}; a file of that name goes in quotes'
+                message = f"'{pattern_node.text}' stands where a pattern is expected"
+                self.report.add("key_unknown", message, pattern_node, hint)
+                continue
+            pattern = self.pattern(pattern_node)
+            effect, reason = self._rule(value, pattern)
+            if pattern is not None and effect is not None:
+                out.append(Rule(tier, agent, key, pattern, effect, reason, self.report.where(pattern_node)))
+        return tuple(out)
+
+    def _rule(self, node: Node, pattern: str | None) -> tuple[Effect | None, str | None]:
+        if node.kind != "mapping":
+            return self.effect(node), None
+        found = self.mapping(node, _RULE, "a rule")
+        effect = reason = None
+        if "effect" in found:
+            effect = self.effect(found["effect"])
+        else:
+            self.report.add(
+                "key_missing", "the key 'effect' is missing", node, "add effect: allow, ask or deny"
+            )
+        if "reason" in found:
+            reason = self.text(found["reason"], "a reason")
+        for key, wanted in (("match", True), ("not_match", False)):
+            if key in found:
+                self._examples(found[key], pattern, wanted)
+        return effect, reason
+
+    def _examples(self, node: Node, pattern: str | None, wanted: bool) -> None:
+        for item in self.several(node, "an example"):
+            example = self.path(item, "an example")
+            if example is None or pattern is None or matches(pattern, *example) is wanted:
+                continue
+            does = "does not match" if wanted else "matches"
+            self.report.add("example_fails", f"\"{pattern}\" {does} '{item.text[:80]}'", item)
+
+    # Limits
+
+    def limits(self, node: Node) -> dict[str, Drafts]:
+        """Read a mapping from keys to limits."""
+        if node.kind != "mapping":
+            self.report.add("value_invalid", f"limits are a mapping, not {node.describe()}", node)
+            return {}
+        out: dict[str, Drafts] = {}
+        for key_node, value in node.pairs:
+            key = self.rule_key(key_node)
+            single = value.kind != "sequence"
+            items = [value] if single else value.items
+            if not items:
+                self.report.add(
+                    "value_invalid", "a list of limits is empty", value, "write one, or leave the key out"
+                )
+            drafts = tuple(draft for item in items if (draft := self._limit(item)))
+            if key and drafts:
+                out[key] = Drafts(drafts, single)
+        return out
+
+    def _limit(self, node: Node) -> Draft | None:
+        found = self.mapping(node, [*LIMITS, "per", "over"], "a limit")
+        fields: dict[str, Any] = {}
+        for name in LIMITS:
+            if name in found:
+                fields[name] = self.number(found[name], name)
+        if "per" in found:
+            fields["per"] = self.word(found["per"], ("call", "session"), "per")
+        if "over" in found:
+            fields["over"] = self.effect(found["over"], ("ask", "deny"))
+        if node.kind == "mapping" and not node.pairs:
+            self.report.add("key_missing", "a limit says how much", node, f"add {_either(sorted(LIMITS))}")
+        return Draft(fields, self.report.where(node)) if fields and None not in fields.values() else None
+
+
+_RULE = ("effect", "reason", "match", "not_match")
+
+
+def _empty(node: Node) -> str:
+    return "an empty list" if node.kind == "sequence" else node.describe()
+
+
+def _either(words: Sequence[str]) -> str:
+    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+# One function for each key of a policy file.
+
+
+def _version(reader: Reader, node: Node, _out: Read) -> None:
+    if node.kind != "scalar" or not node.plain or node.text != "1":
+        reader.report.add("version_unknown", f"the version is 1, not {node.describe()}", node)
+
+
+def _extends(reader: Reader, node: Node, out: Read) -> None:
+    for item in reader.several(node, "what is extended"):
+        if reader.text(item, "what is extended") is not None:
+            out.extends.append(item)
+
+
+def _mandatory(reader: Reader, node: Node, out: Read) -> None:
+    items = (_item(reader, item) for item in reader.listed(node, "mandatory"))
+    out.mandatory = tuple(item for item in items if item)
+
+
+def _item(reader: Reader, node: Node) -> Mandatory | None:
+    found = reader.mapping(node, ("deny", "ask", "paths", "except", "reason"), "a mandatory item")
+    if node.kind != "mapping":
+        return None
+    effects = [name for name in ("deny", "ask") if name in found]
+    if len(effects) != 1:
+        message = "a mandatory item has one of 'deny' and 'ask'"
+        reader.report.add("key_missing", message, node, "add deny: [read, write, delete]", length=1)
+    if "paths" not in found:
+        reader.report.add("key_missing", "the key 'paths' is missing", node, "'*' is every path", length=1)
+    keys: list[str] = []
+    for name in effects:
+        keys += [key for item in reader.several(found[name], name) if (key := reader.rule_key(item))]
+    reason = reader.text(found["reason"], "a reason") if "reason" in found else None
+    paths = _patterns(reader, found.get("paths"), "paths")
+    excepts = tuple(text for text, _ in _patterns(reader, found.get("except"), "except"))
+    if len(effects) != 1 or not paths or not keys:
+        return None
+    effect, every = EFFECTS[effects[0]], tuple(text for text, _ in paths)
+    rules = tuple(
+        Rule(
+            "mandatory",
+            None,
+            ", ".join(keys),
+            text,
+            effect,
+            reason,
+            reader.report.where(place),
+            every,
+            excepts,
+        )
+        for text, place in paths
+    )
+    return Mandatory(effect, tuple(keys), rules, excepts)
+
+
+def _patterns(reader: Reader, node: Node | None, what: str) -> list[tuple[str, Node]]:
+    if node is None:
+        return []
+    found = ((reader.pattern(item), item) for item in reader.several(node, what))
+    return [(text, item) for text, item in found if text is not None]
+
+
+def _rules(reader: Reader, node: Node, out: Read) -> None:
+    out.everybody.rules = reader.rules(node, "global", None)
+
+
+def _limits(reader: Reader, node: Node, out: Read) -> None:
+    out.everybody.limits = reader.limits(node)
+
+
+def _agents(reader: Reader, node: Node, out: Read) -> None:
+    if node.kind != "mapping":
+        reader.report.add("value_invalid", f"agents are a mapping, not {node.describe()}", node)
+        return
+    for key, value in node.pairs:
+        if not key.is_text:
+            reader.report.add(
+                "agent_name", f"an agent's name is text, not {key.describe()}", key, "put quotes around it"
+            )
+            continue
+        try:
+            parse_agent(key.text)
+        except PatternError as error:
+            reader._pattern_problem(key, error)
+        found = reader.mapping(value, ("rules", "limits"), "an agent")
+        tiered = out.agents[key.text] = Tiered()
+        if "rules" in found:
+            tiered.rules = reader.rules(found["rules"], "agent", key.text)
+        if "limits" in found:
+            tiered.limits = reader.limits(found["limits"])
+
+
+def _cases(reader: Reader, node: Node, out: Read) -> None:
+    cases = (_case(reader, item) for item in reader.listed(node, "cases"))
+    out.cases = tuple(case for case in cases if case)
+
+
+def _case(reader: Reader, node: Node) -> Case | None:
+    known = ("agent", "action", "tool", "path", "to", "files", "bytes", "want", "note")
+    found = reader.mapping(node, known, "a case")
+    tool = _subject(reader, node, found, "a case")
+    for key in ("path", "want"):
+        if key not in found and node.kind == "mapping":
+            reader.report.add("key_missing", f"the key '{key}' is missing", node, length=1)
+    agent = reader.text(found["agent"], "an agent's name") if "agent" in found else DEFAULT_AGENT
+    path = reader.path(found["path"], "a path") if "path" in found else None
+    to = reader.path(found["to"], "a path") if "to" in found else None
+    amounts = {key: reader.number(found[key], key) for key in ("files", "bytes") if key in found}
+    want = reader.effect(found["want"]) if "want" in found else None
+    note = (reader.text(found["note"], "a note") if "note" in found else "") or ""
+    if tool is None or path is None or want is None or agent is None or None in amounts.values():
+        return None
+    two = tool in reader.tools and len({parameter for _, parameter in reader.tools[tool]}) > 1
+    if two != ("to" in found):
+        message = f"{tool} has a second path" if two else f"{tool} has one path only"
+        hint = "add to: with the path it goes to" if two else "leave 'to' out"
+        reader.report.add("case_invalid", message, found.get("to", node), hint)
+        return None
+    return Case(
+        tool,
+        path[0],
+        want,
+        path[1],
+        agent,
+        to[0] if to else None,
+        amounts.get("files"),
+        amounts.get("bytes"),
+        note,
+        reader.report.where(node),
+    )
+
+
+def _subject(reader: Reader, node: Node, found: Mapping[str, Node], what: str) -> str | None:
+    """Read the one of `action` and `tool` that a case or an invariant is about."""
+    names = [name for name in ("action", "tool") if name in found]
+    if len(names) != 1:
+        if node.kind == "mapping":
+            message = f"{what} has one of 'action' and 'tool'"
+            reader.report.add("key_missing", message, node, "add action: read, write or delete", length=1)
+        return None
+    if names == ["action"]:
+        return reader.word(found["action"], ACTIONS, "an action")
+    node = found["tool"]
+    if node.text in DEAD_TOOLS:
+        reader.rule_key(node)
+        return None
+    return reader.word(node, list(reader.tools), "a tool") if node.text not in reader.tools else node.text
+
+
+def _invariants(reader: Reader, node: Node, out: Read) -> None:
+    found: list[Invariant] = []
+    for item in reader.listed(node, "invariants"):
+        for kind, value in reader.mapping(item, ("never",), "an invariant").items():
+            invariant = _invariant(reader, kind, value)
+            if invariant:
+                found.append(invariant)
+    out.invariants = tuple(found)
+
+
+def _invariant(reader: Reader, kind: str, node: Node) -> Invariant | None:
+    found = reader.mapping(node, ("agent", "action", "tool", "path", "verdict", "reason"), "an invariant")
+    action = _subject(reader, node, found, "an invariant")
+    for key in ("path", "verdict"):
+        if key not in found and node.kind == "mapping":
+            reader.report.add("key_missing", f"the key '{key}' is missing", node, length=1)
+    agent = reader.text(found["agent"], "an agent's name") if "agent" in found else "*"
+    path = reader.pattern(found["path"]) if "path" in found else None
+    verdict = reader.effect(found["verdict"]) if "verdict" in found else None
+    reason = reader.text(found["reason"], "a reason") if "reason" in found else None
+    if action is None or path is None or verdict is None or agent is None:
+        return None
+    return Invariant(kind, agent, action, path, verdict, reason, reader.report.where(node))
+
+
+def _tasks(reader: Reader, node: Node, out: Read) -> None:
+    found = reader.mapping(node, ("path", "max_tasks"), "tasks")
+    path = reader.text(found["path"], "the path of the tasks") if "path" in found else None
+    if "path" not in found and node.kind == "mapping":
+        reader.report.add("key_missing", "the key 'path' is missing", node, "say where the task folders are")
+    most = reader.number(found["max_tasks"], "max_tasks") if "max_tasks" in found else None
+    if path is not None:
+        out.settings["tasks"] = Tasks(path, most)
+
+
+def _hard_links(reader: Reader, node: Node, out: Read) -> None:
+    out.settings["hard_links"] = reader.word(node, ("replace", "refuse"), "hard_links")
+
+
+def _durable(reader: Reader, node: Node, out: Read) -> None:
+    out.settings["durable"] = reader.flag(node, "durable")
+
+
+def _mode(reader: Reader, node: Node, out: Read) -> None:
+    out.settings["mode"] = reader.word(node, ("enforce", "monitor"), "mode")
+
+
+KEYS: Mapping[str, Callable[[Reader, Node, Read], None]] = {
+    "agents": _agents,
+    "cases": _cases,
+    "durable": _durable,
+    "extends": _extends,
+    "hard_links": _hard_links,
+    "invariants": _invariants,
+    "limits": _limits,
+    "mandatory": _mandatory,
+    "mode": _mode,
+    "rules": _rules,
+    "tasks": _tasks,
+    "version": _version,
+}
