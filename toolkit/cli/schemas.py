@@ -70,5 +70,17 @@ def completion(arguments: argparse.Namespace, screen: Screen) -> int:
 
     from toolkit.cli.parser import build
 
-    print(shtab.complete(build(), arguments.shell), file=screen.stdout)
+    parser = build()
+    _say_what_completes(parser, {"file": shtab.FILE, "directory": shtab.DIRECTORY})
+    print(shtab.complete(parser, arguments.shell), file=screen.stdout)
     return DONE
+
+
+def _say_what_completes(parser: argparse.ArgumentParser, kinds: Mapping[str, Any]) -> None:
+    """Mark the arguments that are files or folders in the way shtab looks for."""
+    for action in parser._actions:
+        if kind := getattr(action, "completes", ""):
+            action.complete = kinds[kind]  # type: ignore[attr-defined]
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                _say_what_completes(below, kinds)

@@ -1,0 +1,157 @@
+"""`ringfence explain`: the deciding examples of the policy language, and where a verdict comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Ringfence
+
+Write = Callable[[str], Path]
+
+ROW = 'version: 1\nrules: {delete: {"*": ask, "tmp/*": allow, "*.go": deny}}\n'
+AGENT = """\
+version: 1
+rules: {delete: {"*.go": deny}}
+agents: {coder: {rules: {delete: {"internal/test/*": allow}}}}
+"""
+HELD = "mandatory: [{deny: [delete], paths: ['*.go']}]\n"
+
+EXAMPLES = [
+    (ROW, "delete tmp/a.txt", "allow"),
+    (ROW, "delete tmp/x/y.txt", "allow"),
+    (ROW, "delete tmp/x.go", "deny"),
+    (ROW, "delete main.go", "deny"),
+    (ROW, "delete README", "ask"),
+    (ROW, "delete tmp", "ask"),
+    ('version: 1\nrules: {delete: {"secrets/": deny, "secrets/public/": allow}}', "delete secrets/k", "deny"),
+    (
+        'version: 1\nrules: {delete: {"secrets/": deny, "secrets/public/": allow}}',
+        "delete secrets/public/k",
+        "allow",
+    ),
+    ('version: 1\nrules: {read: {"src/**/*.py": allow}}', "read src/a.py", "allow"),
+    ('version: 1\nrules: {read: {"src/**/*.py": allow}}', "read src/x/y/a.py", "allow"),
+    ('version: 1\nrules: {read: {"src/**/*.py": allow}}', "read a.py", "ask"),
+    (AGENT, "--agent coder delete internal/test/a.go", "allow"),
+    (AGENT, "--agent other delete internal/test/a.go", "deny"),
+    (AGENT + HELD, "--agent coder delete internal/test/a.go", "deny"),
+    (
+        'version: 1\nrules: {delete: {"tmp/*": allow}}\nagents: {a: {rules: {"*": deny}}}',
+        "--agent a delete tmp/a",
+        "deny",
+    ),
+    (
+        'version: 1\nrules: {read: allow, delete: {"src/**": deny}, move_file: allow}',
+        "move_file src/a tmp/a",
+        "deny",
+    ),
+    (
+        'version: 1\nrules: {read: allow, write: ask, edit_file: {"docs/**": allow}}',
+        "edit_file docs/a.md",
+        "allow",
+    ),
+    (
+        'version: 1\nrules: {read: allow, write: ask, edit_file: {"docs/**": allow}}',
+        "create_file docs/b.md",
+        "ask",
+    ),
+    ('version: 1\nrules: {write: {"tmp/*": allow}}', "create_file tmp/x", "allow"),
+    ('version: 1\nrules: {write: {"tmp/*": allow, "tmp": deny}}', "create_file tmp/x", "deny"),
+]
+
+
+@pytest.mark.parametrize(("text", "words", "verdict"), EXAMPLES)
+def test_deciding_examples(ringfence: Ringfence, policy: Write, text: str, words: str, verdict: str) -> None:
+    policy(text)
+    done = ringfence("explain", *words.split(), "--json")
+    assert done.status == 0
+    assert done.json["decision"]["effect"] == verdict
+    shown = ringfence("explain", *words.split())
+    assert shown.out.startswith(f"{verdict}: ")
+
+
+def test_no_policy_at_all_asks(ringfence: Ringfence) -> None:
+    done = ringfence("explain", "delete", "anything")
+    assert done.out.startswith("ask: delete for agent default, because of delete anything\n")
+    assert "no rule decides" in done.out
+
+
+def test_deleting_a_directory_is_judged_on_what_is_in_it(
+    ringfence: Ringfence, policy: Write, workspace: Path
+) -> None:
+    policy(ROW)
+    (workspace / "tmp" / "deep").mkdir(parents=True)
+    (workspace / "tmp" / "deep" / "x.go").touch()
+    (workspace / "tmp" / "a").touch()
+    done = ringfence("explain", "delete", "tmp/", "--json")
+    assert (done.json["decision"]["effect"], done.json["decision"]["path"]) == ("deny", "tmp/deep/x.go")
+    needs = {(need["path"], need["effect"]) for need in done.json["needs"]}
+    assert needs == {("tmp", "ask"), ("tmp/a", "allow"), ("tmp/deep", "allow"), ("tmp/deep/x.go", "deny")}
+
+
+def test_a_moved_directory_is_judged_at_both_ends(
+    ringfence: Ringfence, policy: Write, workspace: Path
+) -> None:
+    policy('version: 1\nrules: {"*": allow, write: {"new/*.key": deny}}')
+    (workspace / "old").mkdir()
+    (workspace / "old" / "a.key").touch()
+    done = ringfence("explain", "move_file", "old", "new", "--json")
+    assert done.json["decision"]["effect"] == "deny"
+    assert (done.json["decision"]["action"], done.json["decision"]["path"]) == ("write", "new/a.key")
+
+
+def test_names_file_line_tier_key_and_pattern(ringfence: Ringfence, policy: Write) -> None:
+    policy(AGENT)
+    rule = ringfence("explain", "--agent", "coder", "delete", "internal/test/a.go", "--json").json[
+        "decision"
+    ]["rule"]
+    assert rule == {
+        "file": "ringfence.yaml",
+        "line": 3,
+        "tier": "agent",
+        "agent": "coder",
+        "key": "delete",
+        "pattern": "internal/test/*",
+        "reason": None,
+    }
+    shown = ringfence("explain", "--agent", "coder", "delete", "internal/test/a.go").out
+    assert "ringfence.yaml:3, agent rule of agent coder" in shown
+    assert "ringfence.yaml:2  global" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("deleet x", "did you mean delete?"),
+        ("move_file a", "needs two paths"),
+        ("delete a b", "has one path"),
+        ("delete ../x", "outside_root"),
+        ("delete a\\b", "path_invalid"),
+        ("--policy nowhere.yaml delete a", "neither a policy file nor one of the ready-made"),
+        ("--root nowhere delete a", "no such folder"),
+    ],
+)
+def test_wrong_usage_is_2_with_a_reason(ringfence: Ringfence, words: str, message: str) -> None:
+    done = ringfence("explain", *words.split())
+    assert done.status == 2
+    assert done.out == ""
+    assert message in done.err
+    assert done.err.startswith("ringfence: ")
+
+
+def test_an_absolute_path_inside_the_root_is_its_relative_form(ringfence: Ringfence, workspace: Path) -> None:
+    done = ringfence("explain", "delete", f"{workspace}/tmp/../a", "--json")
+    assert done.json["decision"]["path"] == "a"
+
+
+def test_hostile_names_are_shown_escaped(ringfence: Ringfence, policy: Write, workspace: Path) -> None:
+    policy('version: 1\nrules: {delete: {"*": deny}}')
+    (workspace / "d").mkdir()
+    (workspace / "d" / "x\x1b[2K\u202e").touch()
+    done = ringfence("explain", "delete", "d")
+    assert "\x1b" not in done.out
+    assert "\u202e" not in done.out
+    assert r"d/x\x1b[2K\u202e" in done.out

@@ -1,0 +1,145 @@
+"""The command line as a whole: help, version, completion, usage, starter."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Ringfence
+from toolkit.cli.commands import COMMANDS, GROUPS
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_examples(ringfence: Ringfence, name: str) -> None:
+    done = ringfence(*name.split(), "--help")
+    assert done.status == 0
+    assert "examples:\n  ringfence " in done.out.replace("\n  agent | ", "\n  ")
+    assert all(
+        flag in done.out for option in COMMANDS[name].options for flag in option.flags if flag[0] == "-"
+    )
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_a_function(name: str) -> None:
+    from importlib import import_module
+
+    module, _, function = COMMANDS[name].run.partition(":")
+    assert callable(getattr(import_module(f"toolkit.cli.{module}"), function))
+
+
+def test_version(ringfence: Ringfence) -> None:
+    done = ringfence("--version")
+    assert done.status == 0
+    assert done.out.startswith("ringfence ")
+
+
+@pytest.mark.parametrize("words", [(), ("nonsense",), ("approvals",), ("run", "--ask", "maybe"), ("call",)])
+def test_wrong_usage_is_2(ringfence: Ringfence, words: tuple[str, ...]) -> None:
+    done = ringfence(*words)
+    assert done.status == 2
+    assert "usage:" in done.err
+    assert done.out == ""
+
+
+def test_groups_are_named() -> None:
+    assert {name.rpartition(" ")[0] for name in COMMANDS} - {""} == set(GROUPS)
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
+def test_completion(ringfence: Ringfence, shell: str) -> None:
+    done = ringfence("completion", shell)
+    assert done.status == 0
+    assert all(word in done.out for word in ("approvals", "dry-run", "explain"))
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+def test_bash_completes_commands_and_options(ringfence: Ringfence, tmp_path: Path) -> None:
+    script = tmp_path / "completion.bash"
+    script.write_text(ringfence("completion", "bash").out, encoding="utf-8")
+    ask = """
+source "$1"
+COMP_WORDS=(ringfence "$2"); COMP_CWORD=1
+_shtab_ringfence
+echo "${COMPREPLY[@]}"
+"""
+    words = ["bash", "-c", ask, "-", str(script), "ap"]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "approvals"
+
+
+def test_bash_completes_folders_and_files(ringfence: Ringfence) -> None:
+    script = ringfence("completion", "bash").out
+    assert "__root_COMPGEN=_shtab_compgen_dirs" in script
+    assert "__policy_COMPGEN=_shtab_compgen_files" in script
+
+
+def test_schema_tools_in_each_shape(ringfence: Ringfence) -> None:
+    ours = ringfence("schema", "tools").json
+    names = [tool["name"] for tool in ours]
+    assert len(names) == 15
+    assert {tool["safety"] for tool in ours} == {"safe", "moderate"}
+    assert all(tool["categories"] and tool["parameters"]["additionalProperties"] is False for tool in ours)
+    openai = ringfence("schema", "tools", "--format", "openai").json
+    assert [tool["function"]["name"] for tool in openai] == names
+    anthropic = ringfence("schema", "tools", "--format", "anthropic").json
+    assert [tool["name"] for tool in anthropic] == names
+    mcp = {
+        tool["name"]: tool["annotations"]["readOnlyHint"]
+        for tool in ringfence("schema", "tools", "--format", "mcp").json
+    }
+    assert mcp["read_file"] and not mcp["move_file"]
+
+
+def test_schema_policy_is_a_schema_that_fits_the_starter(ringfence: Ringfence) -> None:
+    import jsonschema
+    import yaml
+
+    from toolkit.cli.starter import STARTER
+
+    schema = ringfence("schema", "policy").json
+    jsonschema.Draft202012Validator.check_schema(schema)
+    jsonschema.validate(yaml.safe_load(STARTER), schema)
+
+
+def test_init_writes_a_policy_whose_cases_pass(ringfence: Ringfence, workspace: Path) -> None:
+    done = ringfence("init")
+    assert done.status == 0
+    assert "wrote" in done.out
+    checked = ringfence("check")
+    assert (checked.status, checked.err) == (0, "")
+    assert "all 6 cases passed" in checked.out
+
+
+def test_init_never_overwrites(ringfence: Ringfence, workspace: Path) -> None:
+    target = workspace / "ringfence.yaml"
+    target.write_text("mine", encoding="utf-8")
+    done = ringfence("init")
+    assert done.status == 2
+    assert target.read_text(encoding="utf-8") == "mine"
+    target.unlink()
+    target.symlink_to(workspace / "elsewhere")
+    assert ringfence("init").status == 2
+    assert not (workspace / "elsewhere").exists()
+
+
+def test_as_a_program_a_closed_pipe_is_no_traceback(tmp_path: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "toolkit.cli", "schema", "tools"],
+        cwd=ROOT,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    os.close(writer)
+    assert done.stderr == ""
+    assert done.returncode == 1
