@@ -278,7 +278,7 @@ class Reader:
         out: list[Rule] = []
         for pattern_node, value in node.pairs:
             if pattern_node.plain and pattern_node.text in _RULE:
-                hint = f'for every path write "*": {{{pattern_node.text}: ...}}; a file of that name goes in quotes'
+                hint = f'for every path write "*": {{effect: ...}}; a file of that name goes in quotes'
                 message = f"'{pattern_node.text}' stands where a pattern is expected"
                 self.report.add("key_unknown", message, pattern_node, hint)
                 continue
