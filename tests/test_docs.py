@@ -1,7 +1,7 @@
 """The documents against the program: what a page shows is run, what exists is documented, links lead on.
 
 On a page, ```yaml NAME and ```python NAME write a file, ```console runs each `$ command` and compares what
-it prints (… stands for anything), ```python is run; all of one page in one folder, top to bottom.
+it prints (… is anything, <name> a word that later lines repeat), ```python is run; all in one folder.
 """
 
 from __future__ import annotations
@@ -92,6 +92,7 @@ def run(command: str, folder: Path) -> str:
 
 @pytest.mark.parametrize("page", RUN, ids=identify)
 def test_what_a_page_shows_is_what_happens(page: Path, folder: Path) -> None:
+    known: dict[str, str] = {}
     for block in blocks(page):
         where = f"{identify(page)}:{block.line}"
         if block.name:
@@ -100,18 +101,29 @@ def test_what_a_page_shows_is_what_happens(page: Path, folder: Path) -> None:
             target.write_text(block.text, encoding="utf-8")
         elif block.language == "console":
             for command, expected in commands_of(block.text):
-                shown = run(command, folder)
-                assert fits(expected, shown), f"{where}: `{command}` printed\n{shown}\ninstead of\n{expected}"
+                shown = run(filled(command, known), folder)
+                found = fits(filled(expected, known), shown)
+                assert found is not None, f"{where}: `{command}` printed\n{shown}\ninstead of\n{expected}"
+                known.update(found)
         elif block.language == "python":
-            done = subprocess.run(
-                [sys.executable, "-W", "error", "-c", block.text],
-                cwd=folder,
-                env=environment(folder),
-                capture_output=True,
-                text=True,
-                timeout=60,
-            )
+            done = python(["-c", block.text], folder)
             assert done.returncode == 0, f"{where}: {done.stderr}"
+
+
+def python(words: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "error", *words],
+        cwd=folder,
+        env=environment(folder),
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def filled(text: str, known: dict[str, str]) -> str:
+    """The text with each <name> that an earlier output gave a value."""
+    return re.sub(r"<(\w+)>", lambda found: known.get(found[1], found[0]), text)
 
 
 def commands_of(text: str) -> list[tuple[str, str]]:
@@ -128,11 +140,22 @@ def commands_of(text: str) -> list[tuple[str, str]]:
     return [("\n".join(command), "\n".join(output)) for command, output in found]
 
 
-def fits(expected: str, shown: str) -> bool:
-    """Whether the two are the same text, … standing for anything within it."""
-    pattern = ".*?".join(re.escape(part) for part in expected.strip().split("…"))
+def fits(expected: str, shown: str) -> dict[str, str] | None:
+    """The values of each <name> if the two are the same text, … standing for anything; else None."""
+    pattern = ""
+    for part in re.split(r"(…|<\w+>)", expected.strip()):
+        named = re.fullmatch(r"<(\w+)>", part)
+        if part == "…":
+            pattern += ".*?"
+        elif named and f"?P<{named[1]}>" not in pattern:
+            pattern += f"(?P<{named[1]}>[\\w.:-]+)"
+        elif named:
+            pattern += f"(?P={named[1]})"
+        else:
+            pattern += re.escape(part)
     trimmed = "\n".join(line.rstrip() for line in shown.strip().splitlines())
-    return re.fullmatch(pattern, trimmed, re.S) is not None
+    match = re.fullmatch(pattern, trimmed, re.S)
+    return match.groupdict() if match else None
 
 
 @pytest.mark.parametrize("page", PAGES, ids=identify)
@@ -234,13 +257,6 @@ def test_json_in_the_reference_of_results_is_json() -> None:
 @pytest.mark.parametrize("example", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
 def test_examples_run(example: Path, folder: Path) -> None:
     shutil.copy(example, folder)
-    done = subprocess.run(
-        [sys.executable, "-W", "error", example.name],
-        cwd=folder,
-        env=environment(folder),
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
+    done = python([example.name], folder)
     assert done.returncode == 0, done.stderr
     assert done.stdout

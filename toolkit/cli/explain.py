@@ -6,7 +6,9 @@ Looks at the workspace's names to know what is a directory and what is in it; re
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
+import textwrap
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,7 @@ from toolkit.text import size
 
 STATE_FOLDER = ".ringfence"
 SHOWN_NEEDS = 20
+NO_MATCH = "does not match"
 
 
 def explain(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -142,11 +145,35 @@ def _show(
     steps = _steps(policy, agent, what, decision, needs)
     if steps:
         screen.line(f"\nRules looked at for {decision.action} {decision.path}:")
-        screen.table(("rule", "tier", "key", "pattern", "says", "why"), [_row(step) for step in steps])
+        _show_steps(steps, screen)
     limits = policy.limits(agent, what)
     if limits and any(need.action != "read" for need in needs):
         screen.line("\nLimits it would meet:")
         screen.table(("limit", "at most", "per", "over it"), [_limit_row(limit) for limit in limits])
+
+
+def _show_steps(steps: list[Step], screen: Screen) -> None:
+    """A table of the rules that match or nearly do; the others by name, as there can be many."""
+    told = [step for step in steps if step.matched or step.why != NO_MATCH]
+    if told:
+        screen.table(("rule", "tier", "key", "pattern", "says", "why"), [_row(step) for step in told])
+    for group in _groups(step for step in steps if not step.matched and step.why == NO_MATCH):
+        first, last = group[0].rule, group[-1].rule
+        lines = f"-{last.where.line}" if last.where and last is not first else ""
+        patterns = ", ".join(f'"{step.rule.pattern}"' for step in group)
+        where, tier, key, _, says, _ = _row(group[0])
+        text = f"does not match: {where}{lines}, {tier} {key} ({says}): {patterns}"
+        screen.line(textwrap.fill(text, 100, subsequent_indent="  ", break_on_hyphens=False), "dim")
+
+
+def _groups(steps: Iterable[Step]) -> list[list[Step]]:
+    """Neighbours that differ in their patterns only."""
+
+    def of(step: Step) -> tuple[Any, ...]:
+        rule = step.rule
+        return rule.tier, rule.agent, rule.key, rule.effect, rule.where and rule.where.file
+
+    return [list(group) for _, group in itertools.groupby(steps, of)]
 
 
 def _row(step: Step) -> tuple[str, ...]:

@@ -47,7 +47,8 @@ def _of_the_root(arguments: argparse.Namespace) -> str:
     path = root_of(arguments) / POLICY_FILE
     if not path.exists():
         raise UsageError(f"there is no {POLICY_FILE} here; name a file or one of {', '.join(READY_MADE)}")
-    return str(path)
+    here = Path.cwd()
+    return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
 def _results(path: Path) -> tuple[CaseResult, ...]:
