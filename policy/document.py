@@ -189,7 +189,8 @@ def _node(event: Any, report: Report) -> Node:
         report.add_at("yaml_alias", f"'&{event.anchor}' is an anchor in YAML", line, column, length, hint)
     if event.tag is not None:
         hint = "remove it; put quotes around what begins with '!'"
-        report.add_at("yaml_tag", f"'{event.tag[:60]}' is a tag in YAML", line, column, length, hint)
+        word = report.lines[line][column:].split(maxsplit=1)[0]
+        report.add_at("yaml_tag", f"'{word[:60]}' is a tag in YAML", line, column, len(word), hint)
     if isinstance(event, yaml.MappingStartEvent):
         return Node("mapping", line, column, length)
     if isinstance(event, yaml.SequenceStartEvent):

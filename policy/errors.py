@@ -85,7 +85,7 @@ def _shown(character: str) -> str:
 
 def _underlined(text: str, column: int, length: int) -> list[str]:
     start = min(column - 1, len(text))
-    cut = max(0, start - _WIDTH // 2)
+    cut = max(0, start - _WIDTH // 2) if len(text) > _WIDTH else 0
     shown = ("..." if cut else "") + visible(text[cut : cut + _WIDTH])
     if len(text) > cut + _WIDTH:
         shown += "..."

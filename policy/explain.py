@@ -118,12 +118,9 @@ class _Look:
             elif rule is choice:
                 yield self._step(rule, name, True, "matches, but a stricter verdict holds")
             else:
-                stands = choice is not None and choice.effect is Effect.DENY and choice.key == self.action
-                other = (
-                    f"the deny under {self.action} stands"
-                    if stands
-                    else f"{choice and choice.key} is asked first"
-                )
+                asked = choice.key if choice else self.action
+                earlier = self.keys.index(rule.key) < self.keys.index(asked)
+                other = f"the deny under {asked} stands" if earlier else f"{asked} is asked first"
                 yield self._step(rule, name, True, f"matches, but {other}")
 
     def _fits(self, pattern: str) -> tuple[bool, str]:

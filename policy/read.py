@@ -142,7 +142,7 @@ class Reader:
             return node.items
         if node.kind == "scalar" and (node.text or not node.plain):
             return [node]
-        self.report.add("value_invalid", f"{what} is one or a list of them, not {_empty(node)}", node)
+        self.report.add("value_invalid", f"{what} cannot be {_empty(node)}", node)
         return []
 
     def listed(self, node: Node, what: str) -> list[Node]:
@@ -188,6 +188,8 @@ class Reader:
     def effect(self, node: Node, allowed: Sequence[str] = ("allow", "ask", "deny")) -> Effect | None:
         if node.kind == "scalar" and node.text in allowed:
             return EFFECTS[node.text]
+        if node.kind == "scalar" and node.text.startswith("*"):
+            return None  # an alias, which was reported as one
         word = node.text.lower() if node.kind == "scalar" else ""
         close = _SYNONYMS.get(word) or nearest(word, allowed)
         hint = f"did you mean '{close}'?" if close in allowed else f"write {_either(allowed)}"
@@ -230,9 +232,7 @@ class Reader:
         path = text.removesuffix("/")
         if any(name in {"", ".", ".."} for name in path.split("/")) or "\\" in path or "\n" in path:
             hint = "write it from the workspace's root: src/a.py; a slash at the end makes it a directory"
-            self.report.add(
-                "value_invalid", f"{what} is a path in the workspace, not {node.describe()}", node, hint
-            )
+            self.report.add("value_invalid", f"{node.describe()} is no path in the workspace", node, hint)
             return None
         return path, text.endswith("/")
 
@@ -255,11 +255,13 @@ class Reader:
     def rules(self, node: Node, tier: Tier, agent: str | None) -> dict[str, tuple[Rule, ...]]:
         """Read a mapping from keys to effects or maps of patterns."""
         if node.kind != "mapping":
-            self.report.add("value_invalid", f"rules are a mapping, not {node.describe()}", node)
+            hint = f'write "*": {node.text} below it' if node.text in EFFECTS else None
+            self.report.add("value_invalid", f"rules are a mapping, not {node.describe()}", node, hint)
             return {}
         out: dict[str, tuple[Rule, ...]] = {}
         for key_node, value in node.pairs:
-            hint = 'patterns go below a key: "*": {...}' if any(c in key_node.text for c in "*/.") else ""
+            looks = any(character in key_node.text for character in "*/.")
+            hint = f'a pattern goes below a key: delete: {{"{key_node.text[:40]}": ...}}' if looks else ""
             key = self.rule_key(key_node, hint)
             found = self._map(value, key_node, tier, agent, key or "*")
             if key and found:
@@ -507,7 +509,12 @@ def _subject(reader: Reader, node: Node, found: Mapping[str, Node], what: str) -
     if node.text in DEAD_TOOLS:
         reader.rule_key(node)
         return None
-    return reader.word(node, list(reader.tools), "a tool") if node.text not in reader.tools else node.text
+    if node.kind == "scalar" and node.text in reader.tools:
+        return node.text
+    close = nearest(node.text, reader.tools) if node.kind == "scalar" else None
+    hint = f"did you mean '{close}'?" if close else f"tools are {', '.join(sorted(reader.tools))}"
+    reader.report.add("value_invalid", f"{node.describe()} is no tool", node, hint)
+    return None
 
 
 def _invariants(reader: Reader, node: Node, out: Read) -> None:

@@ -1,0 +1,117 @@
+"""Limits: which ones a call meets, what they count, and that they only tighten."""
+
+import pytest
+
+from policy import Amount, Decision, Effect, Need, Policy
+
+NOTHING = Amount()
+
+
+def policy(limits: str, agents: str = "{}", rules: str = '{"*": allow}') -> Policy:
+    return Policy.loads(f"version: 1\nrules: {rules}\nlimits: {limits}\nagents: {agents}")
+
+
+def tighten(
+    policy: Policy, agent: str, tool: str, usage: dict[str, Amount], totals: dict[tuple[str, str], Amount] | None = None
+) -> Decision:
+    action = next(iter(usage))
+    decision = policy.decide(agent, tool, [Need(action, "a")])
+    return policy.tighten(decision, agent, tool, usage, lambda a, k: (totals or {}).get((a, k), NOTHING))
+
+
+@pytest.mark.parametrize(
+    ("limits", "files", "size", "want"),
+    [
+        ("{}", 500, 0, Effect.ALLOW),
+        ("{}", 501, 0, Effect.ASK),
+        ("{delete: {max_files: 2000}}", 501, 0, Effect.ALLOW),
+        ("{delete: {max_files: 2}}", 3, 0, Effect.ASK),
+        ("{delete: {max_files: 2, over: deny}}", 3, 0, Effect.DENY),
+        ("{delete: {max_files: 2, over: deny}}", 2, 0, Effect.ALLOW),
+        ("{delete: {max_files: 0}}", 1, 0, Effect.ASK),
+        ("{delete: {max_files: 0}}", 0, 0, Effect.ALLOW),
+        ("{delete: {max_bytes: 10}}", 1, 11, Effect.ASK),
+        ("{delete: {max_bytes: 10}}", 501, 0, Effect.ASK),
+        ("{delete: {max_files: 5000, per: session}}", 501, 0, Effect.ASK),
+        ("{delete: [{max_files: 10}, {max_files: 20, over: deny}]}", 15, 0, Effect.ASK),
+        ("{delete: [{max_files: 10}, {max_files: 20, over: deny}]}", 25, 0, Effect.DENY),
+        ('{"*": {max_files: 3}}', 4, 0, Effect.ASK),
+        ("{write: {max_files: 3}}", 4, 0, Effect.ALLOW),
+        ("{delete_file: {max_files: 3}}", 4, 0, Effect.ALLOW),
+    ],
+)
+def test_limits(limits: str, files: int, size: int, want: Effect) -> None:
+    assert tighten(policy(limits), "a", "delete", {"delete": Amount(files, size)}).effect is want
+
+
+def test_a_limit_never_loosens() -> None:
+    strict = policy("{delete: {max_files: 1, over: ask}}", rules="{delete: deny}")
+    decision = tighten(strict, "a", "delete", {"delete": Amount(9)})
+    assert decision.effect is Effect.DENY
+    assert decision.limit is None
+    asking = tighten(policy("{delete: {max_files: 1}}", rules="{delete: ask}"), "a", "delete", {"delete": Amount(9)})
+    assert asking.effect is Effect.ASK
+    assert asking.rule is not None
+    assert asking.limit is not None
+
+
+def test_the_answer_names_count_and_limit() -> None:
+    decision = tighten(policy("{delete: {max_files: 1200, over: deny}}"), "a", "delete", {"delete": Amount(1500)})
+    assert decision.reason == "over the limit: 1,500 files where 1,200 are allowed in one call (delete)"
+    assert decision.hint == "change less"
+    assert decision.to_json()["limit"] == {
+        "key": "delete",
+        "agent": None,
+        "max_files": 1200,
+        "max_bytes": None,
+        "per": "call",
+        "over": "deny",
+        "file": "<string>",
+        "line": 3,
+        "exceeded": ["max_files"],
+        "amount": {"files": 1500, "bytes": 0},
+    }
+
+
+def test_a_session_is_counted_with_what_was_before() -> None:
+    judged = policy("{delete: {max_files: 10, per: session}}")
+    usage = {"delete": Amount(3)}
+    assert tighten(judged, "a", "delete", usage, {("a", "delete"): Amount(7)}).effect is Effect.ALLOW
+    assert tighten(judged, "a", "delete", usage, {("a", "delete"): Amount(8)}).effect is Effect.ASK
+    assert tighten(judged, "a", "delete", usage, {("b", "delete"): Amount(8)}).effect is Effect.ALLOW
+    assert tighten(judged, "a", "read_file", {"read": Amount(1)}, {("a", "delete"): Amount(99)}).effect is Effect.ALLOW
+
+
+def test_an_agents_limit_stands_in_place_of_everybodys() -> None:
+    judged = policy("{delete: {max_files: 2}}", "{coder: {limits: {delete: {max_files: 9}}}}")
+    assert tighten(judged, "coder", "delete", {"delete": Amount(5)}).effect is Effect.ALLOW
+    assert tighten(judged, "other", "delete", {"delete": Amount(5)}).effect is Effect.ASK
+    assert [limit.agent for limit in judged.limits("coder", "delete")] == ["coder"]
+
+
+def test_a_sub_agent_meets_its_parents_limits_too() -> None:
+    judged = policy(
+        "{}",
+        """
+  coder: {limits: {delete: {max_files: 5, per: session, over: deny}}}
+  coder/helper: {limits: {delete: {max_files: 1000}}}
+""",
+    )
+    usage = {"delete": Amount(3)}
+    assert tighten(judged, "coder/helper", "delete", usage).effect is Effect.ALLOW
+    assert tighten(judged, "coder/helper", "delete", usage, {("coder", "delete"): Amount(3)}).effect is Effect.DENY
+    assert {limit.agent for limit in judged.limits("coder/helper", "delete")} == {"coder/helper", "coder", None}
+
+
+def test_a_tool_counts_all_it_does_and_an_action_its_share() -> None:
+    usage = {"delete": Amount(1, 10), "write": Amount(1, 10)}
+    assert tighten(policy("{move_file: {max_bytes: 19}}"), "a", "move_file", usage).effect is Effect.ASK
+    assert tighten(policy("{write: {max_bytes: 19}}"), "a", "move_file", usage).effect is Effect.ALLOW
+    assert tighten(policy("{write: {max_bytes: 9}}"), "a", "move_file", usage).effect is Effect.ASK
+
+
+def test_the_strictest_of_several_hits_is_told() -> None:
+    judged = policy("{delete: [{max_files: 1}, {max_files: 2, over: deny}, {max_files: 3, over: deny}]}")
+    decision = tighten(judged, "a", "delete", {"delete": Amount(9)})
+    assert decision.limit is not None
+    assert decision.limit.limit.max_files == 2

@@ -1,0 +1,68 @@
+"""Patterns, by the table in patterns.yaml."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from policy.glob import MAX_LENGTH, PatternError, parse, parse_agent
+from policy.machine import Machine, matches
+
+TABLE = yaml.safe_load(Path(__file__).with_name("patterns.yaml").read_text(encoding="utf-8"))
+GOOD = [row for row in TABLE if "hits" in row]
+BAD = [row for row in TABLE if "error" in row]
+
+
+def split(path: str) -> tuple[str, bool]:
+    return (path, True) if path == "." else (path.removesuffix("/"), path.endswith("/"))
+
+
+def test_the_table_was_found() -> None:
+    assert len(GOOD) > 40
+    assert len(BAD) > 25
+
+
+@pytest.mark.parametrize("row", GOOD, ids=lambda row: row["pattern"])
+def test_matches(row: dict) -> None:
+    fold = row.get("fold", False)
+    wrong = [path for path in row["hits"] if not matches(row["pattern"], *split(path), fold=fold)]
+    wrong += [path for path in row["misses"] if matches(row["pattern"], *split(path), fold=fold)]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("row", BAD, ids=lambda row: ascii(row["pattern"]))
+def test_errors(row: dict) -> None:
+    with pytest.raises(PatternError) as caught:
+        parse(row["pattern"])
+    error = caught.value
+    assert (error.code, [error.offset, error.length]) == (row["error"], row["at"])
+    assert error.hint
+    assert error.message == error.message[0].lower() + error.message[1:]
+    assert not error.message.endswith(".")
+
+
+def test_a_pattern_has_a_length() -> None:
+    parse("a" * MAX_LENGTH)
+    with pytest.raises(PatternError, match="1025 characters"):
+        parse("a" * (MAX_LENGTH + 1))
+
+
+@pytest.mark.parametrize("text", ["{a," * 300, "{" * 1000, "[" * 1000, "{a,b" + "}" * 900, "*" * 1024, "{,}" * 341])
+def test_odd_patterns_end_in_a_pattern_or_an_error(text: str) -> None:
+    try:
+        parse(text)
+    except PatternError as error:
+        assert error.code.startswith("pattern_")
+
+
+@pytest.mark.parametrize("path", ["", "..", "a/../b", "./a", "a//b", "/a", "a/", "a/."])
+def test_text_that_is_no_canonical_path_matches_nothing_and_is_not_judged(path: str) -> None:
+    assert not matches("*", path)
+    with pytest.raises(ValueError, match="canonical"):
+        Machine(["*"]).at(path)
+
+
+@pytest.mark.parametrize("name", ["a//b", "/a", "a/", "**", "a/../b", "{a,b}", "a\\b", ""])
+def test_names_that_no_agent_has(name: str) -> None:
+    with pytest.raises(PatternError):
+        parse_agent(name)
