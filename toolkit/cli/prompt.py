@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from toolkit.cli.screen import Screen
-from toolkit.text import escape
+from toolkit.text import escape, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 CONTROLLING_TERMINAL = Path("/dev/tty")
 SHOWN_LINES = 40
+SHOWN_CHARACTERS = 8000
 SHOWN_DESCRIPTION = 400
 _ATTEMPTS = 3
 
@@ -93,24 +94,51 @@ def answer(request: Request, terminal: Terminal) -> Answer:
     from toolkit.approvals import Answer
 
     screen = terminal.screen
-    preview = request.preview.rstrip("\n").split("\n") if request.preview else []
     for text, style in heading(request):
         screen.line(text, style)
-    choices = {"y": "yes", "n": "no", "a": "always for this session"}
-    if len(preview) > SHOWN_LINES:
-        screen.diff("\n".join(preview[:SHOWN_LINES]))
-        screen.line(f"… {len(preview) - SHOWN_LINES} more lines, d shows all", "dim")
-        choices = {"y": "yes", "n": "no", "d": "show the whole diff", "a": "always for this session"}
-    elif preview:
-        screen.diff("\n".join(preview))
+    choices = {"y": "yes", "n": "no"}
+    left_out = _show_first(request.preview, screen)
+    if left_out:
+        choices["d"] = "show the whole diff"
+    if request.rule is not None:  # a limit is lifted once only
+        choices["a"] = "always for this session"
+        screen.line(f"always: whatever this rule asks about {request.tool} in this session", "dim")
     while True:
         chosen = terminal.ask("Allow it?", choices)
         if chosen == "d":
-            screen.diff("\n".join(preview))
+            screen.diff(request.preview)
             continue
         if chosen in ("y", "a"):
-            return Answer(granted=True, scope="session" if chosen == "a" else "once")
-        return Answer(granted=False, scope="once", reason="" if chosen == "n" else "no answer was given")
+            return Answer(granted=True, scope="session" if chosen == "a" else "once", by=whoami())
+        return Answer(granted=False, reason="" if chosen == "n" else "no answer was given", by=whoami())
+
+
+def _show_first(preview: str, screen: Screen) -> int:
+    """Show as many whole lines as a screen holds; gives how many were left out."""
+    lines = preview.rstrip("\n").split("\n") if preview else []
+    room = SHOWN_CHARACTERS
+    shown: list[str] = []
+    for line in lines[:SHOWN_LINES]:
+        room -= len(line)
+        if room < 0:
+            break
+        shown.append(line)
+    if shown:
+        screen.diff("\n".join(shown))
+    left_out = len(lines) - len(shown)
+    if left_out:
+        screen.line(f"… {plural(left_out, 'more line')}, d shows all", "dim")
+    return left_out
+
+
+def whoami() -> str:
+    """The account that answers, for the record."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # an account without a name
+        return str(os.getuid())
 
 
 def heading(request: Request) -> list[tuple[str, str]]:
