@@ -1,0 +1,289 @@
+"""The only module that changes files: a judged plan in, what became of each change out.
+
+Commits intent and content first, then makes the changes one by one, each checked to be what was judged.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from policy import Amount
+from toolkit import paths
+from toolkit.backends import Missed
+from toolkit.errors import CallError
+from toolkit.history import ABORTED, DONE, GONE, History, Item, Operation
+from toolkit.plan import (
+    DIRECTORY,
+    FILE,
+    LINK,
+    Change,
+    Delete,
+    Entry,
+    MakeDirectory,
+    MakeLink,
+    Move,
+    Plan,
+    Write,
+    sha256,
+)
+from toolkit.workspace import MAX_FILE, Workspace
+
+Progress = Callable[[str, int, int | None], None]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What happened: the operation's number, each item's state by number, what failed, and what is known now."""
+
+    op: int
+    states: dict[int, str] = field(default_factory=dict)
+    failures: list[Missed] = field(default_factory=list)
+    seen: dict[str, str] = field(default_factory=dict)
+    error: CallError | None = None
+
+    @property
+    def partial(self) -> bool:
+        return bool(self.failures or self.error) and DONE in self.states.values()
+
+
+def apply(
+    plan: Plan,
+    workspace: Workspace,
+    history: History,
+    operation: Operation,
+    usage: dict[str, Amount],
+    *,
+    spots: dict[str, Any],
+    guard: Callable[[], None] = lambda: None,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Make a plan's changes. `spots` are the places judged, by canonical path.
+
+    Raises CallError when nothing was changed; what went wrong half-way is in the Outcome.
+    """
+    work = _Work(workspace, spots, progress)
+    try:
+        numbered = work.number(plan.changes)
+        items = (item for change, first in numbered for item in work.items(change))
+        op = history.begin(operation, items, usage, guard)
+        outcome = Outcome(op)
+        for change, first in numbered:
+            work.make(change, first, outcome)
+        return outcome
+    finally:
+        work.release()
+
+
+class _Work:
+    def __init__(self, workspace: Workspace, spots: dict[str, Any], progress: Progress | None) -> None:
+        self._backend = workspace.backend
+        self._spots = spots
+        self._own: list[Any] = []
+        self._progress = progress
+        self._total = 0
+        self._count = 0
+        self._temporary: dict[int, str] = {}
+        self._made: set[str] = set()
+
+    def release(self) -> None:
+        for spot in self._own:
+            self._backend.release(spot)
+
+    def number(self, changes: tuple[Change, ...]) -> list[tuple[Change, int]]:
+        """Each change with the number of its first item."""
+        numbered = []
+        for change in changes:
+            numbered.append((change, self._total))
+            self._total += 1 + len(change.entries) if isinstance(change, Delete | Move) else 1
+        return numbered
+
+    # ------------------------------------------------------------------- intent
+
+    def items(self, change: Change) -> Iterator[Item]:
+        match change:
+            case Write():
+                yield Item(
+                    kind="write",
+                    path=change.path,
+                    type=FILE,
+                    before=change.before,
+                    after=change.data,
+                    mode=change.stat.mode if change.stat else None,
+                    size=len(change.before or b""),
+                    grown=len(change.data),
+                    identity=change.stat.identity if change.stat else "",
+                    temporary=self._name(change),
+                )
+            case Delete():
+                name = self._name(change)
+                for entry in (Entry(change.path, change.stat), *change.entries):
+                    self._report("keeping")
+                    yield self._lost(entry, name)
+            case Move():
+                yield self._moved(change)
+                for entry in change.entries:
+                    target = change.destination + entry.path[len(change.source) :]
+                    yield Item("move", entry.path, entry.stat.kind, path2=target, size=entry.stat.size or 0)
+            case MakeDirectory():
+                yield Item("directory", change.path, DIRECTORY)
+            case MakeLink():
+                yield Item("link", change.path, LINK, target=change.target)
+
+    def _lost(self, entry: Entry, temporary: str) -> Item:
+        stat = entry.stat
+        before = self._read(entry.path) if stat.kind == FILE else None
+        return Item(
+            kind="delete",
+            path=entry.path,
+            type=stat.kind,
+            before=before,
+            mode=stat.mode,
+            target=stat.target,
+            size=len(before) if before is not None else 0,
+            identity=stat.identity,
+            temporary=temporary,
+        )
+
+    def _moved(self, change: Move) -> Item:
+        content = self._read(change.source) if change.stat.kind == FILE else None
+        over = self._read(change.destination) if change.over is not None and change.over.kind == FILE else None
+        return Item(
+            kind="move",
+            path=change.source,
+            type=change.stat.kind,
+            path2=change.destination,
+            before=over,
+            after=content,
+            mode=change.over.mode if change.over else None,
+            target=change.over.target if change.over else None,
+            size=len(over) if over is not None else 0,
+            grown=change.stat.size or 0,
+            identity=change.stat.identity,
+        )
+
+    def _read(self, path: str) -> bytes:
+        if path in self._spots:
+            return self._backend.read(self._spots[path], MAX_FILE)
+        spot = self._resolved(path)
+        try:
+            return self._backend.read(spot, MAX_FILE)
+        finally:
+            # Released at once: a tree has more entries than a process has descriptors.
+            self._backend.release(self._own.pop())
+
+    # ------------------------------------------------------------------- change
+
+    def make(self, change: Change, first: int, outcome: Outcome) -> None:
+        """Make one change, or mark it aborted when an earlier one failed."""
+        count = 1 + len(change.entries) if isinstance(change, Delete | Move) else 1
+        numbers = range(first, first + count)
+        if outcome.error is not None:
+            outcome.states.update(dict.fromkeys(numbers, ABORTED))
+            return
+        try:
+            if isinstance(change, Delete):
+                self._delete(change, first, outcome)
+            else:
+                self._one(change, outcome)
+                outcome.states.update(dict.fromkeys(numbers, DONE))
+        except CallError as error:
+            outcome.error = error
+            outcome.failures.append(Missed(getattr(change, "path", getattr(change, "source", "")), error.message))
+            for n in numbers:
+                outcome.states.setdefault(n, ABORTED)
+        self._report("changing", count)
+
+    def _one(self, change: Write | Move | MakeDirectory | MakeLink, outcome: Outcome) -> None:
+        backend = self._backend
+        if isinstance(change, Move):
+            source, destination = self._spot(change.source), self._new_spot(change.destination)
+            backend.check(source)
+            backend.check(destination)
+            backend.move(source, destination, change)
+            self._moved_seen(change, outcome)
+            return
+        spot = self._new_spot(change.path)
+        backend.check(spot)
+        match change:
+            case Write():
+                self._write(spot, change)
+                outcome.seen[change.path] = sha256(change.data)
+            case MakeDirectory():
+                try:
+                    backend.make_directory(spot)
+                except CallError as error:
+                    # A parent that somebody else made meanwhile serves as well.
+                    if not (change.incidental and error.code == "already_exists"):
+                        raise
+                self._made.add(change.path)
+            case MakeLink():
+                backend.make_link(spot, change.target)
+
+    def _write(self, spot: Any, change: Write) -> None:
+        name = self._name(change)
+        if change.stat is None:
+            self._backend.create(spot, change.data, change.mode, name)
+            return
+        if self._backend.read(spot, None) != change.before:
+            raise CallError("path_changed", f"'{change.path}' changed after it was read", where=change.path)
+        self._backend.replace(spot, change.data, change.stat, change.mode, name)
+
+    def _delete(self, change: Delete, first: int, outcome: Outcome) -> None:
+        spot = self._spot(change.path)
+        self._backend.check(spot)
+        at = {entry.path: first + 1 + n for n, entry in enumerate(change.entries)}
+        at[change.path] = first
+        for step in self._backend.remove(spot, change, self._name(change)):
+            self._report("deleting")
+            if isinstance(step, Missed):
+                outcome.failures.append(step)
+                outcome.states[at[step.path]] = ABORTED
+            else:
+                outcome.states[at[step]] = DONE
+                outcome.seen[step] = GONE
+
+    def _moved_seen(self, change: Move, outcome: Outcome) -> None:
+        outcome.seen[change.source] = GONE
+        for entry in change.entries:
+            outcome.seen[entry.path] = GONE
+
+    # ------------------------------------------------------------------- places
+
+    def _spot(self, path: str) -> Any:
+        """The place that was judged; a path nobody named in the call is looked up without following links."""
+        if path not in self._spots:
+            return self._resolved(path)
+        return self._spots[path]
+
+    def _new_spot(self, path: str) -> Any:
+        """A place to make something at; below a directory made just now it has to be looked up again."""
+        return self._resolved(path) if paths.parent(path) in self._made else self._spot(path)
+
+    def _resolved(self, path: str) -> Any:
+        spot = self._backend.resolve(paths.parts(path), follow=False)
+        self._own.append(spot)
+        if spot.path != path:
+            raise CallError("path_changed", f"'{path}' changed after it was judged", where=path)
+        return spot
+
+    def _name(self, change: Change) -> str:
+        return self._temporary.setdefault(id(change), f".ringfence-{secrets.token_hex(8)}")
+
+    def _report(self, what: str, by: int = 1) -> None:
+        if self._progress is not None:
+            self._count += by
+            self._progress(what, self._count, self._total * 2)
+
+
+def restore_modes(workspace: Workspace, modes: list[tuple[str, int]]) -> None:
+    """Give directories that were made again the modes they had, deepest first."""
+    backend = workspace.backend
+    for path, mode in sorted(modes, reverse=True):
+        spot = backend.resolve(paths.parts(path), follow=False)
+        try:
+            backend.set_mode(spot, mode)
+        finally:
+            backend.release(spot)

@@ -1,0 +1,71 @@
+"""The audit: one record a call, chained by hash, never with file content in it.
+
+Only ever appends. A chain shows an altered, missing or reordered record; it cannot show that the
+whole of it was written anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import sqlite3
+
+    from toolkit.state import State
+
+START = "0" * 64
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong with the chain at record `seq`: "altered", "missing" or "unreadable"."""
+
+    seq: int
+    what: str
+
+
+def append(db: sqlite3.Connection, record: dict[str, Any]) -> int:
+    """Add a record inside the caller's transaction; gives its number."""
+    last = db.execute("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1").fetchone()
+    seq, prev = (last[0] + 1, last[1]) if last else (1, START)
+    body = json.dumps({"seq": seq, **record}, ensure_ascii=True, separators=(",", ":"), sort_keys=True)
+    db.execute("INSERT INTO audit VALUES(?,?,?,?)", (seq, body, prev, _hash(prev, body)))
+    return seq
+
+
+def records(state: State, *, since: int = 0) -> Iterator[dict[str, Any]]:
+    """The records after number `since`, oldest first."""
+    while rows := state.rows("SELECT seq, body FROM audit WHERE seq > ? ORDER BY seq LIMIT 500", (since,)):
+        for seq, body in rows:
+            since = seq
+            yield json.loads(body)
+
+
+def verify(state: State) -> list[Fault]:
+    """Every place at which the chain does not hold; an empty list is a whole chain."""
+    faults: list[Fault] = []
+    expected, prev = 1, START
+    for seq, body, given, digest in state.rows("SELECT seq, body, prev, hash FROM audit ORDER BY seq"):
+        if seq != expected:
+            faults.append(Fault(expected, "missing"))
+        elif given != prev:
+            faults.append(Fault(seq, "altered"))
+        if _hash(given, body) != digest or _number(body) != seq:
+            faults.append(Fault(seq, "altered"))
+        expected, prev = seq + 1, digest
+    return faults
+
+
+def _hash(prev: str, body: str) -> str:
+    return hashlib.sha256(f"{prev}\n{body}".encode()).hexdigest()
+
+
+def _number(body: str) -> Any:
+    try:
+        return json.loads(body).get("seq")
+    except (ValueError, AttributeError):
+        return None

@@ -1,0 +1,97 @@
+"""What each kind of store can do, and the shape every backend has.
+
+`BACKENDS` is the one table; a store that is not in it gets the conservative row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from toolkit.plan import Delete, Move, Stat
+
+
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What a store promises. A result never claims more than its row here."""
+
+    links: bool = False
+    directories: bool = False
+    rename: bool = False
+    exclusive_create: bool = False
+    conditional: bool = False
+    modes: bool = False
+    durable: bool = False
+    race_free: bool = False
+
+
+BACKENDS: dict[str, Traits] = {
+    "local": Traits(
+        links=True,
+        directories=True,
+        rename=True,
+        exclusive_create=True,
+        conditional=True,
+        modes=True,
+        durable=True,
+        race_free=True,
+    ),
+    "memory": Traits(directories=True, exclusive_create=True),
+}
+CONSERVATIVE = Traits()
+
+
+class Spot(Protocol):
+    """A place in the tree, resolved once: `path` is canonical, the rest is the backend's own."""
+
+    @property
+    def path(self) -> str: ...
+
+
+class Folder(Protocol):
+    """An open directory."""
+
+    def scan(self) -> list[tuple[str, Stat]]: ...
+
+    def spot(self, name: str) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """One entry of a tree that could not be removed, and why."""
+
+    path: str
+    why: str
+
+
+class Backend(Protocol):
+    """A confined tree of files. The first block reads; only `toolkit.apply` calls the second.
+
+    Every method raises CallError, never OSError, and takes spots that this backend resolved.
+    """
+
+    traits: Traits
+    fold: bool
+
+    def resolve(self, names: tuple[str, ...], *, follow: bool) -> Any: ...
+    def is_link(self, names: tuple[str, ...]) -> bool: ...
+    def stat(self, spot: Any) -> Stat | None: ...
+    def read(self, spot: Any, limit: int | None = None) -> bytes: ...
+    def folder(self, spot: Any) -> AbstractContextManager[Any]: ...
+    def may(self, spot: Any, *, write: bool) -> bool: ...
+    def missing(self, spot: Any) -> tuple[str, ...]: ...
+    def release(self, spot: Any) -> None: ...
+    def close(self) -> None: ...
+
+    def check(self, spot: Any) -> None: ...
+    def create(self, spot: Any, data: bytes, mode: int | None, temporary: str) -> None: ...
+    def replace(self, spot: Any, data: bytes, stat: Stat, mode: int | None, temporary: str) -> None: ...
+    def remove(self, spot: Any, change: Delete, temporary: str) -> Iterator[str | Missed]: ...
+    def move(self, source: Any, destination: Any, change: Move) -> None: ...
+    def make_directory(self, spot: Any) -> None: ...
+    def remove_directory(self, spot: Any) -> None: ...
+    def make_link(self, spot: Any, target: str) -> None: ...
+    def set_mode(self, spot: Any, mode: int) -> None: ...
+    def sweep(self, spot: Any, temporary: str) -> None: ...

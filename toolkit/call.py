@@ -1,0 +1,191 @@
+"""A call as it arrives and a result as it leaves: JSON text to values and back.
+
+Pure. Refuses what two readers could understand differently: repeated names, NaN, lone surrogates.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolkit.errors import CODES, CallError
+
+MAX_BYTES = 16 << 20
+MAX_DEPTH = 64
+_FIELDS = {"id", "tool", "name", "arguments"}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """One call: `id` is the caller's own (text or whole number, or None), echoed in the result."""
+
+    tool: str
+    arguments: dict[str, Any] = field(default_factory=dict)
+    id: str | int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The answer to one call.
+
+    `content` is text for the model, `data` the same as fields (with `call_id`, the name that
+    `ringfence undo` knows the call by), `decision` how the policy judged it, `error` what went wrong.
+    """
+
+    id: str | int | None
+    status: str
+    content: str
+    data: dict[str, Any] = field(default_factory=dict)
+    decision: dict[str, Any] | None = None
+    error: dict[str, Any] | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.status == "ok"
+
+    def to_json(self) -> dict[str, Any]:
+        """The object that goes on the wire, as `{"id", "status", "content", "data", "decision", "error"}`."""
+        return {
+            "id": self.id,
+            "status": self.status,
+            "content": self.content,
+            "data": self.data,
+            "decision": self.decision,
+            "error": self.error,
+        }
+
+    def to_line(self) -> str:
+        """The same as one line of ASCII JSON, so that no name in it can forge another line."""
+        return json.dumps(self.to_json(), ensure_ascii=True)
+
+
+def failed(call_id: str | int | None, error: CallError, decision: dict[str, Any] | None = None) -> Result:
+    """The result for a call that ended with `error`."""
+    return Result(
+        id=call_id,
+        status=CODES[error.code].status,
+        content=f"Error: {error.message}",
+        data=error.data,
+        decision=decision,
+        error=error.to_json(),
+    )
+
+
+def parse_call(data: bytes | str, *, max_bytes: int = MAX_BYTES, max_depth: int = MAX_DEPTH) -> ToolCall:
+    """Read one call from JSON text.
+
+    Raises CallError `invalid_json` for text that is not one unambiguous JSON object, and
+    `invalid_arguments` for an object that is not a call.
+    """
+    if len(data) > max_bytes:
+        raise CallError("invalid_json", f"The call is larger than {max_bytes} bytes", hint="send less content at once")
+    value = _loads(data, max_depth)
+    if not isinstance(value, dict):
+        raise CallError("invalid_json", "The call is not a JSON object")
+    return as_call(value)
+
+
+def as_call(value: dict[str, Any], *, max_depth: int = MAX_DEPTH) -> ToolCall:
+    """Read one call from a parsed object: `{"tool": ..., "arguments": {...}, "id": ...}` (or `name` for `tool`)."""
+    _check_depth_and_text(value, max_depth)
+    unknown = sorted(set(value) - _FIELDS)
+    if unknown:
+        raise CallError("invalid_arguments", f"Unknown field '{unknown[0]}' in the call", where=unknown[0])
+    if "tool" in value and "name" in value:
+        raise CallError("invalid_arguments", "A call has 'tool' or 'name', not both", where="name")
+    tool = value.get("tool", value.get("name"))
+    if not isinstance(tool, str):
+        raise CallError("invalid_arguments", "The call names no tool", where="tool")
+    arguments = value.get("arguments", {})
+    if not isinstance(arguments, dict):
+        raise CallError("invalid_arguments", "The arguments are not a JSON object", where="arguments")
+    call_id = value.get("id")
+    if call_id is not None and (isinstance(call_id, bool) or not isinstance(call_id, str | int)):
+        raise CallError("invalid_arguments", "The id is neither text nor a whole number", where="id")
+    if isinstance(call_id, str) and len(call_id) > 256:
+        raise CallError("invalid_arguments", "The id is longer than 256 characters", where="id")
+    return ToolCall(tool=tool, arguments=arguments, id=call_id)
+
+
+def call_id_of(data: bytes | str) -> str | int | None:
+    """The id of a call that could not be read, as far as one can be made out; None otherwise."""
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    found = value.get("id") if isinstance(value, dict) else None
+    if isinstance(found, bool) or not isinstance(found, str | int):
+        return None
+    return found if isinstance(found, int) or (len(found) <= 256 and _encodes(found)) else None
+
+
+def _loads(data: bytes | str, max_depth: int) -> Any:
+    try:
+        text = data.decode("utf-8") if isinstance(data, bytes) else data
+    except UnicodeDecodeError as error:
+        raise CallError("invalid_json", f"The call is not UTF-8 at byte {error.start}") from None
+    try:
+        return json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_number)
+    except json.JSONDecodeError as error:
+        where = f"column {error.colno}" if error.lineno == 1 else f"line {error.lineno}, column {error.colno}"
+        raise CallError("invalid_json", f"The call is not JSON: {error.msg} at {where}", where=where) from None
+    except RecursionError:
+        raise CallError("invalid_json", f"The call is nested deeper than {max_depth} levels") from None
+    except ValueError:
+        raise CallError("invalid_json", "The call holds a number with too many digits") from None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        seen: set[str] = set()
+        name = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        shown = name.encode("ascii", "backslashreplace").decode()
+        raise CallError("invalid_json", f"The name '{shown}' occurs twice in one object", where=shown)
+    return result
+
+
+def _constant(text: str) -> Any:
+    raise CallError("invalid_json", f"{text} is not JSON")
+
+
+def _number(text: str) -> float:
+    value = float(text)
+    if value in (float("inf"), float("-inf")):
+        raise CallError("invalid_json", f"The number {text[:40]} is too large")
+    return value
+
+
+def _check_depth_and_text(value: dict[str, Any], max_depth: int) -> None:
+    level: list[Any] = [value]
+    depth = 0
+    while level:
+        depth += 1
+        if depth > max_depth:
+            raise CallError("invalid_json", f"The call is nested deeper than {max_depth} levels")
+        below: list[Any] = []
+        for item in level:
+            if isinstance(item, dict):
+                for key in item:
+                    _check_text(key)
+                below.extend(item.values())
+            elif isinstance(item, list):
+                below.extend(item)
+            elif isinstance(item, str):
+                _check_text(item)
+        level = below
+
+
+def _check_text(text: str) -> None:
+    if not isinstance(text, str) or not _encodes(text):
+        shown = str(text)[:40].encode("ascii", "backslashreplace").decode()
+        raise CallError("invalid_arguments", f"The text '{shown}' is not valid Unicode (a lone surrogate)")
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True

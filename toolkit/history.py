@@ -1,0 +1,320 @@
+"""The history: what was there before each change, committed before the change is made.
+
+One durable transaction holds content and intent; the outcome is marked after the change. It never
+records what did not happen, and keeps bytes, never text.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from policy import Amount
+from toolkit import audit
+from toolkit.errors import CallError
+from toolkit.plan import DIRECTORY, FILE, LINK, sha256
+from toolkit.state import State
+
+if TYPE_CHECKING:
+    import sqlite3
+
+PENDING, DONE, ABORTED, PARTIAL, UNKNOWN = "pending", "done", "aborted", "partial", "unknown"
+GONE = "gone"
+_SMALL = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One path's change: `kind` is "write", "delete", "move", "directory" or "link"; `type` what the entry is.
+
+    `before` and `after` are contents to keep, given as bytes, or the digest of content kept already.
+    """
+
+    kind: str
+    path: str
+    type: str
+    path2: str | None = None
+    before: bytes | str | None = None
+    after: bytes | str | None = None
+    mode: int | None = None
+    target: str | None = None
+    size: int = 0
+    grown: int = 0
+    identity: str = ""
+    temporary: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """An item as it stands in the history, with its operation's facts."""
+
+    op: int
+    n: int
+    kind: str
+    path: str
+    path2: str | None
+    type: str
+    before: str | None
+    after: str | None
+    mode: int | None
+    target: str | None
+    size: int
+    grown: int
+    identity: str
+    temporary: str | None
+    state: str
+    call: str
+    session: str
+    agent: str
+    tool: str
+    started: float
+    undoes: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A path's content at one time in a session: `digest` is None where nothing was there (a tombstone)."""
+
+    path: str
+    name: str
+    session: str
+    digest: str | None
+    size: int
+    time: float
+    tool: str
+    call: str
+    kind: str = FILE
+
+
+@dataclass(frozen=True, slots=True)
+class Operation:
+    """Who is about to change something, for the intent."""
+
+    call: str
+    given: str | int | None
+    session: str
+    agent: str
+    tool: str
+    reason: str | None = None
+    undoes: str | None = None
+
+
+class History:
+    """Contents and operations of one workspace."""
+
+    def __init__(self, state: State, *, durable: bool = True) -> None:
+        self._state = state
+        self._durable = durable
+
+    # ------------------------------------------------------------------ writing
+
+    def begin(
+        self,
+        operation: Operation,
+        items: Iterable[Item],
+        usage: dict[str, Amount],
+        guard: Callable[[], None],
+    ) -> int:
+        """Commit intent and content; gives the operation's number.
+
+        `guard` runs in the same transaction, so that two calls cannot both take the last of a limit.
+        Raises CallError `history_unavailable`, or `path_changed` when another call is at the same path.
+        """
+        import sqlite3
+
+        try:
+            with self._state.transaction(durable=self._durable) as db:
+                guard()
+                op = self._insert(db, operation)
+                for n, item in enumerate(items):
+                    self._put_item(db, op, n, item)
+                db.executemany(
+                    "INSERT INTO usage VALUES(?,?,?,?)",
+                    [(op, action, amount.files, amount.bytes) for action, amount in usage.items()],
+                )
+                return op
+        except sqlite3.IntegrityError:
+            raise CallError(
+                "path_changed", "Another call is changing the same path", hint="send the call again in a moment"
+            ) from None
+
+    def finish(self, op: int, states: dict[int, str], seen: dict[tuple[str, str], str], record: dict[str, Any]) -> None:
+        """Mark what became of each item (`states` by number) and write the call's audit record."""
+        left = set(states.values())
+        state = left.pop() if len(left) == 1 else PARTIAL
+        with self._state.transaction() as db:
+            db.executemany("UPDATE item SET state=? WHERE op=? AND n=?", [(s, op, n) for n, s in states.items()])
+            db.execute("UPDATE op SET state=? WHERE id=?", (state, op))
+            if state == ABORTED:
+                db.execute("DELETE FROM usage WHERE op=?", (op,))
+            _remember(db, seen)
+            audit.append(db, record)
+
+    def note(self, seen: dict[tuple[str, str], str], record: dict[str, Any]) -> None:
+        """Write the audit record of a call that changed nothing, and what it read."""
+        with self._state.transaction() as db:
+            _remember(db, seen)
+            audit.append(db, record)
+
+    # ------------------------------------------------------------------ reading
+
+    def content(self, digest: str) -> bytes:
+        """The bytes with this digest. Raises CallError `not_recoverable`."""
+        rows = self._state.rows("SELECT packed, data FROM blob WHERE hash=?", (digest,))
+        if not rows:
+            raise CallError("not_recoverable", "The history does not hold this content")
+        packed, data = rows[0]
+        found = zlib.decompress(data) if packed else bytes(data)
+        if sha256(found) != digest:
+            raise CallError("not_recoverable", "The kept content is damaged")
+        return found
+
+    def seen(self, session: str, path: str) -> str | None:
+        """The digest of what the session last read or wrote at `path`, "gone" if it deleted it, else None."""
+        rows = self._state.rows("SELECT digest FROM seen WHERE session=? AND path=?", (session, path))
+        return str(rows[0][0]) if rows else None
+
+    def totals(self, session: str, agent: str, key: str) -> Amount:
+        """What the session has changed so far as `agent` and its sub-agents, under a limit's key."""
+        where, values = "", ()
+        if key in ("read", "write", "delete"):
+            where, values = "AND usage.action = ?", (key,)  # type: ignore[assignment]
+        elif key != "*":
+            where, values = "AND op.tool = ?", (key,)  # type: ignore[assignment]
+        rows = self._state.rows(
+            "SELECT coalesce(sum(files), 0), coalesce(sum(bytes), 0) FROM usage JOIN op ON op.id = usage.op"
+            f" WHERE op.session = ? AND (op.agent = ? OR substr(op.agent, 1, ?) = ?) {where}",
+            (session, agent, len(agent) + 1, agent + "/", *values),
+        )
+        return Amount(*rows[0])
+
+    def items(self, where: str, values: tuple[Any, ...]) -> Iterator[Kept]:
+        """The items that a condition on `op.` and `item.` columns picks, oldest first."""
+        yield from (
+            Kept(*row)
+            for row in self._state.rows(
+                "SELECT item.*, op.call, op.session, op.agent, op.tool, op.started, op.undoes FROM item"
+                f" JOIN op ON op.id = item.op WHERE {where} ORDER BY item.op, item.n",
+                values,
+            )
+        )
+
+    def call(self, name: str) -> list[Kept]:
+        """The items of the call that `name` means: Ringfence's own id, or the caller's if just one used it.
+
+        Raises CallError `not_found` or, for an id that several calls carried, `invalid_arguments`.
+        """
+        rows = self._state.rows("SELECT DISTINCT call FROM op WHERE call = ? OR given = ?", (name, name))
+        if not rows:
+            raise CallError("not_found", f"No call '{name}' changed anything", hint="`ringfence log` lists the calls")
+        if len(rows) > 1:
+            known = ", ".join(str(row[0]) for row in rows[-3:])
+            raise CallError("invalid_arguments", f"Several calls had the id '{name}'", hint=f"use one of {known}")
+        return list(self.items("op.call = ?", (rows[0][0],)))
+
+    def sessions(self) -> list[str]:
+        """The sessions that changed something, the latest last."""
+        return [str(r[0]) for r in self._state.rows("SELECT session FROM op GROUP BY session ORDER BY max(id)")]
+
+    def versions(self, path: str, session: str | None = None) -> list[Version]:
+        """A path's versions, session by session: `initial`, then `v1`, `v2`, … after each change."""
+        picked = "(item.path = ? OR item.path2 = ?) AND item.state = ? AND item.type != ?"
+        values: tuple[Any, ...] = (path, path, DONE, DIRECTORY)
+        if session is not None:
+            picked, values = picked + " AND op.session = ?", (*values, session)
+        found: list[Version] = []
+        lines: dict[str, list[Version]] = {}
+        for item in self.items(picked, values):
+            line = lines.setdefault(item.session, [])
+            before, after = _ends(item, path)
+            if not line:
+                line.append(_version(item, path, "initial", before))
+            elif line[-1].digest != before:
+                line.append(_version(item, path, f"v{len(line)}", before))
+            line.append(_version(item, path, f"v{len(line)}", after))
+        for line in lines.values():
+            found.extend(line)
+        return found
+
+    # ------------------------------------------------------------------- inside
+
+    def _insert(self, db: sqlite3.Connection, operation: Operation) -> int:
+        cursor = db.execute(
+            "INSERT INTO op(call, given, session, owner, agent, tool, started, state, durable, reason, undoes)"
+            " VALUES(?,?,?,?,?,?,?,?,?,?,?)",
+            (
+                operation.call,
+                None if operation.given is None else str(operation.given),
+                operation.session,
+                self._state.owner,
+                operation.agent,
+                operation.tool,
+                time.time(),
+                PENDING,
+                int(self._durable),
+                operation.reason,
+                operation.undoes,
+            ),
+        )
+        return int(cursor.lastrowid or 0)
+
+    def _put_item(self, db: sqlite3.Connection, op: int, n: int, item: Item) -> None:
+        before = _keep(db, item.before)
+        after = _keep(db, item.after)
+        db.execute(
+            "INSERT INTO item VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+            (
+                op,
+                n,
+                item.kind,
+                item.path,
+                item.path2,
+                item.type,
+                before,
+                after,
+                item.mode,
+                item.target,
+                item.size,
+                item.grown,
+                item.identity,
+                item.temporary,
+                PENDING,
+            ),
+        )
+
+
+def _keep(db: sqlite3.Connection, content: bytes | str | None) -> str | None:
+    if content is None or isinstance(content, str):
+        return content
+    digest = sha256(content)
+    if db.execute("SELECT 1 FROM blob WHERE hash=?", (digest,)).fetchone() is None:
+        packed = zlib.compress(content, 1) if len(content) > _SMALL else content
+        smaller = len(packed) < len(content) * 0.95
+        db.execute(
+            "INSERT INTO blob VALUES(?,?,?,?)", (digest, len(content), int(smaller), packed if smaller else content)
+        )
+    return digest
+
+
+def _remember(db: sqlite3.Connection, seen: dict[tuple[str, str], str]) -> None:
+    db.executemany(
+        "INSERT INTO seen VALUES(?,?,?) ON CONFLICT DO UPDATE SET digest = excluded.digest",
+        [(session, path, digest) for (session, path), digest in seen.items()],
+    )
+
+
+def _ends(item: Kept, path: str) -> tuple[str | None, str | None]:
+    if item.kind != "move":
+        return item.before, item.after
+    # A move is a deletion at one end and a write at the other.
+    return (item.after, None) if path == item.path else (item.before, item.after)
+
+
+def _version(item: Kept, path: str, name: str, digest: str | None) -> Version:
+    size = 0 if digest is None else (item.grown if digest == item.after else item.size)
+    return Version(
+        path, name, item.session, digest, size, item.started, item.tool, item.call, LINK if item.type == LINK else FILE
+    )

@@ -1,0 +1,97 @@
+"""Path arguments as text: one canonical workspace-relative form, or a refusal.
+
+Pure: no file system is asked, so links and what exists are the workspace's business.
+"""
+
+from __future__ import annotations
+
+import re
+
+from toolkit.errors import CallError
+
+ROOT = "."
+MAX_LENGTH = 4096
+MAX_NAME = 255
+_BAD = re.compile(r"[\x00-\x1f\x7f-\x9f\\]")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://|[^/]*::")
+
+
+def parts(path: str) -> tuple[str, ...]:
+    """The names of a canonical path; the root has none."""
+    return () if path == ROOT else tuple(path.split("/"))
+
+
+def join(names: tuple[str, ...] | list[str]) -> str:
+    return "/".join(names) or ROOT
+
+
+def child(path: str, name: str) -> str:
+    return name if path == ROOT else f"{path}/{name}"
+
+
+def parent(path: str) -> str:
+    return path.rpartition("/")[0] or ROOT
+
+
+def is_below(path: str, directory: str) -> bool:
+    """Whether `path` is strictly below `directory`, name by name."""
+    return path != directory and (directory == ROOT or path.startswith(directory + "/"))
+
+
+def check(text: str, parameter: str = "path") -> None:
+    """Refuse what can never be a workspace path (`path_invalid`), whatever the file system says."""
+    if not text:
+        raise CallError("invalid_arguments", f"The {parameter} is empty", where=parameter)
+    found = _BAD.search(text)
+    if found:
+        what = "a backslash" if found[0] == "\\" else f"the control character U+{ord(found[0]):04X}"
+        raise CallError("path_invalid", f"The {parameter} contains {what}", where=parameter)
+    if _SCHEME.match(text):
+        raise CallError("path_invalid", f"The {parameter} is a URL, not a path", where=parameter)
+    if text == "~" or text.startswith("~/"):
+        raise CallError("path_invalid", f"The {parameter} begins with '~', which is not expanded", where=parameter)
+    if len(text) > MAX_LENGTH:
+        raise CallError("path_invalid", f"The {parameter} is longer than {MAX_LENGTH} characters", where=parameter)
+
+
+def split(text: str, root: str, parameter: str = "path") -> tuple[str, ...]:
+    """The names of a path argument, with `..` kept where it stands.
+
+    `root` is the workspace's own absolute path (or ""): an absolute argument inside it is taken as
+    its relative form. Raises CallError `path_invalid`, `outside_root` or `invalid_arguments`.
+    """
+    check(text, parameter)
+    if text.startswith("/"):
+        text = _relative(text, root, parameter)
+    names = tuple(name for name in text.split("/") if name not in ("", "."))
+    depth = 0
+    for name in names:
+        depth += -1 if name == ".." else 1
+        if depth < 0:
+            raise outside(parameter)
+        if len(name.encode("utf-8")) > MAX_NAME:
+            raise CallError("path_invalid", f"A name in the {parameter} is longer than {MAX_NAME} bytes", where=parameter)
+    return names
+
+
+def normalise(text: str, root: str = "", parameter: str = "path") -> str:
+    """The canonical form of a path argument, `..` taken out by its text. Raises as `split` does."""
+    kept: list[str] = []
+    for name in split(text, root, parameter):
+        if name == "..":
+            kept.pop()
+        else:
+            kept.append(name)
+    return join(kept)
+
+
+def outside(parameter: str = "path") -> CallError:
+    return CallError("outside_root", "Path outside project root", where=parameter)
+
+
+def _relative(text: str, root: str, parameter: str) -> str:
+    base = [name for name in root.split("/") if name]
+    given = [name for name in text.split("/") if name not in ("", ".")]
+    if not base or given[: len(base)] != base:
+        raise outside(parameter)
+    return "/".join(given[len(base) :]) or ROOT

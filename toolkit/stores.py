@@ -1,0 +1,274 @@
+"""Any fsspec file system as a confined tree: exact keys only, one object an operation.
+
+Never calls an fsspec method that expands globs in its argument, never takes a failed look for absence,
+and never lets a name reach the store that the store would rewrite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from toolkit import paths
+from toolkit.backends import BACKENDS, CONSERVATIVE, Missed
+from toolkit.errors import CallError
+from toolkit.plan import DIRECTORY, FILE, OTHER, Delete, Entry, Move, Stat, sha256
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSpot:
+    """A key of the store by its workspace-relative path; stores without links need no more."""
+
+    path: str
+
+
+class StoreFolder:
+    """A directory or prefix."""
+
+    def __init__(self, store: Store, path: str) -> None:
+        self._store = store
+        self._path = path
+
+    def scan(self) -> list[tuple[str, Stat]]:
+        return self._store.listing(self._path)
+
+    def spot(self, name: str) -> StoreSpot:
+        return StoreSpot(paths.child(self._path, name))
+
+
+class Store:
+    """A tree below `root` of the fsspec file system `fs`."""
+
+    def __init__(self, fs: Any, root: str) -> None:
+        self._fs = fs
+        protocol = fs.protocol if isinstance(fs.protocol, str) else fs.protocol[0]
+        self.traits = BACKENDS.get(protocol, CONSERVATIVE)
+        self.fold = False
+        self.root = root.rstrip("/")
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    # ------------------------------------------------------------------ looking
+
+    def resolve(self, names: tuple[str, ...], *, follow: bool) -> StoreSpot:
+        kept: list[str] = []
+        for name in names:
+            if name == "..":
+                kept.pop()
+            else:
+                kept.append(name)
+        for depth in range(1, len(kept)):
+            found = self._info(paths.join(kept[:depth]))
+            if found is None:
+                break
+            if found.kind != DIRECTORY:
+                path = paths.join(kept[:depth])
+                raise CallError("not_a_directory", f"'{path}' is not a directory", where=path)
+        return StoreSpot(paths.join(kept))
+
+    def is_link(self, names: tuple[str, ...]) -> bool:
+        return False
+
+    def release(self, spot: StoreSpot) -> None:
+        """Nothing is held open."""
+
+    def stat(self, spot: StoreSpot) -> Stat | None:
+        return self._info(spot.path)
+
+    def read(self, spot: StoreSpot, limit: int | None = None) -> bytes:
+        found = self._info(spot.path)
+        if found is None:
+            raise CallError("not_found", f"'{spot.path}' does not exist", where=spot.path)
+        if found.kind == DIRECTORY:
+            raise CallError("is_directory", f"'{spot.path}' is a directory", where=spot.path)
+        if limit is not None and (found.size or 0) > limit:
+            raise CallError("too_large", f"'{spot.path}' is larger than {limit} bytes", where=spot.path)
+        with _errors(spot.path):
+            return bytes(self._fs.cat_file(self._key(spot.path)))
+
+    @contextmanager
+    def folder(self, spot: StoreSpot) -> Iterator[StoreFolder]:
+        yield StoreFolder(self, spot.path)
+
+    def listing(self, path: str) -> list[tuple[str, Stat]]:
+        """The names directly below `path` with what they are, by name."""
+        key = self._key(path)
+        with _errors(path):
+            try:
+                rows = self._fs.ls(key, detail=True)
+            except FileNotFoundError:
+                if path == paths.ROOT:
+                    return []
+                raise
+        found = []
+        for row in rows:
+            name = str(row["name"]).rstrip("/").rpartition("/")[2]
+            if name and str(row["name"]).strip("/") != key.strip("/"):
+                found.append((name, _stat(row)))
+        return sorted(found)
+
+    def may(self, spot: StoreSpot, *, write: bool) -> bool:
+        return True
+
+    def missing(self, spot: StoreSpot) -> tuple[str, ...]:
+        names = paths.parts(spot.path)
+        absent = []
+        for depth in range(len(names) - 1, 0, -1):
+            path = paths.join(names[:depth])
+            if self._info(path) is not None:
+                break
+            absent.append(path)
+        return tuple(reversed(absent))
+
+    # ----------------------------------------------------------------- changing
+
+    def check(self, spot: StoreSpot) -> None:
+        """A key is the same key however long it is held."""
+
+    def create(self, spot: StoreSpot, data: bytes, mode: int | None, temporary: str) -> None:
+        with _errors(spot.path):
+            self._fs.pipe_file(self._key(spot.path), data, mode="create")
+
+    def replace(self, spot: StoreSpot, data: bytes, stat: Stat, mode: int | None, temporary: str) -> None:
+        self._same(spot.path, stat)
+        with _errors(spot.path):
+            self._fs.pipe_file(self._key(spot.path), data)
+
+    def remove(self, spot: StoreSpot, change: Delete, temporary: str) -> Iterator[str | Missed]:
+        """Delete exactly what was listed, files first; anything that differs by now is kept and reported."""
+        for entry in (*reversed(change.entries), Entry(change.path, change.stat)):
+            try:
+                if entry.stat.kind == DIRECTORY:
+                    self.remove_directory(StoreSpot(entry.path))
+                else:
+                    self._same(entry.path, entry.stat)
+                    with _errors(entry.path):
+                        self._fs.rm_file(self._key(entry.path))
+            except CallError as error:
+                if not change.entries:
+                    raise
+                yield Missed(entry.path, error.message)
+            else:
+                yield entry.path
+
+    def move(self, source: StoreSpot, destination: StoreSpot, change: Move) -> None:
+        """Copy, verify, then delete: a store has no rename of its own that can be relied on."""
+        if change.over is not None:
+            self._same(destination.path, change.over)
+        elif self._info(destination.path) is not None:
+            raise CallError("already_exists", f"'{destination.path}' already exists", where=destination.path)
+        if change.stat.kind == DIRECTORY:
+            self.make_directory(destination)
+        for entry in change.entries or (Entry(change.source, change.stat),):
+            target = destination.path + entry.path[len(change.source) :]
+            if entry.stat.kind == DIRECTORY:
+                self.make_directory(StoreSpot(target))
+            else:
+                self._copy(entry, target)
+        doomed = Delete(change.source, change.stat, change.entries)
+        missed = [step for step in self.remove(source, doomed, "") if isinstance(step, Missed)]
+        if missed:
+            raise CallError("partial_failure", f"'{missed[0].path}' was copied and not removed: {missed[0].why}")
+
+    def make_directory(self, spot: StoreSpot) -> None:
+        with _errors(spot.path):
+            self._fs.mkdir(self._key(spot.path), create_parents=False)
+
+    def remove_directory(self, spot: StoreSpot) -> None:
+        with _errors(spot.path):
+            self._fs.rmdir(self._key(spot.path))
+
+    def make_link(self, spot: StoreSpot, target: str) -> None:
+        raise CallError("io_error", "This store has no links")
+
+    def set_mode(self, spot: StoreSpot, mode: int) -> None:
+        """A store without modes keeps none."""
+
+    def sweep(self, spot: StoreSpot, temporary: str) -> None:
+        """A store writes one object at a time and leaves no temporary."""
+
+    # ------------------------------------------------------------------- inside
+
+    def _key(self, path: str) -> str:
+        return self.root if path == paths.ROOT else f"{self.root}/{path}"
+
+    def _info(self, path: str) -> Stat | None:
+        if path == paths.ROOT:
+            return Stat(DIRECTORY, 0)
+        with _errors(path):
+            try:
+                return _stat(self._fs.info(self._key(path)))
+            except FileNotFoundError:
+                return None
+
+    def _same(self, path: str, judged: Stat) -> None:
+        now = self._info(path)
+        if now is None or (now.kind, now.size, now.identity) != (judged.kind, judged.size, judged.identity):
+            raise CallError("path_changed", f"'{path}' changed after it was judged", where=path)
+
+    def _copy(self, entry: Entry, target: str) -> None:
+        self._same(entry.path, entry.stat)
+        with _errors(target):
+            data = bytes(self._fs.cat_file(self._key(entry.path)))
+            self._fs.pipe_file(self._key(target), data)
+            if sha256(bytes(self._fs.cat_file(self._key(target)))) != sha256(data):
+                raise CallError("io_error", f"'{target}' was not copied whole", where=target)
+
+
+def private_memory() -> Any:
+    """A memory file system of its own: fsspec's shares one store among all of a process."""
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    class PrivateMemory(MemoryFileSystem):  # type: ignore[misc]
+        cachable = False
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.store: dict[str, Any] = {}
+            self.pseudo_dirs = [""]
+
+    return PrivateMemory()
+
+
+def _stat(row: dict[str, Any]) -> Stat:
+    kind = {"file": FILE, "directory": DIRECTORY}.get(str(row.get("type")), OTHER)
+    marks = [row.get(key) for key in ("ETag", "etag", "VersionId", "generation", "ino", "mtime", "LastModified", "created")]
+    modified = next((_seconds(row[key]) for key in ("mtime", "LastModified", "modified", "created") if key in row), None)
+    return Stat(
+        kind=kind,
+        size=row.get("size"),
+        modified=modified,
+        identity="" if kind == DIRECTORY else ":".join(str(mark) for mark in marks if mark is not None),
+    )
+
+
+def _seconds(value: Any) -> float | None:
+    if isinstance(value, datetime):
+        return value.timestamp()
+    return float(value) if isinstance(value, int | float) else None
+
+
+@contextmanager
+def _errors(path: str) -> Iterator[None]:
+    try:
+        yield
+    except CallError:
+        raise
+    except FileNotFoundError:
+        raise CallError("not_found", f"'{path}' does not exist", where=path) from None
+    except FileExistsError:
+        raise CallError("already_exists", f"'{path}' already exists", where=path) from None
+    except IsADirectoryError:
+        raise CallError("is_directory", f"'{path}' is a directory", where=path) from None
+    except NotADirectoryError:
+        raise CallError("not_a_directory", f"'{path}' is not a directory", where=path) from None
+    except PermissionError:
+        # A store that will not say is not a store where nothing is.
+        raise CallError("io_error", f"The store does not permit it: '{path}'", where=path) from None
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise CallError("io_error", f"The store failed on '{path}': {reason}", where=path) from None

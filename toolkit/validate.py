@@ -1,0 +1,80 @@
+"""A tool's arguments against its closed JSON Schema, with one clear sentence for what does not fit.
+
+No reference is ever fetched: a schema that points elsewhere does not load.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+from typing import TYPE_CHECKING, Any
+
+from toolkit.errors import CallError
+from toolkit.text import escape
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_SHOWN = 80
+
+
+def arguments(tool: str, schema: Mapping[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """The arguments with the schema's defaults filled in. Raises CallError `invalid_arguments`."""
+    error = next(iter(sorted(_validator(tool).iter_errors(given), key=lambda e: (len(e.path), str(e.path)))), None)
+    if error is not None:
+        raise _explained(tool, schema, error)
+    defaults = {name: part["default"] for name, part in schema["properties"].items() if "default" in part}
+    return {**defaults, **given}
+
+
+def check_schema(schema: Mapping[str, Any]) -> None:
+    """Refuse (`schema_invalid`) a schema that is none, or that refers to anything outside itself."""
+    import jsonschema
+
+    try:
+        jsonschema.Draft202012Validator.check_schema(schema)
+    except jsonschema.SchemaError as error:
+        raise CallError("schema_invalid", f"The schema is not valid: {error.message[:_SHOWN]}") from None
+    level: list[Any] = [schema]
+    while level:
+        part = level.pop()
+        if isinstance(part, dict):
+            for name in ("$ref", "$dynamicRef"):
+                if isinstance(part.get(name), str) and not part[name].startswith("#/$defs/"):
+                    raise CallError("schema_invalid", f"The schema refers to '{part[name][:_SHOWN]}'", where=name)
+            level.extend(part.values())
+        elif isinstance(part, list):
+            level.extend(part)
+
+
+@functools.cache
+def _validator(tool: str) -> Any:
+    import jsonschema
+    import referencing
+
+    from toolkit.tools import TOOLS
+
+    schema = TOOLS[tool].parameters
+    check_schema(schema)
+    # An empty registry retrieves nothing.
+    return jsonschema.Draft202012Validator(schema, registry=referencing.Registry())
+
+
+def _explained(tool: str, schema: Mapping[str, Any], error: Any) -> CallError:
+    where = ".".join(str(step) for step in error.path)
+    if error.validator == "required":
+        missing = next(name for name in error.validator_value if name not in error.instance)
+        return CallError("invalid_arguments", f"{tool} needs the argument '{missing}'", where=missing)
+    if error.validator == "additionalProperties":
+        known = list(schema["properties"])
+        extra = next(name for name in error.instance if name not in known)
+        near = difflib.get_close_matches(extra, known, 1)
+        hint = f"did you mean '{near[0]}'?" if near else f"it takes {', '.join(known)}" if known else "it takes none"
+        shown = escape(extra[:_SHOWN])
+        return CallError("invalid_arguments", f"{tool} has no argument '{shown}'", where=shown, hint=hint)
+    if error.validator == "minLength":
+        return CallError("invalid_arguments", f"The {where} is empty", where=where)
+    if error.validator == "type":
+        return CallError("invalid_arguments", f"The {where} is not of type {error.validator_value}", where=where)
+    detail = f"{error.validator} {str(error.validator_value)[:_SHOWN]}"
+    return CallError("invalid_arguments", f"The {where} does not fit the schema ({detail})", where=where)

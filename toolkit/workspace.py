@@ -1,0 +1,246 @@
+"""The workspace a session works in, and the read-only view of it that a tool gets.
+
+A View asks the policy before it opens or names anything: what the agent may not read is left out.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from policy import Effect, Need
+from toolkit import paths
+from toolkit.backends import Backend
+from toolkit.errors import CallError
+from toolkit.plan import DIRECTORY, Entry, MakeDirectory, Place, Stat
+
+MAX_FILE = 64 << 20
+POLICY_NAME = "ringfence.yaml"
+HIDDEN = ".ringfence"
+_TEMPORARY = ".ringfence-"
+
+
+class Workspace:
+    """A confined tree with its own name and the paths in it that no tool may change.
+
+    `root` is a directory, `memory://`, or any fsspec URL; with `fs` it is a path on that file system.
+    Raises CallError `not_found` or `not_a_directory` for a root that is none.
+    """
+
+    def __init__(self, root: str, *, fs: Any = None, durable: bool = True, found_by: str = "given") -> None:
+        self.backend, self.roots = _open(root, fs, durable)
+        self.url = self.roots[0]
+        self.root_name = self.url.rstrip("/").rpartition("/")[2] or self.url
+        self.found_by = found_by
+        self._protected: set[str] = set()
+
+    @property
+    def fold(self) -> bool:
+        return self.backend.fold
+
+    def close(self) -> None:
+        self.backend.close()
+
+    def split(self, text: str, parameter: str = "path") -> tuple[str, ...]:
+        """The names of a path argument, absolute ones inside the root taken as relative."""
+        for root in self.roots[1:]:
+            try:
+                return paths.split(text, root, parameter)
+            except CallError as error:
+                if error.code != "outside_root":
+                    raise
+        return paths.split(text, self.roots[0], parameter)
+
+    def protect(self, absolute: str) -> None:
+        """Name a file or directory of this machine that no tool may change, where it lies in the root."""
+        for root in self.roots:
+            for form in (absolute, os.path.realpath(absolute)):
+                relative = os.path.relpath(form, root)
+                if relative != ".." and not relative.startswith("../"):
+                    self._protected.add(self._folded(relative))
+
+    def guard(self, path: str, *, reading: bool = False) -> None:
+        """Refuse (`protected_path`) a path that no policy can open up."""
+        folded = self._folded(path)
+        first = folded.partition("/")[0]
+        if first == HIDDEN or any(name.startswith(_TEMPORARY) for name in paths.parts(folded)):
+            raise _protected(path)
+        if reading:
+            return
+        name = folded.rpartition("/")[2]
+        if name == POLICY_NAME or any(
+            folded == held or paths.is_below(folded, held) or paths.is_below(held, folded) for held in self._protected
+        ):
+            raise _protected(path)
+
+    def hides(self, path: str, name: str) -> bool:
+        """Whether an entry is Ringfence's own and shown to nobody."""
+        folded = self._folded(name)
+        return folded.startswith(_TEMPORARY) or (path == paths.ROOT and folded == HIDDEN)
+
+    def _folded(self, path: str) -> str:
+        return path.casefold() if self.fold else path
+
+
+@dataclass(slots=True)
+class View:
+    """What a tool sees of the workspace; it can look and it cannot change.
+
+    `effect` judges (action, path, directory). What a read of needs a person's yes is kept in `asked`.
+    """
+
+    workspace: Workspace
+    effect: Callable[[str, str, bool], Effect]
+    places: dict[str, tuple[Place, Any]] = field(default_factory=dict)
+    asked: list[Need] = field(default_factory=list)
+
+    @property
+    def root_name(self) -> str:
+        return self.workspace.root_name
+
+    @property
+    def found_by(self) -> str:
+        return self.workspace.found_by
+
+    def place(self, parameter: str) -> Place:
+        """The argument `parameter`, resolved and already judged."""
+        return self.places[parameter][0]
+
+    def list(self, place: Place) -> list[Entry]:
+        """The entries of a directory that the agent may read, by name.
+
+        Raises CallError `not_found` or `not_a_directory`.
+        """
+        self._directory(place)
+        with self._backend.folder(self._spot(place)) as folder:
+            return list(self._readable(place.real, folder.scan()))
+
+    def walk(self, place: Place) -> Iterator[Entry]:
+        """All readable descendants, parents first, by name; links are shown and not followed."""
+        self._directory(place)
+        yield from self._walk(self._spot(place), place.real, self._readable)
+
+    def tree(self, place: Place) -> tuple[Entry, ...]:
+        """Every descendant, whoever may read it, parents before children: what a change would touch."""
+        self._directory(place)
+        return tuple(self._walk(self._spot(place), place.real, self._all))
+
+    def read(self, what: Place | Entry, limit: int | None = MAX_FILE) -> bytes:
+        """The bytes of a regular file that the agent may read or the plan changes.
+
+        Raises CallError `not_found`, `is_directory`, `not_regular_file`, `too_large` (over `limit`
+        bytes) or `permission_denied`.
+        """
+        if isinstance(what, Place):
+            return self._backend.read(self._spot(what), limit)
+        spot = self._backend.resolve(paths.parts(what.path), follow=False)
+        try:
+            return self._backend.read(spot, limit)
+        finally:
+            self._backend.release(spot)
+
+    def may_read(self, path: str, directory: bool = False) -> bool:
+        """Whether the policy allows reading `path` without asking."""
+        return self._read_effect(path, directory) == Effect.ALLOW
+
+    def parents(self, place: Place) -> tuple[MakeDirectory, ...]:
+        """The directories that are missing above `place`, outermost first."""
+        return tuple(MakeDirectory(path, incidental=True) for path in self._backend.missing(self._spot(place)))
+
+    def writable(self, place: Place) -> bool:
+        return self._backend.may(self._spot(place), write=True)
+
+    def readable(self, place: Place) -> bool:
+        return self._backend.may(self._spot(place), write=False)
+
+    @property
+    def _backend(self) -> Backend:
+        return self.workspace.backend
+
+    def _spot(self, place: Place) -> Any:
+        return next(spot for held, spot in self.places.values() if held is place)
+
+    def _directory(self, place: Place) -> None:
+        if place.stat is None:
+            raise CallError("not_found", f"Directory '{place.argument}' does not exist", where=place.named)
+        if place.stat.kind != DIRECTORY:
+            raise CallError("not_a_directory", f"'{place.argument}' is not a directory", where=place.named)
+
+    def _walk(
+        self, spot: Any, path: str, choose: Callable[[str, Iterable[tuple[str, Stat]]], Iterator[Entry]]
+    ) -> Iterator[Entry]:
+        with self._backend.folder(spot) as folder:
+            for entry in choose(path, folder.scan()):
+                yield entry
+                if entry.stat.kind == DIRECTORY:
+                    yield from self._walk(folder.spot(entry.name), entry.path, choose)
+
+    def _all(self, path: str, found: Iterable[tuple[str, Stat]]) -> Iterator[Entry]:
+        for name, stat in found:
+            if not self.workspace.hides(path, name):
+                yield Entry(paths.child(path, name), stat)
+
+    def _readable(self, path: str, found: Iterable[tuple[str, Stat]]) -> Iterator[Entry]:
+        for entry in self._all(path, found):
+            directory = entry.stat.kind == DIRECTORY
+            effect = self._read_effect(entry.path, directory)
+            if effect == Effect.DENY:
+                continue
+            if effect == Effect.ASK:
+                self.asked.append(Need("read", entry.path, directory))
+            yield entry
+
+    def _read_effect(self, path: str, directory: bool) -> Effect:
+        return max(self.effect("read", name, directory) for name in self.names(path))
+
+    def names(self, path: str) -> tuple[str, ...]:
+        """The names a canonical path goes by in this call: its own, and the one through a link that was given."""
+        return (path, *(
+            alias for place, _ in self.places.values() if (alias := aliased(place, path)) not in (None, path)
+        ))  # fmt: skip
+
+
+def aliased(place: Place, path: str) -> str | None:
+    """`path` as it is called when reached through `place`, None where it is not reached through it."""
+    if place.real == place.named:
+        return None
+    if path == place.real:
+        return place.named
+    if paths.is_below(path, place.real):
+        tail = path if place.real == paths.ROOT else path[len(place.real) + 1 :]
+        return paths.child(place.named, tail)
+    return None
+
+
+def _open(root: str, fs: Any, durable: bool) -> tuple[Backend, tuple[str, ...]]:
+    if fs is None and "://" not in root:
+        if not os.path.isdir(root):
+            found = os.path.lexists(root)
+            raise CallError(
+                "not_a_directory" if found else "not_found",
+                f"The project root {'is not a directory' if found else 'does not exist'}",
+                hint="give an existing directory with --root",
+            )
+        from toolkit.local import Local
+
+        local = Local(root, durable=durable)
+        given = os.path.abspath(root)
+        return local, (local.root,) if given == local.root else (local.root, given)
+    from toolkit.stores import Store, private_memory
+
+    if fs is None and root.startswith("memory://"):
+        fs, root = private_memory(), root.removeprefix("memory://") or "/workspace"
+        root = "/" + root.strip("/")
+        fs.makedirs(root, exist_ok=True)
+    elif fs is None:
+        import fsspec
+
+        fs, root = fsspec.core.url_to_fs(root, use_listings_cache=False)
+    store = Store(fs, root)
+    return store, (store.root,)
+
+
+def _protected(path: str) -> CallError:
+    return CallError("protected_path", f"'{path}' is protected", where=path)
