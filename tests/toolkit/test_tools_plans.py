@@ -42,7 +42,6 @@ class Tree:
                 above = paths.parent(above)
         self.arguments: dict[str, Any] = {}
         self.follow = True
-        self.hard: dict[str, int] = {}
 
     def call(self, tool: str, **arguments: Any) -> Plan:
         schema = TOOLS[tool].parameters
@@ -60,7 +59,7 @@ class Tree:
             return Stat("directory", 4096, 1768487025.0, None, 0o755)
         if path in self.files:
             size, mode = len(self.files[path]), 0o444 if path in self.locked else 0o644
-            return Stat("file", size, 1768487025.0, None, mode, links=self.hard.get(path, 1))
+            return Stat("file", size, 1768487025.0, None, mode)
         return None
 
     def place(self, parameter: str) -> Place:
@@ -175,13 +174,6 @@ def test_a_link_that_leads_nowhere_is_a_taken_name() -> None:
     plan = tree.call("create_file", path="draft", content="x", allow_overwrite=True)
     assert plan.changes == (Write("sub/new", b"x"),)
     assert plan.title.startswith("Create file draft (really sub/new)")
-
-
-def test_replacing_a_file_with_other_names_says_so() -> None:
-    tree = Tree({"a": b"1"})
-    tree.hard["a"] = 3
-    plan = tree.call("create_file", path="a", content="2", allow_overwrite=True)
-    assert plan.content.endswith("Note: 2 other hard links to the file keep the old content")
 
 
 def test_what_the_agent_says_cannot_forge_a_line_or_move_the_cursor() -> None:

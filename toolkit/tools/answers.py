@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from toolkit import paths
 from toolkit.errors import CallError
 from toolkit.plan import FILE, LINK, Entry, Place, Stat, sha256
-from toolkit.text import count_lines, diff, escape, plural, size
+from toolkit.text import count_lines, diff, escape, size
 
 if TYPE_CHECKING:
     from toolkit.workspace import View
@@ -33,15 +33,6 @@ def said(label: str, arguments: dict[str, Any]) -> str | None:
 def written(data: bytes) -> dict[str, Any]:
     """The fields that tell a file's new content."""
     return {"size": len(data), "lines": count_lines(data), "digest": sha256(data)}
-
-
-def other_names(stat: Stat | None) -> str | None:
-    """What to say when a file with several hard links is replaced by a new one."""
-    if stat is None or stat.links < 2:
-        return None
-    rest = plural(stat.links - 1, "other hard link")
-    verb = "keeps" if stat.links == 2 else "keep"
-    return f"Note: {rest} to the file {verb} the old content"
 
 
 def preview(path: str, before: bytes | None, after: bytes | None) -> str:

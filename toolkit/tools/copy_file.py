@@ -38,7 +38,6 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
             f"✓ Copied: {escape(source.named)} → {escape(destination.named)}",
             answers.said("Reason", arguments),
             f"Content size: {size(len(data))}",
-            answers.other_names(destination.stat),
         ),
         data={
             "source": source.named,

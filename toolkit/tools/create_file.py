@@ -24,7 +24,6 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
         f"✓ Created file: {escape(place.named)}",
         answers.said("Purpose", arguments),
         f"Content size: {size(len(data))}\nLines: {lines}",
-        answers.other_names(place.stat),
     )
     verb = "Create" if before is None else "Overwrite"
     return Plan(

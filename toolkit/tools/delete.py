@@ -27,41 +27,47 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
 def _tree(arguments: dict[str, Any], view: View, place: Place, stat: Stat) -> Plan:
     entries = view.tree(place)
     targets.all_regular(entries, view)
-    listed, gone, unread = _files(entries, view)
-    lines = sum(file.lines or 0 for file in gone)
-    freed = sum(entry.stat.size or 0 for entry in listed)
-    text, left_out = _diff(gone)
-    summary = f"{plural(len(listed), 'file')}, {plural(lines, 'total line')}"
-    path = escape(place.named)
-    if listed:
-        first = f"✓ Deleted directory: {path} ({summary})"
-        content = answers.message(first, answers.said("Reason", arguments), f"Size freed: {size(freed)}")
-    else:
-        content = answers.message(f"Deleted empty directory: {path}", answers.said("Reason", arguments))
+    every = [entry for entry in entries if entry.stat.kind != DIRECTORY]
+    gone = [answers.removed(entry.path, entry, entry.stat, view) for entry in every]
+    # The person is told of all of them; the agent of those it may read.
+    known = [file for file in gone if view.may_read(file.path)]
+    freed, lines = sum(file.size or 0 for file in gone), _lines(known)
+    text, left_out = _diff(known)
+    data = {
+        "path": place.named,
+        "size": freed,
+        "lines": lines,
+        "diff": text,
+        "diff_left_out": left_out,
+        "removals": lines,
+        "files_deleted": len(gone),
+        "files": [file.to_json() for file in known],
+    }
     return Plan(
-        content=content,
-        data={
-            "path": place.named,
-            "size": freed,
-            "lines": lines,
-            "diff": text,
-            "diff_left_out": left_out,
-            "removals": lines,
-            "files_deleted": len(listed),
-            "files": [file.to_json() for file in gone],
-        },
+        content=_content(arguments, place, data),
+        data=data,
         changes=(Delete(place.real, stat, entries),),
-        title=f"Delete directory {targets.led_to(place)} ({summary})",
-        preview=_list(entries, gone, unread),
+        title=f"Delete directory {targets.led_to(place)} ({_count(len(gone), _lines(gone))})",
+        preview=_list(entries, gone),
     )
 
 
-def _files(entries: tuple[Entry, ...], view: View) -> tuple[list[Entry], list[Removed], int]:
-    """All files and links of the tree, what those the agent may read held, and how many it may not read."""
-    listed = [entry for entry in entries if entry.stat.kind != DIRECTORY]
-    readable = [entry for entry in listed if view.may_read(entry.path)]
-    gone = [answers.removed(entry.path, entry, entry.stat, view) for entry in readable]
-    return listed, gone, len(listed) - len(readable)
+def _content(arguments: dict[str, Any], place: Place, data: dict[str, Any]) -> str:
+    path, reason = escape(place.named), answers.said("Reason", arguments)
+    if not data["files_deleted"]:
+        return answers.message(f"Deleted empty directory: {path}", reason)
+    count = _count(data["files_deleted"], data["lines"])
+    return answers.message(
+        f"✓ Deleted directory: {path} ({count})", reason, f"Size freed: {size(data['size'])}"
+    )
+
+
+def _count(files: int, lines: int) -> str:
+    return f"{plural(files, 'file')}, {plural(lines, 'total line')}"
+
+
+def _lines(files: list[Removed]) -> int:
+    return sum(file.lines or 0 for file in files)
 
 
 def _diff(gone: list[Removed]) -> tuple[str, int]:
@@ -76,16 +82,15 @@ def _diff(gone: list[Removed]) -> tuple[str, int]:
     return "".join(shown), len(gone) - len(shown)
 
 
-def _list(entries: tuple[Entry, ...], gone: list[Removed], unread: int) -> str:
-    lines = {file.path: file.lines for file in gone}
+def _list(entries: tuple[Entry, ...], gone: list[Removed]) -> str:
+    """Every name that goes, with what it holds."""
+    held = {file.path: file for file in gone}
     rows = []
     for entry in entries:
-        if entry.stat.kind == DIRECTORY:
+        file = held.get(entry.path)
+        if file is None:
             rows.append(f"{escape(entry.path)}/")
             continue
-        count = lines.get(entry.path)
-        held = "" if count is None else f", {plural(count, 'line')}"
-        rows.append(f"{escape(entry.path)}  ({size(entry.stat.size)}{held})")
-    if unread:
-        rows.append(f"({plural(unread, 'file')} of these the agent may not read: lines not counted)")
+        lines = "" if file.lines is None else f", {plural(file.lines, 'line')}"
+        rows.append(f"{escape(entry.path)}  ({size(file.size)}{lines})")
     return "\n".join(rows)

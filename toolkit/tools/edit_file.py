@@ -28,7 +28,6 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
         f"✓ Edited file: {escape(place.named)}",
         answers.said("Reason", arguments),
         f"Replaced at line {line}: {_lines(old)} by {_lines(new)}",
-        answers.other_names(place.stat),
     )
     change = diff(place.named, before, after)
     return Plan(

@@ -35,7 +35,6 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
             f"✓ Inserted {plural(added, 'line')} into {escape(place.named)} {where}",
             answers.said("Reason", arguments),
             f"Lines: {count_lines(after)}",
-            answers.other_names(place.stat),
         ),
         data={
             "path": place.named,
