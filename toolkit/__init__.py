@@ -6,4 +6,15 @@ from toolkit.errors import CODES, CallError
 from toolkit.session import Session
 from toolkit.tools import TOOLS, Tool
 
-__all__ = ["CODES", "TOOLS", "Answer", "CallError", "Request", "Result", "Session", "Tool", "ToolCall", "parse_call"]
+__all__ = [
+    "CODES",
+    "TOOLS",
+    "Answer",
+    "CallError",
+    "Request",
+    "Result",
+    "Session",
+    "Tool",
+    "ToolCall",
+    "parse_call",
+]

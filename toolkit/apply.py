@@ -72,6 +72,7 @@ def apply(
         outcome = Outcome(op)
         for change, first in numbered:
             work.make(change, first, outcome)
+        work.set_modes()
         return outcome
     finally:
         work.release()
@@ -87,6 +88,7 @@ class _Work:
         self._count = 0
         self._temporary: dict[int, str] = {}
         self._made: set[str] = set()
+        self._modes: list[tuple[str, int]] = []
 
     def release(self) -> None:
         for spot in self._own:
@@ -149,7 +151,9 @@ class _Work:
 
     def _moved(self, change: Move) -> Item:
         content = self._read(change.source) if change.stat.kind == FILE else None
-        over = self._read(change.destination) if change.over is not None and change.over.kind == FILE else None
+        over = (
+            self._read(change.destination) if change.over is not None and change.over.kind == FILE else None
+        )
         return Item(
             kind="move",
             path=change.source,
@@ -191,10 +195,18 @@ class _Work:
                 outcome.states.update(dict.fromkeys(numbers, DONE))
         except CallError as error:
             outcome.error = error
-            outcome.failures.append(Missed(getattr(change, "path", getattr(change, "source", "")), error.message))
+            outcome.failures.append(
+                Missed(getattr(change, "path", getattr(change, "source", "")), error.message)
+            )
             for n in numbers:
                 outcome.states.setdefault(n, ABORTED)
         self._report("changing", count)
+
+    def set_modes(self) -> None:
+        """Give directories that were made again the modes they had, once everything is in them."""
+        for path, mode in reversed(self._modes):
+            self._backend.set_mode(self._resolved(path), mode)
+            self._backend.release(self._own.pop())
 
     def _one(self, change: Write | Move | MakeDirectory | MakeLink, outcome: Outcome) -> None:
         backend = self._backend
@@ -219,6 +231,8 @@ class _Work:
                     if not (change.incidental and error.code == "already_exists"):
                         raise
                 self._made.add(change.path)
+                if change.mode is not None:
+                    self._modes.append((change.path, change.mode))
             case MakeLink():
                 backend.make_link(spot, change.target)
 
@@ -276,14 +290,3 @@ class _Work:
         if self._progress is not None:
             self._count += by
             self._progress(what, self._count, self._total * 2)
-
-
-def restore_modes(workspace: Workspace, modes: list[tuple[str, int]]) -> None:
-    """Give directories that were made again the modes they had, deepest first."""
-    backend = workspace.backend
-    for path, mode in sorted(modes, reverse=True):
-        spot = backend.resolve(paths.parts(path), follow=False)
-        try:
-            backend.set_mode(spot, mode)
-        finally:
-            backend.release(spot)

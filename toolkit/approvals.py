@@ -79,7 +79,9 @@ class Approvals:
         """The request with this id. Raises CallError `not_found`."""
         rows = self._state.rows(f"{_SELECT} WHERE id = ?", (approval,))
         if not rows:
-            raise CallError("not_found", f"No approval has the id '{approval}'", hint="`ringfence approvals list`")
+            raise CallError(
+                "not_found", f"No approval has the id '{approval}'", hint="`ringfence approvals list`"
+            )
         return _request(*rows[0])
 
     def answer(self, approval: str, answer: Answer) -> Request:
@@ -89,7 +91,9 @@ class Approvals:
             if request.state not in (PENDING, REFUSED):
                 raise CallError("approval_stale", f"The approval '{approval}' is already {request.state}")
             if answer.scope == SESSION and request.rule is None:
-                raise CallError("invalid_arguments", "A limit is lifted once, not for a session", where="scope")
+                raise CallError(
+                    "invalid_arguments", "A limit is lifted once, not for a session", where="scope"
+                )
             state = GRANTED if answer.granted else REFUSED
             db.execute(
                 "UPDATE approval SET state=?, scope=?, reason=?, decided_by=?, decided=? WHERE id=?",
@@ -121,7 +125,10 @@ class Approvals:
             for held in self._same_call(request):
                 if held.state not in (PENDING, GRANTED):
                     continue
-                if held.state == PENDING and (held.digest, held.revision) == (request.digest, request.revision):
+                if held.state == PENDING and (held.digest, held.revision) == (
+                    request.digest,
+                    request.revision,
+                ):
                     return held, stale
                 stale = stale or held.state == GRANTED or held.digest != request.digest
                 db.execute("UPDATE approval SET state=? WHERE id=?", (STALE, held.id))
@@ -164,7 +171,15 @@ class Approvals:
             self._state.rows(
                 "SELECT 1 FROM approval WHERE session=? AND agent=? AND tool=? AND state=? AND scope=?"
                 " AND revision=? AND rule=?",
-                (request.session, request.agent, request.tool, GRANTED, SESSION, request.revision, request.rule),
+                (
+                    request.session,
+                    request.agent,
+                    request.tool,
+                    GRANTED,
+                    SESSION,
+                    request.revision,
+                    request.rule,
+                ),
             )
         )
 
@@ -210,7 +225,12 @@ _SELECT = "SELECT request, state, reason, scope FROM approval"
 
 def _request(body: str, state: str, reason: str | None, scope: str | None) -> Request:
     fields = json.loads(body)
-    fields |= {"paths": tuple(fields["paths"]), "state": state, "reason": reason or "", "scope": scope or ONCE}
+    fields |= {
+        "paths": tuple(fields["paths"]),
+        "state": state,
+        "reason": reason or "",
+        "scope": scope or ONCE,
+    }
     return Request(**fields)
 
 

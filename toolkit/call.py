@@ -79,7 +79,9 @@ def parse_call(data: bytes | str, *, max_bytes: int = MAX_BYTES, max_depth: int 
     `invalid_arguments` for an object that is not a call.
     """
     if len(data) > max_bytes:
-        raise CallError("invalid_json", f"The call is larger than {max_bytes} bytes", hint="send less content at once")
+        raise CallError(
+            "invalid_json", f"The call is larger than {max_bytes} bytes", hint="send less content at once"
+        )
     value = _loads(data, max_depth)
     if not isinstance(value, dict):
         raise CallError("invalid_json", "The call is not a JSON object")
@@ -129,7 +131,9 @@ def _loads(data: bytes | str, max_depth: int) -> Any:
         return json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_number)
     except json.JSONDecodeError as error:
         where = f"column {error.colno}" if error.lineno == 1 else f"line {error.lineno}, column {error.colno}"
-        raise CallError("invalid_json", f"The call is not JSON: {error.msg} at {where}", where=where) from None
+        raise CallError(
+            "invalid_json", f"The call is not JSON: {error.msg} at {where}", where=where
+        ) from None
     except RecursionError:
         raise CallError("invalid_json", f"The call is nested deeper than {max_depth} levels") from None
     except ValueError:

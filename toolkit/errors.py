@@ -26,7 +26,10 @@ class Code:
 CODES: dict[str, Code] = {
     "invalid_json": Code("error", "agent", "the call is not one JSON object", "send one JSON object a line"),
     "invalid_arguments": Code(
-        "error", "agent", "the arguments do not fit the tool's schema", "compare with `ringfence schema tools`"
+        "error",
+        "agent",
+        "the arguments do not fit the tool's schema",
+        "compare with `ringfence schema tools`",
     ),
     "unknown_tool": Code("error", "agent", "no tool has this name", "`ringfence schema tools` lists them"),
     "path_invalid": Code(
@@ -47,7 +50,9 @@ CODES: dict[str, Code] = {
     "not_found": Code("error", "agent", "nothing is there", "check the path with list_directory"),
     "already_exists": Code("error", "agent", "something is there already", "choose another path"),
     "is_directory": Code("error", "agent", "a file was needed and this is a directory", "name a file"),
-    "not_a_directory": Code("error", "agent", "a directory was needed and this is not one", "name a directory"),
+    "not_a_directory": Code(
+        "error", "agent", "a directory was needed and this is not one", "name a directory"
+    ),
     "not_regular_file": Code(
         "error", "agent", "a pipe, device or socket is neither read nor changed", "leave this entry alone"
     ),
@@ -63,38 +68,65 @@ CODES: dict[str, Code] = {
     "stale_read": Code(
         "error", "agent", "the file changed since this session last read it", "read the file again first"
     ),
-    "no_match": Code("error", "agent", "the text to replace was not found", "read the file and copy the text exactly"),
+    "no_match": Code(
+        "error", "agent", "the text to replace was not found", "read the file and copy the text exactly"
+    ),
     "not_unique": Code(
         "error", "agent", "the text to replace occurs more than once", "include more of the surrounding lines"
     ),
-    "line_out_of_range": Code("error", "agent", "the file has no such line", "read the file to see its lines"),
+    "line_out_of_range": Code(
+        "error", "agent", "the file has no such line", "read the file to see its lines"
+    ),
     "encoding_error": Code(
-        "error", "agent", "the file is not text in an encoding that can be edited safely", "leave this file alone"
+        "error",
+        "agent",
+        "the file is not text in an encoding that can be edited safely",
+        "leave this file alone",
     ),
     "binary_file": Code("error", "agent", "the file is binary", "use get_file_info for its size and times"),
     "too_large": Code("error", "agent", "more than is handled in one call", "ask for a part of it"),
-    "invalid_move": Code("error", "agent", "a thing cannot be moved onto or into itself", "choose another destination"),
+    "invalid_move": Code(
+        "error", "agent", "a thing cannot be moved onto or into itself", "choose another destination"
+    ),
     "directory_not_empty": Code(
         "error", "agent", "the directory is not empty", "delete what is in it first, or use the delete tool"
     ),
     "partial_failure": Code(
-        "error", "host", "some of it was done and some was not", "the fields say which; `ringfence undo` takes it back"
+        "error",
+        "host",
+        "some of it was done and some was not",
+        "the fields say which; `ringfence undo` takes it back",
     ),
     "not_recoverable": Code(
-        "error", "host", "the history does not hold what would be needed to bring this back", "restore by hand"
+        "error",
+        "host",
+        "the history does not hold what would be needed to bring this back",
+        "restore by hand",
     ),
     "history_unavailable": Code(
-        "error", "host", "the history cannot be written, so nothing was changed", "tell the user; free space or rights"
+        "error",
+        "host",
+        "the history cannot be written, so nothing was changed",
+        "tell the user; free space or rights",
     ),
-    "permission_denied": Code("error", "host", "the operating system does not permit it", "report it to the user"),
+    "permission_denied": Code(
+        "error", "host", "the operating system does not permit it", "report it to the user"
+    ),
     "io_error": Code("error", "host", "the file system failed", "report it to the user"),
-    "internal_error": Code("error", "host", "a fault in Ringfence; nothing was permitted", "report it to the user"),
-    "denied_by_policy": Code("denied", "policy", "a rule of the policy forbids it", "choose another way or ask a person"),
+    "internal_error": Code(
+        "error", "host", "a fault in Ringfence; nothing was permitted", "report it to the user"
+    ),
+    "denied_by_policy": Code(
+        "denied", "policy", "a rule of the policy forbids it", "choose another way or ask a person"
+    ),
     "limit_exceeded": Code(
         "denied", "policy", "more files or bytes than the policy's limit", "ask a person to look at it"
     ),
     "approval_required": Code(
-        "approval_required", "policy", "a person has to approve it", "send the same call again once it is granted"
+        "approval_required",
+        "policy",
+        "a person has to approve it",
+        "send the same call again once it is granted",
     ),
     "approval_stale": Code(
         "approval_required",
@@ -102,9 +134,15 @@ CODES: dict[str, Code] = {
         "what was approved is not what would happen now",
         "wait for the new approval, then send the same call again",
     ),
-    "approval_refused": Code("denied", "policy", "a person refused it", "do not try again; ask what they want instead"),
-    "no_approver": Code("denied", "policy", "it needs approval and nobody is there to ask", "ask a person to run it"),
-    "policy_invalid": Code("denied", "author", "the policy does not load, so everything is denied", "mend the policy"),
+    "approval_refused": Code(
+        "denied", "policy", "a person refused it", "do not try again; ask what they want instead"
+    ),
+    "no_approver": Code(
+        "denied", "policy", "it needs approval and nobody is there to ask", "ask a person to run it"
+    ),
+    "policy_invalid": Code(
+        "denied", "author", "the policy does not load, so everything is denied", "mend the policy"
+    ),
     "schema_invalid": Code("error", "author", "a tool's schema does not load", "mend the schema"),
 }
 

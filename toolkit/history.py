@@ -138,15 +138,21 @@ class History:
                 return op
         except sqlite3.IntegrityError:
             raise CallError(
-                "path_changed", "Another call is changing the same path", hint="send the call again in a moment"
+                "path_changed",
+                "Another call is changing the same path",
+                hint="send the call again in a moment",
             ) from None
 
-    def finish(self, op: int, states: dict[int, str], seen: dict[tuple[str, str], str], record: dict[str, Any]) -> None:
+    def finish(
+        self, op: int, states: dict[int, str], seen: dict[tuple[str, str], str], record: dict[str, Any]
+    ) -> None:
         """Mark what became of each item (`states` by number) and write the call's audit record."""
         left = set(states.values())
         state = left.pop() if len(left) == 1 else PARTIAL
         with self._state.transaction() as db:
-            db.executemany("UPDATE item SET state=? WHERE op=? AND n=?", [(s, op, n) for n, s in states.items()])
+            db.executemany(
+                "UPDATE item SET state=? WHERE op=? AND n=?", [(s, op, n) for n, s in states.items()]
+            )
             db.execute("UPDATE op SET state=? WHERE id=?", (state, op))
             if state == ABORTED:
                 db.execute("DELETE FROM usage WHERE op=?", (op,))
@@ -209,15 +215,21 @@ class History:
         """
         rows = self._state.rows("SELECT DISTINCT call FROM op WHERE call = ? OR given = ?", (name, name))
         if not rows:
-            raise CallError("not_found", f"No call '{name}' changed anything", hint="`ringfence log` lists the calls")
+            raise CallError(
+                "not_found", f"No call '{name}' changed anything", hint="`ringfence log` lists the calls"
+            )
         if len(rows) > 1:
             known = ", ".join(str(row[0]) for row in rows[-3:])
-            raise CallError("invalid_arguments", f"Several calls had the id '{name}'", hint=f"use one of {known}")
+            raise CallError(
+                "invalid_arguments", f"Several calls had the id '{name}'", hint=f"use one of {known}"
+            )
         return list(self.items("op.call = ?", (rows[0][0],)))
 
     def sessions(self) -> list[str]:
         """The sessions that changed something, the latest last."""
-        return [str(r[0]) for r in self._state.rows("SELECT session FROM op GROUP BY session ORDER BY max(id)")]
+        return [
+            str(r[0]) for r in self._state.rows("SELECT session FROM op GROUP BY session ORDER BY max(id)")
+        ]
 
     def versions(self, path: str, session: str | None = None) -> list[Version]:
         """A path's versions, session by session: `initial`, then `v1`, `v2`, … after each change."""
@@ -294,7 +306,8 @@ def _keep(db: sqlite3.Connection, content: bytes | str | None) -> str | None:
         packed = zlib.compress(content, 1) if len(content) > _SMALL else content
         smaller = len(packed) < len(content) * 0.95
         db.execute(
-            "INSERT INTO blob VALUES(?,?,?,?)", (digest, len(content), int(smaller), packed if smaller else content)
+            "INSERT INTO blob VALUES(?,?,?,?)",
+            (digest, len(content), int(smaller), packed if smaller else content),
         )
     return digest
 
@@ -316,5 +329,13 @@ def _ends(item: Kept, path: str) -> tuple[str | None, str | None]:
 def _version(item: Kept, path: str, name: str, digest: str | None) -> Version:
     size = 0 if digest is None else (item.grown if digest == item.after else item.size)
     return Version(
-        path, name, item.session, digest, size, item.started, item.tool, item.call, LINK if item.type == LINK else FILE
+        path,
+        name,
+        item.session,
+        digest,
+        size,
+        item.started,
+        item.tool,
+        item.call,
+        LINK if item.type == LINK else FILE,
     )

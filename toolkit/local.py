@@ -127,7 +127,9 @@ class Local:
         with _errors(spot.path):
             try:
                 info = _lstat(spot)
-                return stat_of(info, os.readlink(spot.name, dir_fd=spot.fd) if S.S_ISLNK(info.st_mode) else None)
+                return stat_of(
+                    info, os.readlink(spot.name, dir_fd=spot.fd) if S.S_ISLNK(info.st_mode) else None
+                )
             except FileNotFoundError:
                 return None
 
@@ -263,7 +265,9 @@ class Local:
 
     def set_mode(self, spot: LocalSpot, mode: int) -> None:
         with _errors(spot.path):
-            fd = os.open(spot.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=spot.fd)
+            fd = os.open(
+                spot.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=spot.fd
+            )
             try:
                 os.fchmod(fd, mode)
             finally:
@@ -327,7 +331,11 @@ class Local:
         if kind != DIRECTORY:
             try:
                 os.link(
-                    source.name, destination.name, src_dir_fd=source.fd, dst_dir_fd=destination.fd, follow_symlinks=False
+                    source.name,
+                    destination.name,
+                    src_dir_fd=source.fd,
+                    dst_dir_fd=destination.fd,
+                    follow_symlinks=False,
                 )
             except FileExistsError:
                 raise
@@ -460,7 +468,11 @@ class Local:
         name = next((n for n in sorted(os.listdir(self._fd)) if n.swapcase() != n), None)
         if name is None:
             head, tail = os.path.split(self.root)
-            return bool(tail) and tail.swapcase() != tail and os.path.lexists(os.path.join(head, tail.swapcase()))
+            return (
+                bool(tail)
+                and tail.swapcase() != tail
+                and os.path.lexists(os.path.join(head, tail.swapcase()))
+            )
         try:
             twin = os.stat(name.swapcase(), dir_fd=self._fd, follow_symlinks=False)
         except OSError:
@@ -667,7 +679,9 @@ _BY_ERRNO = {
 
 
 def _translated(error: OSError, path: str) -> CallError:
-    code, message = _BY_ERRNO.get(error.errno or 0, ("io_error", "The file system failed on '{}': " + _reason(error)))
+    code, message = _BY_ERRNO.get(
+        error.errno or 0, ("io_error", "The file system failed on '{}': " + _reason(error))
+    )
     return CallError(code, message.format(path), where=path)
 
 

@@ -49,9 +49,13 @@ def check(text: str, parameter: str = "path") -> None:
     if _SCHEME.match(text):
         raise CallError("path_invalid", f"The {parameter} is a URL, not a path", where=parameter)
     if text == "~" or text.startswith("~/"):
-        raise CallError("path_invalid", f"The {parameter} begins with '~', which is not expanded", where=parameter)
+        raise CallError(
+            "path_invalid", f"The {parameter} begins with '~', which is not expanded", where=parameter
+        )
     if len(text) > MAX_LENGTH:
-        raise CallError("path_invalid", f"The {parameter} is longer than {MAX_LENGTH} characters", where=parameter)
+        raise CallError(
+            "path_invalid", f"The {parameter} is longer than {MAX_LENGTH} characters", where=parameter
+        )
 
 
 def split(text: str, root: str, parameter: str = "path") -> tuple[str, ...]:
@@ -70,7 +74,9 @@ def split(text: str, root: str, parameter: str = "path") -> tuple[str, ...]:
         if depth < 0:
             raise outside(parameter)
         if len(name.encode("utf-8")) > MAX_NAME:
-            raise CallError("path_invalid", f"A name in the {parameter} is longer than {MAX_NAME} bytes", where=parameter)
+            raise CallError(
+                "path_invalid", f"A name in the {parameter} is longer than {MAX_NAME} bytes", where=parameter
+            )
     return names
 
 

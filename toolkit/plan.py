@@ -95,10 +95,11 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class MakeDirectory:
-    """Make one directory; `incidental` when it is only a parent made on the way."""
+    """Make one directory; `incidental` when it is only a parent made on the way, `mode` where it had one before."""
 
     path: str
     incidental: bool = False
+    mode: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,11 +21,26 @@ from toolkit.approvals import Answer, Approvals, Request, new_id
 from toolkit.apply import Outcome, Progress, apply
 from toolkit.call import Result, ToolCall, as_call, call_id_of, failed, parse_call
 from toolkit.errors import CODES, CallError
-from toolkit.history import GONE, History, Operation
-from toolkit.plan import DIRECTORY, FILE, LINK, Change, Delete, MakeDirectory, MakeLink, Move, Place, Plan, Write, sha256
+from toolkit.changes import Changed, changed
+from toolkit.history import GONE, History, Operation, Version
+from toolkit.plan import (
+    DIRECTORY,
+    FILE,
+    LINK,
+    Change,
+    Delete,
+    MakeDirectory,
+    MakeLink,
+    Move,
+    Place,
+    Plan,
+    Write,
+    sha256,
+)
 from toolkit.state import State, default_place
 from toolkit.text import escape
 from toolkit.tools import TOOLS, Tool
+from toolkit.undo import Way, pick, restore, undo
 from toolkit.workspace import View, Workspace, aliased
 
 Approver = Callable[[Request], Answer]
@@ -101,9 +116,7 @@ class Session:
 
     # -------------------------------------------------------------------- calls
 
-    def call(
-        self, call: ToolCall | dict[str, Any] | str | bytes, progress: Progress | None = None
-    ) -> Result:
+    def call(self, call: ToolCall | dict[str, Any] | str | bytes, progress: Progress | None = None) -> Result:
         """Answer one call; a bad one is answered too, never raised."""
         with self._lock:
             try:
@@ -128,7 +141,9 @@ class Session:
             result = self._stages(run, progress)
         except CallError as error:
             result = failed(call.id, error, self._shown(run, run.decision))
-        except Exception as error:  # the last line: whatever went wrong, nothing more is permitted and it is on record
+        except (
+            Exception
+        ) as error:  # the last line: whatever went wrong, nothing more is permitted and it is on record
             fault = CallError("internal_error", f"Internal error ({type(error).__name__})")
             result = failed(call.id, fault)
         finally:
@@ -159,12 +174,93 @@ class Session:
             self._apply(run, usage, progress)
         return self._answer(run, {})
 
+    # ---------------------------------------------------------------- the way back
+
+    def undo(
+        self, call: str, *, force: bool = False, dry_run: bool = False, progress: Progress | None = None
+    ) -> Result:
+        """Take back what one call changed; conflicts are named and left alone unless `force`.
+
+        `call` is a result's `call_id` (or the caller's id where only one call had it). `data` has
+        `changes`, `conflicts`, `preview` and `call_id`, by which the undo itself can be undone.
+        """
+        return self._back(
+            "undo",
+            call,
+            lambda: undo(self.history.call(call), self.workspace, self.history, force=force),
+            dry_run,
+            progress,
+        )
+
+    def restore(
+        self,
+        path: str,
+        version: str,
+        *,
+        force: bool = False,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+    ) -> Result:
+        """Bring one file back to a version (`initial`, `v1`, or `SESSION:v1`). Answers as `undo` does."""
+
+        def way() -> Way:
+            known = self.history.versions(paths.normalise(path, self.workspace.url))
+            wanted, last = pick(known, version)
+            return restore(wanted, last, self.workspace, self.history, force=force)
+
+        return self._back("restore", f"{path} {version}", way, dry_run, progress)
+
+    def versions(self, path: str) -> list[Version]:
+        """The versions of a file, session by session. Raises CallError for a path that is none."""
+        return self.history.versions(_lexical(self.workspace.split(path)))
+
+    def changes(self, session: str | None = None) -> list[Changed]:
+        """The files this (or another) session changed, with additions and removals, by path."""
+        return changed(self.history, session or self.session)
+
+    def _back(
+        self, tool: str, what: str, way_of: Callable[[], Way], dry_run: bool, progress: Progress | None
+    ) -> Result:
+        run = _Run(ToolCall(tool, {}), _call_name(), time.time())
+        with self._lock:
+            try:
+                result = self._take_back(run, what, way_of(), dry_run or self._dry_run, progress)
+            except CallError as error:
+                result = failed(None, error)
+            return self._recorded(run, result)
+
+    def _take_back(self, run: _Run, what: str, way: Way, dry_run: bool, progress: Progress | None) -> Result:
+        run.plan = way.plan(f"{run.call.tool} {what}")
+        data: dict[str, Any] = {
+            "changes": describe(run.plan),
+            "conflicts": [{"path": conflict.path, "why": conflict.why} for conflict in way.conflicts],
+            "preview": run.plan.preview,
+        }
+        if dry_run:
+            return Result(None, "ok", _back_text(run.plan, way, "Would take back"), {**data, "dry_run": True})
+        if run.plan.changes:
+            operation = Operation(run.name, None, self.session, self.agent, run.call.tool, undoes=what)
+            run.outcome = apply(
+                run.plan, self.workspace, self.history, operation, {}, spots={}, progress=progress
+            )
+            raise_failure(run.outcome, run.plan)
+        if way.conflicts:
+            raise CallError(
+                "partial_failure" if run.plan.changes else "path_changed",
+                _back_text(run.plan, way, "Taken back"),
+                hint="look at the files named; --force takes them back too, and what is there now is kept",
+                data=data,
+            )
+        return Result(None, "ok", _back_text(run.plan, way, "✓ Taken back"), data)
+
     # ------------------------------------------------------------------- stages
 
     def _policy_loaded(self) -> None:
         if self.policy_error is not None:
             first = self.policy_error.problems[0]
-            raise CallError("policy_invalid", f"The policy does not load: {first.message}", where=str(first.where))
+            raise CallError(
+                "policy_invalid", f"The policy does not load: {first.message}", where=str(first.where)
+            )
 
     def _resolve(self, run: _Run) -> None:
         """Turn each path argument into a place; a path denied by its name is denied before it is looked at."""
@@ -216,13 +312,14 @@ class Session:
         if error.where and error.where not in ("path", *run.named):
             for action, _ in run.tool.needs if run.tool else ():
                 decision = self.policy.decide(
-                    self.agent, run.tool.name if run.tool else "", [Need(action, error.where)], fold=self._fold
+                    self.agent,
+                    run.tool.name if run.tool else "",
+                    [Need(action, error.where)],
+                    fold=self._fold,
                 )
                 if decision.effect == Effect.DENY and self._enforcing:
                     run.decision = decision
                     return self._denied(run)
-        if error.code in ("not_a_directory", "not_found") and run.tool is not None:
-            return CallError("not_found", f"'{escape(text)}' does not exist", where=error.where)
         return self._outside(run, error, text)
 
     def _guard(self, path: str, action: str) -> None:
@@ -243,7 +340,7 @@ class Session:
 
     def _needs_of_arguments(self, run: _Run) -> list[Need]:
         assert run.tool is not None
-        needs = []
+        needs: list[Need] = []
         for action, parameter in run.tool.needs:
             place = run.places[parameter][0]
             self._guard(place.real, action)
@@ -296,10 +393,16 @@ class Session:
     def _check_write(self, change: Write) -> None:
         known = self.history.seen(self.session, change.path)
         if known is not None and change.before is not None and known != sha256(change.before):
-            what = "was deleted by this session and made again since" if known == GONE else "changed since it was read"
+            what = (
+                "was deleted by this session and made again since"
+                if known == GONE
+                else "changed since it was read"
+            )
             raise CallError("stale_read", f"'{change.path}' {what}", where=change.path)
         if change.stat is not None and change.stat.links > 1 and self.policy.hard_links == "refuse":
-            raise CallError("hard_linked", f"'{change.path}' has {change.stat.links} names", where=change.path)
+            raise CallError(
+                "hard_linked", f"'{change.path}' has {change.stat.links} names", where=change.path
+            )
 
     def _note_reads(self, run: _Run, plan: Plan) -> None:
         for change in plan.changes:
@@ -310,7 +413,7 @@ class Session:
 
     def _needs_of_changes(self, run: _Run, plan: Plan) -> list[Need]:
         places = [place for place, _ in run.places.values()]
-        needs = []
+        needs: list[Need] = []
         for change in plan.changes:
             incidental = isinstance(change, MakeDirectory) and change.incidental
             for path, action, directory in touched(change):
@@ -384,7 +487,11 @@ class Session:
         after = self.policy.tighten(before, self.agent, before.tool, usage, self._totals)
         if after.effect > before.effect and self._enforcing:
             run.decision = after
-            raise self._denied(run) if after.effect == Effect.DENY else CallError("limit_exceeded", after.reason)
+            raise (
+                self._denied(run)
+                if after.effect == Effect.DENY
+                else CallError("limit_exceeded", after.reason)
+            )
 
     # ------------------------------------------------------------------ prompts
 
@@ -408,10 +515,16 @@ class Session:
     def _answer(self, run: _Run, more: dict[str, Any]) -> Result:
         assert run.plan is not None
         content, data = run.plan.content, {**run.plan.data, **more, "call_id": run.name}
-        parted = [c.path for c in run.plan.changes if isinstance(c, Write) and c.stat is not None and c.stat.links > 1]
+        parted = [
+            c.path
+            for c in run.plan.changes
+            if isinstance(c, Write) and c.stat is not None and c.stat.links > 1
+        ]
         if parted:
             data["hard_links_parted"] = parted
-            content += f"\n\nNote: {', '.join(map(escape, parted))} had other names, which keep the old content"
+            content += (
+                f"\n\nNote: {', '.join(map(escape, parted))} had other names, which keep the old content"
+            )
         return Result(run.call.id, "ok", content, data, self._shown(run, self._decided(run)))
 
     def _denied(self, run: _Run) -> CallError:
@@ -420,7 +533,11 @@ class Session:
         code = "limit_exceeded" if decision.limit else "denied_by_policy"
         named = f" of '{escape(shown)}'" if shown else ""
         what = decision.reason if decision.limit else f"{decision.action}{named} is denied by the policy"
-        reason = f": {decision.rule.reason}" if decision.rule and decision.rule.reason and not decision.limit else ""
+        reason = (
+            f": {decision.rule.reason}"
+            if decision.rule and decision.rule.reason and not decision.limit
+            else ""
+        )
         return CallError(code, f"{what}{reason}", where=shown, hint=decision.hint or None)
 
     def _shown(self, run: _Run, decision: Decision | None) -> dict[str, Any] | None:
@@ -432,7 +549,9 @@ class Session:
     def _shown_path(self, run: _Run, path: str) -> str | None:
         if path in run.named or not path:
             return path or None
-        readable = self.policy.effect(self.agent, "read", "read", path, False, fold=self._fold) == Effect.ALLOW
+        readable = (
+            self.policy.effect(self.agent, "read", "read", path, False, fold=self._fold) == Effect.ALLOW
+        )
         return path if readable else (run.named[0] if run.named else None)
 
     def _recorded(self, run: _Run, result: Result) -> Result:
@@ -443,7 +562,9 @@ class Session:
             if run.outcome is None:
                 self.history.note(self._keyed(seen), record)
             else:
-                self.history.finish(run.outcome.op, run.outcome.states, self._keyed(seen | run.outcome.seen), record)
+                self.history.finish(
+                    run.outcome.op, run.outcome.states, self._keyed(seen | run.outcome.seen), record
+                )
         except CallError as error:
             if run.outcome is None:
                 # A call that cannot be recorded is not answered.
@@ -533,7 +654,10 @@ def touched(change: Change) -> list[tuple[str, str, bool]]:
             return [(path, "delete", kind == DIRECTORY) for path, kind in rows]
         case Move():
             found = []
-            for path, kind in ((change.source, change.stat.kind), *((e.path, e.stat.kind) for e in change.entries)):
+            for path, kind in (
+                (change.source, change.stat.kind),
+                *((e.path, e.stat.kind) for e in change.entries),
+            ):
                 target = change.destination + path[len(change.source) :]
                 for action, end in (("read", path), ("delete", path), ("write", target)):
                     found.append((end, action, kind == DIRECTORY))
@@ -569,7 +693,13 @@ def describe(plan: Plan) -> list[dict[str, Any]]:
     """The changes of a plan as fields, for a dry run and for the person who is asked."""
     rows: list[dict[str, Any]] = []
     for change in plan.changes:
-        kind = {Write: "write", Delete: "delete", Move: "move", MakeDirectory: "make_directory", MakeLink: "make_link"}
+        kind = {
+            Write: "write",
+            Delete: "delete",
+            Move: "move",
+            MakeDirectory: "make_directory",
+            MakeLink: "make_link",
+        }
         row: dict[str, Any] = {"change": kind[type(change)]}
         if isinstance(change, Move):
             row |= {"path": change.source, "destination": change.destination, "entries": len(change.entries)}
@@ -593,10 +723,18 @@ def raise_failure(outcome: Outcome, plan: Plan) -> None:
     done = sorted(path for path, digest in outcome.seen.items() if digest == GONE or digest)
     raise CallError(
         "partial_failure",
-        f"{len(done)} done, {len(outcome.failures)} failed: " + "; ".join(f"{m.path} ({m.why})" for m in outcome.failures[:3]),
+        f"{len(done)} done, {len(outcome.failures)} failed: "
+        + "; ".join(f"{m.path} ({m.why})" for m in outcome.failures[:3]),
         hint="`ringfence undo` with the call_id takes back what was done",
         data={"done": done, "failed": [{"path": m.path, "why": m.why} for m in outcome.failures]},
     )
+
+
+def _back_text(plan: Plan, way: Way, verb: str) -> str:
+    lines = [f"{verb}: {len(plan.changes)} change{'' if len(plan.changes) == 1 else 's'}"]
+    lines += [f"  {escape(row['path'])}" for row in describe(plan)]
+    lines += [f"Left alone: {escape(conflict.path)} ({conflict.why})" for conflict in way.conflicts]
+    return "\n".join(lines)
 
 
 def _outcome(run: _Run, result: Result) -> str:

@@ -174,4 +174,6 @@ def default_place(url: str, state: str | None) -> str:
 
         state = platformdirs.user_state_dir("ringfence")
     name = "".join(c if c.isalnum() or c in "-_." else "_" for c in url.rstrip("/").rpartition("/")[2])[:40]
-    return os.path.join(os.path.abspath(state), f"{name or 'root'}-{hashlib.sha256(url.encode()).hexdigest()[:16]}")
+    return os.path.join(
+        os.path.abspath(state), f"{name or 'root'}-{hashlib.sha256(url.encode()).hexdigest()[:16]}"
+    )

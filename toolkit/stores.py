@@ -172,7 +172,9 @@ class Store:
         doomed = Delete(change.source, change.stat, change.entries)
         missed = [step for step in self.remove(source, doomed, "") if isinstance(step, Missed)]
         if missed:
-            raise CallError("partial_failure", f"'{missed[0].path}' was copied and not removed: {missed[0].why}")
+            raise CallError(
+                "partial_failure", f"'{missed[0].path}' was copied and not removed: {missed[0].why}"
+            )
 
     def make_directory(self, spot: StoreSpot) -> None:
         with _errors(spot.path):
@@ -236,14 +238,24 @@ def private_memory() -> Any:
 
 def _stat(row: dict[str, Any]) -> Stat:
     kind = {"file": FILE, "directory": DIRECTORY}.get(str(row.get("type")), OTHER)
-    marks = [row.get(key) for key in ("ETag", "etag", "VersionId", "generation", "ino", "mtime", "LastModified", "created")]
-    modified = next((_seconds(row[key]) for key in ("mtime", "LastModified", "modified", "created") if key in row), None)
+    marks = [
+        row.get(key)
+        for key in ("ETag", "etag", "VersionId", "generation", "ino", "mtime", "LastModified", "created")
+    ]
+    modified = next(
+        (_seconds(row[key]) for key in ("mtime", "LastModified", "modified", "created") if key in row), None
+    )
     return Stat(
         kind=kind,
         size=row.get("size"),
         modified=modified,
-        identity="" if kind == DIRECTORY else ":".join(str(mark) for mark in marks if mark is not None),
+        identity="" if kind == DIRECTORY else ":".join(_mark(mark) for mark in marks if mark is not None),
     )
+
+
+def _mark(value: Any) -> str:
+    # The same moment comes as a datetime from one method and as a number from another.
+    return repr(value.timestamp()) if isinstance(value, datetime) else str(value)
 
 
 def _seconds(value: Any) -> float | None:

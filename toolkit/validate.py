@@ -20,7 +20,9 @@ _SHOWN = 80
 
 def arguments(tool: str, schema: Mapping[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     """The arguments with the schema's defaults filled in. Raises CallError `invalid_arguments`."""
-    error = next(iter(sorted(_validator(tool).iter_errors(given), key=lambda e: (len(e.path), str(e.path)))), None)
+    error = next(
+        iter(sorted(_validator(tool).iter_errors(given), key=lambda e: (len(e.path), str(e.path)))), None
+    )
     if error is not None:
         raise _explained(tool, schema, error)
     defaults = {name: part["default"] for name, part in schema["properties"].items() if "default" in part}
@@ -41,7 +43,9 @@ def check_schema(schema: Mapping[str, Any]) -> None:
         if isinstance(part, dict):
             for name in ("$ref", "$dynamicRef"):
                 if isinstance(part.get(name), str) and not part[name].startswith("#/$defs/"):
-                    raise CallError("schema_invalid", f"The schema refers to '{part[name][:_SHOWN]}'", where=name)
+                    raise CallError(
+                        "schema_invalid", f"The schema refers to '{part[name][:_SHOWN]}'", where=name
+                    )
             level.extend(part.values())
         elif isinstance(part, list):
             level.extend(part)
@@ -69,12 +73,20 @@ def _explained(tool: str, schema: Mapping[str, Any], error: Any) -> CallError:
         known = list(schema["properties"])
         extra = next(name for name in error.instance if name not in known)
         near = difflib.get_close_matches(extra, known, 1)
-        hint = f"did you mean '{near[0]}'?" if near else f"it takes {', '.join(known)}" if known else "it takes none"
+        hint = (
+            f"did you mean '{near[0]}'?"
+            if near
+            else f"it takes {', '.join(known)}"
+            if known
+            else "it takes none"
+        )
         shown = escape(extra[:_SHOWN])
         return CallError("invalid_arguments", f"{tool} has no argument '{shown}'", where=shown, hint=hint)
     if error.validator == "minLength":
         return CallError("invalid_arguments", f"The {where} is empty", where=where)
     if error.validator == "type":
-        return CallError("invalid_arguments", f"The {where} is not of type {error.validator_value}", where=where)
+        return CallError(
+            "invalid_arguments", f"The {where} is not of type {error.validator_value}", where=where
+        )
     detail = f"{error.validator} {str(error.validator_value)[:_SHOWN]}"
     return CallError("invalid_arguments", f"The {where} does not fit the schema ({detail})", where=where)

@@ -71,7 +71,8 @@ class Workspace:
             return
         name = folded.rpartition("/")[2]
         if name == POLICY_NAME or any(
-            folded == held or paths.is_below(folded, held) or paths.is_below(held, folded) for held in self._protected
+            folded == held or paths.is_below(folded, held) or paths.is_below(held, folded)
+            for held in self._protected
         ):
             raise _protected(path)
 
@@ -147,7 +148,9 @@ class View:
 
     def parents(self, place: Place) -> tuple[MakeDirectory, ...]:
         """The directories that are missing above `place`, outermost first."""
-        return tuple(MakeDirectory(path, incidental=True) for path in self._backend.missing(self._spot(place)))
+        return tuple(
+            MakeDirectory(path, incidental=True) for path in self._backend.missing(self._spot(place))
+        )
 
     def writable(self, place: Place) -> bool:
         return self._backend.may(self._spot(place), write=True)
