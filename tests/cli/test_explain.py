@@ -128,8 +128,6 @@ def test_names_file_line_tier_key_and_pattern(ringfence: Ringfence, policy: Writ
         ("deleet x", "did you mean delete?"),
         ("move_file a", "needs two paths"),
         ("delete a b", "has one path"),
-        ("delete ../x", "outside_root"),
-        ("delete a\\b", "path_invalid"),
         ("--policy nowhere.yaml delete a", "neither a policy file nor one of the ready-made"),
         ("--root nowhere delete a", "no such folder"),
     ],
@@ -142,7 +140,39 @@ def test_wrong_usage_is_2_with_a_reason(ringfence: Ringfence, words: str, messag
     assert done.err.startswith("ringfence: ")
 
 
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("delete ../x", "outside_root"),
+        ("delete a\\b", "path_invalid"),
+        ("delete ringfence.yaml", "protected_path"),
+        ("move_file a sub/ringfence.yaml", "protected_path"),
+        ("delete .", "protected_path"),
+        ("read link/passwd", "outside_root"),
+    ],
+)
+def test_what_no_policy_can_permit_is_refused(
+    ringfence: Ringfence, policy: Write, workspace: Path, words: str, code: str
+) -> None:
+    policy('version: 1\nrules: {"*": allow}')
+    (workspace / "link").symlink_to("/etc")
+    done = ringfence("explain", *words.split(), "--json")
+    assert done.status == 0
+    assert done.json["refused"]["code"] == code
+    assert ringfence("explain", *words.split()).out.startswith("refused: ")
+
+
+def test_a_link_is_judged_by_both_its_names(ringfence: Ringfence, policy: Write, workspace: Path) -> None:
+    policy('version: 1\nrules: {"*": allow, read: {"secrets/": deny}}')
+    (workspace / "secrets").mkdir()
+    (workspace / "public").symlink_to("secrets")
+    done = ringfence("explain", "read_file", "public/k", "--json")
+    assert (done.json["decision"]["effect"], done.json["decision"]["path"]) == ("deny", "secrets/k")
+    assert ringfence("explain", "delete", "public", "--json").json["decision"]["effect"] == "allow"
+
+
 def test_an_absolute_path_inside_the_root_is_its_relative_form(ringfence: Ringfence, workspace: Path) -> None:
+    (workspace / "tmp").mkdir()
     done = ringfence("explain", "delete", f"{workspace}/tmp/../a", "--json")
     assert done.json["decision"]["path"] == "a"
 

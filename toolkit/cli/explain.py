@@ -1,153 +1,141 @@
 """`explain`: one verdict, and every rule that was looked at on the way to it.
 
-Looks at the workspace's names to know what is a directory and what is in it; reads no content.
+Shows and changes nothing else.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
-import os
 import textwrap
-from collections.abc import Iterable, Iterator
-from pathlib import Path
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
-from policy import ACTIONS, Decision, Effect, Limit, Need, Policy, Step
-from policy.errors import nearest
-from toolkit import paths
-from toolkit.cli.perform import DONE, UsageError
+from policy import Decision, Effect, Limit, Need, Policy, Step
+from toolkit.cli.look import Look, name_paths
+from toolkit.cli.perform import DONE
 from toolkit.cli.place import policy_of, root_of
 from toolkit.cli.prompt import because
 from toolkit.cli.screen import STYLES, Screen
 from toolkit.errors import CallError
 from toolkit.text import size
 
-STATE_FOLDER = ".ringfence"
 SHOWN_NEEDS = 20
 NO_MATCH = "does not match"
 
 
 def explain(arguments: argparse.Namespace, screen: Screen) -> int:
     """Judge what the action or tool needs, and say how the verdict came about."""
-    root = root_of(arguments)
+    root, _ = root_of(arguments)
     policy = policy_of(arguments, root)
     what, agent = arguments.what, arguments.agent
-    needs = tuple(_needs(policy, root, what, arguments.path, arguments.destination))
-    decision = policy.decide(agent, what, needs)
+    named = name_paths(policy, what, arguments.path, arguments.destination)
+    try:
+        with Look(root, policy, what, named) as look:
+            needs = tuple(look.needs())
+    except CallError as error:
+        _show_refusal(agent, what, error, screen)
+        return DONE
+    question = Question(policy, agent, what, needs, look.fold)
     if screen.as_json:
-        screen.json(_to_json(policy, agent, what, decision, needs))
+        screen.json(question.to_json())
     else:
-        _show(policy, agent, what, decision, needs, screen)
+        _show(question, screen)
     return DONE
 
 
-def _needs(policy: Policy, root: Path, what: str, path: str, to: str | None) -> Iterator[Need]:
-    """What a call would need, as far as the names in the workspace tell."""
-    pairs = _pairs(policy, what)
-    parameters = [parameter for parameter in dict.fromkeys(parameter for _, parameter in pairs) if parameter]
-    if to is not None and len(parameters) < 2:
-        raise UsageError(f"{what} has one path")
-    if to is None and len(parameters) > 1:
-        raise UsageError(f"{what} needs two paths: from where, and where to")
-    given = {"": paths.ROOT, **dict(zip(parameters, (path, to or ""), strict=False))}
-    tree = _canonical(root, given[parameters[0]] if parameters else paths.ROOT)
-    for action, parameter in pairs:
-        text = given[parameter]
-        target = _canonical(root, text)
-        is_directory = text.endswith("/") or _is_directory(root, target)
-        if target != tree:
-            is_directory = is_directory or _is_directory(root, tree)
-        yield Need(action, target, is_directory)
-        if action == "write":
-            yield from (Need(action, parent, True, True) for parent in _missing_parents(root, target))
-        if action == "delete" or target != tree:
-            for names, below in _below(root / tree):
-                yield Need(action, paths.join([*paths.parts(target), *names]), below)
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A call in question: who, what, and all that it needs."""
+
+    policy: Policy
+    agent: str
+    what: str
+    needs: tuple[Need, ...]
+    fold: bool
+
+    @property
+    def decision(self) -> Decision:
+        return self.policy.decide(self.agent, self.what, self.needs, fold=self.fold)
+
+    def verdicts(self) -> list[tuple[Need, Effect]]:
+        """Each need with its own verdict; parents made on the way count only when they are denied."""
+        found = []
+        for need in self.needs:
+            effect = self.policy.effect(
+                self.agent, self.what, need.action, need.path, need.directory, fold=self.fold
+            )
+            if not need.incidental or effect is Effect.DENY:
+                found.append((need, effect))
+        return found
+
+    def steps(self) -> list[Step]:
+        """What was looked at for the action and path that decided."""
+        decision = self.decision
+        chosen = (decision.action, decision.path)
+        directory = any(need.directory for need in self.needs if (need.action, need.path) == chosen)
+        explanation = self.policy.explain(self.agent, self.what, decision.path, directory, fold=self.fold)
+        return [step for step in explanation.steps if step.action == decision.action]
+
+    def limits(self) -> tuple[Limit, ...]:
+        changing = any(need.action != "read" for need in self.needs)
+        return self.policy.limits(self.agent, self.what) if changing else ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "agent": self.agent,
+            "what": self.what,
+            "decision": self.decision.to_json(),
+            "needs": [
+                {"action": n.action, "path": n.path, "directory": n.directory, "effect": str(effect)}
+                for n, effect in self.verdicts()
+            ],
+            "steps": [
+                {
+                    "action": step.action,
+                    "agent": step.agent,
+                    "rule": step.rule.to_json(),
+                    "effect": str(step.rule.effect),
+                    "matched": step.matched,
+                    "decided": step.decided,
+                    "why": step.why,
+                }
+                for step in self.steps()
+            ],
+            "limits": [limit.to_json() for limit in self.limits()],
+        }
 
 
-def _pairs(policy: Policy, what: str) -> tuple[tuple[str, str], ...]:
-    """Each action with the parameter that names its path."""
-    if what in ACTIONS:
-        return ((what, "path"),)
-    if what in policy.tools:
-        return policy.tools[what]
-    near = nearest(what, (*ACTIONS, *policy.tools))
-    meant = f"; did you mean {near}?" if near else ""
-    raise UsageError(f"{what} is neither an action ({', '.join(ACTIONS)}) nor a tool{meant}")
-
-
-def _is_directory(root: Path, path: str) -> bool:
-    return (root / path).is_dir()
-
-
-def _canonical(root: Path, text: str) -> str:
-    try:
-        return paths.normalise(text, str(root.resolve()))
-    except CallError as error:
-        raise UsageError(f"{text}: {error.message} ({error.code}, whatever the policy says)") from None
-
-
-def _missing_parents(root: Path, path: str) -> Iterator[str]:
-    names = paths.parts(path)
-    for depth in range(1, len(names)):
-        parent = paths.join(names[:depth])
-        if not (root / parent).exists():
-            yield parent
-
-
-def _below(folder: Path) -> Iterator[tuple[list[str], bool]]:
-    """Every descendant by its names; links are entries, and are not followed."""
-    if folder.is_symlink() or not folder.is_dir():
+def _show_refusal(agent: str, what: str, error: CallError, screen: Screen) -> None:
+    if screen.as_json:
+        screen.json({"agent": agent, "what": what, "decision": None, "refused": error.to_json()})
         return
-    for current, folders, files in os.walk(folder):
-        base = list(Path(current).relative_to(folder).parts)
-        folders[:] = sorted(name for name in folders if name != STATE_FOLDER)
-        for name in folders:
-            yield [*base, name], not (Path(current) / name).is_symlink()
-        for name in sorted(files):
-            yield [*base, name], False
+    screen.line(f"refused: {what} for agent {agent}, whatever the policy says", STYLES["refused"])
+    screen.line(f"  {error.message} ({error.code})")
 
 
-def _steps(policy: Policy, agent: str, what: str, decision: Decision, needs: Iterable[Need]) -> list[Step]:
-    """What was looked at for the action and path that decided."""
-    chosen = (decision.action, decision.path)
-    directory = any(need.directory for need in needs if (need.action, need.path) == chosen)
-    explanation = policy.explain(agent, what, decision.path, directory)
-    return [step for step in explanation.steps if step.action == decision.action]
-
-
-def _verdicts(policy: Policy, agent: str, what: str, needs: Iterable[Need]) -> list[tuple[Need, Effect]]:
-    return [
-        (need, policy.effect(agent, what, need.action, need.path, need.directory))
-        for need in needs
-        if not need.incidental
-    ]
-
-
-def _show(
-    policy: Policy, agent: str, what: str, decision: Decision, needs: tuple[Need, ...], screen: Screen
-) -> None:
+def _show(question: Question, screen: Screen) -> None:
+    decision = question.decision
     verdict = str(decision.effect)
-    screen.line(
-        f"{verdict}: {what} for agent {agent}, because of {decision.action} {decision.path}", STYLES[verdict]
-    )
+    about = f"{question.what} for agent {question.agent}, because of {decision.action} {decision.path}"
+    screen.line(f"{verdict}: {about}", STYLES[verdict])
     screen.line(f"  {because(decision.to_json())}")
     if decision.hint:
         screen.line(f"  hint: {decision.hint}")
-    verdicts = _verdicts(policy, agent, what, needs)
+    verdicts = question.verdicts()
     if len(verdicts) > 1:
         screen.line("\nWhat it needs:")
         rows = [(need.action, need.path, str(effect)) for need, effect in verdicts[:SHOWN_NEEDS]]
         screen.table(("action", "path", "verdict"), rows)
         if len(verdicts) > SHOWN_NEEDS:
             screen.line(f"and {len(verdicts) - SHOWN_NEEDS:,} more; --json has them all")
-    steps = _steps(policy, agent, what, decision, needs)
+    steps = question.steps()
     if steps:
         screen.line(f"\nRules looked at for {decision.action} {decision.path}:")
         _show_steps(steps, screen)
-    limits = policy.limits(agent, what)
-    if limits and any(need.action != "read" for need in needs):
+    limits = question.limits()
+    if limits:
         screen.line("\nLimits it would meet:")
         screen.table(("limit", "at most", "per", "over it"), [_limit_row(limit) for limit in limits])
 
@@ -188,30 +176,3 @@ def _limit_row(limit: Limit) -> tuple[str, ...]:
     volume = [size(limit.max_bytes)] if limit.max_bytes is not None else []
     where = f"{limit.where.file}:{limit.where.line}" if limit.where else "built in"
     return f"{limit.key} ({where})", ", ".join(files + volume), limit.per, str(limit.over)
-
-
-def _to_json(
-    policy: Policy, agent: str, what: str, decision: Decision, needs: tuple[Need, ...]
-) -> dict[str, Any]:
-    return {
-        "agent": agent,
-        "what": what,
-        "decision": decision.to_json(),
-        "needs": [
-            {"action": need.action, "path": need.path, "directory": need.directory, "effect": str(effect)}
-            for need, effect in _verdicts(policy, agent, what, needs)
-        ],
-        "steps": [
-            {
-                "action": step.action,
-                "agent": step.agent,
-                "rule": step.rule.to_json(),
-                "effect": str(step.rule.effect),
-                "matched": step.matched,
-                "decided": step.decided,
-                "why": step.why,
-            }
-            for step in _steps(policy, agent, what, decision, needs)
-        ],
-        "limits": [limit.to_json() for limit in policy.limits(agent, what)],
-    }

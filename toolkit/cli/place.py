@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,36 +18,36 @@ POLICY_FILE = "ringfence.yaml"
 _MARKS = (POLICY_FILE, ".git", ".hg", ".svn", ".jj")
 
 
-def root_of(arguments: argparse.Namespace) -> Path:
-    """`--root`, else the nearest folder upwards with a policy or a VCS folder, else the current one."""
+def root_of(arguments: argparse.Namespace) -> tuple[str, str]:
+    """The root and how it was found: `--root`, else the nearest folder upwards that is a project."""
     if arguments.root is None:
         return find_root(Path.cwd())
-    root = Path(arguments.root)
-    if not root.is_dir():
+    if "://" not in arguments.root and not Path(arguments.root).is_dir():
         raise UsageError(f"--root {arguments.root}: there is no such folder")
-    return root
+    return arguments.root, "--root"
 
 
-def find_root(start: Path) -> Path:
+def find_root(start: Path) -> tuple[str, str]:
     """The nearest of `start` and the folders above it that holds a mark of a project, else `start`."""
     for folder in (start, *start.parents):
-        if any((folder / mark).exists() for mark in _MARKS):
-            return folder
-    return start
+        for mark in _MARKS:
+            if (folder / mark).exists():
+                return str(folder), mark
+    return str(start), "the current folder"
 
 
-def policy_of(arguments: argparse.Namespace, root: Path) -> Policy:
+def policy_of(arguments: argparse.Namespace, root: str) -> Policy:
     """The policy of `--policy`, else of the root, else the one under which everything asks."""
-    named = arguments.policy
-    if named is None:
-        default = root / POLICY_FILE
-        return Policy.load(default) if default.exists() else Policy.empty()
-    return load(named)
+    if arguments.policy is not None:
+        return Policy.load(policy_file(arguments.policy))
+    default = policy_in(root)
+    return Policy.load(default) if default else Policy.empty()
 
 
-def load(named: str) -> Policy:
-    """A policy by a ready-made name or a file's."""
-    return Policy.load(policy_file(named))
+def policy_in(root: str) -> Path | None:
+    """The policy file of a root on this machine, if it has one; a link that leads nowhere fails."""
+    path = Path(root) / POLICY_FILE
+    return path if "://" not in root and os.path.lexists(path) else None
 
 
 def policy_file(named: str) -> Path:
@@ -68,7 +69,7 @@ def open_session(arguments: argparse.Namespace, screen: Screen) -> Session:
         raise UsageError("--ask prompt: there is no terminal to ask at")
     if ask is None:
         ask = "prompt" if is_terminal(screen.stderr) and terminal_at_hand() else "queue"
-    root = root_of(arguments)
+    root, found_by = root_of(arguments)
     return Session(
         root,
         policy_of(arguments, root),
@@ -78,4 +79,5 @@ def open_session(arguments: argparse.Namespace, screen: Screen) -> Session:
         ask=ask,
         approver=approve if ask == "prompt" else None,
         dry_run=arguments.dry_run,
+        found_by=found_by,
     )

@@ -10,9 +10,9 @@ from policy import READY_MADE, PolicyError
 from policy.check import CaseResult, cases_beside
 from policy.check import check as run_cases
 from policy.engine import Policy
-from policy.load import load_cases
+from policy.loading import load_cases
 from toolkit.cli.perform import DONE, FELL_SHORT, USAGE, UsageError
-from toolkit.cli.place import POLICY_FILE, policy_file, root_of
+from toolkit.cli.place import POLICY_FILE, policy_file, policy_in, root_of
 from toolkit.cli.screen import Screen
 
 
@@ -44,8 +44,9 @@ def check(arguments: argparse.Namespace, screen: Screen) -> int:
 
 
 def _of_the_root(arguments: argparse.Namespace) -> str:
-    path = root_of(arguments) / POLICY_FILE
-    if not path.exists():
+    root, _ = root_of(arguments)
+    path = policy_in(root)
+    if path is None:
         raise UsageError(f"there is no {POLICY_FILE} here; name a file or one of {', '.join(READY_MADE)}")
     here = Path.cwd()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
