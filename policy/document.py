@@ -73,12 +73,20 @@ class Report:
     def add_at(
         self, code: str, message: str, line: int, column: int, length: int, hint: str | None = None
     ) -> None:
-        if len(self.problems) >= _MAX_PROBLEMS:
-            return
+        if len(self.problems) < _MAX_PROBLEMS:
+            self.problems.append(self._problem(code, message, line, column, length, hint))
+
+    def problem(self, code: str, message: str, node: Node, hint: str) -> Problem:
+        """Return a problem that may yet turn out to be none."""
+        return self._problem(code, message, node.line, node.column, node.length, hint)
+
+    def _problem(
+        self, code: str, message: str, line: int, column: int, length: int, hint: str | None
+    ) -> Problem:
         text = self.lines[line] if 0 <= line < len(self.lines) else ""
         where = Where(self.display, line + 1, column + 1)
         advice = PROBLEMS[code][1] if hint is None else hint
-        self.problems.append(Problem(code, message, where, text, advice, max(1, length)))
+        return Problem(code, message, where, text, advice, max(1, length))
 
     def sorted(self) -> list[Problem]:
         """Return the problems from the top of the file to its end."""

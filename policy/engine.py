@@ -78,7 +78,7 @@ class Policy:
     @classmethod
     def load(cls, path: str | Path, *, tools: Mapping[str, Any] | None = None) -> Policy:
         """Read a policy file and everything it extends; PolicyError holds all that is wrong."""
-        from policy.load import load
+        from policy.loading import load
 
         return load(path, tools=tools)
 
@@ -92,7 +92,7 @@ class Policy:
         tools: Mapping[str, Any] | None = None,
     ) -> Policy:
         """Read a policy from text; relative `extends` are looked up from base."""
-        from policy.load import loads
+        from policy.loading import loads
 
         return loads(text, file=file, base=base, tools=tools)
 

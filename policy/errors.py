@@ -5,7 +5,6 @@ Text is made here only for showing a problem; nothing here reads files or decide
 
 from __future__ import annotations
 
-import difflib
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -96,5 +95,7 @@ def _underlined(text: str, column: int, length: int) -> list[str]:
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """Return the known word that looks most like this one, or None when none is close."""
+    import difflib  # only a policy with a mistake in it needs this
+
     close: Sequence[str] = difflib.get_close_matches(word[:64], list(known), n=1, cutoff=0.6)
     return close[0] if close else None

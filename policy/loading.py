@@ -15,6 +15,7 @@ from typing import Any
 from policy.document import MAX_BYTES, Node, Report, compose, decode
 from policy.engine import Policy
 from policy.errors import PolicyError, Problem, nearest
+from policy.limits import LIMITS
 from policy.model import TOOL_ACTIONS, Agent, Case, Content, Limit, LimitMap
 from policy.read import Budget, Draft, Drafts, Read, Reader, Tiered
 from policy.ready import READY_MADE, ready_made
@@ -84,7 +85,7 @@ class _Loading:
         at: tuple[Report, Node] | None = None,
     ) -> None:
         """Read one file, unless it was read before; `at` is the place that asked for it."""
-        identity = os.path.realpath(path)
+        identity = str(path) if "\0" in str(path) else os.path.realpath(path)
         if identity in trail:
             asker, node = at or (report, None)
             asker.add("extends_cycle", f"'{node.text if node else path}' leads back to itself", node)
@@ -161,7 +162,9 @@ class _Loading:
     def policy(self) -> Policy:
         if self.problems:
             raise PolicyError(self.problems)
-        content = _together(self.reads, self.cases)
+        content, problems = _together(self.reads, self.cases)
+        if problems:
+            raise PolicyError(problems)
         return Policy(content, revision=self.digest.hexdigest(), files=tuple(self.files), tools=self.tools)
 
 
@@ -189,7 +192,7 @@ def _bytes(path: Path, report: Report, at: tuple[Report, Node] | None) -> bytes 
 # Putting files together: tier by tier and key by key, the base's entries first.
 
 
-def _together(reads: list[Read], cases: tuple[Case, ...]) -> Content:
+def _together(reads: list[Read], cases: tuple[Case, ...]) -> tuple[Content, list[Problem]]:
     everybody = Tiered()
     agents: dict[str, Tiered] = {}
     settings: dict[str, Any] = {}
@@ -198,7 +201,14 @@ def _together(reads: list[Read], cases: tuple[Case, ...]) -> Content:
         for name, tiered in read.agents.items():
             _append(agents.setdefault(name, Tiered()), tiered)
         settings.update(read.settings)
-    return Content(
+    problems = [
+        draft.problem
+        for tiered in (everybody, *agents.values())
+        for drafts in tiered.limits.values()
+        for draft in drafts.drafts
+        if not LIMITS.keys() & draft.fields.keys()
+    ]
+    content = Content(
         mandatory=tuple(item for read in reads for item in read.mandatory),
         rules=everybody.rules,
         limits=_limits(everybody.limits, None),
@@ -209,6 +219,7 @@ def _together(reads: list[Read], cases: tuple[Case, ...]) -> Content:
         invariants=tuple(item for read in reads for item in read.invariants),
         **settings,
     )
+    return content, problems
 
 
 def _append(base: Tiered, own: Tiered) -> None:
@@ -218,7 +229,7 @@ def _append(base: Tiered, own: Tiered) -> None:
         before = base.limits.get(key)
         if before and before.single and drafts.single:
             merged = {**before.drafts[0].fields, **drafts.drafts[0].fields}
-            drafts = Drafts((Draft(merged, drafts.drafts[0].where),), True)
+            drafts = Drafts((Draft(merged, drafts.drafts[0].where, drafts.drafts[0].problem),), True)
         base.limits[key] = drafts
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from policy.document import Node, Report
-from policy.errors import Where, hidden, nearest
+from policy.errors import Problem, Where, hidden, nearest
 from policy.glob import PatternError, parse, parse_agent
 from policy.limits import LIMITS
 from policy.machine import ROOT, matches
@@ -46,6 +46,7 @@ class Draft:
 
     fields: dict[str, Any]
     where: Where
+    problem: Problem  # what to say if it counts nothing, not even with what it extends
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +281,7 @@ class Reader:
         out: list[Rule] = []
         for pattern_node, value in node.pairs:
             if pattern_node.plain and pattern_node.text in _RULE:
-                hint = f'for every path write "*": {{effect: ...}}; a file of that name goes in quotes'
+                hint = 'for every path write "*": {effect: ...}; a file of that name goes in quotes'
                 message = f"'{pattern_node.text}' stands where a pattern is expected"
                 self.report.add("key_unknown", message, pattern_node, hint)
                 continue
@@ -349,7 +350,11 @@ class Reader:
             fields["over"] = self.effect(found["over"], ("ask", "deny"))
         if node.kind == "mapping" and not node.pairs:
             self.report.add("key_missing", "a limit says how much", node, f"add {_either(sorted(LIMITS))}")
-        return Draft(fields, self.report.where(node)) if fields and None not in fields.values() else None
+        if not fields or None in fields.values():
+            return None
+        hint = f"add {_either(sorted(LIMITS))}"
+        problem = self.report.problem("key_missing", "a limit says how much", node, hint)
+        return Draft(fields, self.report.where(node), problem)
 
 
 _RULE = ("effect", "reason", "match", "not_match")

@@ -76,13 +76,20 @@ def test_an_incidental_need_counts_only_when_it_is_denied() -> None:
     made = [Need("write", "tmp", True, incidental=True), Need("write", "tmp/x")]
     assert policy.decide("a", "create_file", made).effect is Effect.ALLOW
     assert policy.decide("a", "create_directory", [Need("write", "tmp", True)]).effect is Effect.ASK
-    denied = policy.decide("a", "create_file", [Need("write", "tmp/x"), Need("write", "no", True, incidental=True)])
+    denied = policy.decide(
+        "a", "create_file", [Need("write", "tmp/x"), Need("write", "no", True, incidental=True)]
+    )
     assert (denied.effect, denied.path) == (Effect.DENY, "no")
 
 
 def test_a_tree_is_denied_by_what_is_in_it() -> None:
     policy = Policy.loads('version: 1\nrules: {delete: {"*": ask, "tmp/*": allow, "*.go": deny}}')
-    tree = [Need("delete", "tmp", True), Need("delete", "tmp/a"), Need("delete", "tmp/x.go"), Need("delete", "tmp/y.go")]
+    tree = [
+        Need("delete", "tmp", True),
+        Need("delete", "tmp/a"),
+        Need("delete", "tmp/x.go"),
+        Need("delete", "tmp/y.go"),
+    ]
     decision = policy.decide("a", "delete", tree)
     assert (decision.effect, decision.path) == (Effect.DENY, "tmp/x.go")
     assert decision.rule is not None
@@ -107,7 +114,9 @@ def test_no_policy_asks() -> None:
 
 
 def test_a_decision_as_json() -> None:
-    policy = Policy.loads('version: 1\nrules: {delete: {"*.go": {effect: deny, reason: the build owns these}}}')
+    policy = Policy.loads(
+        'version: 1\nrules: {delete: {"*.go": {effect: deny, reason: the build owns these}}}'
+    )
     assert policy.decide("a", "delete_file", [Need("delete", "m.go")]).to_json() == {
         "effect": "deny",
         "action": "delete",
@@ -168,7 +177,9 @@ agents:
     }
     why = {step.rule.pattern: step.why for step in policy.explain("x", "delete", "d/fix").steps}
     assert why["fix/"] == "matches directories only"
-    why = {f"{s.rule.key} {s.rule.pattern}": s.why for s in policy.explain("x", "delete_file", "fix/ab").steps}
+    why = {
+        f"{s.rule.key} {s.rule.pattern}": s.why for s in policy.explain("x", "delete_file", "fix/ab").steps
+    }
     assert why["delete fix/"] == "decides"
     assert why["delete_file fix/a*"] == "matches, but the deny under delete stands"
     assert why["delete fix/*"] == 'matches, but "fix/" comes later (line 5)'

@@ -12,7 +12,11 @@ def policy(limits: str, agents: str = "{}", rules: str = '{"*": allow}') -> Poli
 
 
 def tighten(
-    policy: Policy, agent: str, tool: str, usage: dict[str, Amount], totals: dict[tuple[str, str], Amount] | None = None
+    policy: Policy,
+    agent: str,
+    tool: str,
+    usage: dict[str, Amount],
+    totals: dict[tuple[str, str], Amount] | None = None,
 ) -> Decision:
     action = next(iter(usage))
     decision = policy.decide(agent, tool, [Need(action, "a")])
@@ -49,14 +53,18 @@ def test_a_limit_never_loosens() -> None:
     decision = tighten(strict, "a", "delete", {"delete": Amount(9)})
     assert decision.effect is Effect.DENY
     assert decision.limit is None
-    asking = tighten(policy("{delete: {max_files: 1}}", rules="{delete: ask}"), "a", "delete", {"delete": Amount(9)})
+    asking = tighten(
+        policy("{delete: {max_files: 1}}", rules="{delete: ask}"), "a", "delete", {"delete": Amount(9)}
+    )
     assert asking.effect is Effect.ASK
     assert asking.rule is not None
     assert asking.limit is not None
 
 
 def test_the_answer_names_count_and_limit() -> None:
-    decision = tighten(policy("{delete: {max_files: 1200, over: deny}}"), "a", "delete", {"delete": Amount(1500)})
+    decision = tighten(
+        policy("{delete: {max_files: 1200, over: deny}}"), "a", "delete", {"delete": Amount(1500)}
+    )
     assert decision.reason == "over the limit: 1,500 files where 1,200 are allowed in one call (delete)"
     assert decision.hint == "change less"
     assert decision.to_json()["limit"] == {
@@ -79,7 +87,10 @@ def test_a_session_is_counted_with_what_was_before() -> None:
     assert tighten(judged, "a", "delete", usage, {("a", "delete"): Amount(7)}).effect is Effect.ALLOW
     assert tighten(judged, "a", "delete", usage, {("a", "delete"): Amount(8)}).effect is Effect.ASK
     assert tighten(judged, "a", "delete", usage, {("b", "delete"): Amount(8)}).effect is Effect.ALLOW
-    assert tighten(judged, "a", "read_file", {"read": Amount(1)}, {("a", "delete"): Amount(99)}).effect is Effect.ALLOW
+    assert (
+        tighten(judged, "a", "read_file", {"read": Amount(1)}, {("a", "delete"): Amount(99)}).effect
+        is Effect.ALLOW
+    )
 
 
 def test_an_agents_limit_stands_in_place_of_everybodys() -> None:
@@ -99,8 +110,15 @@ def test_a_sub_agent_meets_its_parents_limits_too() -> None:
     )
     usage = {"delete": Amount(3)}
     assert tighten(judged, "coder/helper", "delete", usage).effect is Effect.ALLOW
-    assert tighten(judged, "coder/helper", "delete", usage, {("coder", "delete"): Amount(3)}).effect is Effect.DENY
-    assert {limit.agent for limit in judged.limits("coder/helper", "delete")} == {"coder/helper", "coder", None}
+    assert (
+        tighten(judged, "coder/helper", "delete", usage, {("coder", "delete"): Amount(3)}).effect
+        is Effect.DENY
+    )
+    assert {limit.agent for limit in judged.limits("coder/helper", "delete")} == {
+        "coder/helper",
+        "coder",
+        None,
+    }
 
 
 def test_a_tool_counts_all_it_does_and_an_action_its_share() -> None:

@@ -47,7 +47,9 @@ def test_a_pattern_has_a_length() -> None:
         parse("a" * (MAX_LENGTH + 1))
 
 
-@pytest.mark.parametrize("text", ["{a," * 300, "{" * 1000, "[" * 1000, "{a,b" + "}" * 900, "*" * 1024, "{,}" * 341])
+@pytest.mark.parametrize(
+    "text", ["{a," * 300, "{" * 1000, "[" * 1000, "{a,b" + "}" * 900, "*" * 1024, "{,}" * 341]
+)
 def test_odd_patterns_end_in_a_pattern_or_an_error(text: str) -> None:
     try:
         parse(text)
