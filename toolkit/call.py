@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolkit.errors import CODES, CallError
+from toolkit.errors import CallError
 
 MAX_BYTES = 16 << 20
 MAX_DEPTH = 64
@@ -64,7 +64,7 @@ def failed(call_id: str | int | None, error: CallError, decision: dict[str, Any]
     """The result for a call that ended with `error`."""
     return Result(
         id=call_id,
-        status=CODES[error.code].status,
+        status=error.status,
         content=f"Error: {error.message}",
         data=error.data,
         decision=decision,

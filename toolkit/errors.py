@@ -150,7 +150,8 @@ CODES: dict[str, Code] = {
 class CallError(Exception):
     """A call that cannot be done, as fields; text is made from it at the edge.
 
-    `message` has no "Error: " in front, `where` names the argument or path it is about.
+    `message` has no "Error: " in front, `where` names the argument or path it is about; `status` is
+    the code's own unless a limit asks where it would else deny.
     """
 
     def __init__(
@@ -161,6 +162,7 @@ class CallError(Exception):
         where: str | None = None,
         hint: str | None = None,
         data: dict[str, Any] | None = None,
+        status: str | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
@@ -168,6 +170,7 @@ class CallError(Exception):
         self.where = where
         self.hint = hint if hint is not None else CODES[code].hint
         self.data = data or {}
+        self.status = status or CODES[code].status
 
     def to_json(self) -> dict[str, Any]:
         return {"code": self.code, "message": self.message, "where": self.where, "hint": self.hint}

@@ -32,12 +32,16 @@ _KINDS = {S.S_IFREG: FILE, S.S_IFDIR: DIRECTORY, S.S_IFLNK: LINK}
 
 @dataclass(slots=True)
 class LocalSpot:
-    """An open directory and one name in it; `rest` are further names below a name that does not exist."""
+    """An open directory and one name in it.
+
+    `rest` counts the further names below a name that does not exist, or (`blocked`) that is no directory.
+    """
 
     fd: int
     names: tuple[str, ...]
     rest: int = 0
     owned: bool = False
+    blocked: bool = False
 
     @property
     def path(self) -> str:
@@ -97,8 +101,8 @@ class Local:
     def resolve(self, names: tuple[str, ...], *, follow: bool) -> LocalSpot:
         """Walk to `names` (which may hold `..`) on descriptors; the caller releases the spot.
 
-        Raises CallError `outside_root`, `path_invalid` (`..` through a link, too many links),
-        `not_a_directory` or `permission_denied`.
+        Raises CallError `outside_root`, `path_invalid` (`..` through a link, too many links) or
+        `permission_denied`.
         """
         walk = _Walk(self._fd, names, follow)
         try:
@@ -164,8 +168,11 @@ class Local:
         return os.access(spot.name, os.W_OK if write else os.R_OK, dir_fd=spot.fd)
 
     def missing(self, spot: LocalSpot) -> tuple[str, ...]:
-        """The parents of `spot` that are not there, outermost first."""
+        """The parents of `spot` that are not there, outermost first. Raises CallError `not_a_directory`."""
         first = len(spot.names) - spot.rest
+        if spot.blocked:
+            path = paths.join(spot.names[:first])
+            raise CallError("not_a_directory", f"'{path}' is not a directory", where=path)
         return tuple(paths.join(spot.names[:n]) for n in range(first, len(spot.names)))
 
     # ----------------------------------------------------------------- changing
@@ -529,8 +536,7 @@ class _Walk:
         except OSError as error:
             if error.errno not in (errno.ELOOP, errno.ENOTDIR, errno.EMLINK):
                 raise
-            self._splice(name, error)
-            return None
+            return self._splice(name, error)
         self._stack.append(fd)
         self.reached.append(name)
         return None
@@ -541,13 +547,15 @@ class _Walk:
         except FileNotFoundError:
             return False
 
-    def _splice(self, name: str, error: OSError) -> None:
+    def _splice(self, name: str, error: OSError) -> LocalSpot | None:
         try:
             target = os.readlink(name, dir_fd=self._stack[-1])
         except OSError:
             if self._swapped_back(name):
                 self._todo.append(name)
-                return
+                return None
+            if error.errno == errno.ENOTDIR and self._todo:
+                return self._blocked(name)
             raise error from None
         if self._has_up:
             raise CallError("path_invalid", "The path goes up ('..') and through a link, which is ambiguous")
@@ -557,6 +565,12 @@ class _Walk:
         if target.startswith("/"):
             raise paths.outside()
         self._todo.extend(part for part in reversed(target.split("/")) if part not in ("", "."))
+        return None
+
+    def _blocked(self, name: str) -> LocalSpot:
+        spot = self._missing(name)
+        spot.blocked = True
+        return spot
 
     def _swapped_back(self, name: str) -> bool:
         """Whether the name turned from a link into a directory between two looks, so that it is worth another."""

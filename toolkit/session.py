@@ -243,7 +243,7 @@ class Session:
             run.outcome = apply(
                 run.plan, self.workspace, self.history, operation, {}, spots={}, progress=progress
             )
-            raise_failure(run.outcome, run.plan)
+            raise_failure(run.outcome)
         if way.conflicts:
             raise CallError(
                 "partial_failure" if run.plan.changes else "path_changed",
@@ -434,12 +434,14 @@ class Session:
         run.approval = request.id
         code = "approval_stale" if stale else "limit_exceeded" if decision.limit else "approval_required"
         why = "What was approved is not what would happen now. " if stale else ""
+        over = f" ({decision.reason})" if decision.limit else ""
         raise CallError(
             code,
-            f"{why}Approval needed: {request.title}",
+            f"{why}Approval needed: {request.title}{over}",
             where=self._shown_path(run, decision.path),
             hint=f"a person can run `ringfence approvals grant {request.id}`; then send the same call again",
             data={"approval": {"id": request.id, "title": request.title, "digest": request.digest}},
+            status="approval_required",
         )
 
     def _request(self, run: _Run) -> Request:
@@ -479,7 +481,7 @@ class Session:
             guard=lambda: self._reserve(run, usage),
             progress=progress,
         )
-        raise_failure(run.outcome, run.plan)
+        raise_failure(run.outcome, lambda path: self._shown_path(run, path) == path)
 
     def _reserve(self, run: _Run, usage: dict[str, Amount]) -> None:
         """Inside the intent's transaction: racing calls cannot pass a session's limit together."""
@@ -713,20 +715,30 @@ def describe(plan: Plan) -> list[dict[str, Any]]:
     return rows
 
 
-def raise_failure(outcome: Outcome, plan: Plan) -> None:
-    """Turn what went wrong into an error: as it is when nothing was done, else `partial_failure`."""
+def raise_failure(outcome: Outcome, may_name: Callable[[str], bool] = lambda path: True) -> None:
+    """Turn what went wrong into an error: as it is when nothing was done, else `partial_failure`.
+
+    Paths that `may_name` refuses are counted and not named.
+    """
+    if outcome.error is None and not outcome.failures:
+        return
+    failed_at = [missed for missed in outcome.failures if may_name(missed.path)]
     if not outcome.partial:
         if outcome.error is not None:
             raise outcome.error
-        if not outcome.failures:
-            return
-    done = sorted(path for path, digest in outcome.seen.items() if digest == GONE or digest)
+        what = f": {failed_at[0].why}" if failed_at else ""
+        raise CallError("path_changed", f"Nothing was done{what}")
+    done = sorted(outcome.seen)
+    named = "; ".join(f"'{escape(missed.path)}' ({missed.why})" for missed in failed_at[:3])
     raise CallError(
         "partial_failure",
-        f"{len(done)} done, {len(outcome.failures)} failed: "
-        + "; ".join(f"{m.path} ({m.why})" for m in outcome.failures[:3]),
+        f"{len(done)} done, {len(outcome.failures)} failed{': ' if named else ''}{named}",
         hint="`ringfence undo` with the call_id takes back what was done",
-        data={"done": done, "failed": [{"path": m.path, "why": m.why} for m in outcome.failures]},
+        data={
+            "done": [path for path in done if may_name(path)],
+            "failed": [{"path": missed.path, "why": missed.why} for missed in failed_at],
+            "counts": {"done": len(done), "failed": len(outcome.failures)},
+        },
     )
 
 

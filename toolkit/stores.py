@@ -61,13 +61,6 @@ class Store:
                 kept.pop()
             else:
                 kept.append(name)
-        for depth in range(1, len(kept)):
-            found = self._info(paths.join(kept[:depth]))
-            if found is None:
-                break
-            if found.kind != DIRECTORY:
-                path = paths.join(kept[:depth])
-                raise CallError("not_a_directory", f"'{path}' is not a directory", where=path)
         return StoreSpot(paths.join(kept))
 
     def is_link(self, names: tuple[str, ...]) -> bool:
@@ -119,7 +112,10 @@ class Store:
         absent = []
         for depth in range(len(names) - 1, 0, -1):
             path = paths.join(names[:depth])
-            if self._info(path) is not None:
+            found = self._info(path)
+            if found is not None and found.kind != DIRECTORY:
+                raise CallError("not_a_directory", f"'{path}' is not a directory", where=path)
+            if found is not None:
                 break
             absent.append(path)
         return tuple(reversed(absent))
