@@ -15,6 +15,8 @@ from toolkit.cli.perform import DONE, FELL_SHORT, UsageError
 from toolkit.cli.place import open_session
 from toolkit.cli.screen import STYLES, Screen, is_terminal
 
+SINGLE_CALLS = "default"
+
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """Answer each line with one line, in order, as soon as it is done."""
@@ -62,6 +64,8 @@ def call(arguments: argparse.Namespace, screen: Screen) -> int:
         raise UsageError(f"the arguments are not JSON: {error}") from None
     # Text and not a parsed value goes in, so that `parse_call` still sees a name that occurs twice.
     line = f'{{"id": null, "tool": {json.dumps(arguments.tool)}, "arguments": {text}}}'
+    # One session for all single calls: a grant fits the session that asked, and the call is sent again.
+    arguments.session = arguments.session or SINGLE_CALLS
     with open_session(arguments, screen) as session, screen.progress() as progress:
         result = session.call(line, progress)
     show(result, screen)
