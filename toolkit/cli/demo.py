@@ -114,7 +114,9 @@ def _play(root: Path, state: Path, screen: Screen) -> bool:
     screen.line(textwrap.indent(POLICY, "    "))
     person = _Person(screen)
     before = _contents(root / "old")
-    with Session(root, Policy.loads(POLICY), agent="coder", state=state, approver=person.answer) as session:
+    with Session(
+        root, Policy.loads(POLICY, file="ringfence.yaml"), agent="coder", state=state, approver=person.answer
+    ) as session:
         as_wanted = True
         for number, scene in enumerate(SCENES, 1):
             person.grants = scene.grant

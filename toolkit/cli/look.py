@@ -56,7 +56,7 @@ class Look:
     def __enter__(self) -> Look:
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def __exit__(self, *raised: object) -> None:
         for _, spot in self._view.places.values():
             self._workspace.backend.release(spot)
         self._workspace.close()

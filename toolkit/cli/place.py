@@ -64,7 +64,7 @@ def open_session(arguments: argparse.Namespace, screen: Screen) -> Session:
     from toolkit.cli.prompt import approve, terminal_at_hand
     from toolkit.session import Session
 
-    ask = arguments.ask
+    ask = getattr(arguments, "ask", "deny")  # taking back is a person's own act: nobody is asked
     if ask == "prompt" and not terminal_at_hand():
         raise UsageError("--ask prompt: there is no terminal to ask at")
     if ask is None:
@@ -81,3 +81,11 @@ def open_session(arguments: argparse.Namespace, screen: Screen) -> Session:
         dry_run=arguments.dry_run,
         found_by=found_by,
     )
+
+
+def open_to_look(arguments: argparse.Namespace) -> Session:
+    """A session that makes no call: what is kept of the workspace, without a policy."""
+    from toolkit.session import Session
+
+    root, _ = root_of(arguments)
+    return Session(root, Policy.empty(), state=arguments.state)

@@ -7,7 +7,7 @@ and never cuts or hides what the answer depends on.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -16,8 +16,6 @@ from toolkit.cli.screen import Screen
 from toolkit.text import escape, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from toolkit.approvals import Answer, Request
 
 CONTROLLING_TERMINAL = Path("/dev/tty")
@@ -76,6 +74,15 @@ def terminal_at_hand() -> bool:
     except OSError:
         return False
     return True
+
+
+def confirm(question: str) -> bool:
+    """Ask for a yes at the controlling terminal; without one there is none."""
+    try:
+        with Terminal.open(CONTROLLING_TERMINAL) as terminal:
+            return terminal.ask(question, {"y": "yes", "n": "no"}) == "y"
+    except OSError:
+        return False
 
 
 def approve(request: Request) -> Answer:
@@ -144,12 +151,24 @@ def whoami() -> str:
 def heading(request: Request) -> list[tuple[str, str]]:
     """What stands above the preview, as (text, style): the tool, what it does and every path come first."""
     lines = [("", ""), (f"{escape(request.tool)}: {escape(request.title or 'no title')}", "bold yellow")]
-    lines += [(f"  path: {escape(path)}", "bold") for path in request.paths]
+    lines += [(f"  path: {escape(path)}", "bold") for path in _outermost(request.paths)]
     lines.append((f"  asks because of: {escape(because(request.decision))}", ""))
     lines.append((f"  agent: {escape(request.agent)}   session: {escape(request.session)}", "dim"))
     if request.description:
         lines.append((f"  agent says: {quoted(request.description)}", ""))
     return lines
+
+
+def _outermost(paths: Iterable[str]) -> list[str]:
+    """The paths that lie in none of the others; what is in a directory is in the preview."""
+    known = set(paths)
+    return [path for path in paths if not any(above in known for above in _above(path))]
+
+
+def _above(path: str) -> Iterator[str]:
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path
 
 
 def quoted(description: str) -> str:

@@ -59,6 +59,11 @@ class Screen:
         self.stderr = stderr
         self.as_json = as_json
 
+    @property
+    def is_terminal(self) -> bool:
+        """Whether a person reads the answers at a terminal."""
+        return is_terminal(self.stdout)
+
     def line(self, text: str = "", style: str = "") -> None:
         """One answer line, or several."""
         _write(self.stdout, escape(text, newlines=True), style)
@@ -111,15 +116,6 @@ class Screen:
         _write(self.stderr, f"Error: {escape(error.message)}", "bold red")
         if error.hint:
             _write(self.stderr, f"  hint: {escape(error.hint)}", "")
-
-    def confirm(self, question: str) -> bool:
-        """Ask a person at the terminal; where there is none, nobody has to be asked."""
-        from toolkit.cli.prompt import CONTROLLING_TERMINAL, Terminal
-
-        if not is_terminal(self.stdout):
-            return True
-        with Terminal.open(CONTROLLING_TERMINAL) as terminal:
-            return terminal.ask(question, {"y": "yes", "n": "no"}) == "y"
 
     @contextmanager
     def progress(self) -> Iterator[Progress | None]:

@@ -1,0 +1,75 @@
+"""`approvals`: a request kept, looked at, answered, and the same call sent again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Done, Ringfence
+
+Write = Callable[[str], Path]
+LONG = "src/" + "a" * 60 + "/" + "b" * 60
+
+
+@pytest.fixture
+def ask(ringfence: Ringfence, policy: Write, workspace: Path) -> Callable[[], Done]:
+    """Sends a call that asks, each time the same."""
+    policy('version: 1\nrules: {read: allow, "*": ask}\n')
+    (workspace / LONG).mkdir(parents=True)
+    (workspace / LONG / "prod.db").write_text("1", encoding="utf-8")
+    arguments = {"path": f"{LONG}/prod.db", "description": "harmless\x1b[38D\x1b[K\rapproved " + "x " * 2000}
+    words = ("call", "delete_file", json.dumps(arguments), "--agent", "coder", "--session", "s", "--json")
+    return lambda: ringfence(*words)
+
+
+def test_grant_then_again(ringfence: Ringfence, ask: Callable[[], Done], workspace: Path) -> None:
+    asked = ask().json
+    assert asked["status"] == "approval_required"
+    (waiting,) = ringfence("approvals", "list", "--json").json
+    assert waiting["id"] == asked["data"]["approval"]["id"]
+    done = ringfence("approvals", "grant", waiting["id"])
+    assert done.status == 0
+    assert (workspace / LONG / "prod.db").exists(), "a grant permits and never executes"
+    assert ask().json["status"] == "ok"
+    assert not (workspace / LONG / "prod.db").exists()
+    assert ringfence("approvals", "list").out == ""
+    assert "used" in ringfence("approvals", "list", "--all").out
+
+
+def test_refuse_with_a_reason(ringfence: Ringfence, ask: Callable[[], Done]) -> None:
+    request = ask().json["data"]["approval"]["id"]
+    assert ringfence("approvals", "refuse", request, "--reason", "not this one").status == 0
+    again = ask().json
+    assert (again["status"], again["error"]["code"]) == ("denied", "approval_refused")
+    assert "not this one" in again["content"]
+
+
+def test_who_answered_is_on_record(
+    ringfence: Ringfence, ask: Callable[[], Done], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LOGNAME", "ada")
+    ringfence("approvals", "grant", ask().json["data"]["approval"]["id"], "--scope", "session")
+    events = [record for record in ringfence("log", "--json").lines if record["event"] == "approval"]
+    assert [(event["outcome"], event["by"]) for event in events] == [("asked", ""), ("granted", "ada")]
+    assert "granted by ada" in ringfence("log").out
+
+
+def test_what_is_shown_hides_and_cuts_nothing(ringfence: Ringfence, ask: Callable[[], Done]) -> None:
+    request = ask().json["data"]["approval"]["id"]
+    shown = ringfence("approvals", "show", request).out
+    assert f"path: {LONG}/prod.db" in shown
+    assert shown.index("prod.db") < shown.index("agent says")
+    assert not {"\x1b", "\r"} & set(shown)
+    assert r"harmless\x1b[38D\x1b[K\x0dapproved" in shown
+    listed = ringfence("approvals", "list").out
+    assert f"{LONG}/prod.db" in listed
+
+
+@pytest.mark.parametrize("what", ["show", "grant", "refuse"])
+def test_an_id_that_nobody_gave(ringfence: Ringfence, what: str) -> None:
+    done = ringfence("approvals", what, "a-0000")
+    assert done.status == 1
+    assert "a-0000" in done.err

@@ -1,0 +1,135 @@
+"""Looking back and taking back, as a person does it from the command line."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Ringfence
+
+Write = Callable[[str], Path]
+ALL = 'version: 1\nrules: {"*": allow}\n'
+
+
+@pytest.fixture
+def changed(ringfence: Ringfence, policy: Write, workspace: Path) -> dict[str, str]:
+    """Two changes by session `s`; gives their call ids."""
+    policy(ALL)
+    (workspace / "old").mkdir()
+    (workspace / "old" / "a").write_text("keep me\n", encoding="utf-8")
+    (workspace / "b").write_text("one\n", encoding="utf-8")
+    ids = {}
+    for name, tool, arguments in (
+        ("edit", "edit_file", {"path": "b", "old_str": "one", "new_str": "two"}),
+        ("delete", "delete", {"path": "old", "description": "tidy\x1b[2K"}),
+    ):
+        done = ringfence("call", tool, json.dumps(arguments), "--session", "s", "--json")
+        assert done.json["status"] == "ok", done.out
+        ids[name] = done.json["data"]["call_id"]
+    return ids
+
+
+def test_log_has_every_call(ringfence: Ringfence, changed: dict[str, str]) -> None:
+    ringfence("call", "read_file", '{"path": "missing"}', "--agent", "other")
+    done = ringfence("log")
+    assert done.status == 0
+    head, *rows = done.out.splitlines()
+    assert head.split() == ["time", "call", "agent", "tool", "path", "outcome", "because"]
+    assert len(rows) == 3
+    assert changed["delete"] in rows[1]
+    assert "not_found" in rows[2]
+    records = ringfence("log", "--json", "--session", "s").lines
+    assert [record["tool"] for record in records] == ["edit_file", "delete"]
+    assert [record["tool"] for record in ringfence("log", "--json", "-n", "1").lines] == ["read_file"]
+
+
+def test_nothing_to_look_at(ringfence: Ringfence) -> None:
+    for words in (("log",), ("history", "a"), ("changes",), ("approvals", "list")):
+        done = ringfence(*words)
+        assert (done.status, done.out) == (0, "")
+        assert done.err
+
+
+def test_history_and_restore(ringfence: Ringfence, changed: dict[str, str], workspace: Path) -> None:
+    versions = ringfence("history", "b", "--json").json
+    assert [(version["version"], version["tool"]) for version in versions][-1] == ("v1", "edit_file")
+    assert "initial" in ringfence("history", "b").out
+    done = ringfence("restore", "b", "initial")
+    assert done.status == 0
+    assert (workspace / "b").read_text(encoding="utf-8") == "one\n"
+    assert ringfence("restore", "b", "v9").status == 1
+
+
+def test_changes_with_counts_and_diffs(ringfence: Ringfence, changed: dict[str, str]) -> None:
+    done = ringfence("changes")
+    assert "session s" in done.out
+    assert [row.split() for row in done.out.splitlines()[2:]] == [
+        ["b", "updated", "+1", "-1"],
+        ["old/a", "deleted", "+0", "-1"],
+    ]
+    assert "-one\n+two\n" in ringfence("changes", "--diff").out
+    rows = ringfence("changes", "--session", "s", "--json").json["changes"]
+    assert [(row["path"], row["additions"], row["removals"]) for row in rows] == [
+        ("b", 1, 1),
+        ("old/a", 0, 1),
+    ]
+
+
+def test_undo_shows_does_and_can_be_undone(
+    ringfence: Ringfence, changed: dict[str, str], workspace: Path
+) -> None:
+    shown = ringfence("undo", changed["delete"], "--dry-run")
+    assert shown.status == 0
+    assert "+keep me" in shown.out
+    assert not (workspace / "old").exists()
+    done = ringfence("undo", changed["delete"], "--json")
+    assert done.status == 0
+    assert (workspace / "old" / "a").read_text(encoding="utf-8") == "keep me\n"
+    again = ringfence("undo", done.json["data"]["call_id"])
+    assert again.status == 0
+    assert not (workspace / "old").exists()
+
+
+def test_undo_leaves_newer_content_alone_unless_forced(
+    ringfence: Ringfence, changed: dict[str, str], workspace: Path
+) -> None:
+    (workspace / "b").write_text("three\n", encoding="utf-8")
+    done = ringfence("undo", changed["edit"])
+    assert done.status == 1
+    assert (workspace / "b").read_text(encoding="utf-8") == "three\n"
+    assert ringfence("undo", changed["edit"], "--force").status == 0
+    assert (workspace / "b").read_text(encoding="utf-8") == "one\n"
+
+
+def test_undo_of_what_is_not_there(ringfence: Ringfence, changed: dict[str, str]) -> None:
+    done = ringfence("undo", "c-nothing")
+    assert done.status == 1
+    assert "c-nothing" in done.out + done.err
+
+
+def test_audit_verify_finds_what_was_altered(
+    ringfence: Ringfence, changed: dict[str, str], tmp_path: Path
+) -> None:
+    state = tmp_path / "state"
+    for _ in range(3):
+        ringfence("call", "get_project_root", "--state", str(state))
+    done = ringfence("audit", "verify", "--state", str(state))
+    assert (done.status, done.out) == (0, "the audit chain holds: 3 records\n")
+    (path,) = state.glob("*/state.db")
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE audit SET body = replace(body, 'get_project_root', 'read_file') WHERE seq = 2")
+    db.close()
+    done = ringfence("audit", "verify", "--state", str(state))
+    assert done.status == 1
+    assert "2       altered" in done.out
+    assert ringfence("audit", "verify", "--state", str(state), "--json").json["whole"] is False
+
+
+def test_what_the_log_prints_is_escaped(ringfence: Ringfence, changed: dict[str, str]) -> None:
+    ringfence("call", "read_file", json.dumps({"path": "x\u202ey"}), "--agent", "a\x1b[2Kb")
+    for words in (("log",), ("changes", "--diff"), ("history", "b")):
+        assert not {"\x1b", "\u202e"} & set(ringfence(*words).out)
