@@ -66,7 +66,7 @@ def hidden(character: str) -> bool:
 
 def visible(text: str) -> str:
     """Return the text with every character that cannot be seen written out, tabs as blanks."""
-    if text.isascii() and text.isprintable():
+    if text.isprintable():
         return text
     return "".join(_shown(character) for character in text)
 
@@ -74,7 +74,7 @@ def visible(text: str) -> str:
 def _shown(character: str) -> str:
     if character == "\t":
         return " "
-    if not hidden(character):
+    if character.isprintable():
         return character
     number = ord(character)
     if number < 0x100:

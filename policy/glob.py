@@ -95,8 +95,9 @@ def folded(text: str) -> str:
 def parse(text: str, fold: bool = False) -> Pattern:
     """Read a pattern; PatternError says what is wrong with it."""
     _check_text(text)
+    known: dict[tuple[int, ...], Segment] = {}  # alternatives have most of their names in common
     # Alternatives that are the same stay: a folded pattern must have as many as the plain one.
-    return Pattern(text, tuple(_branch(text, picked, fold) for picked in _expand(text)))
+    return Pattern(text, tuple(_branch(text, picked, fold, known) for picked in _expand(text)))
 
 
 @functools.lru_cache(maxsize=2_000)
@@ -221,7 +222,7 @@ def _split(text: str, picked: tuple[int, ...]) -> list[tuple[int, int]]:
     return [*spans, (start, len(picked))]
 
 
-def _branch(text: str, picked: tuple[int, ...], fold: bool) -> Branch:
+def _branch(text: str, picked: tuple[int, ...], fold: bool, known: dict[tuple[int, ...], Segment]) -> Branch:
     whole = "".join(text[offset] for offset in picked)
     if not whole:
         _fail("pattern_empty", "one of the alternatives is empty", "leave it out, or write '*'", text)
@@ -236,7 +237,12 @@ def _branch(text: str, picked: tuple[int, ...], fold: bool) -> Branch:
             "pattern_empty", "the pattern names only the root", "'*' is everything, the root included", text
         )
     spans = _split(text, inner)
-    segments = [_segment(text, inner[low:high], inner, low, fold) for low, high in spans]
+    segments: list[Segment] = []
+    for low, high in spans:
+        name = inner[low:high]
+        if name not in known:
+            known[name] = _segment(text, name, inner, low, fold)
+        segments.append(known[name])
     if start == 0 and len(segments) == 1 and segments[0] is CROSS:
         segments = [ANY_NAME]  # without a slash `**` is one name at any depth
     if start == 0 and len(segments) == 1:

@@ -30,7 +30,7 @@ from policy.model import (
     Tier,
 )
 
-MAX_PLACES = 250_000  # names in all patterns of a policy together, braces expanded
+MAX_CHARACTERS = 2_000_000  # in all patterns of a policy together, braces expanded
 
 _NUMBER = re.compile(r"(0|[1-9][0-9]{0,17})\Z")
 _SYNONYMS = {
@@ -80,9 +80,9 @@ class Read:
 
 @dataclass(slots=True)
 class Budget:
-    """How many names of patterns may still be held; shared by all files of a policy."""
+    """How many characters of patterns may still be held; shared by all files of a policy."""
 
-    left: int = MAX_PLACES
+    left: int = MAX_CHARACTERS
 
 
 class Reader:
@@ -204,18 +204,18 @@ class Reader:
         if node.kind != "scalar" or not node.is_text:
             self.report.add("pattern_not_text", f"a pattern is text, not {node.describe()}", node)
             return None
+        if self.budget.left < 0:
+            return None
         try:
             branches = parse(node.text).branches
         except PatternError as error:
             self._pattern_problem(node, error)
             return None
-        before = self.budget.left
-        self.budget.left -= sum(len(branch.segments) + 2 for branch in branches)
+        self.budget.left -= len(node.text) * len(branches)
         if self.budget.left < 0:
             parse.cache_clear()
-            if before >= 0:
-                message = f"the patterns hold more than {MAX_PLACES:,} names once their braces are expanded"
-                self.report.add("policy_too_large", message, node)
+            message = f"the patterns hold more than {MAX_CHARACTERS:,} characters with their braces expanded"
+            self.report.add("policy_too_large", message, node)
             return None
         return node.text
 

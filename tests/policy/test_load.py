@@ -76,7 +76,10 @@ def test_limits_merge_field_by_field_and_a_list_replaces(tmp_path: Path) -> None
         "limits: {delete: {max_files: 5, max_bytes: 9, over: deny}, write: {max_files: 1}, "
         "read: [{max_files: 1}]}\n"
     )
-    own = "extends: base.yaml\nlimits: {delete: {max_files: 7}, write: [{max_bytes: 2}], read: {max_bytes: 3}}\n"
+    own = (
+        "extends: base.yaml\n"
+        "limits: {delete: {max_files: 7}, write: [{max_bytes: 2}], read: {max_bytes: 3}}\n"
+    )
     policy = load(write(tmp_path, own=own, base=base))
     limits = policy.content.limits
     found = {
