@@ -36,7 +36,7 @@ Progress = Callable[[str, int, int | None], None]
 
 @dataclass(slots=True)
 class Outcome:
-    """What happened: the operation's number, each item's state by number, what failed, and what is known now."""
+    """What happened: the operation's number, each item's state by number, what failed, what is known now."""
 
     op: int
     states: dict[int, str] = field(default_factory=dict)

@@ -85,7 +85,10 @@ class Approvals:
         return _request(*rows[0])
 
     def answer(self, approval: str, answer: Answer) -> Request:
-        """Grant or refuse a request that is pending or was refused. Raises CallError `not_found`, `approval_stale`."""
+        """Grant or refuse a request that is pending or was refused.
+
+        Raises CallError `not_found`, `approval_stale` (already used or replaced) or `invalid_arguments`.
+        """
         with self._state.transaction(durable=True) as db:
             request = self.get(approval)
             if request.state not in (PENDING, REFUSED):
@@ -140,8 +143,8 @@ class Approvals:
     def _insert(self, db: Any, request: Request) -> None:
         body = json.dumps(request.to_json())
         db.execute(
-            "INSERT INTO approval(id, agent, session, tool, arguments, digest, revision, rule, state, asked, request)"
-            " VALUES(?,?,?,?,?,?,?,?,?,?,?)",
+            "INSERT INTO approval(id, agent, session, tool, arguments, digest, revision, rule, state, asked,"
+            " request) VALUES(?,?,?,?,?,?,?,?,?,?,?)",
             (
                 request.id,
                 request.agent,

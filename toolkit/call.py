@@ -89,7 +89,7 @@ def parse_call(data: bytes | str, *, max_bytes: int = MAX_BYTES, max_depth: int 
 
 
 def as_call(value: dict[str, Any], *, max_depth: int = MAX_DEPTH) -> ToolCall:
-    """Read one call from a parsed object: `{"tool": ..., "arguments": {...}, "id": ...}` (or `name` for `tool`)."""
+    """Read one call from a parsed object: `{"tool": ..., "arguments": {...}, "id": ...}` (or `name`)."""
     _check_depth_and_text(value, max_depth)
     unknown = sorted(set(value) - _FIELDS)
     if unknown:

@@ -28,7 +28,7 @@ _SMALL = 64
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One path's change: `kind` is "write", "delete", "move", "directory" or "link"; `type` what the entry is.
+    """One path's change: `kind` is "write", "delete", "move", "directory" or "link", `type` the entry's own.
 
     `before` and `after` are contents to keep, given as bytes, or the digest of content kept already.
     """
@@ -255,8 +255,8 @@ class History:
 
     def _insert(self, db: sqlite3.Connection, operation: Operation) -> int:
         cursor = db.execute(
-            "INSERT INTO op(call, given, session, owner, agent, tool, started, state, durable, reason, undoes)"
-            " VALUES(?,?,?,?,?,?,?,?,?,?,?)",
+            "INSERT INTO op(call, given, session, owner, agent, tool, started, state, durable, reason,"
+            " undoes) VALUES(?,?,?,?,?,?,?,?,?,?,?)",
             (
                 operation.call,
                 None if operation.given is None else str(operation.given),

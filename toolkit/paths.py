@@ -82,8 +82,13 @@ def split(text: str, root: str, parameter: str = "path") -> tuple[str, ...]:
 
 def normalise(text: str, root: str = "", parameter: str = "path") -> str:
     """The canonical form of a path argument, `..` taken out by its text. Raises as `split` does."""
+    return lexical(split(text, root, parameter))
+
+
+def lexical(names: tuple[str, ...]) -> str:
+    """The path that names lead to by their text alone, `..` taken out; they never go above the root."""
     kept: list[str] = []
-    for name in split(text, root, parameter):
+    for name in names:
         if name == "..":
             kept.pop()
         else:

@@ -64,7 +64,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Put `data` at `path`; `before` and `stat` are what it replaces, None for a file that is not there yet."""
+    """Put `data` at `path`; `before` and `stat` are what it replaces, None where nothing is yet."""
 
     path: str
     data: bytes
@@ -95,7 +95,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class MakeDirectory:
-    """Make one directory; `incidental` when it is only a parent made on the way, `mode` where it had one before."""
+    """Make one directory; `incidental` if it is a parent made on the way, `mode` if it had one before."""
 
     path: str
     incidental: bool = False

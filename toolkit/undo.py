@@ -248,11 +248,12 @@ def _below_moves(items: list[Kept]) -> set[tuple[int, int]]:
 
 
 def pick(versions: list[Version], name: str) -> tuple[Version, Version]:
-    """The version called `name` (`v2`, or `SESSION:v2`) and the last one known. Raises CallError `not_found`."""
+    """The version called `name` (`v2`, `SESSION:v2`) and the last one known. Raises CallError `not_found`."""
     session, _, short = name.rpartition(":")
     held = [version for version in versions if not session or version.session == session]
     found = [version for version in held if version.name == short]
     if not found:
         known = ", ".join(version.name for version in held) or "none"
         raise CallError("not_found", f"There is no version '{name}'", hint=f"known versions: {known}")
-    return found[-1], max(versions, key=lambda version: version.time)
+    # A change and what it found carry one time, so the later of equals counts.
+    return found[-1], max(enumerate(versions), key=lambda held: (held[1].time, held[0]))[1]

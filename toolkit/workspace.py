@@ -199,7 +199,7 @@ class View:
         return max(self.effect("read", name, directory) for name in self.names(path))
 
     def names(self, path: str) -> tuple[str, ...]:
-        """The names a canonical path goes by in this call: its own, and the one through a link that was given."""
+        """What a canonical path is called in this call: its own name, and that through a link given."""
         return (path, *(
             alias for place, _ in self.places.values() if (alias := aliased(place, path)) not in (None, path)
         ))  # fmt: skip

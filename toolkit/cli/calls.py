@@ -10,10 +10,12 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from policy import TOOL_ACTIONS
 from toolkit.call import MAX_BYTES, Result
 from toolkit.cli.perform import DONE, FELL_SHORT, UsageError
 from toolkit.cli.place import open_session
 from toolkit.cli.screen import STYLES, Screen, is_terminal
+from toolkit.text import plural
 
 SINGLE_CALLS = "default"
 
@@ -68,16 +70,37 @@ def call(arguments: argparse.Namespace, screen: Screen) -> int:
     arguments.session = arguments.session or SINGLE_CALLS
     with open_session(arguments, screen) as session, screen.progress() as progress:
         result = session.call(line, progress)
-    show(result, screen)
+    looks = all(action == "read" for action, _ in TOOL_ACTIONS.get(arguments.tool, ()))
+    show(result, screen, changed=not looks)
     return DONE if result.ok else FELL_SHORT
 
 
-def show(result: Result, screen: Screen) -> None:
-    """The answer for a person, or whole as JSON."""
+def show(result: Result, screen: Screen, *, changed: bool) -> None:
+    """The answer for a person, with the way back when something was changed; or whole as JSON."""
     if screen.as_json:
         screen.json(result.to_json())
         return
+    if result.data.get("dry_run"):
+        _show_plan(result, screen)
     screen.line(result.content, "" if result.ok else STYLES.get(result.status, "red"))
     hint = (result.error or {}).get("hint")
     if hint:
         screen.note(f"  hint: {hint}", "")
+    if changed and result.ok and not result.data.get("dry_run"):
+        screen.note(f"  undo: `ringfence undo {result.data['call_id']}`", "")
+
+
+def _show_plan(result: Result, screen: Screen) -> None:
+    """What a dry run would have changed, ahead of the answer that it would have had."""
+    verdict = (result.decision or {}).get("effect", "")
+    screen.line(f"Dry run, nothing was changed. Verdict: {verdict}", STYLES.get(verdict, ""))
+    for change in result.data.get("plan", ()):
+        where = f" -> {change['destination']}" if "destination" in change else ""
+        entries = change.get("entries") or ()
+        more = (
+            f" with {plural(len(entries), 'entry', 'entries')}"
+            if isinstance(entries, list) and entries
+            else ""
+        )
+        screen.line(f"  would {change['change'].replace('_', ' ')} {change['path']}{where}{more}")
+    screen.line("The answer would be:")

@@ -38,10 +38,12 @@ def find_root(start: Path) -> tuple[str, str]:
 
 def policy_of(arguments: argparse.Namespace, root: str) -> Policy:
     """The policy of `--policy`, else of the root, else the one under which everything asks."""
-    if arguments.policy is not None:
-        return Policy.load(policy_file(arguments.policy))
-    default = policy_in(root)
-    return Policy.load(default) if default else Policy.empty()
+    source = _source_of(arguments, root)
+    return Policy.load(source) if source else Policy.empty()
+
+
+def _source_of(arguments: argparse.Namespace, root: str) -> Path | None:
+    return policy_in(root) if arguments.policy is None else policy_file(arguments.policy)
 
 
 def policy_in(root: str) -> Path | None:
@@ -80,6 +82,7 @@ def open_session(arguments: argparse.Namespace, screen: Screen) -> Session:
         approver=approve if ask == "prompt" else None,
         dry_run=arguments.dry_run,
         found_by=found_by,
+        policy_file=_source_of(arguments, root),
     )
 
 

@@ -1,0 +1,239 @@
+"""One call on its way through the stages: validate, resolve, decide, plan, tighten, approve, apply.
+
+Reads top to bottom in `run`. Whatever is not known to be permitted is refused.
+"""
+
+from __future__ import annotations
+
+import difflib
+import secrets
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from policy import Amount, Decision, Effect, Need
+from toolkit import answers, resolving
+from toolkit.apply import Outcome, Progress, apply
+from toolkit.approvals import Request, new_id
+from toolkit.call import Result, ToolCall
+from toolkit.errors import CODES, CallError
+from toolkit.history import GONE, Operation
+from toolkit.impact import describe, touched, usage_of
+from toolkit.plan import Change, MakeDirectory, Place, Plan, Write, sha256
+from toolkit.text import escape
+from toolkit.tools import TOOLS, Tool
+from toolkit.workspace import View, aliased
+
+if TYPE_CHECKING:
+    from toolkit.session import Session
+
+
+@dataclass(slots=True)
+class Attempt:
+    """What is known so far of the call at hand. `name` is Ringfence's own id for it."""
+
+    session: Session
+    call: ToolCall
+    name: str = field(default_factory=lambda: "c-" + secrets.token_hex(6))
+    started: float = field(default_factory=time.time)
+    tool: Tool | None = None
+    arguments: dict[str, Any] = field(default_factory=dict)
+    named: list[str] = field(default_factory=list)
+    places: dict[str, tuple[Place, Any]] = field(default_factory=dict)
+    decision: Decision | None = None
+    plan: Plan | None = None
+    usage: dict[str, Amount] = field(default_factory=dict)
+    seen: dict[str, str] = field(default_factory=dict)
+    outcome: Outcome | None = None
+    approval: str | None = None
+
+    def run(self, progress: Progress | None) -> Result:
+        """Answer the call. Raises CallError for everything but a plain success."""
+        self.tool = find_tool(self.call.tool)
+        self.arguments = _arguments(self.tool, self.call.arguments)
+        resolving.resolve(self)
+        self.decide(resolving.needs(self))
+        view = View(self.session.workspace, self._effect, self.places)
+        self.plan = plan = self.tool.plan(self.arguments, view)
+        self._check(plan)
+        self._note_reads(plan)
+        self.decide([*view.asked, *self._needs(plan)])
+        self.usage = usage_of(plan.changes)
+        self._limit()
+        if self.session.dry_run:
+            return answers.success(self, plan, {"dry_run": True, "plan": describe(plan)})
+        self._approve(plan)
+        if plan.changes:
+            self._apply(plan, progress)
+        return answers.success(self, plan, {})
+
+    def release(self) -> None:
+        for _, spot in self.places.values():
+            self.session.workspace.backend.release(spot)
+
+    @property
+    def known_tool(self) -> Tool:
+        assert self.tool is not None, "the tool is found before anything else is asked"
+        return self.tool
+
+    @property
+    def decided(self) -> Decision:
+        assert self.decision is not None, "every call is judged before it gets here"
+        return self.decision
+
+    def judge(self, needs: list[Need]) -> Decision:
+        session = self.session
+        return session.policy.decide(session.agent, self.known_tool.name, needs, fold=session.fold)
+
+    def decide(self, needs: list[Need]) -> None:
+        """Judge; keep the stricter of this and what was decided before. Raises CallError on a deny."""
+        decision = self.judge(needs)
+        if self.decision is None or decision.effect > self.decision.effect:
+            self.decision = decision
+        self.stop_if_denied()
+
+    def stop_if_denied(self) -> None:
+        if self.decided.effect == Effect.DENY and self.session.enforcing:
+            raise answers.denied(self)
+
+    def _effect(self, action: str, path: str, directory: bool) -> Effect:
+        session = self.session
+        if not session.enforcing:
+            return Effect.ALLOW
+        name = self.known_tool.name
+        return session.policy.effect(session.agent, name, action, path, directory, fold=session.fold)
+
+    # -------------------------------------------------------------------- plans
+
+    def _check(self, plan: Plan) -> None:
+        """The hard refusals on every path of the plan, and stale reads."""
+        for change in plan.changes:
+            for path, _, _ in touched(change):
+                resolving.guard(self.session.workspace, path, "write")
+            if isinstance(change, Write):
+                self._check_write(change)
+
+    def _check_write(self, change: Write) -> None:
+        known = self.session.history.seen(self.session.session, change.path)
+        if known is not None and change.before is not None and known != sha256(change.before):
+            what = (
+                "was deleted by this session and made again since"
+                if known == GONE
+                else "changed since it was read"
+            )
+            raise CallError("stale_read", f"'{change.path}' {what}", where=change.path)
+        if change.stat is not None and change.stat.links > 1 and self.session.policy.hard_links == "refuse":
+            raise CallError(
+                "hard_linked", f"'{change.path}' has {change.stat.links} names", where=change.path
+            )
+
+    def _note_reads(self, plan: Plan) -> None:
+        for change in plan.changes:
+            if isinstance(change, Write) and change.before is not None:
+                self.seen[change.path] = sha256(change.before)
+        if self.known_tool.name == "read_file" and "digest" in plan.data:
+            self.seen[self.places["path"][0].real] = plan.data["digest"]
+
+    def _needs(self, plan: Plan) -> list[Need]:
+        return [need for change in plan.changes for need in self._needs_of(change)]
+
+    def _needs_of(self, change: Change) -> list[Need]:
+        incidental = isinstance(change, MakeDirectory) and change.incidental
+        needs: list[Need] = []
+        for path, action, directory in touched(change):
+            aliases = (aliased(place, path) for place, _ in self.places.values())
+            names = sorted({path, *(alias for alias in aliases if alias is not None)})
+            needs += [Need(action, name, directory, incidental) for name in names]
+        return needs
+
+    # ------------------------------------------------------- limits and approval
+
+    def _limit(self) -> None:
+        session = self.session
+        self.decision = session.policy.tighten(
+            self.decided, session.agent, self.known_tool.name, self.usage, self._totals
+        )
+        self.stop_if_denied()
+
+    def _totals(self, agent: str, key: str) -> Amount:
+        return self.session.history.totals(self.session.session, agent, key)
+
+    def _approve(self, plan: Plan) -> None:
+        if self.decided.effect != Effect.ASK or not self.session.enforcing:
+            return
+        request = self._request(plan)
+        if self.session.approvals.permits(request):
+            return
+        if self.session.ask == "deny":
+            raise CallError("no_approver", f"{request.title} needs approval and nobody is there to ask")
+        request, stale = self.session.approvals.ask(request)
+        self.approval = request.id
+        raise answers.approval_needed(self, request, stale)
+
+    def _request(self, plan: Plan) -> Request:
+        session, tool = self.session, self.known_tool
+        changed = dict.fromkeys(path for change in plan.changes for path, _, _ in touched(change))
+        return Request(
+            id=new_id(),
+            agent=session.agent,
+            session=session.session,
+            tool=tool.name,
+            arguments=self.call.arguments,
+            digest=plan.digest(),
+            revision=session.policy.revision,
+            title=plan.title or f"{tool.title}: {', '.join(self.named)}",
+            preview=plan.preview,
+            decision=self.decided.to_json(),
+            paths=tuple(changed) or tuple(self.named),
+            description=str(self.arguments.get("description") or ""),
+            asked=time.time(),
+        )
+
+    # -------------------------------------------------------------------- apply
+
+    def _apply(self, plan: Plan, progress: Progress | None) -> None:
+        session = self.session
+        operation = Operation(
+            call=self.name,
+            given=self.call.id,
+            session=session.session,
+            agent=session.agent,
+            tool=self.known_tool.name,
+            reason=self.arguments.get("description"),
+        )
+        self.outcome = apply(
+            plan,
+            session.workspace,
+            session.history,
+            operation,
+            self.usage,
+            spots={spot.path: spot for _, spot in self.places.values()},
+            guard=self._reserve,
+            progress=progress,
+        )
+        answers.raise_failure(self.outcome, lambda path: answers.shown_path(self, path) == path)
+
+    def _reserve(self) -> None:
+        """Inside the intent's transaction: racing calls cannot pass a session's limit together."""
+        before = self.decided
+        self._limit()
+        if self.decided.effect > before.effect and self.session.enforcing:
+            raise CallError("limit_exceeded", self.decided.reason)
+
+
+def find_tool(name: str) -> Tool:
+    """The tool of this name. Raises CallError `unknown_tool` with the nearest."""
+    if name in TOOLS:
+        return TOOLS[name]
+    if name == "write_file":
+        hint = "use create_file (with allow_overwrite: true to replace)"
+    else:
+        near = difflib.get_close_matches(name, list(TOOLS), 1)
+        hint = f"did you mean '{near[0]}'?" if near else CODES["unknown_tool"].hint
+    raise CallError("unknown_tool", f"Unknown tool '{escape(name[:80])}'", where="tool", hint=hint)
+
+
+def _arguments(tool: Tool, given: dict[str, Any]) -> dict[str, Any]:
+    from toolkit.validate import arguments
+
+    return arguments(tool.name, tool.parameters, given)

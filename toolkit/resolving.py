@@ -1,0 +1,137 @@
+"""From path arguments to places: by name first, then by what is really there, each judged.
+
+A path that is denied by its name or its real path is denied alike whether or not anything is there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from policy import Effect, Need
+from toolkit import answers, paths
+from toolkit.errors import CallError
+from toolkit.plan import DIRECTORY, LINK, Place
+from toolkit.text import escape
+
+if TYPE_CHECKING:
+    from toolkit.attempt import Attempt
+    from toolkit.workspace import Workspace
+
+_OUTSIDE = {
+    "get_file_info": "Path '{path}' is outside project root",
+    "delete": "Cannot delete files outside the working directory",
+}
+
+
+def resolve(attempt: Attempt) -> None:
+    """Turn each path argument into a place; a path denied by its name is denied before it is looked at."""
+    workspace = attempt.session.workspace
+    given: dict[str, tuple[str, tuple[str, ...]]] = {}
+    for action, parameter in attempt.known_tool.needs:
+        text = attempt.arguments[parameter] if parameter else paths.ROOT
+        given[parameter] = text, _split(attempt, text, parameter)
+        path = paths.lexical(given[parameter][1])
+        attempt.named.append(path)
+        guard(workspace, path, action)
+        _deny_by_name(attempt, action, path)
+    for parameter, (text, names) in given.items():
+        attempt.places[parameter] = _place(attempt, text, names)
+
+
+def needs(attempt: Attempt) -> list[Need]:
+    """What the call needs on its arguments, by their names and their real paths."""
+    found: list[Need] = []
+    for action, parameter in attempt.known_tool.needs:
+        place = attempt.places[parameter][0]
+        guard(attempt.session.workspace, place.real, action)
+        for path in dict.fromkeys((place.named, place.real)):
+            found.extend(Need(action, path, directory) for directory in _kinds(attempt, action, place))
+    return found
+
+
+def guard(workspace: Workspace, path: str, action: str) -> None:
+    """Refuse what no policy can open up: `protected_path`, `root_protected`."""
+    workspace.guard(path, reading=action == "read")
+    if path == paths.ROOT and action != "read":
+        raise CallError("root_protected", "The project root itself cannot be changed", where=path)
+
+
+def _split(attempt: Attempt, text: str, parameter: str) -> tuple[str, ...]:
+    try:
+        return attempt.session.workspace.split(text, parameter or "path")
+    except CallError as error:
+        raise _outside(attempt, error, text) from None
+
+
+def _outside(attempt: Attempt, error: CallError, text: str) -> CallError:
+    if error.code != "outside_root":
+        return error
+    message = _OUTSIDE.get(attempt.known_tool.name, error.message).format(path=escape(text))
+    return CallError("outside_root", message, where=error.where)
+
+
+def _deny_by_name(attempt: Attempt, action: str, path: str) -> None:
+    # What is there is not known yet, so only what is denied as a file and as a directory is denied here.
+    both = [attempt.judge([Need(action, path, directory)]) for directory in (False, True)]
+    mildest = min(both, key=lambda decision: decision.effect)
+    if mildest.effect == Effect.DENY and attempt.session.enforcing:
+        attempt.decision = mildest
+        raise answers.denied(attempt)
+
+
+def _place(attempt: Attempt, text: str, names: tuple[str, ...]) -> tuple[Place, Any]:
+    backend = attempt.session.workspace.backend
+    follow = attempt.known_tool.follow
+    try:
+        spot = backend.resolve(names, follow=follow)
+    except CallError as error:
+        raise _unresolved(attempt, error, text) from None
+    try:
+        stat = backend.stat(spot)
+        named = paths.lexical(names)
+        link = stat is not None and stat.kind == LINK
+        if follow and not link and spot.path != named:
+            link = backend.is_link(names)
+    except BaseException:
+        backend.release(spot)
+        raise
+    return Place(text, named, spot.path, stat, link), spot
+
+
+def _unresolved(attempt: Attempt, error: CallError, text: str) -> CallError:
+    """An error met on the way; what it says of a path the agent may not read is not passed on."""
+    if error.where and error.where not in ("path", *attempt.named):
+        for action, _ in attempt.known_tool.needs:
+            decision = attempt.judge([Need(action, error.where)])
+            if decision.effect == Effect.DENY and attempt.session.enforcing:
+                attempt.decision = decision
+                return answers.denied(attempt)
+    return _outside(attempt, error, text)
+
+
+def _kinds(attempt: Attempt, action: str, place: Place) -> tuple[bool, ...]:
+    """Whether to judge as a file, a directory, or (nothing there to tell) as both."""
+    if place.kind == DIRECTORY or (place.link and _leads_to_directory(attempt, place)):
+        return (True,)
+    if place.stat is not None:
+        return (False,)
+    if action == "write":
+        moved = attempt.places.get("source")
+        return (
+            attempt.known_tool.name == "create_directory"
+            or (moved is not None and moved[0].kind == DIRECTORY),
+        )
+    return (False, True)
+
+
+def _leads_to_directory(attempt: Attempt, place: Place) -> bool:
+    backend = attempt.session.workspace.backend
+    try:
+        spot = backend.resolve(paths.parts(place.real), follow=True)
+    except CallError:
+        return False
+    try:
+        stat = backend.stat(spot)
+    finally:
+        backend.release(spot)
+    return stat is not None and stat.kind == DIRECTORY
