@@ -230,7 +230,7 @@ def test_the_first_screen_of_the_readme() -> None:
     assert "pytest" in shell[1]
     policy = next(block for block in readme() if block.language == "yaml")
     assert len(policy.text.strip().splitlines()) == 6
-    assert text.index("ringfence call") < text.index("\n## ")
+    assert text.index("ringfence run") < text.index("\n## ")
     assert len(text[: text.index("\n## ")].splitlines()) < 60
 
 

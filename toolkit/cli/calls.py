@@ -80,7 +80,7 @@ def show(result: Result, screen: Screen, *, changed: bool) -> None:
     if screen.as_json:
         screen.json(result.to_json())
         return
-    if result.data.get("dry_run"):
+    if "plan" in result.data:
         _show_plan(result, screen)
     screen.line(result.content, "" if result.ok else STYLES.get(result.status, "red"))
     hint = (result.error or {}).get("hint")
@@ -94,7 +94,7 @@ def _show_plan(result: Result, screen: Screen) -> None:
     """What a dry run would have changed, ahead of the answer that it would have had."""
     verdict = (result.decision or {}).get("effect", "")
     screen.line(f"Dry run, nothing was changed. Verdict: {verdict}", STYLES.get(verdict, ""))
-    for change in result.data.get("plan", ()):
+    for change in result.data["plan"]:
         where = f" -> {change['destination']}" if "destination" in change else ""
         entries = change.get("entries") or ()
         more = (

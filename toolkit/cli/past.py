@@ -121,7 +121,9 @@ def changes(arguments: argparse.Namespace, screen: Screen) -> int:
         screen.note("no changes")
         return DONE
     screen.line(f"session {chosen}", "dim")
-    screen.table(("file", "", "lines"), [(c.path, c.kind, f"+{c.additions} -{c.removals}") for c in found])
+    screen.table(
+        ("file", "change", "lines"), [(c.path, c.kind, f"+{c.additions} -{c.removals}") for c in found]
+    )
     if arguments.diff:
         for change in found:
             screen.line()
@@ -157,7 +159,7 @@ def _take_back(
         seen = act(session, True, None)
         if arguments.dry_run or not seen.ok:
             _show_preview(seen, screen)
-            show(seen, screen)
+            show(seen, screen, changed=False)
             return DONE if seen.ok else FELL_SHORT
         if not arguments.yes and not screen.as_json and screen.is_terminal:
             _show_preview(seen, screen)
@@ -166,7 +168,7 @@ def _take_back(
                 return FELL_SHORT
         with screen.progress() as progress:
             result = act(session, False, progress)
-    show(result, screen)
+    show(result, screen, changed=True)
     return DONE if result.ok else FELL_SHORT
 
 
