@@ -6,6 +6,7 @@ everything a call needs, and over an agent and all its parents, is the call's.
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,7 @@ from typing import Any, Literal
 
 from policy import limits as ceilings
 from policy.glob import Name, parse_agent
-from policy.machine import ROOT, Machine, Matcher, State
+from policy.machine import ROOT, Machine, Matcher, Span, State
 from policy.model import (
     ACTIONS,
     TOOL_ACTIONS,
@@ -36,9 +37,9 @@ from policy.model import (
 )
 
 _MAX_QUERIES = 4_096
-_NOTHING = (0, 0)
+_NOWHERE: Span = (0, 0)
 Verdict = tuple[Effect, "Rule | None"]
-Masks = tuple[int, int]  # for what is no directory, for a directory
+Ladder = tuple[Span, Span, Span]  # the places of a tier's rules by the tool, by the action, by `*`
 
 
 class Query:
@@ -46,9 +47,7 @@ class Query:
 
     __slots__ = ("floor", "ladders", "number")
 
-    def __init__(
-        self, number: int, floor: Masks, ladders: tuple[tuple[tuple[Masks, Masks, Masks], ...], ...]
-    ) -> None:
+    def __init__(self, number: int, floor: dict[int, int], ladders: tuple[tuple[Ladder, ...], ...]) -> None:
         self.number = number
         self.floor = floor
         self.ladders = ladders
@@ -250,35 +249,36 @@ class Policy:
         tool_key = "" if tool in ACTIONS else tool
         entries = dict.fromkeys(entry.name if entry else None for _, entry in self.chain(agent))
 
-        def masks(owner: str | None, key: str) -> Masks:
-            indexes = self._maps.get((owner, key))
-            return machine.mask(indexes) if indexes else _NOTHING
-
-        def tier(owner: str | None) -> tuple[Masks, Masks, Masks]:
-            return masks(owner, tool_key), masks(owner, action), masks(owner, "*")
+        def tier(owner: str | None) -> Ladder:
+            maps = (self._maps.get((owner, key)) for key in (tool_key, action, "*"))
+            by_tool, by_action, by_any = (machine.span(each) if each else _NOWHERE for each in maps)
+            return by_tool, by_action, by_any
 
         everybody = tier(None)
         ladders = tuple((tier(name), everybody) if name is not None else (everybody,) for name in entries)
         keys = {tool_key, action, "*"}
-        floor = [index for index, (item, _) in self._floor.items() if keys & set(item.keys)]
+        floor = {
+            place: index
+            for index, (item, _) in self._floor.items()
+            if keys & set(item.keys)
+            for place in range(*machine.spans[index])
+        }
         if len(self._queries) >= _MAX_QUERIES:
             self._queries.clear()
         self._numbers += 1
-        query = Query(self._numbers, machine.mask(floor), ladders)
+        query = Query(self._numbers, floor, ladders)
         self._queries[agent, tool, action] = query
         return query
 
     def _judge(self, machine: Machine, state: State, query: Query, whole: bool) -> Verdict:
-        bits = state.bits
-        effect, rule = self._judge_floor(machine, bits, bits & query.floor[whole], whole)
+        matched = machine.matched(state, whole)
+        effect, rule = self._judge_floor(machine, matched, query.floor)
         best: Verdict | None = None
         for ladder in query.ladders:
             found: Verdict = (Effect.ASK, None)
             for tier in ladder:
-                index = _decides(machine, self._rules, bits, tier, whole)
-                if index is not None:
-                    chosen = self._rules[index]
-                    assert isinstance(chosen, Rule)
+                chosen = self._decides(matched, tier)
+                if chosen is not None:
                     found = chosen.effect, chosen
                     break
             if best is None or found[0] > best[0]:
@@ -286,19 +286,50 @@ class Policy:
         assert best is not None
         return (effect, rule) if rule is not None and effect >= best[0] else best
 
-    def _judge_floor(self, machine: Machine, bits: int, held: int, whole: bool) -> Verdict:
-        """Return the strictest mandatory rule among the bits held, the first one written of equals."""
+    def _judge_floor(self, machine: Machine, matched: list[int], floor: dict[int, int]) -> Verdict:
+        """Return the strictest mandatory rule that matched, the first one written of equals."""
         effect, rule = Effect.ALLOW, None
-        while held:
-            low = held & -held
-            held ^= low
-            index = machine.owner[low.bit_length() - 1]
+        for place in reversed(matched if floor else ()):
+            index = floor.get(place)
+            if index is None:
+                continue
             item, excepts = self._floor[index]
-            if item.effect > effect and not bits & machine.mask(excepts)[whole]:
-                chosen = self._rules[index]
-                assert isinstance(chosen, Rule)
-                effect, rule = item.effect, chosen
+            if item.effect > effect and not (excepts and _last(matched, machine.span(excepts)) is not None):
+                effect, rule = item.effect, self._rule(index)
         return effect, rule
+
+    def _decides(self, matched: list[int], tier: Ladder) -> Rule | None:
+        """Return the rule that decides in a tier: the tool's, the action's, else that of `*`."""
+        by_tool, by_action, by_any = (_last(matched, span) for span in tier)
+        if by_tool is None:
+            hit = by_any if by_action is None else by_action
+            return None if hit is None else self._at(hit)
+        rule = self._at(by_tool)
+        if by_action is not None and rule.effect is not Effect.DENY:
+            other = self._at(by_action)
+            # A tool's key can loosen an ask; a deny of the action itself stands.
+            return other if other.effect is Effect.DENY else rule
+        return rule
+
+    def _at(self, place: int) -> Rule:
+        """Return the rule that a place belongs to."""
+        spans = self._machines[False].spans
+        return self._rule(bisect.bisect_right(spans, place, key=_start) - 1)
+
+    def _rule(self, index: int) -> Rule:
+        rule = self._rules[index]
+        assert isinstance(rule, Rule)
+        return rule
+
+
+def _start(span: Span) -> int:
+    return span[0]
+
+
+def _last(matched: list[int], span: Span) -> int | None:
+    """Return the last place within a span, out of places from the last to the first."""
+    low, high = span
+    return next((place for place in matched if low <= place < high), None) if high else None
 
 
 _LIMIT_HINTS = {
@@ -308,16 +339,14 @@ _LIMIT_HINTS = {
 }
 _EMPTY_REVISION = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"  # sha256 of nothing
 
-Laid = tuple[
-    list["Rule | str"], dict[tuple[str | None, str], range], dict[int, tuple[Mandatory, tuple[int, ...]]]
-]
+Laid = tuple[list["Rule | str"], dict[tuple[str | None, str], range], dict[int, tuple[Mandatory, range]]]
 
 
 def _lay_out(content: Content) -> Laid:
     """Put all patterns in one row, so that in each map a later rule has a higher number."""
     row: list[Rule | str] = []
     maps: dict[tuple[str | None, str], range] = {}
-    floor: dict[int, tuple[Mandatory, tuple[int, ...]]] = {}
+    floor: dict[int, tuple[Mandatory, range]] = {}
 
     def add(owner: str | None, rules: RuleMap) -> None:
         for key, listed in rules.items():
@@ -328,34 +357,12 @@ def _lay_out(content: Content) -> Laid:
     for agent in content.agents.values():
         add(agent.name, agent.rules)
     for item in content.mandatory:
-        excepts = tuple(range(len(row), len(row) + len(item.excepts)))
+        excepts = range(len(row), len(row) + len(item.excepts))
         row.extend(item.excepts)
         for rule in item.rules:
             floor[len(row)] = item, excepts
             row.append(rule)
     return row, maps, floor
-
-
-def _decides(
-    machine: Machine, rules: list[Rule | str], bits: int, tier: tuple[Masks, Masks, Masks], whole: bool
-) -> int | None:
-    """Return the number of the rule that decides in a tier: the tool's, the action's, else that of `*`."""
-    by_tool, by_action, by_any = (bits & masks[whole] for masks in tier)
-    if by_tool:
-        index = machine.owner[by_tool.bit_length() - 1]
-        if by_action:
-            other = machine.owner[by_action.bit_length() - 1]
-            # A tool's key can loosen an ask; a deny of the action itself stands.
-            if _effect(rules[other]) is Effect.DENY and _effect(rules[index]) is not Effect.DENY:
-                return other
-        return index
-    hit = by_action or by_any
-    return machine.owner[hit.bit_length() - 1] if hit else None
-
-
-def _effect(rule: Rule | str) -> Effect:
-    assert isinstance(rule, Rule)
-    return rule.effect
 
 
 def _names_agent(names: tuple[Name, ...], parts: list[str]) -> bool:

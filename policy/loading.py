@@ -15,9 +15,10 @@ from typing import Any
 from policy.document import MAX_BYTES, Node, Report, compose, decode
 from policy.engine import Policy
 from policy.errors import PolicyError, Problem, nearest
+from policy.keys import Read, read_cases, read_policy
 from policy.limits import LIMITS
 from policy.model import TOOL_ACTIONS, Agent, Case, Content, Limit, LimitMap
-from policy.read import Budget, Draft, Drafts, Read, Reader, Tiered
+from policy.read import Budget, Draft, Drafts, Reader, Tiered
 from policy.ready import READY_MADE, ready_made
 
 _MAX_FILES = 64
@@ -54,7 +55,7 @@ def load_cases(path: str | Path, *, tools: Mapping[str, Any] | None = None) -> t
     text = decode(data, report) if data is not None else None
     root = compose(text, report) if text is not None else None
     reader = Reader(report, {**TOOL_ACTIONS, **(tools or {})}, Budget())
-    cases = reader.case_file(root) if root else ()
+    cases = read_cases(reader, root) if root else ()
     if report.problems:
         raise PolicyError(report.sorted())
     return cases
@@ -118,7 +119,7 @@ class _Loading:
         """Read the bytes of one file: what it extends comes first."""
         text = decode(data, report)
         root = compose(text, report) if text is not None else None
-        read = Reader(report, self.known, self.budget).policy(root) if root else Read()
+        read = read_policy(Reader(report, self.known, self.budget), root) if root else Read()
         for node in read.extends:
             self._extend(node, report, folder, trail, keep)
         self.digest.update(len(data).to_bytes(8, "big") + data)

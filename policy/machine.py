@@ -1,100 +1,123 @@
 """All patterns of a policy as one machine that reads a path name by name.
 
-Every pattern is a run of bits, one a name; reading a name is a few operations on big integers, whatever
-the number of patterns. States are remembered, within a bound, and can be forgotten at any time.
-Never backtracks and never sees a file: a path is only its text.
+A place is a name of a pattern that is waited for; a state is the set of places reached. What every state has
+(patterns at any depth wait everywhere) is kept apart, so a step costs what is special to the path, not the
+number of patterns. States are remembered, within a bound, and can be forgotten at any time. Never backtracks.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Final
 
-from policy.glob import ANY_NAME, CROSS, Atom, CharClass, Name, as_text, folded, parse
+from policy.glob import ANY_NAME, CROSS, Atom, Branch, CharClass, Name, as_text, folded, parse
 
 ROOT: Final = "."
-_MAX_BYTES: Final = 16 * 1024 * 1024  # of remembered states; then all are forgotten
+_MAX_BYTES: Final = 32 * 1024 * 1024  # of remembered states, about; then all are forgotten
 _MAX_NAMES: Final = 16_384
 _MAX_DIRECTORIES: Final = 8_192
 _NOT_NAMES: Final = frozenset({"", ".", ".."})
 
+Places = frozenset[int]
+Span = tuple[int, int]
+
 
 class State:
-    """Where all patterns stand after some names; `memo` is the caller's, for what it concluded here."""
+    """The places reached by some names; `memo` is the caller's, for what it concluded here."""
 
-    __slots__ = ("bits", "memo", "next")
+    __slots__ = ("carried", "memo", "next", "places")
 
-    def __init__(self, bits: int) -> None:
-        self.bits = bits
+    def __init__(self, places: Places) -> None:
+        self.places = places
+        self.carried: Places | None = None  # what any name whatever leads to
         self.next: dict[Kind, State] = {}
         self.memo: dict[int, object] = {}
 
 
 class Kind:
-    """All names that no pattern tells apart; the bits are the places that such a name fits."""
+    """All names that no pattern tells apart: the places they fit, and where they lead from anywhere."""
 
-    __slots__ = ("bits",)
+    __slots__ = ("anywhere", "fits")
 
-    def __init__(self, bits: int) -> None:
-        self.bits = bits
+    def __init__(self, fits: Places, anywhere: Places) -> None:
+        self.fits = fits
+        self.anywhere = anywhere
+
+
+@dataclass(slots=True)
+class _Layout:
+    """The places of all patterns in a row: each branch one place a name, then one where it has matched."""
+
+    names: dict[Name, list[int]] = field(default_factory=dict)
+    starts: list[int] = field(default_factory=list)
+    everywhere: list[int] = field(default_factory=list)  # waited for in every state
+    cross: list[int] = field(default_factory=list)
+    final: list[int] = field(default_factory=list)
+    fresh: list[int] = field(default_factory=list)  # matched if it is a directory; below it, final
+    at_root: list[int] = field(default_factory=list)
+    spans: list[Span] = field(default_factory=list)
+    size: int = 0
+
+    def add(self, branches: Iterable[Branch]) -> None:
+        start = self.size
+        for branch in branches:
+            self._add(branch)
+        self.spans.append((start, self.size))
+
+    def _add(self, branch: Branch) -> None:
+        at = self.size
+        if branch.segments[0] is CROSS:
+            self.everywhere += [at, at + 1]
+        else:
+            self.starts.append(at)
+        for segment in branch.segments:
+            if segment is CROSS:
+                self.cross.append(at)
+            else:
+                self.names.setdefault(segment, []).append(at)
+            at += 1
+        if branch.directory:
+            self.fresh.append(at)
+            self.names.setdefault(ANY_NAME, []).append(at)
+            at += 1
+        if branch.root:
+            self.at_root.append(at)
+        self.final.append(at)
+        self.size = at + 1
 
 
 class Machine:
-    """Reads paths against patterns. Bit order follows the order of the patterns given."""
+    """Reads paths against patterns. The order of places follows the order of the patterns given."""
 
     def __init__(self, patterns: Sequence[str], fold: bool = False) -> None:
         self.fold = fold
-        self.owner: dict[int, int] = {}  # accepting bit -> index of its pattern
         self.steps = 0  # steps really worked out, for tests and benchmarks
-        places: dict[Name, list[int]] = {}
-        starts: list[int] = []
-        cross: list[int] = []
-        final: list[int] = []
-        at_root: list[int] = []
-        self._only: list[tuple[list[int], list[int]]] = []
-        at = 0
-        for index, text in enumerate(patterns):
-            whole: list[int] = []
-            fresh: list[int] = []
-            for branch in parse(text, fold).branches:
-                starts.append(at)
-                for segment in branch.segments:
-                    if segment is CROSS:
-                        cross.append(at)
-                    else:
-                        places.setdefault(segment, []).append(at)
-                    at += 1
-                if branch.directory:  # one more bit: reached here, not yet below it
-                    fresh.append(at)
-                    places.setdefault(ANY_NAME, []).append(at)
-                    at += 1
-                whole.append(at)
-                if branch.root:
-                    at_root.append(at)
-                at += 1
-            final += whole
-            self._only.append((whole, fresh))
-            self.owner.update(dict.fromkeys(whole + fresh, index))
-        self.size = at
-        self._cross = to_bits(cross)
-        self._stay = self._cross | to_bits(final)
-        self._any = to_bits(places.pop(ANY_NAME, []))
-        self._names = Names(places)
-        begin = to_bits(starts)
-        self._begin = begin | (begin & self._cross) << 1
-        self._at_root = to_bits(at_root)
+        layout = _Layout()
+        for text in patterns:
+            layout.add(parse(text, fold).branches)
+        self.spans = layout.spans
+        self._final = frozenset(layout.final)
+        self._final_or_fresh = self._final | frozenset(layout.fresh)
+        self._everywhere = frozenset(layout.everywhere)
+        self._cross = frozenset(layout.cross)
+        self._stay = self._cross | self._final
+        self._any = frozenset(layout.names.pop(ANY_NAME, ()))
+        self._any_everywhere = self._any & self._everywhere
+        self._names = Names(layout.names)
+        self._begin = frozenset(layout.starts)
+        self._at_root = frozenset(layout.at_root)
         self._forget()
 
-    def mask(self, indexes: Iterable[int]) -> tuple[int, int]:
-        """Return the accepting bits of some patterns: for what is no directory, and for a directory."""
-        whole: list[int] = []
-        fresh: list[int] = []
-        for index in indexes:
-            whole += self._only[index][0]
-            fresh += self._only[index][1]
-        bits = to_bits(whole)
-        return bits, bits | to_bits(fresh)
+    def span(self, indexes: range) -> Span:
+        """Return the places of patterns that stand in a row."""
+        return self.spans[indexes[0]][0], self.spans[indexes[-1]][1]
+
+    def matched(self, state: State, directory: bool) -> list[int]:
+        """Return the places where patterns have matched, the last pattern first."""
+        return sorted(state.places & (self._final_or_fresh if directory else self._final), reverse=True)
 
     def at(self, path: str) -> State:
         """Return the state for a canonical path; ValueError for text that is none."""
@@ -128,18 +151,27 @@ class Machine:
 
     def _step(self, state: State, kind: Kind) -> State:
         self.steps += 1
-        bits = state.bits
-        bits = (bits & kind.bits) << 1 | bits & self._stay
-        bits |= (bits & self._cross) << 1
+        if state.carried is None:
+            state.carried = self._carried(state.places)
+        moved = {place + 1 for place in state.places & kind.fits}
+        moved.update([place + 1 for place in moved & self._cross])
+        places = kind.anywhere.union(state.carried, moved)
         if self._spent > _MAX_BYTES:
             self._forget()
-        after = self._states.get(bits)
+        after = self._states.get(places)
         if after is None:
-            after = self._states[bits] = State(bits)
-            self._spent += 400 + self.size // 7
+            after = self._states[places] = State(places)
+            self._spent += 500 + 100 * len(places)
         state.next[kind] = after
         self._spent += 100
         return after
+
+    def _carried(self, here: Places) -> Places:
+        moved = {place + 1 for place in here & self._any}
+        moved |= here & self._stay
+        moved.update([place + 1 for place in moved & self._cross])
+        self._spent += 100 * len(moved)
+        return frozenset(moved)
 
     def _kind(self, name: str) -> Kind:
         if name in _NOT_NAMES or "/" in name:
@@ -147,18 +179,24 @@ class Machine:
         found = self._names.find(folded(name) if self.fold else name)
         kind = self._kinds.get(found)
         if kind is None:
-            kind = self._kinds[found] = Kind(self._any | self._names.bits(found))
-            self._spent += 400 + self.size // 7
+            kind = self._kinds[found] = self._new_kind(self._names.places(found))
         if len(self._kinds_of) >= _MAX_NAMES:
             self._kinds_of.clear()
         if len(name) < 256:
             self._kinds_of[name] = kind
         return kind
 
+    def _new_kind(self, fits: Places) -> Kind:
+        anywhere = {place + 1 for place in fits & self._everywhere}
+        anywhere.update(place + 1 for place in self._any_everywhere)
+        anywhere.update([place + 1 for place in anywhere & self._cross])
+        self._spent += 500 + 100 * (len(fits) + len(anywhere))
+        return Kind(fits, frozenset(anywhere))
+
     def _forget(self) -> None:
         self.root = State(self._begin)
         self.top = State(self._at_root)
-        self._states: dict[int, State] = {self._begin: self.root}
+        self._states: dict[Places, State] = {self._begin: self.root}
         self._kinds: dict[tuple[int, ...], Kind] = {}
         self._kinds_of: dict[str, Kind] = {}
         self._directories: dict[str, State] = {}
@@ -174,21 +212,20 @@ class Names:
         self._tails: dict[str, list[tuple[int, Matcher | None]]] = {}
         self._heads: dict[str, list[tuple[int, Matcher | None]]] = {}
         self._rest: list[tuple[int, Matcher]] = []
+        heads = Counter(as_text(name.pieces[0]) for name in places)
+        tails = Counter(as_text(name.pieces[-1]) for name in places)
         for index, name in enumerate(places):
-            literal = name.literal
-            if literal is not None:
-                self._whole[literal] = index
+            if name.literal is not None:
+                self._whole[name.literal] = index
                 continue
             head, tail = as_text(name.pieces[0]), as_text(name.pieces[-1])
-            starred = len(name.pieces) == 2
-            if tail and len(name.pieces) > 1:
-                test = None if starred and not name.pieces[0] else Matcher(name)
-                self._tails.setdefault(tail, []).append((index, test))
-            elif head and len(name.pieces) > 1:
-                test = None if starred and not name.pieces[1] else Matcher(name)
-                self._heads.setdefault(head, []).append((index, test))
-            else:
+            test = None if _only_an_end(name) else Matcher(name)
+            if len(name.pieces) == 1 or not (head or tail):
                 self._rest.append((index, Matcher(name)))
+            elif head and (not tail or heads[head] <= tails[tail]):  # by the rarer of the two
+                self._heads.setdefault(head, []).append((index, test))
+            elif tail:
+                self._tails.setdefault(tail, []).append((index, test))
         self._tail_lengths = sorted({len(tail) for tail in self._tails})
         self._head_lengths = sorted({len(head) for head in self._heads})
 
@@ -209,9 +246,9 @@ class Names:
         found += [index for index, test in self._rest if test.fits(name)]
         return tuple(found)
 
-    def bits(self, found: tuple[int, ...]) -> int:
+    def places(self, found: tuple[int, ...]) -> Places:
         """Return the places of these."""
-        return to_bits(place for index in found for place in self._places[index])
+        return frozenset(place for index in found for place in self._places[index])
 
 
 class Matcher:
@@ -249,6 +286,11 @@ class Matcher:
 Piece = str | re.Pattern[str]
 
 
+def _only_an_end(name: Name) -> bool:
+    """Whether a name is a text and a star, or a star and a text: finding the text is all."""
+    return len(name.pieces) == 2 and () in name.pieces
+
+
 def _piece(atoms: tuple[Atom, ...]) -> Piece:
     text = as_text(atoms)
     if text is not None:
@@ -278,20 +320,6 @@ def _find(piece: Piece, name: str, at: int, end: int) -> int:
     return found.start() if found else -1
 
 
-def to_bits(places: Iterable[int]) -> int:
-    """Return the integer with these bits set, in time of its length and not of its square."""
-    listed = places if isinstance(places, list) else list(places)
-    if len(listed) < 4:
-        bits = 0
-        for place in listed:
-            bits |= 1 << place
-        return bits
-    data = bytearray(max(listed) // 8 + 1)
-    for place in listed:
-        data[place >> 3] |= 1 << (place & 7)
-    return int.from_bytes(data, "little")
-
-
 def matches(pattern: str, path: str, directory: bool = False, *, fold: bool = False) -> bool:
     """Whether one pattern matches a path, or a directory above it. Text that is no path is not matched."""
     machine = Machine([pattern], fold)
@@ -299,4 +327,4 @@ def matches(pattern: str, path: str, directory: bool = False, *, fold: bool = Fa
         state = machine.at(path)
     except ValueError:
         return False
-    return bool(state.bits & machine.mask([0])[directory or path == ROOT])
+    return bool(machine.matched(state, directory or path == ROOT))
