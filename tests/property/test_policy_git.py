@@ -8,6 +8,7 @@ several bytes beside `?` and classes, which git counts by the byte.
 
 import itertools
 import random
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -15,6 +16,8 @@ import pytest
 
 from policy.glob import PatternError, parse
 from policy.machine import matches
+
+pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is what this compares with")
 
 NAMES = ["a", "b", "ab", "a.b", ".a", "A", "ba", "a]", "-", "[", "é", "aé", "x y", "#", "@b", "]"]
 TREE = [
