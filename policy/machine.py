@@ -36,6 +36,11 @@ class State:
         self.next: dict[Kind, State] = {}
         self.memo: dict[int, object] = {}
 
+    @property
+    def bits(self) -> Places:
+        """The places, to be met with a `Machine.mask`."""
+        return self.places
+
 
 class Kind:
     """All names that no pattern tells apart: the places they fit, and where they lead from anywhere."""
@@ -114,6 +119,11 @@ class Machine:
     def span(self, indexes: range) -> Span:
         """Return the places of patterns that stand in a row."""
         return self.spans[indexes[0]][0], self.spans[indexes[-1]][1]
+
+    def mask(self, indexes: Iterable[int]) -> tuple[Places, Places]:
+        """Return where some patterns have matched: for what is no directory, and for a directory."""
+        own = {place for index in indexes for place in range(*self.spans[index])}
+        return self._final & own, self._final_or_fresh & own
 
     def matched(self, state: State, directory: bool) -> list[int]:
         """Return the places where patterns have matched, the last pattern first."""
