@@ -77,8 +77,7 @@ def excluding(entries: Iterable[Entry], base: str, patterns: list[str]) -> Itera
 
 def _kept(entries: Iterable[Entry], base: str, patterns: list[str]) -> Iterator[Entry]:
     machine = Machine(patterns)
-    plain, directory = machine.mask(range(len(patterns)))
     for entry in entries:
-        mask = directory if entry.stat.kind == DIRECTORY else plain
-        if not machine.at(below(entry.path, base)).bits & mask:
+        state = machine.at(below(entry.path, base))
+        if not machine.matched(state, entry.stat.kind == DIRECTORY):
             yield entry
