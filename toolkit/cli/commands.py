@@ -53,6 +53,11 @@ POLICY = _opt(
 )
 AGENT = _opt("--agent", metavar="NAME", default="default", says="whose rules apply (default: default)")
 SESSION = _opt("--session", metavar="ID", says="the session (default: a new one)")
+ONE_SESSION = _opt("--session", metavar="ID", says="the session (default: one for all single calls)")
+THAT_SESSION = _opt("--session", metavar="ID", says="only this session (default: all)")
+LAST_SESSION = _opt(
+    "--session", metavar="ID", says="which session (default: the last that changed something)"
+)
 STATE = _opt(
     "--state",
     metavar="DIR",
@@ -71,7 +76,8 @@ YES = _opt("-y", "--yes", action="store_true", says="do not ask for confirmation
 FORCE = _opt("--force", action="store_true", says="also replace content that is newer")
 
 CALLING = (ROOT, POLICY, AGENT, SESSION, STATE, ASK, JSON, DRY_RUN)
-LOOKING = (ROOT, SESSION, STATE, JSON)
+CALLING_ONCE = (ROOT, POLICY, AGENT, ONE_SESSION, STATE, ASK, JSON, DRY_RUN)
+LOOKING = (ROOT, THAT_SESSION, STATE, JSON)
 BRINGING_BACK = (YES, FORCE, ROOT, POLICY, AGENT, SESSION, STATE, JSON, DRY_RUN)
 APPROVING = (ROOT, STATE, JSON)
 
@@ -113,7 +119,7 @@ _ALL = (
         (
             _opt("tool", metavar="TOOL", says="the tool's name"),
             _opt("arguments", nargs="?", default="{}", metavar="JSON", says="its arguments; - reads stdin"),
-            *CALLING,
+            *CALLING_ONCE,
         ),
         (
             """ringfence call create_file '{"path": "tmp/notes.txt", "content": "hello\\n"}'""",
@@ -178,7 +184,7 @@ _ALL = (
         "changes",
         "past:changes",
         "the files a session changed",
-        (_opt("--diff", action="store_true", says="show each file's diff"), *LOOKING),
+        (_opt("--diff", action="store_true", says="show each file's diff"), ROOT, LAST_SESSION, STATE, JSON),
         ("ringfence changes", "ringfence changes --diff --session nightly"),
     ),
     Command(

@@ -1,0 +1,145 @@
+"""The command line at a terminal of its own: it prompts there, in colour, and not on the stream of calls."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+START = """
+import os, sys
+terminal = os.open(os.environ["TERMINAL"], os.O_RDWR)  # becomes the controlling one of this new session
+os.dup2(terminal, 2)
+if os.environ.get("SHOWN"):
+    os.dup2(terminal, 1)
+from toolkit.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+Write = Callable[[str], Path]
+
+
+class Ended:
+    """What the terminal showed, what stdout got, and the exit status."""
+
+    def __init__(self, words: list[str], typed: list[bytes], folder: Path, stdin: bytes = b"", **more: str):
+        leader, follower = pty.openpty()
+        child = subprocess.Popen(
+            [sys.executable, "-c", START, *words],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "TERMINAL": os.ttyname(follower), **more},
+            start_new_session=True,
+        )
+        assert child.stdin
+        assert child.stdout
+        child.stdin.write(stdin)
+        child.stdin.close()
+        self._child, self._leader = child, leader
+        self.shown = b""
+        for answer in typed:
+            self._read(until=b"> ")
+            os.write(leader, answer)
+        self._read(until=None)
+        self.out = child.stdout.read().decode()
+        self.status = child.wait(30)
+        child.stdout.close()
+        os.close(follower)
+        os.close(leader)
+
+    def _read(self, until: bytes | None) -> None:
+        """Read the terminal up to a prompt, or until the program has ended and nothing is left."""
+        seen = b""
+        while until is None or not seen.endswith(until):
+            ended = self._child.poll() is not None
+            readable, _, _ = select.select([self._leader], [], [], 0.05)
+            if readable:
+                seen += os.read(self._leader, 4096)
+            elif ended:
+                break
+        self.shown += seen
+
+    @property
+    def text(self) -> str:
+        """What was shown, without the colours that the program itself adds."""
+        return re.sub(r"\x1b\[[0-9;]*m", "", self.shown.decode())
+
+
+@pytest.fixture
+def asking(policy: Write, workspace: Path) -> Path:
+    policy('version: 1\nrules: {read: allow, "*": ask}\n')
+    return workspace
+
+
+def test_a_hostile_description_and_a_long_path_at_a_real_prompt(asking: Path) -> None:
+    path = "src/" + "a" * 60 + "/" + "b" * 60 + "/prod.db"
+    (asking / path).parent.mkdir(parents=True)
+    (asking / path).write_text("1", encoding="utf-8")
+    arguments = json.dumps({"path": path, "description": "harmless\x1b[38D\x1b[K\rapproved by admin " * 50})
+    ended = Ended(["call", "delete_file", arguments, "--agent", "coder"], [b"n\n"], asking)
+    assert ended.status == 1
+    assert ended.text.count(path) >= 2
+    assert ended.text.index(path) < ended.text.index("agent says")
+    assert r"harmless\x1b[38D\x1b[K\x0dapproved by admin" in ended.text
+    assert "\x1b[38D" not in ended.shown.decode()
+    assert "\x1b[K" not in ended.shown.decode()
+    assert (asking / path).exists()
+    assert "A person refused this" in ended.out
+
+
+def test_the_stream_of_calls_cannot_answer(asking: Path) -> None:
+    calls = [
+        {"id": "1", "tool": "create_file", "arguments": {"path": "a", "content": "1\n"}},
+        {"id": "2", "tool": "create_file", "arguments": {"path": "b", "content": "2\n"}},
+    ]
+    lines = b"".join(json.dumps(call).encode() + b"\ny\nyes\n" for call in calls)
+    ended = Ended(["run"], [b"y\n", b"n\n"], asking, lines)
+    answers = [json.loads(line) for line in ended.out.splitlines()]
+    assert [(answer["id"], answer["status"]) for answer in answers if answer["id"]] == [
+        ("1", "ok"),
+        ("2", "denied"),
+    ]
+    assert (asking / "a").exists()
+    assert not (asking / "b").exists()
+    assert ended.status == 0
+
+
+def test_always_for_this_session_asks_once(asking: Path) -> None:
+    lines = b"".join(
+        json.dumps({"id": name, "tool": "create_file", "arguments": {"path": name, "content": ""}}).encode()
+        + b"\n"
+        for name in ("a", "b", "c")
+    )
+    ended = Ended(["run"], [b"a\n"], asking, lines)
+    assert [json.loads(line)["status"] for line in ended.out.splitlines()] == ["ok"] * 3
+    assert ended.text.count("Allow it?") == 1
+
+
+def test_colour_only_at_a_terminal_that_wants_it(asking: Path) -> None:
+    words = ["explain", "delete", "a"]
+    assert "\x1b[33m" in Ended(words, [], asking, SHOWN="1").shown.decode()
+    assert "\x1b" not in Ended(words, [], asking, SHOWN="1", NO_COLOR="1").shown.decode()
+    assert "\x1b" not in Ended(words, [], asking).out
+
+
+def test_undo_asks_first_at_a_terminal(policy: Write, workspace: Path) -> None:
+    policy('version: 1\nrules: {"*": allow}\n')
+    (workspace / "a").write_text("keep me\n", encoding="utf-8")
+    done = Ended(["call", "delete", '{"path": "a"}', "--json"], [], workspace)
+    call = json.loads(done.out)["data"]["call_id"]
+    no = Ended(["undo", call], [b"n\n"], workspace, SHOWN="1")
+    assert no.status == 1
+    assert "+keep me" in no.text
+    assert not (workspace / "a").exists()
+    yes = Ended(["undo", call], [b"y\n"], workspace, SHOWN="1")
+    assert yes.status == 0
+    assert (workspace / "a").read_text(encoding="utf-8") == "keep me\n"
