@@ -104,7 +104,8 @@ def shown_path(attempt: Attempt, path: str) -> str | None:
     )
     if max(effects) == Effect.ALLOW:
         return path
-    return attempt.named[0] if attempt.named else None
+    given = [place.named for place, _ in attempt.places.values() if place.real == path]
+    return next(iter((*given, *attempt.named)), None)
 
 
 def record(attempt: Attempt, result: Result) -> dict[str, Any]:
