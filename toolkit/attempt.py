@@ -18,8 +18,8 @@ from toolkit.approvals import Request, new_id
 from toolkit.call import Result, ToolCall
 from toolkit.errors import CODES, CallError
 from toolkit.history import GONE, Operation
-from toolkit.impact import describe, touched, usage_of
-from toolkit.plan import Change, MakeDirectory, Place, Plan, Write, sha256
+from toolkit.impact import check_targets, describe, touched, usage_of
+from toolkit.plan import Change, Delete, MakeDirectory, Move, Place, Plan, Write, sha256
 from toolkit.text import escape
 from toolkit.tools import TOOLS, Tool
 from toolkit.workspace import View, aliased
@@ -112,6 +112,8 @@ class Attempt:
                 resolving.guard(self.session.workspace, path, "write")
             if isinstance(change, Write):
                 self._check_write(change)
+            if isinstance(change, Delete | Move):
+                check_targets(change)
 
     def _check_write(self, change: Write) -> None:
         known = self.session.history.seen(self.session.session, change.path)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolkit.errors import CallError
+from toolkit.paths import is_unicode
 
 MAX_BYTES = 16 << 20
 MAX_DEPTH = 64
@@ -119,7 +120,7 @@ def call_id_of(data: bytes | str) -> str | int | None:
     found = value.get("id") if isinstance(value, dict) else None
     if isinstance(found, bool) or not isinstance(found, str | int):
         return None
-    return found if isinstance(found, int) or (len(found) <= 256 and _encodes(found)) else None
+    return found if isinstance(found, int) or (len(found) <= 256 and is_unicode(found)) else None
 
 
 def _loads(data: bytes | str, max_depth: int) -> Any:
@@ -182,14 +183,6 @@ def _check_depth_and_text(value: dict[str, Any], max_depth: int) -> None:
 
 
 def _check_text(text: str) -> None:
-    if not isinstance(text, str) or not _encodes(text):
+    if not isinstance(text, str) or not is_unicode(text):
         shown = str(text)[:40].encode("ascii", "backslashreplace").decode()
         raise CallError("invalid_arguments", f"The text '{shown}' is not valid Unicode (a lone surrogate)")
-
-
-def _encodes(text: str) -> bool:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError:
-        return False
-    return True

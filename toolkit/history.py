@@ -123,25 +123,16 @@ class History:
         `guard` runs in the same transaction, so that two calls cannot both take the last of a limit.
         Raises CallError `history_unavailable`, or `path_changed` when another call is at the same path.
         """
-        import sqlite3
-
-        try:
-            with self._state.transaction(durable=self._durable) as db:
-                guard()
-                op = self._insert(db, operation)
-                for n, item in enumerate(items):
-                    self._put_item(db, op, n, item)
-                db.executemany(
-                    "INSERT INTO usage VALUES(?,?,?,?)",
-                    [(op, action, amount.files, amount.bytes) for action, amount in usage.items()],
-                )
-                return op
-        except sqlite3.IntegrityError:
-            raise CallError(
-                "path_changed",
-                "Another call is changing the same path",
-                hint="send the call again in a moment",
-            ) from None
+        with self._state.transaction(durable=self._durable) as db:
+            guard()
+            op = self._insert(db, operation)
+            for n, item in enumerate(items):
+                self._put_item(db, op, n, item)
+            db.executemany(
+                "INSERT INTO usage VALUES(?,?,?,?)",
+                [(op, action, amount.files, amount.bytes) for action, amount in usage.items()],
+            )
+            return op
 
     def finish(
         self, op: int, states: dict[int, str], seen: dict[tuple[str, str], str], record: dict[str, Any]
@@ -274,6 +265,15 @@ class History:
         return int(cursor.lastrowid or 0)
 
     def _put_item(self, db: sqlite3.Connection, op: int, n: int, item: Item) -> None:
+        # The transaction holds the write lock, so nobody can come between this look and the insert. One
+        # operation may be at a path twice: undoing a move over a file moves it away and writes it again.
+        busy = "SELECT 1 FROM item WHERE path = ? AND state = 'pending' AND op != ?"
+        if db.execute(busy, (item.path, op)).fetchone() is not None:
+            raise CallError(
+                "path_changed",
+                "Another call is changing the same path",
+                hint="send the call again in a moment",
+            )
         before = _keep(db, item.before)
         after = _keep(db, item.after)
         db.execute(

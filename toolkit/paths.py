@@ -38,6 +38,15 @@ def is_below(path: str, directory: str) -> bool:
     return path != directory and (directory == ROOT or path.startswith(directory + "/"))
 
 
+def is_unicode(text: str) -> bool:
+    """Whether a name read from a disk is text; others come with their bytes as lone surrogates."""
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def check(text: str, parameter: str = "path") -> None:
     """Refuse what can never be a workspace path (`path_invalid`), whatever the file system says."""
     if not text:

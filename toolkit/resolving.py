@@ -52,6 +52,9 @@ def needs(attempt: Attempt) -> list[Need]:
 def guard(workspace: Workspace, path: str, action: str) -> None:
     """Refuse what no policy can open up: `protected_path`, `root_protected`."""
     workspace.guard(path, reading=action == "read")
+    if not paths.is_unicode(path):
+        # Only a tree can hold such a name, a call cannot spell it; the history could not keep it.
+        raise CallError("path_invalid", "A name in the directory is not valid UTF-8")
     if path == paths.ROOT and action != "read":
         raise CallError("root_protected", "The project root itself cannot be changed", where=path)
 

@@ -33,7 +33,7 @@ CREATE TABLE item(op INTEGER NOT NULL, n INTEGER NOT NULL, kind TEXT NOT NULL, p
     identity TEXT, temporary TEXT, state TEXT NOT NULL, PRIMARY KEY(op, n));
 CREATE INDEX item_path ON item(path, op);
 CREATE INDEX item_path2 ON item(path2, op) WHERE path2 IS NOT NULL;
-CREATE UNIQUE INDEX item_busy ON item(path) WHERE state = 'pending';
+CREATE INDEX item_busy ON item(path) WHERE state = 'pending';
 CREATE TABLE usage(op INTEGER NOT NULL, action TEXT NOT NULL, files INTEGER NOT NULL, bytes INTEGER NOT NULL,
     PRIMARY KEY(op, action)) WITHOUT ROWID;
 CREATE TABLE seen(session TEXT NOT NULL, path TEXT NOT NULL, digest TEXT NOT NULL, PRIMARY KEY(session, path))

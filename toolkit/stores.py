@@ -157,9 +157,7 @@ class Store:
             self._same(destination.path, change.over)
         elif self._info(destination.path) is not None:
             raise CallError("already_exists", f"'{destination.path}' already exists", where=destination.path)
-        if change.stat.kind == DIRECTORY:
-            self.make_directory(destination)
-        for entry in change.entries or (Entry(change.source, change.stat),):
+        for entry in (Entry(change.source, change.stat), *change.entries):
             target = destination.path + entry.path[len(change.source) :]
             if entry.stat.kind == DIRECTORY:
                 self.make_directory(StoreSpot(target))

@@ -61,10 +61,10 @@ def undo(items: list[Kept], workspace: Workspace, history: History, *, force: bo
     for item in reversed(items):
         if item.state == DONE and (item.op, item.n) not in inner and item.kind != "delete":
             _STEPS[item.kind](back, item)
-    # What was deleted comes back parents first, the order in which it was listed.
-    for item in items:
-        if item.state == DONE and item.kind == "delete":
-            back.deleted(item)
+    # What was deleted comes back parents first: a directory made on the way to its child has lost its mode.
+    gone = [item for item in items if item.state == DONE and item.kind == "delete"]
+    for item in sorted(gone, key=lambda item: item.path.count("/")):
+        back.deleted(item)
     return back.way
 
 
@@ -157,7 +157,7 @@ class _Back:
         now = self.look(item.path)
         if now is None or now.kind != DIRECTORY:
             return
-        left = [entry for entry in self._tree(item.path) if entry.path not in self._going]
+        left = [entry for entry in self._tree(item.path) if not self._goes(entry.path)]
         if not left:
             self.remove(item.path, now)
 
@@ -200,10 +200,15 @@ class _Back:
             self.make_directory(above, None)
 
     def look(self, path: str) -> Stat | None:
-        return self._at(path, self._backend.stat)
+        """What is at `path` once the changes planned so far are made, new ones left out."""
+        return None if self._goes(path) else self._at(path, self._backend.stat)
 
     def digest(self, path: str, now: Stat | None) -> str | None:
         return sha256(self._read(path)) if now is not None and now.kind == FILE else None
+
+    def _goes(self, path: str) -> bool:
+        names = paths.parts(path)
+        return any(paths.join(names[:end]) in self._going for end in range(1, len(names) + 1))
 
     def _read(self, path: str) -> bytes:
         return self._at(path, self._backend.read)
