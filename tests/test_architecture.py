@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
+from importlib import import_module
 from pathlib import Path
 from typing import TypeVar
 
@@ -20,6 +21,8 @@ STANDARD = sys.stdlib_module_names
 # Who may look for and read policy files; the rest of `policy` is pure.
 READS_POLICIES = ("policy.loading", "policy.ready", "policy.check")
 DEPENDENCIES = {"yaml", "jsonschema", "referencing", "fsspec", "platformdirs", "rich", "shtab"}
+# What is imported only by who has asked for it.
+OPTIONAL = {"toolkit.contract": {"pytest"}}
 
 
 def words(text: str) -> set[str]:
@@ -103,7 +106,7 @@ def nodes(name: str, kind: type[Node]) -> Iterator[Node]:
 @pytest.mark.parametrize("name", MODULES)
 def test_only_named_dependencies_are_imported(name: str) -> None:
     tops = {imported.split(".")[0] for imported in imports(MODULES[name], at_load=False)}
-    assert tops <= STANDARD | DEPENDENCIES | set(PACKAGES)
+    assert tops <= STANDARD | DEPENDENCIES | set(PACKAGES) | OPTIONAL.get(name, set())
 
 
 @pytest.mark.parametrize("name", [name for name in MODULES if not name.startswith("toolkit.cli")])
@@ -172,6 +175,7 @@ MAY_WRITE = {
     "toolkit.stores": "the workspace, as the fsspec backend",
     "toolkit.workspace": "the root of a store in memory",
     "toolkit.state": "its own store",
+    "toolkit.contract": "the workspace that its test fixture gives",
     "toolkit.cli.starter": "a new ringfence.yaml, at a person's command",
     "toolkit.cli.reference": "the pages of docs/",
     "toolkit.cli.prompt": "the terminal",
@@ -231,3 +235,21 @@ def test_every_module_says_what_it_is_for(package: str) -> None:
         said = ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))
         assert said, f"{name} has no docstring"
         assert len(said.splitlines()) <= 5, f"{name}: the docstring is longer than five lines"
+
+
+# What others may rely on. A name more or less here is a change that they notice.
+EXPORTS = {
+    "policy": words(
+        "ACTIONS READY_MADE TOOL_ACTIONS Amount Case Decision Effect Explanation Invariant Limit LimitHit Need"
+        " Policy PolicyError Problem Rule Step Where load loads ready_made"
+    ),
+    "toolkit.tools": words("TOOLS Tool reference"),
+    "toolkit.cli": words("main"),
+}
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_what_a_package_exports_is_fixed(name: str) -> None:
+    module = import_module(name)
+    assert set(module.__all__) == EXPORTS[name]
+    assert all(hasattr(module, word) for word in module.__all__)
