@@ -185,7 +185,12 @@ MAY_WRITE = {
 
 
 def test_only_the_named_modules_can_change_a_file() -> None:
-    assert {name: calls for name, calls in writers().items() if name not in MAY_WRITE} == {}
+    strangers = {
+        name: calls
+        for name, calls in writers().items()
+        if not any(name == known or name.startswith(f"{known}.") for known in MAY_WRITE)
+    }
+    assert strangers == {}
 
 
 def test_only_apply_tells_a_backend_to_change_something() -> None:
@@ -201,7 +206,8 @@ def test_only_apply_tells_a_backend_to_change_something() -> None:
 
 
 def test_the_test_for_writers_sees_writers() -> None:
-    assert {"unlink", "mkdir"} & writers()["toolkit.local"]
+    seen = {call for name, calls in writers().items() if name.startswith("toolkit.local") for call in calls}
+    assert {"unlink", "mkdir"} <= seen
 
 
 def python(program: str) -> subprocess.CompletedProcess[str]:
@@ -240,8 +246,8 @@ def test_every_module_says_what_it_is_for(package: str) -> None:
 # What others may rely on. A name more or less here is a change that they notice.
 EXPORTS = {
     "policy": words(
-        "ACTIONS READY_MADE TOOL_ACTIONS Amount Case Decision Effect Explanation Invariant Limit LimitHit Need"
-        " Policy PolicyError Problem Rule Step Where load loads ready_made"
+        "ACTIONS READY_MADE TOOL_ACTIONS Amount Case Decision Effect Explanation Invariant Limit LimitHit"
+        " Need Policy PolicyError Problem Rule Step Where load loads ready_made"
     ),
     "toolkit.tools": words("TOOLS Tool reference"),
     "toolkit.cli": words("main"),
