@@ -12,6 +12,7 @@ from toolkit.errors import CallError
 ROOT = "."
 MAX_LENGTH = 4096
 MAX_NAME = 255
+MAX_DEPTH = 200
 _BAD = re.compile(r"[\x00-\x1f\x7f-\x9f\\]")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*://|[^/]*::")
 
@@ -77,6 +78,8 @@ def split(text: str, root: str, parameter: str = "path") -> tuple[str, ...]:
     if text.startswith("/"):
         text = _relative(text, root, parameter)
     names = tuple(name for name in text.split("/") if name not in ("", "."))
+    if len(names) > MAX_DEPTH:
+        raise too_deep(parameter)
     depth = 0
     for name in names:
         depth += -1 if name == ".." else 1
@@ -103,6 +106,10 @@ def lexical(names: tuple[str, ...]) -> str:
         else:
             kept.append(name)
     return join(kept)
+
+
+def too_deep(where: str | None = None) -> CallError:
+    return CallError("path_invalid", f"The path has more than {MAX_DEPTH} names", where=where)
 
 
 def outside(parameter: str = "path") -> CallError:

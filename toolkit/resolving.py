@@ -55,6 +55,8 @@ def guard(workspace: Workspace, path: str, action: str) -> None:
     if not paths.is_unicode(path):
         # Only a tree can hold such a name, a call cannot spell it; the history could not keep it.
         raise CallError("path_invalid", "A name in the directory is not valid UTF-8")
+    if action != "read" and path.count("/") >= paths.MAX_DEPTH:
+        raise paths.too_deep()
     if path == paths.ROOT and action != "read":
         raise CallError("root_protected", "The project root itself cannot be changed", where=path)
 

@@ -229,7 +229,11 @@ class Session:
             self.workspace.protect(file)
 
 
-def _parse(call: ToolCall | dict[str, Any] | str | bytes) -> ToolCall:
+def _parse(call: object) -> ToolCall:
     if isinstance(call, ToolCall):
         return as_call({"tool": call.tool, "arguments": call.arguments, "id": call.id})
-    return as_call(call) if isinstance(call, dict) else parse_call(call)
+    if isinstance(call, dict):
+        return as_call(call)
+    if isinstance(call, str | bytes):
+        return parse_call(call)
+    raise CallError("invalid_json", f"A call is JSON text or an object, not {type(call).__name__}")

@@ -178,6 +178,9 @@ class View:
             for entry in choose(path, folder.scan()):
                 yield entry
                 if entry.stat.kind == DIRECTORY:
+                    if entry.path.count("/") >= paths.MAX_DEPTH:
+                        # Not named: it may be one that the agent may not read.
+                        raise CallError("too_large", f"A directory is deeper than {paths.MAX_DEPTH} names")
                     yield from self._walk(folder.spot(entry.name), entry.path, choose)
 
     def _all(self, path: str, found: Iterable[tuple[str, Stat]]) -> Iterator[Entry]:
