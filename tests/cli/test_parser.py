@@ -48,6 +48,43 @@ def test_wrong_usage_is_2(ringfence: Ringfence, words: tuple[str, ...]) -> None:
     assert done.out == ""
 
 
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("log", "-n", "-3"), "invalid number value"),
+        (("explain", "delete", "a\udcff"), "is not UTF-8"),
+        (("undo", "\udcff"), "is not UTF-8"),
+        (("approvals", "show", "\udcff"), "is not UTF-8"),
+        (("call", "read_file", "--agent", ""), "--agent ''"),
+        (("call", "read_file", "--agent", "a\nb"), "--agent 'a\\nb'"),
+        (("run", "--session", "a\u202eb"), "--session 'a\\u202eb'"),
+        (("call", "get_project_root", "--root", "nope://x"), "--root nope://x"),
+        (("call", "get_project_root", "--policy", "/tmp"), "neither a policy file"),
+        (("run", "/"), "Is a directory"),
+        (("init", "--root", "nowhere"), "cannot be written"),
+    ],
+)
+def test_values_that_cannot_be_meant_are_2_with_a_reason(
+    ringfence: Ringfence, words: tuple[str, ...], message: str
+) -> None:
+    done = ringfence(*words)
+    assert done.status == 2
+    assert message in done.err
+    assert done.out == ""
+
+
+def test_an_output_that_cannot_show_everything_is_no_failure(workspace: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "toolkit.cli", "demo"],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"\\u2713 Deleted" in done.stdout
+
+
 def test_groups_are_named() -> None:
     assert {name.rpartition(" ")[0] for name in COMMANDS} - {""} == set(GROUPS)
 

@@ -17,10 +17,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 START = """
 import os, sys
-terminal = os.open(os.environ["TERMINAL"], os.O_RDWR)  # becomes the controlling one of this new session
-os.dup2(terminal, 2)
-if os.environ.get("SHOWN"):
-    os.dup2(terminal, 1)
+os.open(os.environ["TERMINAL"], os.O_RDWR)  # becomes the controlling one of this new session
 from toolkit.cli import main
 sys.exit(main(sys.argv[1:]))
 """
@@ -30,18 +27,27 @@ Write = Callable[[str], Path]
 class Ended:
     """What the terminal showed, what stdout got, and the exit status."""
 
-    def __init__(self, words: list[str], typed: list[bytes], folder: Path, stdin: bytes = b"", **more: str):
+    def __init__(
+        self,
+        words: list[str],
+        typed: list[bytes],
+        folder: Path,
+        stdin: bytes = b"",
+        *,
+        at_terminal: bool = False,
+        **more: str,
+    ):
         leader, follower = pty.openpty()
         child = subprocess.Popen(
             [sys.executable, "-c", START, *words],
             stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
+            stdout=follower if at_terminal else subprocess.PIPE,
+            stderr=follower,
             cwd=folder,
             env={**os.environ, "PYTHONPATH": str(ROOT), "TERMINAL": os.ttyname(follower), **more},
             start_new_session=True,
         )
         assert child.stdin
-        assert child.stdout
         child.stdin.write(stdin)
         child.stdin.close()
         self._child, self._leader = child, leader
@@ -50,9 +56,10 @@ class Ended:
             self._read(until=b"> ")
             os.write(leader, answer)
         self._read(until=None)
-        self.out = child.stdout.read().decode()
+        self.out = child.stdout.read().decode() if child.stdout else ""
         self.status = child.wait(30)
-        child.stdout.close()
+        if child.stdout:
+            child.stdout.close()
         os.close(follower)
         os.close(leader)
 
@@ -126,8 +133,8 @@ def test_always_for_this_session_asks_once(asking: Path) -> None:
 
 def test_colour_only_at_a_terminal_that_wants_it(asking: Path) -> None:
     words = ["explain", "delete", "a"]
-    assert "\x1b[33m" in Ended(words, [], asking, SHOWN="1").shown.decode()
-    assert "\x1b" not in Ended(words, [], asking, SHOWN="1", NO_COLOR="1").shown.decode()
+    assert "\x1b[33m" in Ended(words, [], asking, at_terminal=True).shown.decode()
+    assert "\x1b" not in Ended(words, [], asking, at_terminal=True, NO_COLOR="1").shown.decode()
     assert "\x1b" not in Ended(words, [], asking).out
 
 
@@ -136,10 +143,10 @@ def test_undo_asks_first_at_a_terminal(policy: Write, workspace: Path) -> None:
     (workspace / "a").write_text("keep me\n", encoding="utf-8")
     done = Ended(["call", "delete", '{"path": "a"}', "--json"], [], workspace)
     call = json.loads(done.out)["data"]["call_id"]
-    no = Ended(["undo", call], [b"n\n"], workspace, SHOWN="1")
+    no = Ended(["undo", call], [b"n\n"], workspace, at_terminal=True)
     assert no.status == 1
     assert "+keep me" in no.text
     assert not (workspace / "a").exists()
-    yes = Ended(["undo", call], [b"y\n"], workspace, SHOWN="1")
+    yes = Ended(["undo", call], [b"y\n"], workspace, at_terminal=True)
     assert yes.status == 0
     assert (workspace / "a").read_text(encoding="utf-8") == "keep me\n"

@@ -37,6 +37,13 @@ def _opt(*flags: str, says: str, completes: str = "", **settings: Any) -> Option
     return Option(flags, says, settings, completes)
 
 
+def _count(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise ValueError
+    return int(text)
+
+
+_count.__name__ = "number"  # what argparse calls it in its message
 ROOT = _opt(
     "--root",
     metavar="DIR",
@@ -168,7 +175,9 @@ _ALL = (
         "past:log",
         "audit records, oldest first",
         (
-            _opt("-n", "--lines", type=int, default=50, metavar="N", says="the last N (default: 50; 0: all)"),
+            _opt(
+                "-n", "--lines", type=_count, default=50, metavar="N", says="the last N (default: 50; 0: all)"
+            ),
             *LOOKING,
         ),
         ("ringfence log", "ringfence log --session nightly --json | jq .tool"),

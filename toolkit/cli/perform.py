@@ -6,6 +6,7 @@ Must not hide what nobody named: any other exception is a fault of ours and show
 from __future__ import annotations
 
 import argparse
+import io
 import os
 from importlib import import_module
 from typing import TextIO
@@ -14,8 +15,11 @@ from policy.errors import PolicyError
 from toolkit.cli.commands import COMMANDS
 from toolkit.cli.screen import Screen
 from toolkit.errors import CallError
+from toolkit.text import escape
 
 DONE, FELL_SHORT, USAGE = 0, 1, 2
+# Names of files on this machine, which may be any bytes.
+ON_THIS_MACHINE = ("root", "policy", "state", "file")
 
 
 class UsageError(Exception):
@@ -24,9 +28,13 @@ class UsageError(Exception):
 
 def perform(arguments: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
     """Run the command; gives the exit status."""
+    for stream in (stdout, stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() != "utf-8":
+            stream.reconfigure(errors="backslashreplace")  # a terminal without ✓ is no reason to fail
     screen = Screen(stdout, stderr, as_json=arguments.json)
     module, _, function = COMMANDS[arguments.command].run.partition(":")
     try:
+        _check_names(arguments)
         status: int = getattr(import_module(f"toolkit.cli.{module}"), function)(arguments, screen)
         stdout.flush()
         return status
@@ -46,3 +54,16 @@ def perform(arguments: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> in
     except KeyboardInterrupt:
         screen.problem("interrupted")
         return FELL_SHORT
+
+
+def _check_names(arguments: argparse.Namespace) -> None:
+    """Refuse names that could not be kept or would be shown as something else."""
+    for name, value in vars(arguments).items():
+        if not isinstance(value, str) or name in ON_THIS_MACHINE:
+            continue
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:
+            raise UsageError(f"{value!a} is not UTF-8") from None
+        if name in ("agent", "session") and (not value or value != escape(value)):
+            raise UsageError(f"--{name} {value!a}: a name is not empty and holds no invisible characters")

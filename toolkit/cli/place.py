@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -72,18 +74,19 @@ def open_session(arguments: argparse.Namespace, screen: Screen) -> Session:
     if ask is None:
         ask = "prompt" if is_terminal(screen.stderr) and terminal_at_hand() else "queue"
     root, found_by = root_of(arguments)
-    return Session(
-        root,
-        policy_of(arguments, root),
-        agent=arguments.agent,
-        session=arguments.session,
-        state=arguments.state,
-        ask=ask,
-        approver=approve if ask == "prompt" else None,
-        dry_run=arguments.dry_run,
-        found_by=found_by,
-        policy_file=_source_of(arguments, root),
-    )
+    with _known_store(root):
+        return Session(
+            root,
+            policy_of(arguments, root),
+            agent=arguments.agent,
+            session=arguments.session,
+            state=arguments.state,
+            ask=ask,
+            approver=approve if ask == "prompt" else None,
+            dry_run=arguments.dry_run,
+            found_by=found_by,
+            policy_file=_source_of(arguments, root),
+        )
 
 
 def open_to_look(arguments: argparse.Namespace) -> Session:
@@ -91,4 +94,16 @@ def open_to_look(arguments: argparse.Namespace) -> Session:
     from toolkit.session import Session
 
     root, _ = root_of(arguments)
-    return Session(root, Policy.empty(), state=arguments.state)
+    with _known_store(root):
+        return Session(root, Policy.empty(), state=arguments.state)
+
+
+@contextmanager
+def _known_store(root: str) -> Iterator[None]:
+    """Say which root it is that fsspec, or a package it needs, does not know."""
+    try:
+        yield
+    except (ValueError, ImportError) as error:
+        if "://" not in root:
+            raise
+        raise UsageError(f"--root {root}: {error}") from None
