@@ -22,6 +22,7 @@ from toolkit.attempt import Attempt
 from toolkit.call import Result, ToolCall, as_call, call_id_of, failed, parse_call
 from toolkit.changes import Changed, changed
 from toolkit.errors import CallError
+from toolkit.faked import import_past_the_fake
 from toolkit.following import Following
 from toolkit.history import History, Version
 from toolkit.state import MEMORY, State, default_place
@@ -63,6 +64,7 @@ class Session:
         self.dry_run = dry_run
         self._approver = approver
         self._lock = threading.RLock()
+        import_past_the_fake()
         self._following = Following(policy, policy_file)
         self.workspace = Workspace(os.fspath(root), fs=fs, durable=self.policy.durable, found_by=found_by)
         place = default_place(self.workspace.url, None if state is None else os.fspath(state))

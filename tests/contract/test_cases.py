@@ -1,0 +1,59 @@
+"""The call cases on the backends that need nothing started, and how the cases are written."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from toolkit.contract import CASES, Contract, Disk, Remote
+from toolkit.stores import private_memory
+from toolkit.tools import TOOLS
+
+FILES = sorted(CASES.glob("*.yaml"))
+_FIELDS = {"name", "files", "many", "policy", "agent", "calls", "expect", "tree", "backends"}
+_EXPECT = {"status", "code", "content", "contains", "lacks", "data"}
+
+
+def test_there_are_cases_for_every_tool() -> None:
+    assert {file.stem for file in FILES} >= set(TOOLS)
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
+def test_a_case_is_written_as_its_header_says(file: Path) -> None:
+    found = yaml.safe_load(file.read_text(encoding="utf-8"))
+    for case in found:
+        assert {"name", "calls", "expect"} <= set(case) <= _FIELDS, case["name"]
+        assert len(case["calls"]) == len(case["expect"]), case["name"]
+        assert set(itertools.chain.from_iterable(case["expect"])) <= _EXPECT, case["name"]
+    names = [case["name"] for case in found]
+    assert len(names) == len(set(names))
+
+
+class TestLocal(Contract):
+    kind = "local"
+
+    @pytest.fixture
+    def workspace(self, tmp_path: Path) -> Disk:
+        (tmp_path / "ws").mkdir()
+        return Disk(tmp_path / "ws")
+
+
+class TestMemory(Contract):
+    @pytest.fixture
+    def workspace(self) -> Remote:
+        fs = private_memory()
+        fs.makedirs("/workspace")
+        return Remote(fs, "/workspace")
+
+
+class TestPyfakefs(Contract):
+    kind = "local"
+
+    @pytest.fixture
+    def workspace(self, fs: Any) -> Disk:
+        fs.create_dir("/work/ws")
+        return Disk(Path("/work/ws"))

@@ -1,0 +1,203 @@
+"""The contract that every backend keeps, as tests for pytest: the same calls, answers and trees everywhere.
+
+A file system of your own is held to it by subclassing `Contract` and giving its one fixture. Works only in
+the workspace that the fixture gives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import jsonschema
+import pytest
+import yaml
+
+from policy import Policy
+from toolkit.session import Session
+from toolkit.tools import TOOLS
+
+__all__ = ["CASES", "Contract", "Disk", "Remote", "Tree"]
+
+_PACKAGE = Path(__file__).resolve().parent
+# The wheel's copy first: beside an installed package `tests` can be somebody else's.
+CASES = next(
+    (place for place in (_PACKAGE / "calls", _PACKAGE.parent / "tests" / "calls") if place.is_dir()),
+    _PACKAGE / "calls",
+)
+ALLOW = 'version: 1\nrules: {"*": allow}\n'
+
+
+class Tree(Protocol):
+    """A workspace under test, filled and looked at past Ringfence."""
+
+    root: Any
+
+    def open(self, policy: Policy, agent: str) -> Session: ...
+
+    def put(self, path: str, what: Any) -> None:
+        """Make one entry: text, or a mapping (`dir`, `link`, `content`, `bytes_hex`, `mode`)."""
+
+    def tree(self) -> dict[str, Any]:
+        """All there is: path -> bytes, {"link": target}, or {"dir": True} for an empty directory."""
+
+
+@dataclass(frozen=True)
+class Disk:
+    """A directory reached by `os`: of this machine, or of a fake."""
+
+    root: Path
+
+    def open(self, policy: Policy, agent: str) -> Session:
+        return Session(self.root, policy, agent=agent, state=":memory:")
+
+    def put(self, path: str, what: Any) -> None:
+        place = self.root / path.rstrip("/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(what, dict) and "link" in what:
+            place.symlink_to(what["link"])
+        elif isinstance(what, dict) and "dir" in what:
+            place.mkdir(parents=True)
+        else:
+            place.write_bytes(content(what))
+            if isinstance(what, dict) and "mode" in what:
+                place.chmod(int(what["mode"], 8))
+
+    def tree(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for place in self.root.rglob("*"):
+            name = place.relative_to(self.root).as_posix()
+            if place.is_symlink():
+                found[name] = {"link": str(place.readlink())}
+            elif place.is_dir():
+                if not any(place.iterdir()):
+                    found[name] = {"dir": True}
+            else:
+                found[name] = place.read_bytes()
+        return _visible(found)
+
+
+@dataclass(frozen=True)
+class Remote:
+    """A path on an fsspec file system, empty at first; `marker` makes and shows what has no content."""
+
+    fs: Any
+    root: str
+
+    def open(self, policy: Policy, agent: str) -> Session:
+        return Session(self.root, policy, fs=self.fs, agent=agent, state=":memory:")
+
+    def put(self, path: str, what: Any) -> None:
+        place = f"{self.root}/{path.rstrip('/')}"
+        if isinstance(what, dict) and "dir" in what:
+            self.make_directory(place)
+            return
+        self.fs.makedirs(place.rpartition("/")[0], exist_ok=True)
+        self.fs.pipe_file(place, content(what))
+
+    def make_directory(self, place: str) -> None:
+        self.fs.makedirs(place, exist_ok=True)
+
+    def tree(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for place, folders, files in self.fs.walk(self.root):
+            name = place.rstrip("/")[len(self.root) + 1 :]
+            found |= {f"{name}/{file}".lstrip("/"): self.fs.cat_file(f"{place}/{file}") for file in files}
+            if name and not folders and not files:
+                found[name] = {"dir": True}
+        return _visible(found)
+
+
+def _visible(found: dict[str, Any]) -> dict[str, Any]:
+    return {name: what for name, what in found.items() if not name.startswith(".ringfence")}
+
+
+class Contract:
+    """All call cases as tests. A subclass whose name begins with `Test` gives the fixture `workspace`.
+
+    `kind` is "local" where there are links, modes and absolute paths, else "store".
+    """
+
+    kind = "store"
+
+    @pytest.fixture
+    def workspace(self) -> Tree:
+        raise NotImplementedError("give a fixture `workspace` that returns a Disk, a Remote or your own Tree")
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        if "case" in metafunc.fixturenames:
+            metafunc.parametrize("case", list(cases(self.kind)))
+
+    def test_a_case(self, workspace: Tree, case: dict[str, Any]) -> None:
+        for path, what in case.get("files", {}).items():
+            workspace.put(path, what)
+        for path, what in _many(case.get("many")):
+            workspace.put(path, what)
+        policy = Policy.loads(case.get("policy", ALLOW))
+        with workspace.open(policy, case.get("agent", "default")) as session:
+            for call, want in zip(case["calls"], case["expect"], strict=True):
+                check(session, workspace, call, want)
+        if "tree" in case:
+            assert workspace.tree() == _expected(case["tree"])
+
+
+def cases(kind: str) -> Iterator[Any]:
+    """The cases that hold on a backend of this kind, each with its name."""
+    for file in sorted(CASES.glob("*.yaml")):
+        for case in yaml.safe_load(file.read_text(encoding="utf-8")):
+            if kind == "local" or case.get("backends") != ["local"]:
+                yield pytest.param(case, id=f"{file.stem}: {case['name']}")
+
+
+def content(what: Any) -> bytes:
+    """The bytes of a file as a case writes them."""
+    if isinstance(what, str):
+        return what.encode()
+    return bytes.fromhex(what["bytes_hex"]) if "bytes_hex" in what else str(what["content"]).encode()
+
+
+def check(session: Session, workspace: Tree, call: dict[str, Any], want: dict[str, Any]) -> None:
+    """Make one call and hold its answer against what a case expects."""
+    result = session.call(call["raw"] if "raw" in call else _filled(call, workspace))
+    shown = result.to_line()
+    code = result.error["code"] if result.error else None
+    assert code == want.get("code"), shown
+    assert result.status == want.get("status", "error" if "code" in want else "ok"), shown
+    if "content" in want:
+        assert result.content == want["content"]
+    for text in _texts(want.get("contains")):
+        assert text in result.content
+    for text in _texts(want.get("lacks")):
+        assert _filled(text, workspace) not in f"{result.content} {result.data} {result.error}"
+    assert {name: result.data.get(name) for name in want.get("data", {})} == want.get("data", {})
+    if result.ok and "tool" in call:
+        jsonschema.Draft202012Validator(TOOLS[call["tool"]].output).validate(result.data)
+    if result.error:
+        assert result.error["hint"]
+
+
+def _many(what: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
+    if what is not None:
+        for number in range(what["count"]):
+            yield what["path"].replace("{n}", f"{number:04}"), what.get("content", "")
+
+
+def _filled(value: Any, workspace: Tree) -> Any:
+    """A case's value with `${ws}` filled in."""
+    if isinstance(value, dict):
+        return {key: _filled(item, workspace) for key, item in value.items()}
+    return value.replace("${ws}", str(workspace.root)) if isinstance(value, str) else value
+
+
+def _texts(value: Any) -> list[str]:
+    return [value] if isinstance(value, str) else list(value or ())
+
+
+def _expected(tree: dict[str, Any]) -> dict[str, Any]:
+    kept = {"link", "dir"}
+    return {
+        path.rstrip("/"): what if isinstance(what, dict) and kept & set(what) else content(what)
+        for path, what in tree.items()
+    }

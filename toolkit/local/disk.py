@@ -1,0 +1,397 @@
+"""The local backend: every look and every change made on a descriptor that was judged.
+
+Only `toolkit.apply` calls what changes something.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat as S
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from toolkit import paths
+from toolkit.backends import BACKENDS, Missed
+from toolkit.errors import CallError
+from toolkit.local import kernel
+from toolkit.local.files import (
+    READ,
+    changed,
+    errors,
+    keep_attributes,
+    look,
+    lstat,
+    open_regular,
+    read_all,
+    stat_of,
+    translated,
+    unlink_quietly,
+)
+from toolkit.local.folder import LocalFolder
+from toolkit.local.walk import MAX_STEPS, LocalSpot, Walk
+from toolkit.plan import LINK, Delete, Move, Stat
+
+MAX_DEPTH = 200  # a tree operation holds one descriptor a level, and a process has 1,024 by default
+STATE = ".ringfence"
+_LIST = os.O_RDONLY | os.O_CLOEXEC | sum(getattr(os, flag, 0) for flag in ("O_DIRECTORY", "O_NOFOLLOW"))
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+# What a file system says that has no hard links, or a kernel that has no such call.
+_CANNOT = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL)
+
+
+class Local:
+    """A directory of this machine as a confined tree."""
+
+    traits = BACKENDS["local"]
+
+    def __init__(self, root: str, *, durable: bool = True) -> None:
+        self.root = os.path.realpath(root)
+        self.durable = durable
+        try:
+            self._fd = os.open(self.root, _LIST)
+        except OSError as error:
+            raise CallError("io_error", f"The project root cannot be opened: {error.strerror}") from None
+        self.kernel = kernel.probe(self._fd)
+        self._mount = kernel.mount_of(self._fd, self.kernel)
+        self.fold = self._folds_case()
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    # ------------------------------------------------------------------ looking
+
+    def resolve(self, names: tuple[str, ...], *, follow: bool) -> LocalSpot:
+        """Go to `names` (which may hold `..`) on descriptors; the caller releases the spot.
+
+        Raises CallError `outside_root`, `path_invalid` (`..` through a link, too many links) or
+        `permission_denied`.
+        """
+        spot = self._straight(names, follow) if self.kernel.beneath else None
+        return spot or self.walk(names, follow=follow)
+
+    def walk(self, names: tuple[str, ...], *, follow: bool) -> LocalSpot:
+        """What `resolve` gives, without the kernel's help."""
+        walk = Walk(self._fd, names, follow)
+        try:
+            return walk.run()
+        except OSError as error:
+            raise translated(error, paths.join(tuple(walk.reached))) from None
+        finally:
+            walk.close()
+
+    def is_link(self, names: tuple[str, ...]) -> bool:
+        spot = self.resolve(names, follow=False)
+        try:
+            found = self.stat(spot)
+        finally:
+            self.release(spot)
+        return found is not None and found.kind == LINK
+
+    def release(self, spot: LocalSpot) -> None:
+        if spot.owned:
+            os.close(spot.fd)
+            spot.owned = False
+
+    def stat(self, spot: LocalSpot) -> Stat | None:
+        if spot.rest:
+            return None
+        with errors(spot.path):
+            try:
+                return look(spot.fd, spot.name, lstat(spot))
+            except FileNotFoundError:
+                return None
+
+    def read(self, spot: LocalSpot, limit: int | None = None) -> bytes:
+        """The bytes of a regular file; one that grows past `limit` is `too_large`."""
+        with errors(spot.path):
+            fd = open_regular(spot)
+            try:
+                return read_all(fd, limit, spot.path)
+            finally:
+                os.close(fd)
+
+    @contextmanager
+    def folder(self, spot: LocalSpot) -> Iterator[LocalFolder]:
+        """The directory at `spot`, open; another mount than the root's, or one too deep, is refused."""
+        with errors(spot.path):
+            fd = self._open_folder(spot)
+        try:
+            yield LocalFolder(fd, spot.names)
+        finally:
+            os.close(fd)
+
+    def may(self, spot: LocalSpot, *, write: bool) -> bool:
+        """Whether the mode permits it: a file without any write bit is not writable even for root."""
+        found = self.stat(spot)
+        if found is None or found.kind == LINK:
+            return found is not None
+        if write and not (found.mode or 0) & 0o222:
+            return False
+        right = os.W_OK if write else os.R_OK
+        if spot.name == ".":
+            return os.access(self.root, right)
+        if os.access in os.supports_follow_symlinks:
+            return os.access(spot.name, right, dir_fd=spot.fd, follow_symlinks=False)
+        return os.access(spot.name, right, dir_fd=spot.fd)
+
+    def missing(self, spot: LocalSpot) -> tuple[str, ...]:
+        """The parents of `spot` that are not there, outermost first. Raises CallError `not_a_directory`."""
+        first = len(spot.names) - spot.rest
+        if spot.blocked:
+            path = paths.join(spot.names[:first])
+            raise CallError("not_a_directory", f"'{path}' is not a directory", where=path)
+        return tuple(paths.join(spot.names[:n]) for n in range(first, len(spot.names)))
+
+    # ----------------------------------------------------------------- changing
+
+    def check(self, spot: LocalSpot) -> None:
+        """Refuse (`path_changed`) when the spot's directory is no longer where it was judged."""
+        folder = spot.names[: max(len(spot.names) - 1 - spot.rest, 0)]
+        try:
+            now = self.resolve((*folder, "."), follow=False)
+        except CallError:
+            raise changed(spot.path) from None
+        try:
+            same = now.names == (*folder, ".") and os.path.samestat(os.fstat(now.fd), os.fstat(spot.fd))
+        finally:
+            self.release(now)
+        if not same:
+            raise changed(spot.path)
+
+    def create(self, spot: LocalSpot, data: bytes, mode: int | None, temporary: str) -> None:
+        """Make a new file, whole or not at all; `already_exists` when the name is taken."""
+        with errors(spot.path):
+            exact = mode is not None
+            self._temporary(spot, temporary, data, 0o666 if mode is None else mode, exact=exact)
+            try:
+                self._name_new(LocalSpot(spot.fd, (temporary,)), spot)
+            finally:
+                unlink_quietly(temporary, spot.fd)
+            self.sync(spot.fd)
+
+    def replace(self, spot: LocalSpot, data: bytes, stat: Stat, mode: int | None, temporary: str) -> None:
+        """Put new content in a file's place by rename, keeping mode, owner and extended attributes."""
+        with errors(spot.path):
+            old = lstat(spot)
+            if stat_of(old).identity != stat.identity or old.st_nlink != stat.links:
+                raise changed(spot.path)
+            wanted = S.S_IMODE(old.st_mode) if mode is None else mode
+            self._temporary(spot, temporary, data, wanted, exact=True, old=old)
+            try:
+                os.rename(temporary, spot.name, src_dir_fd=spot.fd, dst_dir_fd=spot.fd)
+            except BaseException:
+                unlink_quietly(temporary, spot.fd)
+                raise
+            self.sync(spot.fd)
+
+    def remove(self, spot: LocalSpot, change: Delete, temporary: str) -> Iterator[str | Missed]:
+        """Rename what is there out of the way, make sure it is what was listed, then let go of it.
+
+        Yields the path of each entry removed and a Missed for each that was not. A catch that is not
+        what was judged is put back and `path_changed` raised.
+        """
+        from toolkit.local.removing import Removal
+
+        with errors(spot.path):
+            quarantine = self._quarantine()
+            try:
+                yield from Removal(self, spot, change, LocalSpot(quarantine, (temporary,))).run()
+            finally:
+                os.close(quarantine)
+
+    def move(self, source: LocalSpot, destination: LocalSpot, change: Move) -> None:
+        """Rename within the workspace; never over anything but the one file the plan named."""
+        with errors(source.path):
+            if stat_of(lstat(source)).identity != change.stat.identity:
+                raise changed(source.path)
+            if change.over is not None:
+                if stat_of(lstat(destination)).identity != change.over.identity:
+                    raise changed(destination.path)
+                os.rename(source.name, destination.name, src_dir_fd=source.fd, dst_dir_fd=destination.fd)
+            else:
+                self.rename_new(source, destination)
+            self.sync(source.fd)
+            self.sync(destination.fd)
+
+    def make_directory(self, spot: LocalSpot) -> None:
+        with errors(spot.path):
+            os.mkdir(spot.name, 0o777, dir_fd=spot.fd)
+            self.sync(spot.fd)
+
+    def remove_directory(self, spot: LocalSpot) -> None:
+        with errors(spot.path):
+            os.rmdir(spot.name, dir_fd=spot.fd)
+            self.sync(spot.fd)
+
+    def make_link(self, spot: LocalSpot, target: str) -> None:
+        with errors(spot.path):
+            os.symlink(target, spot.name, dir_fd=spot.fd)
+            self.sync(spot.fd)
+
+    def set_mode(self, spot: LocalSpot, mode: int) -> None:
+        with errors(spot.path):
+            fd = os.open(spot.name, READ, dir_fd=spot.fd)
+            try:
+                os.fchmod(fd, mode)
+            finally:
+                os.close(fd)
+
+    def sweep(self, spot: LocalSpot, temporary: str) -> None:
+        """Remove a temporary that a dead process left beside `spot`."""
+        unlink_quietly(temporary, spot.fd)
+
+    # ------------------------------------------------------------------- inside
+
+    def _straight(self, names: tuple[str, ...], follow: bool) -> LocalSpot | None:
+        """Where no link is on the way: the parent in one call. None: walk, and find out what is there."""
+        if not names or len(names) > MAX_STEPS or ".." in names:
+            return None
+        fd = self._fd
+        if len(names) > 1:
+            try:
+                fd = kernel.open_beneath(fd, "/".join(names[:-1]))
+            except OSError:
+                return None
+        spot = LocalSpot(fd, names, owned=fd != self._fd)
+        if follow and self._is_link_or_gone(spot):
+            self.release(spot)
+            return None
+        return spot
+
+    def _is_link_or_gone(self, spot: LocalSpot) -> bool:
+        try:
+            return S.S_ISLNK(lstat(spot).st_mode)
+        except OSError:
+            return True
+
+    def _open_folder(self, spot: LocalSpot) -> int:
+        if not spot.names:
+            return os.open(".", _LIST, dir_fd=self._fd)
+        if spot.rest:
+            raise FileNotFoundError(errno.ENOENT, "nothing there")
+        if len(spot.names) > MAX_DEPTH:
+            raise CallError("too_large", f"'{spot.path}' is more than {MAX_DEPTH} directories deep")
+        fd = os.open(spot.name, _LIST, dir_fd=spot.fd)
+        if kernel.mount_of(fd, self.kernel) != self._mount:
+            os.close(fd)
+            raise CallError("permission_denied", f"'{spot.path}' is another mount, which is not entered")
+        return fd
+
+    def _temporary(
+        self,
+        spot: LocalSpot,
+        name: str,
+        data: bytes,
+        mode: int,
+        *,
+        exact: bool,
+        old: os.stat_result | None = None,
+    ) -> None:
+        fd = os.open(name, _NEW, 0o600 if exact else mode, dir_fd=spot.fd)
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(fd, view) :]
+            if old is not None:
+                # Before fchmod: changing the owner clears the set-uid and set-gid bits.
+                _keep_owner(fd, old)
+                keep_attributes(spot, fd)
+            if exact:
+                os.fchmod(fd, mode)
+            if self.durable:
+                os.fsync(fd)
+        except BaseException:
+            unlink_quietly(name, spot.fd)
+            raise
+        finally:
+            os.close(fd)
+
+    def _name_new(self, temporary: LocalSpot, spot: LocalSpot) -> None:
+        try:
+            self.rename_new(temporary, spot, checked=True)
+        except OSError as error:
+            if error.errno not in _CANNOT:
+                raise
+            # Neither: claim the name exclusively, then rename over our own claim.
+            os.close(os.open(spot.name, _NEW, 0o600, dir_fd=spot.fd))
+            os.rename(temporary.name, spot.name, src_dir_fd=spot.fd, dst_dir_fd=spot.fd)
+
+    def rename_new(self, source: LocalSpot, destination: LocalSpot, *, checked: bool = False) -> None:
+        """Rename onto nothing. Where neither kernel nor hard links can do it in one step, look first
+        (unless `checked`, which fails instead). Raises OSError."""
+        ends = {"src_dir_fd": source.fd, "dst_dir_fd": destination.fd}
+        if self.kernel.rename_new:
+            try:
+                kernel.rename_new(source.fd, source.name, destination.fd, destination.name)
+                return
+            except OSError as error:
+                if error.errno not in _CANNOT:
+                    raise
+        if checked or not S.S_ISDIR(lstat(source).st_mode):
+            try:
+                os.link(source.name, destination.name, **ends, follow_symlinks=False)
+            except OSError as error:
+                if checked or error.errno not in _CANNOT:
+                    raise
+            else:
+                os.unlink(source.name, dir_fd=source.fd)
+                return
+        try:
+            lstat(destination)
+        except FileNotFoundError:
+            os.rename(source.name, destination.name, **ends)
+            return
+        raise FileExistsError(errno.EEXIST, "already there")
+
+    def _quarantine(self) -> int:
+        try:
+            os.mkdir(STATE, 0o700, dir_fd=self._fd)
+        except FileExistsError:
+            return os.open(STATE, _LIST, dir_fd=self._fd)
+        fd = os.open(STATE, _LIST, dir_fd=self._fd)
+        try:
+            note = os.open(".gitignore", _NEW, 0o600, dir_fd=fd)
+            os.write(note, b"*\n")
+            os.close(note)
+        except FileExistsError:
+            pass
+        return fd
+
+    def sync(self, fd: int) -> None:
+        if not self.durable:
+            return
+        # An O_PATH descriptor cannot be synced, so the directory is opened once more.
+        fresh = os.open(".", _LIST, dir_fd=fd)
+        try:
+            os.fsync(fresh)
+        finally:
+            os.close(fresh)
+
+    def _folds_case(self) -> bool:
+        """Whether this directory takes `A` and `a` for one name; asked by looking, never by writing."""
+        name = next((n for n in sorted(os.listdir(self._fd)) if n.swapcase() != n), None)
+        if name is None:
+            head, tail = os.path.split(self.root)
+            return (
+                bool(tail)
+                and tail.swapcase() != tail
+                and os.path.lexists(os.path.join(head, tail.swapcase()))
+            )
+        try:
+            twin = os.stat(name.swapcase(), dir_fd=self._fd, follow_symlinks=False)
+        except OSError:
+            return False
+        here = os.stat(name, dir_fd=self._fd, follow_symlinks=False)
+        return (twin.st_dev, twin.st_ino) == (here.st_dev, here.st_ino)
+
+
+def _keep_owner(fd: int, old: os.stat_result) -> None:
+    if (old.st_uid, old.st_gid) == (os.geteuid(), os.getegid()):
+        return
+    try:
+        os.fchown(fd, old.st_uid, old.st_gid)
+    except PermissionError:
+        pass  # only root may give a file away

@@ -1,0 +1,171 @@
+"""One entry at a time on an open directory: what it is, its bytes, and what the kernel's errors mean.
+
+Never follows a link and never waits for a device.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat as S
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from toolkit.errors import CallError
+from toolkit.faked import is_faked
+from toolkit.local.walk import LocalSpot
+from toolkit.plan import DIRECTORY, FILE, LINK, OTHER, Stat
+
+KINDS = {S.S_IFREG: FILE, S.S_IFDIR: DIRECTORY, S.S_IFLNK: LINK}
+READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | os.O_CLOEXEC
+_TRIES = 8
+_CHUNK = 1 << 20
+# Rights that the kernel itself takes from a file whose content is changed.
+_NOT_KEPT = {"security.capability", "security.ima", "security.evm"}
+
+
+def stat_of(info: os.stat_result, target: str | None = None) -> Stat:
+    return Stat(
+        kind=KINDS.get(S.S_IFMT(info.st_mode), OTHER),
+        size=info.st_size,
+        modified=info.st_mtime,
+        accessed=info.st_atime,
+        mode=S.S_IMODE(info.st_mode),
+        links=info.st_nlink,
+        target=target,
+        # pyfakefs sets the time of change when a file is only read.
+        identity=f"{info.st_ino}:{info.st_mtime_ns}:{0 if is_faked() else info.st_ctime_ns}",
+    )
+
+
+def before_rename(stat: Stat) -> str:
+    """The part of the identity that renaming leaves: the inode and the modification time."""
+    return stat.identity.rpartition(":")[0]
+
+
+def lstat(spot: LocalSpot) -> os.stat_result:
+    if spot.rest:
+        raise FileNotFoundError(errno.ENOENT, "nothing there")
+    if spot.name == ".":
+        return os.fstat(spot.fd)
+    return os.stat(spot.name, dir_fd=spot.fd, follow_symlinks=False)
+
+
+def look(fd: int, name: str, info: os.stat_result) -> Stat:
+    """What `info` says of the entry, with the text of a link; looks again if it was swapped meanwhile."""
+    for _ in range(_TRIES):
+        if not S.S_ISLNK(info.st_mode):
+            return stat_of(info)
+        try:
+            return stat_of(info, os.readlink(name, dir_fd=fd))
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            info = os.stat(name, dir_fd=fd, follow_symlinks=False)
+    raise changed(name)
+
+
+def open_regular(spot: LocalSpot) -> int:
+    if spot.rest:
+        raise FileNotFoundError(errno.ENOENT, "nothing there")
+    fd = os.open(spot.name, READ | getattr(os, "O_NOCTTY", 0), dir_fd=spot.fd)
+    mode = os.fstat(fd).st_mode
+    if S.S_ISREG(mode):
+        return fd
+    os.close(fd)
+    if S.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "is a directory")
+    raise CallError("not_regular_file", f"'{spot.path}' is not a regular file")
+
+
+def read_all(fd: int, limit: int | None, path: str) -> bytes:
+    size = os.fstat(fd).st_size
+    if limit is not None and size > limit:
+        raise _too_large(path, limit)
+    chunks: list[bytes] = []
+    total = 0
+    while chunk := os.read(fd, min(max(size + 1 - total, _CHUNK), 1 << 26) if total else _first(size)):
+        chunks.append(chunk)
+        total += len(chunk)
+        if limit is not None and total > limit:
+            raise _too_large(path, limit)
+    return b"".join(chunks)
+
+
+def _first(size: int) -> int:
+    return min(size + 1, 1 << 26) if size else _CHUNK
+
+
+def keep_attributes(spot: LocalSpot, fd: int) -> None:
+    """Give the new file at `fd` the extended attributes of the old one at `spot`, as far as is permitted."""
+    if not hasattr(os, "listxattr") or is_faked():
+        return
+    try:
+        old = open_regular(spot)
+    except (OSError, CallError):
+        return  # what cannot be opened any more is found out by who replaces it
+    try:
+        for name in os.listxattr(old):
+            if name not in _NOT_KEPT:
+                _keep_attribute(old, fd, name)
+    except OSError:
+        pass  # a file system without them
+    finally:
+        os.close(old)
+
+
+def _keep_attribute(old: int, fd: int, name: str) -> None:
+    try:
+        os.setxattr(fd, name, os.getxattr(old, name))
+    except OSError:
+        pass  # only some may be set by everybody
+
+
+def unlink_quietly(name: str, fd: int) -> None:
+    try:
+        os.unlink(name, dir_fd=fd)
+    except FileNotFoundError:
+        pass
+
+
+def _too_large(path: str, limit: int) -> CallError:
+    return CallError("too_large", f"'{path}' is larger than {limit} bytes", where=path)
+
+
+def changed(path: str) -> CallError:
+    return CallError("path_changed", f"'{path}' changed after it was judged", where=path)
+
+
+@contextmanager
+def errors(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise translated(error, path) from None
+
+
+_BY_ERRNO = {
+    errno.ENOENT: ("not_found", "'{}' does not exist"),
+    errno.EEXIST: ("already_exists", "'{}' already exists"),
+    errno.EISDIR: ("is_directory", "'{}' is a directory"),
+    errno.ENOTDIR: ("not_a_directory", "'{}' is not a directory"),
+    errno.ENOTEMPTY: ("directory_not_empty", "'{}' is not empty"),
+    errno.EACCES: ("permission_denied", "Permission denied: '{}'"),
+    errno.EPERM: ("permission_denied", "Permission denied: '{}'"),
+    errno.EROFS: ("permission_denied", "The file system is read-only: '{}'"),
+    errno.ENXIO: ("not_regular_file", "'{}' is not a regular file"),
+    errno.ELOOP: ("path_changed", "'{}' changed after it was judged"),
+    errno.ENAMETOOLONG: ("path_invalid", "The name is too long: '{}'"),
+}
+
+
+def translated(error: OSError, path: str) -> CallError:
+    code, message = _BY_ERRNO.get(
+        error.errno or 0, ("io_error", "The file system failed on '{}': " + _reason(error))
+    )
+    return CallError(code, message.format(path), where=path)
+
+
+def _reason(error: OSError) -> str:
+    # strerror alone: str(error) would show the host's path. Braces would be taken as a format.
+    return (error.strerror or type(error).__name__).replace("{", "(").replace("}", ")")

@@ -1,0 +1,37 @@
+"""An open directory of the workspace, and what is in it."""
+
+from __future__ import annotations
+
+import os
+
+from toolkit import paths
+from toolkit.local.files import errors, look
+from toolkit.local.walk import LocalSpot
+from toolkit.plan import Stat
+
+
+class LocalFolder:
+    """An open directory of the workspace."""
+
+    def __init__(self, fd: int, names: tuple[str, ...]) -> None:
+        self._fd = fd
+        self._names = names
+
+    def scan(self) -> list[tuple[str, Stat]]:
+        """The names in it with what they are, by name; entries that vanish meanwhile are left out."""
+        found = []
+        with errors(paths.join(self._names)), os.scandir(self._fd) as entries:
+            for entry in entries:
+                try:
+                    stat = look(self._fd, entry.name, entry.stat(follow_symlinks=False))
+                except FileNotFoundError:
+                    continue
+                found.append((entry.name, stat))
+        return sorted(found, key=_name)
+
+    def spot(self, name: str) -> LocalSpot:
+        return LocalSpot(self._fd, (*self._names, name))
+
+
+def _name(row: tuple[str, Stat]) -> str:
+    return row[0]

@@ -1,0 +1,118 @@
+"""Deleting by rename: caught first, compared with what was judged, and only then let go of, name by name.
+
+Never removes a name that was not listed and never goes through a link or into another mount.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from toolkit import paths
+from toolkit.backends import Missed
+from toolkit.errors import CallError
+from toolkit.local.files import before_rename, changed, look, lstat
+from toolkit.local.walk import LocalSpot
+from toolkit.plan import DIRECTORY, Delete, Entry, Stat
+
+if TYPE_CHECKING:
+    from toolkit.local.disk import Local
+
+
+class Removal:
+    """The removal of `change` at `spot`; `caught` is where it is renamed to."""
+
+    def __init__(self, disk: Local, spot: LocalSpot, change: Delete, caught: LocalSpot) -> None:
+        self._disk = disk
+        self._spot = spot
+        self._change = change
+        self._caught = caught
+        self._below: dict[str, list[Entry]] = {}
+        for entry in change.entries:
+            self._below.setdefault(paths.parent(entry.path), []).append(entry)
+
+    def run(self) -> Iterator[str | Missed]:
+        spot, caught = self._spot, self._caught
+        os.rename(spot.name, caught.name, src_dir_fd=spot.fd, dst_dir_fd=caught.fd)
+        self._disk.sync(spot.fd)
+        try:
+            differs = self._differs()
+        except BaseException:
+            self._put_back()
+            raise
+        if differs is not None:
+            self._put_back()
+            raise changed(differs)
+        kept = False
+        for step in self._let_go(caught, Entry(self._change.path, self._change.stat)):
+            kept = kept or isinstance(step, Missed)
+            yield step
+        if kept:
+            # What could not be removed goes back under its own name, so that nothing is out of sight.
+            self._put_back()
+
+    def _differs(self) -> str | None:
+        """The first path at which what was caught is not what was judged; None when it is the same."""
+        change = self._change
+        now = look(self._caught.fd, self._caught.name, lstat(self._caught))
+        if now.kind != change.stat.kind:
+            return change.path
+        if now.kind != DIRECTORY:
+            # Renaming moves the time of change; all else stays.
+            same = (now.size, now.target, before_rename(now)) == (
+                change.stat.size, change.stat.target, before_rename(change.stat)
+            )  # fmt: skip
+            return None if same else change.path
+        expected = {entry.path: entry.stat for entry in change.entries}
+        for entry in self._walk(self._caught, change.path):
+            judged = expected.pop(entry.path, None)
+            if judged is None or not _same(judged, entry.stat):
+                return entry.path
+        return next(iter(expected), None)
+
+    def _walk(self, spot: LocalSpot, shown: str) -> Iterator[Entry]:
+        with self._disk.folder(spot) as folder:
+            for name, found in folder.scan():
+                path = paths.child(shown, name)
+                yield Entry(path, found)
+                if found.kind == DIRECTORY:
+                    yield from self._walk(folder.spot(name), path)
+
+    def _let_go(self, spot: LocalSpot, entry: Entry) -> Iterator[str | Missed]:
+        """Remove one entry after all that was listed below it."""
+        try:
+            if entry.stat.kind != DIRECTORY:
+                now = look(spot.fd, spot.name, lstat(spot))
+                if entry.path != self._change.path and not _same(entry.stat, now):
+                    raise changed(entry.path)
+                os.unlink(spot.name, dir_fd=spot.fd)
+            else:
+                below = self._below.get(entry.path, ())
+                if below:
+                    with self._disk.folder(spot) as folder:
+                        for inner in below:
+                            yield from self._let_go(folder.spot(inner.name), inner)
+                os.rmdir(spot.name, dir_fd=spot.fd)
+        except (OSError, CallError) as error:
+            why = error.message if isinstance(error, CallError) else error.strerror
+            yield Missed(entry.path, why or "not removed")
+        else:
+            yield entry.path
+
+    def _put_back(self) -> None:
+        try:
+            self._disk.rename_new(self._caught, self._spot)
+        except FileExistsError:
+            where = f".ringfence/{self._caught.name}"
+            raise CallError(
+                "path_changed",
+                f"'{self._spot.path}' was made again meanwhile; what was there before is kept in '{where}'",
+                where=self._spot.path,
+            ) from None
+        self._disk.sync(self._spot.fd)
+
+
+def _same(judged: Stat, now: Stat) -> bool:
+    # A directory's own identity follows its entries, which are compared one by one.
+    return judged.kind == now.kind and (judged.kind == DIRECTORY or judged.identity == now.identity)
