@@ -35,6 +35,7 @@ class Ended:
         stdin: bytes = b"",
         *,
         at_terminal: bool = False,
+        meanwhile: Callable[[], object] | None = None,
         **more: str,
     ):
         leader, follower = pty.openpty()
@@ -54,6 +55,8 @@ class Ended:
         self.shown = b""
         for answer in typed:
             self._read(until=b"> ")
+            if meanwhile:
+                meanwhile()
             os.write(leader, answer)
         self._read(until=None)
         self.out = child.stdout.read().decode() if child.stdout else ""
@@ -150,3 +153,16 @@ def test_undo_asks_first_at_a_terminal(policy: Write, workspace: Path) -> None:
     yes = Ended(["undo", call], [b"y\n"], workspace, at_terminal=True)
     assert yes.status == 0
     assert (workspace / "a").read_text(encoding="utf-8") == "keep me\n"
+
+
+def test_what_changed_while_the_question_was_open_is_not_what_was_approved(asking: Path) -> None:
+    (asking / "a").write_text("v1", encoding="utf-8")
+    (asking / "ringfence.yaml").write_text("version: 1\nrules: {read: allow, write: ask}\n", encoding="utf-8")
+    ended = Ended(
+        ["call", "edit_file", '{"path": "a", "old_str": "v", "new_str": "w"}', "--json"],
+        [b"y\n"],
+        asking,
+        meanwhile=lambda: (asking / "a").write_text("v2", encoding="utf-8"),
+    )
+    assert json.loads(ended.out)["error"]["code"] == "approval_stale"
+    assert (asking / "a").read_text(encoding="utf-8") == "v2"
