@@ -56,15 +56,19 @@ def check(text: str, parameter: str = "path") -> None:
     if found:
         what = "a backslash" if found[0] == "\\" else f"the control character U+{ord(found[0]):04X}"
         raise CallError("path_invalid", f"The {parameter} contains {what}", where=parameter)
+    _check_start(text, parameter)
+    if len(text) > MAX_LENGTH:
+        raise CallError(
+            "path_invalid", f"The {parameter} is longer than {MAX_LENGTH} characters", where=parameter
+        )
+
+
+def _check_start(text: str, parameter: str) -> None:
     if _SCHEME.match(text):
         raise CallError("path_invalid", f"The {parameter} is a URL, not a path", where=parameter)
     if text == "~" or text.startswith("~/"):
         raise CallError(
             "path_invalid", f"The {parameter} begins with '~', which is not expanded", where=parameter
-        )
-    if len(text) > MAX_LENGTH:
-        raise CallError(
-            "path_invalid", f"The {parameter} is longer than {MAX_LENGTH} characters", where=parameter
         )
 
 
@@ -89,6 +93,8 @@ def split(text: str, root: str, parameter: str = "path") -> tuple[str, ...]:
             raise CallError(
                 "path_invalid", f"A name in the {parameter} is longer than {MAX_NAME} bytes", where=parameter
             )
+    # `./~` or an absolute spelling must not lead to what is refused under its own name.
+    _check_start(lexical(names), parameter)
     return names
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import stat
 import tempfile
@@ -230,3 +231,59 @@ def test_undo_gives_back_the_tree_in_memory(data: st.DataObject) -> None:
     place = Memory()
     place.put(tree)
     obey(place, data.draw(st.lists(calls(tree), min_size=1, max_size=4)))
+
+
+effects = st.sampled_from(["allow", "ask", "deny"])
+patterns = st.one_of(names.filter(lambda name: name[0] != "!"), st.sampled_from(["*", "a/*", "b/**", "a/"]))
+rules = st.dictionaries(
+    st.sampled_from(["*", "read", "write", "delete", "delete_file", "move_file", "create_file"]),
+    effects | st.dictionaries(patterns, effects, min_size=1, max_size=3),
+    max_size=3,
+)
+floors = st.lists(
+    st.builds(
+        lambda effect, actions, found: {effect: actions, "paths": found},
+        st.sampled_from(["deny", "ask"]),
+        st.lists(st.sampled_from(["read", "write", "delete", "move_file", "*"]), min_size=1, max_size=2),
+        st.lists(patterns, min_size=1, max_size=2),
+    ),
+    max_size=2,
+)
+limits = st.dictionaries(
+    st.sampled_from(["delete", "write", "create_file", "*"]),
+    st.fixed_dictionaries(
+        {"max_files": st.integers(0, 2), "over": st.sampled_from(["ask", "deny"])},
+        optional={"max_bytes": st.integers(0, 20), "per": st.sampled_from(["call", "session"])},
+    ),
+    max_size=2,
+)
+# What a stricter policy may answer to a call that was answered so before.
+NOT_LOOSER = {
+    "ok": {"ok", "approval_required", "denied", "error"},
+    "approval_required": {"approval_required", "denied"},
+    "error": {"error", "denied"},
+    "denied": {"denied"},
+}
+
+
+def answer(tree: dict[str, Any], policy: dict[str, Any], call: dict[str, Any]) -> str:
+    place = Memory()
+    place.put(tree)
+    before = place.look()
+    judged = Policy.loads(json.dumps(policy, ensure_ascii=False))
+    with Session("/w", judged, fs=place.fs, state=":memory:") as session:
+        result = session.call(call)
+    assert result.ok or place.look() == before
+    return result.status
+
+
+@given(st.data(), rules, floors, limits)
+def test_a_floor_and_a_limit_never_loosen_an_answer(
+    data: st.DataObject, rules: Any, floor: Any, limit: Any
+) -> None:
+    tree = data.draw(trees(disk=False))
+    call = data.draw(calls(tree))
+    loose = {"version": 1, "rules": rules}
+    before = answer(tree, loose, call)
+    for stricter in ({"mandatory": floor}, {"limits": limit}, {"mandatory": floor, "limits": limit}):
+        assert answer(tree, {**loose, **stricter}, call) in NOT_LOOSER[before], stricter
