@@ -222,6 +222,12 @@ def aliased(place: Place, path: str) -> str | None:
 
 def _open(root: str, fs: Any, durable: bool) -> tuple[Backend, tuple[str, ...]]:
     if fs is None and "://" not in root:
+        if os.sep == "\\":
+            raise CallError(
+                "io_error",
+                "A workspace on disk is not confined on Windows yet, and is refused",
+                hint="use WSL, or a workspace elsewhere (memory://, s3://, sftp://)",
+            )
         if not os.path.isdir(root):
             found = os.path.lexists(root)
             raise CallError(
