@@ -69,7 +69,8 @@ class Screen:
         _write(self.stdout, escape(text, newlines=True), style)
 
     def note(self, text: str, style: str = "dim") -> None:
-        """A remark beside the answer."""
+        """A remark beside the answer, after what was said before even where both go to one file."""
+        self.stdout.flush()
         _write(self.stderr, escape(text, newlines=True), style)
 
     def problem(self, text: str) -> None:
