@@ -60,6 +60,11 @@ def folder(tmp_path: Path) -> Path:
     start = f'exec {shlex.quote(sys.executable)} -m toolkit.cli "$@"'
     program.write_text(f"#!/bin/sh\n{start}\n", encoding="utf-8")
     program.chmod(0o755)
+    (bin_folder / "pytest").write_text(
+        f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m pytest -p no:cacheprovider "$@"\n',
+        encoding="utf-8",
+    )
+    (bin_folder / "pytest").chmod(0o755)
     work = tmp_path / "project"
     work.mkdir()
     return work
