@@ -39,6 +39,8 @@ BACKENDS: dict[str, Traits] = {
         race_free=True,
     ),
     "memory": Traits(directories=True, exclusive_create=True),
+    "s3": Traits(directories=True, exclusive_create=True, conditional=True, durable=True),
+    "sftp": Traits(links=True, directories=True, rename=True, exclusive_create=True, modes=True),
 }
 CONSERVATIVE = Traits()
 
@@ -72,8 +74,19 @@ class Backend(Protocol):
     Every method raises CallError, never OSError, and takes spots that this backend resolved.
     """
 
-    traits: Traits
-    fold: bool
+    @property
+    def traits(self) -> Traits: ...
+
+    @property
+    def fold(self) -> bool: ...
+
+    @property
+    def root(self) -> str:
+        """What an absolute path in a call has to begin with to be inside."""
+
+    @property
+    def url(self) -> str:
+        """What names this tree among all others; the state that is kept for it goes by it."""
 
     def resolve(self, names: tuple[str, ...], *, follow: bool) -> Any: ...
     def is_link(self, names: tuple[str, ...]) -> bool: ...

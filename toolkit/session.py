@@ -35,9 +35,9 @@ Approver = Callable[[Request], Answer]
 class Session:
     """What an agent (through its harness) talks to.
 
-    `root` is a directory, `memory://` or an fsspec URL, or a path on `fs`. `policy` is a Policy, the
-    path of a file, or None (then everything asks); a file is followed when it changes. `state` is a
-    directory, ":memory:", or None for the user's state directory. `ask` says what becomes of a call that
+    `root` is a directory, `memory://` or an fsspec URL (opened with `options`), or a path on `fs`.
+    `policy` is a Policy, the path of a file, or None (then everything asks); a file is followed when it
+    changes. `state` is a directory, ":memory:", or None for the user's state directory. `ask` says what becomes of a call that
     needs a person: "queue" answers `approval_required` and keeps the request, "deny" refuses, "prompt"
     asks `approver` at once. A policy that does not load denies every call; one given as a Policy is
     followed at `policy_file`, where it came from. Raises CallError for a root or a state that cannot be used.
@@ -57,6 +57,7 @@ class Session:
         fs: Any = None,
         found_by: str = "given",
         policy_file: str | Path | None = None,
+        options: dict[str, Any] | None = None,
     ) -> None:
         self.agent = agent
         self.session = session or f"s-{time.strftime('%Y%m%d')}-{secrets.token_hex(4)}"
@@ -66,7 +67,9 @@ class Session:
         self._lock = threading.RLock()
         import_past_the_fake()
         self._following = Following(policy, policy_file)
-        self.workspace = Workspace(os.fspath(root), fs=fs, durable=self.policy.durable, found_by=found_by)
+        self.workspace = Workspace(
+            os.fspath(root), fs=fs, durable=self.policy.durable, found_by=found_by, options=options
+        )
         place = default_place(self.workspace.url, None if state is None else os.fspath(state))
         try:
             self.state = State(place)

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from toolkit import paths
-from toolkit.backends import BACKENDS, CONSERVATIVE, Missed
+from toolkit.backends import BACKENDS, CONSERVATIVE, Backend, Missed
 from toolkit.errors import CallError
 from toolkit.plan import DIRECTORY, FILE, OTHER, Delete, Entry, Move, Stat, sha256
 
@@ -47,7 +47,7 @@ class Store:
         protocol = fs.protocol if isinstance(fs.protocol, str) else fs.protocol[0]
         self.traits = BACKENDS.get(protocol, CONSERVATIVE)
         self.fold = False
-        self.root = root.rstrip("/")
+        self.root = self.url = root.rstrip("/")
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -80,7 +80,7 @@ class Store:
             raise CallError("is_directory", f"'{spot.path}' is a directory", where=spot.path)
         if limit is not None and (found.size or 0) > limit:
             raise CallError("too_large", f"'{spot.path}' is larger than {limit} bytes", where=spot.path)
-        with _errors(spot.path):
+        with errors(spot.path):
             return bytes(self._fs.cat_file(self._key(spot.path)))
 
     @contextmanager
@@ -90,7 +90,7 @@ class Store:
     def listing(self, path: str) -> list[tuple[str, Stat]]:
         """The names directly below `path` with what they are, by name."""
         key = self._key(path)
-        with _errors(path):
+        with errors(path):
             try:
                 rows = self._fs.ls(key, detail=True)
             except FileNotFoundError:
@@ -126,12 +126,12 @@ class Store:
         """A key is the same key however long it is held."""
 
     def create(self, spot: StoreSpot, data: bytes, mode: int | None, temporary: str) -> None:
-        with _errors(spot.path):
+        with errors(spot.path):
             self._fs.pipe_file(self._key(spot.path), data, mode="create")
 
     def replace(self, spot: StoreSpot, data: bytes, stat: Stat, mode: int | None, temporary: str) -> None:
         self._same(spot.path, stat)
-        with _errors(spot.path):
+        with errors(spot.path):
             self._fs.pipe_file(self._key(spot.path), data)
 
     def remove(self, spot: StoreSpot, change: Delete, temporary: str) -> Iterator[str | Missed]:
@@ -142,7 +142,7 @@ class Store:
                     self.remove_directory(StoreSpot(entry.path))
                 else:
                     self._same(entry.path, entry.stat)
-                    with _errors(entry.path):
+                    with errors(entry.path):
                         self._fs.rm_file(self._key(entry.path))
             except CallError as error:
                 if not change.entries:
@@ -171,11 +171,11 @@ class Store:
             )
 
     def make_directory(self, spot: StoreSpot) -> None:
-        with _errors(spot.path):
+        with errors(spot.path):
             self._fs.mkdir(self._key(spot.path), create_parents=False)
 
     def remove_directory(self, spot: StoreSpot) -> None:
-        with _errors(spot.path):
+        with errors(spot.path):
             self._fs.rmdir(self._key(spot.path))
 
     def make_link(self, spot: StoreSpot, target: str) -> None:
@@ -195,7 +195,7 @@ class Store:
     def _info(self, path: str) -> Stat | None:
         if path == paths.ROOT:
             return Stat(DIRECTORY, 0)
-        with _errors(path):
+        with errors(path):
             try:
                 return _stat(self._fs.info(self._key(path)))
             except FileNotFoundError:
@@ -208,11 +208,38 @@ class Store:
 
     def _copy(self, entry: Entry, target: str) -> None:
         self._same(entry.path, entry.stat)
-        with _errors(target):
+        with errors(target):
             data = bytes(self._fs.cat_file(self._key(entry.path)))
             self._fs.pipe_file(self._key(target), data)
             if sha256(bytes(self._fs.cat_file(self._key(target)))) != sha256(data):
                 raise CallError("io_error", f"'{target}' was not copied whole", where=target)
+
+
+def open_store(url: str, options: dict[str, Any]) -> tuple[Any, str]:
+    """The file system of an fsspec URL, without a cache of listings, and the path on it."""
+    import fsspec
+
+    try:
+        found: tuple[Any, str] = fsspec.core.url_to_fs(
+            url, use_listings_cache=False, skip_instance_cache=True, **options
+        )
+    except ImportError as error:
+        extra = {"s3": "s3", "s3a": "s3", "sftp": "sftp", "ssh": "sftp"}.get(url.partition("://")[0])
+        hint = f"pip install 'ringfence[{extra}]'" if extra else str(error)
+        raise CallError("io_error", "What this kind of root needs is not installed", hint=hint) from None
+    except ValueError as error:
+        raise CallError("io_error", f"The root cannot be opened: {error}") from None
+    return found
+
+
+def store_on(fs: Any, root: str) -> Backend:
+    """The backend for a path on an fsspec file system, by the protocol it has."""
+    protocols = (fs.protocol,) if isinstance(fs.protocol, str) else tuple(fs.protocol)
+    if "s3" in protocols and hasattr(fs, "call_s3"):
+        from toolkit.s3 import S3
+
+        return S3(fs, root)
+    return Store(fs, root)
 
 
 def private_memory() -> Any:
@@ -259,7 +286,7 @@ def _seconds(value: Any) -> float | None:
 
 
 @contextmanager
-def _errors(path: str) -> Iterator[None]:
+def errors(path: str) -> Iterator[None]:
     try:
         yield
     except CallError:

@@ -25,13 +25,22 @@ _TEMPORARY = ".ringfence-"
 class Workspace:
     """A confined tree with its own name and the paths in it that no tool may change.
 
-    `root` is a directory, `memory://`, or any fsspec URL; with `fs` it is a path on that file system.
+    `root` is a directory, `memory://`, or any fsspec URL (opened with `options`); with `fs` it is a path
+    on that file system.
     Raises CallError `not_found` or `not_a_directory` for a root that is none.
     """
 
-    def __init__(self, root: str, *, fs: Any = None, durable: bool = True, found_by: str = "given") -> None:
-        self.backend, self.roots = _open(root, fs, durable)
-        self.url = self.roots[0]
+    def __init__(
+        self,
+        root: str,
+        *,
+        fs: Any = None,
+        durable: bool = True,
+        found_by: str = "given",
+        options: dict[str, Any] | None = None,
+    ) -> None:
+        self.backend, self.roots = _open(root, fs, durable, options or {})
+        self.url = self.backend.url
         self.root_name = self.url.rstrip("/").rpartition("/")[2] or self.url
         self.found_by = found_by
         self._protected: set[str] = set()
@@ -220,7 +229,7 @@ def aliased(place: Place, path: str) -> str | None:
     return None
 
 
-def _open(root: str, fs: Any, durable: bool) -> tuple[Backend, tuple[str, ...]]:
+def _open(root: str, fs: Any, durable: bool, options: dict[str, Any]) -> tuple[Backend, tuple[str, ...]]:
     if fs is None and "://" not in root:
         if os.sep == "\\":
             raise CallError(
@@ -240,17 +249,15 @@ def _open(root: str, fs: Any, durable: bool) -> tuple[Backend, tuple[str, ...]]:
         local = Local(root, durable=durable)
         given = os.path.abspath(root)
         return local, (local.root,) if given == local.root else (local.root, given)
-    from toolkit.stores import Store, private_memory
+    from toolkit.stores import open_store, private_memory, store_on
 
     if fs is None and root.startswith("memory://"):
         fs, root = private_memory(), root.removeprefix("memory://") or "/workspace"
         root = "/" + root.strip("/")
         fs.makedirs(root, exist_ok=True)
     elif fs is None:
-        import fsspec
-
-        fs, root = fsspec.core.url_to_fs(root, use_listings_cache=False)
-    store = Store(fs, root)
+        fs, root = open_store(root, options)
+    store = store_on(fs, root)
     return store, (store.root,)
 
 

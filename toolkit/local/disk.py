@@ -46,7 +46,7 @@ class Local:
     traits = BACKENDS["local"]
 
     def __init__(self, root: str, *, durable: bool = True) -> None:
-        self.root = os.path.realpath(root)
+        self.root = self.url = os.path.realpath(root)
         self.durable = durable
         try:
             self._fd = os.open(self.root, _LIST)
