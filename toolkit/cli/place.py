@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from policy import READY_MADE, Policy, ready_made
 from toolkit.cli.perform import UsageError
 from toolkit.cli.screen import Screen, is_terminal
+from toolkit.errors import CallError
 
 if TYPE_CHECKING:
     from toolkit.session import Session
@@ -103,7 +104,7 @@ def _known_store(root: str) -> Iterator[None]:
     """Say which root it is that fsspec, or a package it needs, does not know."""
     try:
         yield
-    except (ValueError, ImportError) as error:
-        if "://" not in root:
+    except (ValueError, ImportError, CallError) as error:
+        if "://" not in root or getattr(error, "code", "") == "history_unavailable":
             raise
         raise UsageError(f"--root {root}: {error}") from None
