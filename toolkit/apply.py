@@ -26,6 +26,7 @@ from toolkit.plan import (
     MakeLink,
     Move,
     Plan,
+    Stat,
     Write,
     sha256,
 )
@@ -136,7 +137,7 @@ class _Work:
 
     def _lost(self, entry: Entry, temporary: str) -> Item:
         stat = entry.stat
-        before = self._read(entry.path) if stat.kind == FILE else None
+        before = self._read(entry.path, stat) if stat.kind == FILE else None
         return Item(
             kind="delete",
             path=entry.path,
@@ -150,10 +151,9 @@ class _Work:
         )
 
     def _moved(self, change: Move) -> Item:
-        content = self._read(change.source) if change.stat.kind == FILE else None
-        over = (
-            self._read(change.destination) if change.over is not None and change.over.kind == FILE else None
-        )
+        content = self._read(change.source, change.stat) if change.stat.kind == FILE else None
+        replaced = change.over if change.over is not None and change.over.kind == FILE else None
+        over = self._read(change.destination, replaced) if replaced else None
         return Item(
             kind="move",
             path=change.source,
@@ -168,12 +168,12 @@ class _Work:
             identity=change.stat.identity,
         )
 
-    def _read(self, path: str) -> bytes:
+    def _read(self, path: str, judged: Stat) -> bytes:
         if path in self._spots:
-            return self._backend.read(self._spots[path], MAX_FILE)
+            return self._backend.read(self._spots[path], MAX_FILE, judged)
         spot = self._resolved(path)
         try:
-            return self._backend.read(spot, MAX_FILE)
+            return self._backend.read(spot, MAX_FILE, judged)
         finally:
             # Released at once: a tree has more entries than a process has descriptors.
             self._backend.release(self._own.pop())

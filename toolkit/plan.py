@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -118,14 +118,19 @@ class Plan:
     """A tool's answer before anything has happened.
 
     `content` and `data` are what the agent gets once the changes are made; `title` and `preview`
-    are for the person who is asked, and may show what the agent may not read.
+    are for the person who is asked, and may show what the agent may not read. `draw` makes the
+    preview; most plans are never looked at by a person.
     """
 
     content: str = ""
     data: dict[str, Any] = field(default_factory=dict)
     changes: tuple[Change, ...] = ()
     title: str = ""
-    preview: str = ""
+    draw: Callable[[], str] = str
+
+    @property
+    def preview(self) -> str:
+        return self.draw()
 
     def digest(self) -> str:
         """SHA-256 over everything the changes would do and everything they rest on."""

@@ -22,6 +22,7 @@ from toolkit.stores import errors
 PAGE = 1000  # keys in one answer, and in one request to delete
 _PAGES = 10  # of a flat listing, before a directory is listed without what is below it
 _MAX_KEY = 1024
+_KEPT = 32 << 20  # bytes of content kept between planning and applying
 _TAKEN = ("PreconditionFailed", "ConditionalRequestConflict", "412", "409")
 
 Rows = dict[str, Stat]  # keys below a directory, relative to it
@@ -72,6 +73,7 @@ class S3:
         self._prefix = f"{prefix}/" if prefix else ""
         self._large: set[str] = set()
         self._honours: bool | None = None
+        self._kept: dict[tuple[str, str], bytes] = {}
         self._find()
         endpoint = str(getattr(getattr(getattr(fs, "s3", None), "meta", None), "endpoint_url", "") or "")
         self.is_amazon = endpoint.endswith(".amazonaws.com")
@@ -117,7 +119,11 @@ class S3:
         spot.parent, spot.alone = True, False
         return self._exact(path)
 
-    def read(self, spot: S3Spot, limit: int | None = None) -> bytes:
+    def read(self, spot: S3Spot, limit: int | None = None, known: Stat | None = None) -> bytes:
+        """The bytes of an object; of exactly the `known` one perhaps those that were read before."""
+        kept = self._kept.pop((spot.path, known.identity), None) if known else None
+        if kept is not None:
+            return kept
         with _errors(spot.path):
             try:
                 answer = self._call("get_object", Key=self._key(spot.path))
@@ -128,7 +134,9 @@ class S3:
                 answer["Body"].close()
                 message = f"'{spot.path}' is larger than {limit} bytes"
                 raise CallError("too_large", message, where=spot.path)
-            return self._body(answer["Body"])
+            data = self._body(answer["Body"])
+        self._keep(spot.path, str(answer["ETag"]), data)
+        return data
 
     @contextmanager
     def folder(self, spot: S3Spot) -> Iterator[S3Folder]:
@@ -224,7 +232,7 @@ class S3:
                 else:
                     self._copy(entry, target, over)
         self._keep_parent(source)
-        missed = [step for step in self._delete_all(list(reversed(entries))) if isinstance(step, Missed)]
+        missed = list(self._let_go(entries))
         if missed:
             message = f"'{missed[0].path}' was copied and not removed: {missed[0].why}"
             raise CallError("partial_failure", message, where=missed[0].path)
@@ -290,6 +298,12 @@ class S3:
 
         found: bytes = sync(self._fs.loop, whole)
         return found
+
+    def _keep(self, path: str, tag: str, data: bytes) -> None:
+        """A plan reads what the history keeps a moment later; then the tag says that it is the same."""
+        self._kept[path, tag] = data
+        while sum(map(len, self._kept.values())) > _KEPT or len(self._kept) > 10 * PAGE:
+            del self._kept[next(iter(self._kept))]
 
     def _put(self, path: str, data: bytes, **condition: str) -> None:
         self._call("put_object", Key=self._key(path), Body=data, **condition)
@@ -360,13 +374,23 @@ class S3:
         if over is not None:
             self._same(Entry(target, over))  # not every store keeps the condition on a copy
             condition = {}
-        self._call(
-            "copy_object",
-            Key=self._key(target),
-            CopySource={"Bucket": self._bucket, "Key": self._key(entry.path)},
-            CopySourceIfMatch=entry.stat.identity,
-            **condition,
-        )
+        try:
+            answer = self._call(
+                "copy_object",
+                Key=self._key(target),
+                CopySource={"Bucket": self._bucket, "Key": self._key(entry.path)},
+                CopySourceIfMatch=entry.stat.identity,
+                **condition,
+            )
+        except OSError as error:
+            if _refused(error):
+                self._same(entry)  # which of the two conditions it was
+            raise
+        tag = str(answer["CopyObjectResult"]["ETag"])
+        if tag.strip('"') != entry.stat.identity.strip('"') and "-" not in tag + entry.stat.identity:
+            # A store that passes over the condition copied something else: the old name keeps that.
+            self._call("delete_object", Key=self._key(target))
+            raise _changed(entry.path)
 
     def _delete_one(self, spot: S3Spot, change: Delete) -> None:
         self._same(Entry(change.path, change.stat))
@@ -374,6 +398,24 @@ class S3:
         with _errors(change.path, taken="path_changed"):
             condition = {"IfMatch": change.stat.identity} if self._keeps_conditions() else {}
             self._call("delete_object", Key=self._key(change.path), **condition)
+
+    def _let_go(self, entries: tuple[Entry, ...]) -> Iterator[Missed]:
+        """Delete what was copied, but not what is another by now."""
+        root = entries[0]
+        if root.stat.kind != DIRECTORY:
+            condition = {"IfMatch": root.stat.identity} if self._keeps_conditions() else {}
+            try:
+                with _errors(root.path, taken="path_changed"):
+                    self._call("delete_object", Key=self._key(root.path), **condition)
+            except CallError as error:
+                yield Missed(root.path, error.message)
+            return
+        now, markers = self._tree(root.path)
+        changed = {e.path for e in entries[1:] if e.path not in now or not _same(e.stat, now[e.path])}
+        yield from (Missed(path, "it changed meanwhile") for path in sorted(changed))
+        doomed = [e for e in reversed(entries) if e.path not in changed]
+        doomed = [e for e in doomed if e.stat.kind != DIRECTORY or e.path in markers]
+        yield from (step for step in self._delete_all(doomed) if isinstance(step, Missed))
 
     def _delete_all(self, entries: list[Entry]) -> Iterator[str | Missed]:
         """Delete by the batch, and read what the store says of each."""

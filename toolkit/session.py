@@ -35,12 +35,13 @@ Approver = Callable[[Request], Answer]
 class Session:
     """What an agent (through its harness) talks to.
 
-    `root` is a directory, `memory://` or an fsspec URL (opened with `options`), or a path on `fs`.
-    `policy` is a Policy, the path of a file, or None (then everything asks); a file is followed when it
-    changes. `state` is a directory, ":memory:", or None for the user's state directory. `ask` says what becomes of a call that
-    needs a person: "queue" answers `approval_required` and keeps the request, "deny" refuses, "prompt"
-    asks `approver` at once. A policy that does not load denies every call; one given as a Policy is
-    followed at `policy_file`, where it came from. Raises CallError for a root or a state that cannot be used.
+    `root` is a directory, `memory://` or an fsspec URL (opened with `options`), or a path on `fs`. `policy`
+    is a Policy, the path of a file, or None (then everything asks); a file is followed when it changes.
+    `state` is a directory, ":memory:", or None for the user's state directory. `ask` says what becomes of a
+    call that needs a person: "queue" answers `approval_required` and keeps the request, "deny" refuses,
+    "prompt" asks `approver` at once. A policy that does not load denies every call; one given as a Policy
+    is followed at `policy_file`, where it came from. Raises CallError for a root or a state that cannot be
+    used.
     """
 
     def __init__(

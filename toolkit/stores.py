@@ -72,7 +72,7 @@ class Store:
     def stat(self, spot: StoreSpot) -> Stat | None:
         return self._info(spot.path)
 
-    def read(self, spot: StoreSpot, limit: int | None = None) -> bytes:
+    def read(self, spot: StoreSpot, limit: int | None = None, known: Stat | None = None) -> bytes:
         found = self._info(spot.path)
         if found is None:
             raise CallError("not_found", f"'{spot.path}' does not exist", where=spot.path)

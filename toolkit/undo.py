@@ -51,7 +51,7 @@ class Way:
     previews: list[str] = field(default_factory=list)
 
     def plan(self, title: str) -> Plan:
-        return Plan(changes=tuple(self.changes), title=title, preview="".join(self.previews))
+        return Plan(changes=tuple(self.changes), title=title, draw=lambda: "".join(self.previews))
 
 
 def undo(items: list[Kept], workspace: Workspace, history: History, *, force: bool = False) -> Way:

@@ -104,7 +104,7 @@ class Local:
             except FileNotFoundError:
                 return None
 
-    def read(self, spot: LocalSpot, limit: int | None = None) -> bytes:
+    def read(self, spot: LocalSpot, limit: int | None = None, known: Stat | None = None) -> bytes:
         """The bytes of a regular file; one that grows past `limit` is `too_large`."""
         with errors(spot.path):
             fd = open_regular(spot)

@@ -48,5 +48,5 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
         },
         changes=(*parents, Write(destination.real, data, before, destination.stat, stat.mode)),
         title=f"Copy file {ends}{over} ({size(len(data))})",
-        preview=answers.preview(destination.real, before, data),
+        draw=lambda: answers.preview(destination.real, before, data),
     )

@@ -31,5 +31,5 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
         data={"path": place.named, "created": before is None, **answers.written(data)},
         changes=(*parents, Write(place.real, data, before, place.stat)),
         title=f"{verb} file {targets.led_to(place)} ({size(len(data))}, {plural(lines, 'line')})",
-        preview=answers.preview(place.real, before, data),
+        draw=lambda: answers.preview(place.real, before, data),
     )

@@ -48,7 +48,7 @@ def _tree(arguments: dict[str, Any], view: View, place: Place, stat: Stat) -> Pl
         data=data,
         changes=(Delete(place.real, stat, entries),),
         title=f"Delete directory {targets.led_to(place)} ({_count(len(gone), _lines(gone))})",
-        preview=_list(entries, gone),
+        draw=lambda: _list(entries, gone),
     )
 
 

@@ -46,5 +46,5 @@ def one_file(arguments: dict[str, Any], view: View, place: Place, stat: Stat) ->
         },
         changes=(Delete(place.real, stat),),
         title=f"Delete {'link' if stat.kind == LINK else 'file'} {targets.led_to(place)} ({size(stat.size)})",
-        preview=gone.diff,
+        draw=lambda: gone.diff,
     )

@@ -35,7 +35,7 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
         data={"path": place.named, "line": line, **answers.written(after), "diff": change},
         changes=(Write(place.real, after, before, place.stat),),
         title=f"Edit file {targets.led_to(place)} at line {line}",
-        preview=change,
+        draw=lambda: change,
     )
 
 

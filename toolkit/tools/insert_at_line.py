@@ -45,5 +45,5 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
         },
         changes=(Write(place.real, after, before, place.stat),),
         title=f"Insert {plural(added, 'line')} into {targets.led_to(place)} {where}",
-        preview=change,
+        draw=lambda: change,
     )

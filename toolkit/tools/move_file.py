@@ -53,7 +53,7 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
         },
         changes=(*parents, move),
         title=f"Move {kind} {ends}{over}{_of(stat, files)}",
-        preview=_list(source, destination, entries, destination.stat),
+        draw=lambda: _list(source, destination, entries, destination.stat),
     )
 
 
