@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from toolkit import audit
@@ -18,7 +19,9 @@ from toolkit.plan import sha256
 from toolkit.state import State
 
 PENDING, GRANTED, REFUSED, USED, STALE = "pending", "granted", "refused", "used", "stale"
-ONCE, SESSION = "once", "session"
+EXPIRED, REVOKED = "expired", "revoked"
+ONCE, SESSION, PATTERN = "once", "session", "pattern"
+WAIT = 24 * 3600.0  # seconds a request waits for an answer; then the time has refused it
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +44,8 @@ class Request:
     state: str = PENDING
     reason: str = ""
     scope: str = ONCE
+    pattern: str | None = None
+    until: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -56,24 +61,32 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a person said: `scope` is "once" or "session" (all that the same rule asks of this tool)."""
+    """What a person said.
+
+    `scope` is "once", "session" (all that the same rule asks of this tool in the session) or "pattern"
+    (all that it asks of this agent and tool on paths that `pattern` matches). `until`, in POSIX seconds,
+    ends the last two; a pattern needs it.
+    """
 
     granted: bool
     scope: str = ONCE
     reason: str = ""
-    by: str = field(default="")
+    by: str = ""
+    pattern: str | None = None
+    until: float | None = None
 
 
 class Approvals:
-    """The requests and answers kept with a workspace."""
+    """The requests and answers kept with a workspace. `clock` gives POSIX seconds."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: State, clock: Callable[[], float] = time.time) -> None:
         self._state = state
+        self._clock = clock
 
     def listing(self, *, every: bool = False) -> list[Request]:
-        """The pending requests, or every one, oldest first."""
-        where = "" if every else f"WHERE state = '{PENDING}'"
-        return [_request(*row) for row in self._state.rows(f"{_SELECT} {where} ORDER BY asked")]
+        """The requests that wait and the grants that can still be used, or every one, oldest first."""
+        found = [self._now(*row) for row in self._state.rows(f"{_SELECT} ORDER BY asked")]
+        return [request for request in found if every or request.state in (PENDING, GRANTED)]
 
     def get(self, approval: str) -> Request:
         """The request with this id. Raises CallError `not_found`."""
@@ -82,7 +95,7 @@ class Approvals:
             raise CallError(
                 "not_found", f"No approval has the id '{approval}'", hint="`ringfence approvals list`"
             )
-        return _request(*rows[0])
+        return self._now(*rows[0])
 
     def answer(self, approval: str, answer: Answer) -> Request:
         """Grant or refuse a request that is pending or was refused.
@@ -93,16 +106,36 @@ class Approvals:
             request = self.get(approval)
             if request.state not in (PENDING, REFUSED):
                 raise CallError("approval_stale", f"The approval '{approval}' is already {request.state}")
-            if answer.scope == SESSION and request.rule is None:
-                raise CallError(
-                    "invalid_arguments", "A limit is lifted once, not for a session", where="scope"
-                )
+            if answer.granted:
+                self._check_scope(request, answer)
             state = GRANTED if answer.granted else REFUSED
             db.execute(
-                "UPDATE approval SET state=?, scope=?, reason=?, decided_by=?, decided=? WHERE id=?",
-                (state, answer.scope, answer.reason, answer.by, time.time(), approval),
+                "UPDATE approval SET state=?, scope=?, pattern=?, until=?, reason=?, decided_by=?, decided=?"
+                " WHERE id=?",
+                (
+                    state,
+                    answer.scope,
+                    answer.pattern,
+                    answer.until,
+                    answer.reason,
+                    answer.by,
+                    self._clock(),
+                    approval,
+                ),
             )
             self._note(db, request, state, answer)
+        return self.get(approval)
+
+    def revoke(self, approval: str, *, by: str = "", reason: str = "") -> Request:
+        """Take back a grant that is not used up. Raises CallError `not_found`, `approval_stale`."""
+        with self._state.transaction(durable=True) as db:
+            request = self.get(approval)
+            if request.state != GRANTED:
+                raise CallError(
+                    "approval_stale", f"The approval '{approval}' is {request.state}, not granted"
+                )
+            db.execute("UPDATE approval SET state=?, decided_by=? WHERE id=?", (REVOKED, by, approval))
+            self._note(db, request, REVOKED, Answer(False, reason=reason, by=by))
         return self.get(approval)
 
     def permits(self, request: Request) -> bool:
@@ -110,7 +143,7 @@ class Approvals:
 
         Raises CallError `approval_refused` when the answer was no.
         """
-        if self._for_session(request):
+        if self._standing(request):
             return True
         for held in self._same_call(request):
             if (held.digest, held.revision) != (request.digest, request.revision):
@@ -167,47 +200,70 @@ class Approvals:
                 self._note(db, held, USED, Answer(True))
             return bool(found.rowcount)
 
-    def _for_session(self, request: Request) -> bool:
+    def _standing(self, request: Request) -> bool:
+        """Whether a grant for the session or for a pattern covers the request."""
         if request.rule is None:
             return False
-        return bool(
-            self._state.rows(
-                "SELECT 1 FROM approval WHERE session=? AND agent=? AND tool=? AND state=? AND scope=?"
-                " AND revision=? AND rule=?",
-                (
-                    request.session,
-                    request.agent,
-                    request.tool,
-                    GRANTED,
-                    SESSION,
-                    request.revision,
-                    request.rule,
-                ),
-            )
+        rows = self._state.rows(
+            f"{_SELECT} WHERE agent=? AND tool=? AND state=? AND scope IN (?, ?) AND revision=?",
+            (request.agent, request.tool, GRANTED, SESSION, PATTERN, request.revision),
         )
+        return any(_covers(held, request) for held in (self._now(*row) for row in rows))
 
     def _same_call(self, request: Request) -> list[Request]:
+        """What was asked and said of the very same call, leaving out what reaches further or is over."""
         rows = self._state.rows(
-            f"{_SELECT} WHERE session=? AND agent=? AND tool=? AND arguments=? AND state != ? AND state != ?"
-            " AND (scope IS NULL OR scope != ? OR state = ?) ORDER BY asked",
+            f"{_SELECT} WHERE session=? AND agent=? AND tool=? AND arguments=? AND state IN (?, ?, ?)"
+            " ORDER BY asked",
             (
                 request.session,
                 request.agent,
                 request.tool,
                 arguments_digest(request.arguments),
-                USED,
-                STALE,
-                SESSION,
+                PENDING,
+                GRANTED,
                 REFUSED,
             ),
         )
-        return [_request(*row) for row in rows]
+        held = (self._now(*row) for row in rows)
+        return [one for one in held if one.state != EXPIRED and (one.scope == ONCE or one.state == REFUSED)]
+
+    def _check_scope(self, request: Request, answer: Answer) -> None:
+        if answer.scope == ONCE:
+            return
+        if request.rule is None:
+            raise CallError("invalid_arguments", "A limit is lifted once, not for longer", where="scope")
+        if answer.until is not None and answer.until <= self._clock():
+            raise CallError("invalid_arguments", "The grant would end before it begins", where="until")
+        if answer.scope == PATTERN:
+            if answer.pattern is None or answer.until is None:
+                raise CallError("invalid_arguments", "A grant for a pattern needs an end", where="until")
+            _check_pattern(answer.pattern, request.paths)
+
+    def _now(
+        self,
+        body: str,
+        state: str,
+        reason: str | None,
+        scope: str | None,
+        pattern: str | None,
+        until: float | None,
+    ) -> Request:
+        """A request as it stands at this time: what ran out has expired."""
+        fields = json.loads(body)
+        fields |= {"paths": tuple(fields["paths"]), "state": state, "reason": reason or ""}
+        request = Request(**fields | {"scope": scope or ONCE, "pattern": pattern, "until": until})
+        ended = until is not None and until <= self._clock()
+        waited = self._clock() - request.asked > WAIT
+        if (state == GRANTED and ended) or (state == PENDING and waited):
+            return replace(request, state=EXPIRED)
+        return request
 
     def _note(self, db: Any, request: Request, what: str, answer: Answer) -> None:
         audit.append(
             db,
             {
-                "time": time.time(),
+                "time": self._clock(),
                 "event": "approval",
                 "approval": request.id,
                 "outcome": what,
@@ -216,25 +272,44 @@ class Approvals:
                 "tool": request.tool,
                 "digest": request.digest,
                 "policy": request.revision,
-                "scope": answer.scope if what in (GRANTED, REFUSED) else None,
+                "scope": answer.scope if what == GRANTED else None,
+                "pattern": answer.pattern,
+                "until": answer.until,
                 "reason": answer.reason,
                 "by": answer.by,
             },
         )
 
 
-_SELECT = "SELECT request, state, reason, scope FROM approval"
+_SELECT = "SELECT request, state, reason, scope, pattern, until FROM approval"
 
 
-def _request(body: str, state: str, reason: str | None, scope: str | None) -> Request:
-    fields = json.loads(body)
-    fields |= {
-        "paths": tuple(fields["paths"]),
-        "state": state,
-        "reason": reason or "",
-        "scope": scope or ONCE,
-    }
-    return Request(**fields)
+def _covers(held: Request, request: Request) -> bool:
+    if held.state != GRANTED or held.rule != request.rule:
+        return False
+    if held.scope == SESSION:
+        return held.session == request.session
+    return held.pattern is not None and all(_matches(held.pattern, path) for path in request.paths)
+
+
+def _matches(pattern: str, path: str) -> bool:
+    from policy.machine import matches
+
+    # Judged as files: a pattern for directories only then covers what is in them, and never less is asked.
+    return matches(pattern, path)
+
+
+def _check_pattern(pattern: str, asked: tuple[str, ...]) -> None:
+    from policy.glob import PatternError, parse
+
+    try:
+        parse(pattern)
+    except PatternError as error:
+        raise CallError("invalid_arguments", f"This is not a pattern: {error}", where="pattern") from None
+    missed = [path for path in asked if not _matches(pattern, path)]
+    if missed:
+        message = f"The pattern does not match what was asked for: '{missed[0]}'"
+        raise CallError("invalid_arguments", message, where="pattern")
 
 
 def new_id() -> str:

@@ -41,7 +41,8 @@ CREATE TABLE seen(session TEXT NOT NULL, path TEXT NOT NULL, digest TEXT NOT NUL
 CREATE TABLE audit(seq INTEGER PRIMARY KEY, body TEXT NOT NULL, prev TEXT NOT NULL, hash TEXT NOT NULL);
 CREATE TABLE approval(id TEXT PRIMARY KEY, agent TEXT NOT NULL, session TEXT NOT NULL, tool TEXT NOT NULL,
     arguments TEXT NOT NULL, digest TEXT NOT NULL, revision TEXT NOT NULL, rule TEXT, state TEXT NOT NULL,
-    scope TEXT, reason TEXT, decided_by TEXT, asked REAL NOT NULL, decided REAL, request TEXT NOT NULL);
+    scope TEXT, pattern TEXT, until REAL, reason TEXT, decided_by TEXT, asked REAL NOT NULL, decided REAL,
+    request TEXT NOT NULL);
 CREATE INDEX approval_call ON approval(session, agent, tool, state);
 """
 

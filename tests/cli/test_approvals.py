@@ -73,3 +73,26 @@ def test_an_id_that_nobody_gave(ringfence: Ringfence, what: str) -> None:
     done = ringfence("approvals", what, "a-0000")
     assert done.status == 1
     assert "a-0000" in done.err
+
+
+def test_a_grant_for_a_pattern_has_an_end_and_can_be_revoked(
+    ringfence: Ringfence, policy: Write, workspace: Path
+) -> None:
+    policy('version: 1\nrules: {read: allow, "*": ask}\n')
+    (workspace / "build").mkdir()
+    for name in ("a", "b", "c"):
+        (workspace / "build" / name).write_text("1", encoding="utf-8")
+
+    def delete(path: str) -> Done:
+        return ringfence("call", "delete_file", json.dumps({"path": path}), "--session", path[-1], "--json")
+
+    request = delete("build/a").json["data"]["approval"]["id"]
+    assert ringfence("approvals", "grant", request, "--pattern", "build/**").status == 1, "it needs an end"
+    assert ringfence("approvals", "grant", request, "--pattern", "src/**", "--until", "2h").status == 1
+    assert ringfence("approvals", "grant", request, "--pattern", "build/**", "--until", "soon").status == 2
+    granted = ringfence("approvals", "grant", request, "--pattern", "build/**", "--until", "2h")
+    assert "granted for build/** until " in granted.out
+    assert [delete(path).json["status"] for path in ("build/a", "build/b")] == ["ok", "ok"]
+    assert ringfence("approvals", "revoke", request).status == 0
+    assert delete("build/c").json["status"] == "approval_required"
+    assert ringfence("approvals", "revoke", request).status == 1, "it is revoked already"

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import re
+import time
+from datetime import datetime
 
-from toolkit.approvals import PENDING, Answer, Request
-from toolkit.cli.perform import DONE
+from toolkit.approvals import PATTERN, PENDING, Answer, Request
+from toolkit.cli.perform import DONE, UsageError
 from toolkit.cli.place import open_to_look
 from toolkit.cli.prompt import heading, whoami
 from toolkit.cli.screen import Screen
@@ -28,7 +31,7 @@ def list_requests(arguments: argparse.Namespace, screen: Screen) -> int:
 
 
 def _row(request: Request) -> tuple[str, ...]:
-    state = "waiting" if request.state == PENDING else request.state
+    state = "waiting" if request.state == PENDING else request.state + _scope(request)
     return request.id, when(request.asked), request.agent, request.session, request.title, state
 
 
@@ -49,12 +52,43 @@ def show(arguments: argparse.Namespace, screen: Screen) -> int:
 
 def grant(arguments: argparse.Namespace, screen: Screen) -> int:
     """Permit it."""
-    return _answer(arguments, Answer(True, arguments.scope, arguments.reason, whoami()), screen)
+    scope = PATTERN if arguments.pattern is not None else arguments.scope
+    until = None if arguments.until is None else end(arguments.until, time.time())
+    answer = Answer(True, scope, arguments.reason, whoami(), arguments.pattern, until)
+    return _answer(arguments, answer, screen)
 
 
 def refuse(arguments: argparse.Namespace, screen: Screen) -> int:
     """Refuse it."""
     return _answer(arguments, Answer(False, reason=arguments.reason, by=whoami()), screen)
+
+
+def revoke(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Take a grant back."""
+    with open_to_look(arguments) as session:
+        request = session.approvals.revoke(arguments.id, by=whoami(), reason=arguments.reason)
+    if screen.as_json:
+        screen.json(request.to_json())
+    else:
+        screen.line(f"{request.state}: {request.title}", "red")
+    return DONE
+
+
+def end(text: str, now: float) -> float:
+    """When a grant ends, in POSIX seconds: `30m`, `2h`, `7d` from now, or an RFC 3339 time."""
+    span = re.fullmatch(r"([0-9]{1,6})([smhd])", text)
+    if span:
+        return now + int(span[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[span[2]]
+    try:
+        return datetime.fromisoformat(text).astimezone().timestamp()
+    except (ValueError, OverflowError):
+        raise UsageError(f"--until {text}: neither a span such as 2h nor an RFC 3339 time") from None
+
+
+def _scope(request: Request) -> str:
+    """How far a grant reaches, to show behind its state."""
+    reach = {"session": " for this session", PATTERN: f" for {request.pattern}"}.get(request.scope, "")
+    return reach + (f" until {when(request.until)}" if request.until is not None else "")
 
 
 def _answer(arguments: argparse.Namespace, answer: Answer, screen: Screen) -> int:
@@ -63,7 +97,7 @@ def _answer(arguments: argparse.Namespace, answer: Answer, screen: Screen) -> in
     if screen.as_json:
         screen.json(request.to_json())
         return DONE
-    scope = " for this session" if answer.granted and request.scope == "session" else ""
+    scope = _scope(request) if answer.granted else ""
     screen.line(f"{request.state}{scope}: {request.title}", "green" if answer.granted else "red")
     if answer.granted:
         screen.line("the agent may now send the same call again")

@@ -243,10 +243,24 @@ _ALL = (
                 default="once",
                 says="how long the grant holds (default: once)",
             ),
+            _opt(
+                "--pattern",
+                metavar="PATTERN",
+                says="grant all that the same rule asks of this agent and tool on matching paths; needs --until",
+            ),
+            _opt(
+                "--until",
+                metavar="WHEN",
+                says="when a grant for a session or a pattern ends: a span such as 2h, or an RFC 3339 time",
+            ),
             _opt("--reason", metavar="TEXT", default="", says="kept in the audit record"),
             *APPROVING,
         ),
-        ("ringfence approvals grant 5d1c", "ringfence approvals grant 5d1c --scope session"),
+        (
+            "ringfence approvals grant 5d1c",
+            "ringfence approvals grant 5d1c --scope session",
+            "ringfence approvals grant 5d1c --pattern 'build/**' --until 2h",
+        ),
         "A grant permits exactly what was shown: the same call with the same plan under the same policy.",
     ),
     Command(
@@ -259,6 +273,17 @@ _ALL = (
             *APPROVING,
         ),
         ("ringfence approvals refuse 5d1c --reason 'use the other folder'",),
+    ),
+    Command(
+        "approvals revoke",
+        "approvals:revoke",
+        "take back a grant that is not used up",
+        (
+            _opt("id", metavar="ID", says="the request's id"),
+            _opt("--reason", metavar="TEXT", default="", says="kept in the audit record"),
+            *APPROVING,
+        ),
+        ("ringfence approvals revoke 5d1c",),
     ),
     Command(
         "audit verify",

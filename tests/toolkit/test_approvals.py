@@ -1,0 +1,118 @@
+"""Approvals: what a person's answer permits, for how long, and what it never does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from toolkit.approvals import EXPIRED, WAIT, Answer, Approvals, Request
+from toolkit.errors import CallError
+from toolkit.state import MEMORY, State
+
+RULE = {"tier": "global", "agent": None, "key": "delete", "pattern": "*", "line": 1, "file": "p.yaml"}
+ASKED = Request(
+    id="a-1",
+    agent="coder",
+    session="s",
+    tool="delete_file",
+    arguments={"path": "build/a"},
+    digest="d",
+    revision="r",
+    title="Delete file build/a",
+    preview="",
+    decision={"effect": "ask", "rule": RULE},
+    paths=("build/a",),
+    asked=1_000.0,
+)
+OTHER = replace(ASKED, id="a-2", arguments={"path": "build/b"}, paths=("build/b",), digest="e")
+
+
+class Clock:
+    now = 1_000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def approvals(clock: Clock) -> Iterator[Approvals]:
+    state = State(MEMORY)
+    yield Approvals(state, clock)
+    state.close()
+
+
+def test_once_is_once(approvals: Approvals) -> None:
+    approvals.ask(ASKED)
+    approvals.answer("a-1", Answer(True))
+    assert approvals.permits(ASKED)
+    assert not approvals.permits(ASKED)
+
+
+@pytest.mark.parametrize("field", ["agent", "session", "tool", "digest", "revision"])
+def test_a_grant_fits_nothing_else(approvals: Approvals, field: str) -> None:
+    approvals.ask(ASKED)
+    approvals.answer("a-1", Answer(True))
+    assert not approvals.permits(replace(ASKED, **{field: "another"}))
+    assert approvals.permits(ASKED)
+
+
+def test_for_a_session_it_reaches_what_the_same_rule_asks(approvals: Approvals) -> None:
+    approvals.ask(ASKED)
+    approvals.answer("a-1", Answer(True, "session"))
+    assert approvals.permits(OTHER)
+    assert not approvals.permits(replace(OTHER, session="t"))
+    assert not approvals.permits(replace(OTHER, decision={"rule": {**RULE, "line": 2}}))
+
+
+def test_a_limit_is_lifted_once_only(approvals: Approvals) -> None:
+    approvals.ask(replace(ASKED, decision={"rule": RULE, "limit": {"max_files": 1}}))
+    with pytest.raises(CallError) as caught:
+        approvals.answer("a-1", Answer(True, "session"))
+    assert caught.value.code == "invalid_arguments"
+    approvals.answer("a-1", Answer(True))
+
+
+def test_a_grant_ends_when_it_says(approvals: Approvals, clock: Clock) -> None:
+    approvals.ask(ASKED)
+    approvals.answer("a-1", Answer(True, "pattern", pattern="build/", until=2_000.0))
+    assert approvals.permits(OTHER)
+    assert not approvals.permits(replace(OTHER, paths=("build/b", "src/c")))
+    clock.now = 2_000.0
+    assert not approvals.permits(OTHER)
+    assert approvals.get("a-1").state == EXPIRED
+    assert approvals.listing() == []
+
+
+def test_time_refuses_what_nobody_answers(approvals: Approvals, clock: Clock) -> None:
+    approvals.ask(ASKED)
+    clock.now += WAIT + 1
+    with pytest.raises(CallError) as caught:
+        approvals.answer("a-1", Answer(True))
+    assert caught.value.code == "approval_stale"
+    again, stale = approvals.ask(replace(ASKED, id="a-3", asked=clock.now))
+    assert (again.id, stale) == ("a-3", False)
+
+
+def test_two_people_at_once_one_wins(approvals: Approvals) -> None:
+    approvals.ask(ASKED)
+    approvals.answer("a-1", Answer(True, by="ada"))
+    with pytest.raises(CallError) as caught:
+        approvals.answer("a-1", Answer(False, by="bob"))
+    assert caught.value.code == "approval_stale"
+
+
+def test_refused_stays_refused_until_a_person_says_otherwise(approvals: Approvals) -> None:
+    approvals.ask(ASKED)
+    approvals.answer("a-1", Answer(False, reason="not now"))
+    with pytest.raises(CallError) as caught:
+        approvals.permits(ASKED)
+    assert (caught.value.code, "not now" in caught.value.message) == ("approval_refused", True)
+    approvals.answer("a-1", Answer(True))
+    assert approvals.permits(ASKED)
