@@ -126,7 +126,7 @@ class Plan:
     data: dict[str, Any] = field(default_factory=dict)
     changes: tuple[Change, ...] = ()
     title: str = ""
-    draw: Callable[[], str] = str
+    draw: Callable[[], str] = field(default=str, compare=False)
 
     @property
     def preview(self) -> str:
