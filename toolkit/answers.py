@@ -14,6 +14,7 @@ from policy import Amount, Decision, Effect
 from toolkit.apply import Outcome
 from toolkit.call import Result
 from toolkit.errors import CallError
+from toolkit.impact import describe
 from toolkit.plan import Plan, Write
 from toolkit.text import escape
 
@@ -32,6 +33,16 @@ def success(attempt: Attempt, plan: Plan, more: dict[str, Any]) -> Result:
         data["hard_links_parted"] = parted
         content += f"\n\nNote: {', '.join(map(escape, parted))} had other names, which keep the old content"
     return Result(attempt.call.id, "ok", content, data, shown(attempt, attempt.decided))
+
+
+def dry(attempt: Attempt, plan: Plan) -> Result:
+    """The answer to a call that is only tried; one that would ask shows nothing of what it asks for."""
+    more = {"dry_run": True, "plan": describe(plan)}
+    if attempt.decided.effect == Effect.ASK and attempt.session.enforcing:
+        content = f"Dry run, nothing was changed. It would ask: {attempt.title(plan)}"
+        return Result(attempt.call.id, "ok", content, more, shown(attempt, attempt.decided))
+    result = success(attempt, plan, more)
+    return replace(result, content=f"Dry run, nothing was changed. The answer would be:\n\n{result.content}")
 
 
 def denied(attempt: Attempt) -> CallError:

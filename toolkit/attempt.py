@@ -18,7 +18,7 @@ from toolkit.approvals import Request, new_id
 from toolkit.call import Result, ToolCall
 from toolkit.errors import CODES, CallError
 from toolkit.history import GONE, Operation
-from toolkit.impact import check_targets, describe, touched, usage_of
+from toolkit.impact import check_targets, touched, usage_of
 from toolkit.plan import Change, Delete, MakeDirectory, Move, Place, Plan, Write, sha256
 from toolkit.text import escape
 from toolkit.tools import TOOLS, Tool
@@ -61,7 +61,7 @@ class Attempt:
         self.usage = usage_of(plan.changes)
         self._limit()
         if self.session.dry_run:
-            return answers.success(self, plan, {"dry_run": True, "plan": describe(plan)})
+            return answers.dry(self, plan)
         self._approve(plan)
         if plan.changes:
             self._apply(plan, progress)
@@ -172,6 +172,10 @@ class Attempt:
         self.approval = request.id
         raise answers.approval_needed(self, request, stale)
 
+    def title(self, plan: Plan) -> str:
+        """What the call would do, in one line for a person."""
+        return plan.title or f"{self.known_tool.title}: {', '.join(self.named)}"
+
     def _request(self, plan: Plan) -> Request:
         session, tool = self.session, self.known_tool
         changed = dict.fromkeys(path for change in plan.changes for path, _, _ in touched(change))
@@ -183,7 +187,7 @@ class Attempt:
             arguments=self.call.arguments,
             digest=plan.digest(),
             revision=session.policy.revision,
-            title=plan.title or f"{tool.title}: {', '.join(self.named)}",
+            title=self.title(plan),
             preview=plan.preview,
             decision=self.decided.to_json(),
             paths=tuple(changed) or tuple(self.named),

@@ -154,7 +154,8 @@ def test_a_dry_run_changes_nothing(ringfence: Ringfence, policy: Write, workspac
     policy(POLICY)
     done = ringfence("call", "create_file", '{"path": "tmp/x", "content": "y"}', "--dry-run")
     assert done.status == 0
-    assert done.out.startswith("Dry run, nothing was changed. Verdict: allow\n")
+    assert done.out.startswith("Verdict: allow\n")
+    assert "Dry run, nothing was changed. The answer would be:" in done.out
     assert "  would make directory tmp\n  would write tmp/x\n" in done.out
     assert not (workspace / "tmp").exists()
 

@@ -93,7 +93,7 @@ def show(result: Result, screen: Screen, *, changed: bool) -> None:
 def _show_plan(result: Result, screen: Screen) -> None:
     """What a dry run would have changed, ahead of the answer that it would have had."""
     verdict = (result.decision or {}).get("effect", "")
-    screen.line(f"Dry run, nothing was changed. Verdict: {verdict}", STYLES.get(verdict, ""))
+    screen.line(f"Verdict: {verdict}", STYLES.get(verdict, ""))
     for change in result.data["plan"]:
         where = f" -> {change['destination']}" if "destination" in change else ""
         entries = change.get("entries") or ()
@@ -103,4 +103,3 @@ def _show_plan(result: Result, screen: Screen) -> None:
             else ""
         )
         screen.line(f"  would {change['change'].replace('_', ' ')} {change['path']}{where}{more}")
-    screen.line("The answer would be:")
