@@ -1,0 +1,85 @@
+"""Claim: one whole allowed call costs at most 3 times the same durable write by hand.
+
+The call is `create_file` through `Session.call`: parsed, judged, planned, kept in the history, written,
+recorded. By hand is the least that is as durable: a temporary file, fsync, rename, fsync of the folder. Both
+are measured in turn in one run, in the same directory; the times themselves depend on the disk.
+
+    python benchmarks/create_file.py
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from policy import Policy
+from toolkit.session import Session
+
+TURNS = 400
+WARM = 20
+AT_MOST = 3.0
+CONTENT = "line of text\n" * 80
+POLICY = 'version: 1\nrules: {read: allow, write: {"*": ask, "src/**": allow}, delete: ask}\n'
+
+
+def by_hand(folder: Path, name: str, data: bytes) -> None:
+    """Write one file so that it is whole and there after a power cut."""
+    temporary = folder / f".{name}.new"
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        os.write(fd, data)
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+    temporary.rename(folder / name)
+    held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(held)
+    finally:
+        os.close(held)
+
+
+def timed(act: Callable[[], None]) -> float:
+    start = time.perf_counter()
+    act()
+    return time.perf_counter() - start
+
+
+def measure(root: Path, policy: Policy, turns: int) -> tuple[float, float]:
+    """Return the median seconds of a write by hand and of a call."""
+    folder = root / "src"
+    folder.mkdir(parents=True)
+    hand: list[float] = []
+    calls: list[float] = []
+    with Session(root, policy, state=root.parent / "state") as session:
+
+        def call(turn: int) -> None:
+            arguments = {"path": f"src/c{turn}.txt", "content": CONTENT}
+            result = session.call(json.dumps({"id": turn, "tool": "create_file", "arguments": arguments}))
+            assert result.ok, result
+
+        for turn in range(turns + WARM):
+            data = f"{turn}\n{CONTENT}".encode()
+            hand.append(timed(lambda: by_hand(folder, f"h{turn}.txt", data)))  # noqa: B023 - called at once
+            calls.append(timed(lambda: call(turn)))  # noqa: B023 - called at once
+    return statistics.median(hand[WARM:]), statistics.median(calls[WARM:])
+
+
+def main() -> int:
+    policy = Policy.loads(POLICY)
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as scratch:
+        hand, call = measure(Path(scratch) / "root", policy, TURNS)
+    ratio = call / hand
+    print(f"by hand {hand * 1e3:8.3f} ms")
+    print(f"call    {call * 1e3:8.3f} ms   {ratio:.2f} times (at most {AT_MOST:g})")
+    return 0 if ratio <= AT_MOST else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
