@@ -22,7 +22,7 @@ STANDARD = sys.stdlib_module_names
 READS_POLICIES = ("policy.loading", "policy.ready", "policy.check")
 DEPENDENCIES = {"yaml", "jsonschema", "referencing", "fsspec", "platformdirs", "rich", "shtab"}
 # What is imported only by who has asked for it.
-OPTIONAL = {"toolkit.contract": {"pytest"}, "toolkit.s3": {"s3fs", "botocore"}}
+OPTIONAL = {"toolkit.contract": {"pytest"}, "toolkit.s3": {"botocore"}, "toolkit.sftp": {"paramiko"}}
 
 
 def words(text: str) -> set[str]:
@@ -173,6 +173,8 @@ MAY_WRITE = {
     "toolkit.apply": "the workspace",
     "toolkit.local": "the workspace, as the local backend",
     "toolkit.stores": "the workspace, as the fsspec backend",
+    "toolkit.s3": "the workspace, as the S3 backend",
+    "toolkit.sftp": "the workspace, as the SFTP backend",
     "toolkit.s3": "the workspace, as the S3 backend",
     "toolkit.workspace": "the root of a store in memory",
     "toolkit.state": "its own store",

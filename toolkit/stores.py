@@ -239,6 +239,10 @@ def store_on(fs: Any, root: str) -> Backend:
         from toolkit.s3 import S3
 
         return S3(fs, root)
+    if "sftp" in protocols and hasattr(fs, "ftp"):
+        from toolkit.sftp import Sftp
+
+        return Sftp(fs.ftp, root, f"sftp://{getattr(fs, 'host', '')}")
     return Store(fs, root)
 
 

@@ -256,6 +256,11 @@ def _open(root: str, fs: Any, durable: bool, options: dict[str, Any]) -> tuple[B
         root = "/" + root.strip("/")
         fs.makedirs(root, exist_ok=True)
     elif fs is None:
+        if root.startswith(("sftp://", "ssh://")):
+            from toolkit.sftp import open_sftp
+
+            sftp = open_sftp(root, options)
+            return sftp, (sftp.root,)
         fs, root = open_store(root, options)
     store = store_on(fs, root)
     return store, (store.root,)

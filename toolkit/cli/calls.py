@@ -13,7 +13,7 @@ from typing import BinaryIO
 from policy import TOOL_ACTIONS
 from toolkit.call import MAX_BYTES, Result
 from toolkit.cli.perform import DONE, FELL_SHORT, UsageError
-from toolkit.cli.place import open_session
+from toolkit.cli.place import confine, open_session
 from toolkit.cli.screen import STYLES, Screen, is_terminal
 from toolkit.text import plural
 
@@ -23,6 +23,8 @@ SINGLE_CALLS = "default"
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """Answer each line with one line, in order, as soon as it is done."""
     with open_session(arguments, screen) as session, _opened(arguments.file, screen) as source:
+        if arguments.landlock:
+            confine(session)
         for line in lines(source):
             with screen.progress() as progress:
                 result = session.call(line, progress)

@@ -48,8 +48,18 @@ ROOT = _opt(
     "--root",
     metavar="DIR",
     completes="directory",
-    says="the workspace (default: the nearest folder upwards with a ringfence.yaml or a VCS folder,"
-    " else this one)",
+    says="the workspace, a directory or a URL (default: the nearest folder upwards with a ringfence.yaml"
+    " or a VCS folder, else this one)",
+)
+ENDPOINT = _opt(
+    "--endpoint",
+    metavar="URL",
+    says="the server of an s3:// root (default: AWS_ENDPOINT_URL, else Amazon's)",
+)
+LANDLOCK = _opt(
+    "--landlock",
+    action="store_true",
+    says="let the kernel hold this process to the workspace and its state as well (Linux)",
 )
 POLICY = _opt(
     "--policy",
@@ -82,11 +92,11 @@ DRY_RUN = _opt("--dry-run", action="store_true", says="judge and plan, but chang
 YES = _opt("-y", "--yes", action="store_true", says="do not ask for confirmation")
 FORCE = _opt("--force", action="store_true", says="also replace content that is newer")
 
-CALLING = (ROOT, POLICY, AGENT, SESSION, STATE, ASK, JSON, DRY_RUN)
-CALLING_ONCE = (ROOT, POLICY, AGENT, ONE_SESSION, STATE, ASK, JSON, DRY_RUN)
-LOOKING = (ROOT, THAT_SESSION, STATE, JSON)
-BRINGING_BACK = (YES, FORCE, ROOT, POLICY, AGENT, SESSION, STATE, JSON, DRY_RUN)
-APPROVING = (ROOT, STATE, JSON)
+CALLING = (ROOT, ENDPOINT, POLICY, AGENT, SESSION, STATE, ASK, JSON, DRY_RUN)
+CALLING_ONCE = (ROOT, ENDPOINT, POLICY, AGENT, ONE_SESSION, STATE, ASK, JSON, DRY_RUN)
+LOOKING = (ROOT, ENDPOINT, THAT_SESSION, STATE, JSON)
+BRINGING_BACK = (YES, FORCE, ROOT, ENDPOINT, POLICY, AGENT, SESSION, STATE, JSON, DRY_RUN)
+APPROVING = (ROOT, ENDPOINT, STATE, JSON)
 
 _ALL = (
     Command(
@@ -114,6 +124,7 @@ _ALL = (
                 "file", nargs="?", default="-", metavar="FILE", completes="file", says="the calls; - is stdin"
             ),
             *CALLING,
+            LANDLOCK,
         ),
         ("ringfence run calls.jsonl", "agent | ringfence run --agent coder --ask queue > results.jsonl"),
         "Every line is answered, in order, as soon as it is done; blank lines are passed over. The exit"
@@ -246,7 +257,8 @@ _ALL = (
             _opt(
                 "--pattern",
                 metavar="PATTERN",
-                says="grant all that the same rule asks of this agent and tool on matching paths; needs --until",
+                says="grant all that the same rule asks of this agent and tool on paths that match;"
+                " needs --until",
             ),
             _opt(
                 "--until",
@@ -292,6 +304,14 @@ _ALL = (
         (ROOT, STATE, JSON),
         ("ringfence audit verify",),
         "The exit status is 1 when the chain is broken.",
+    ),
+    Command(
+        "doctor",
+        "doctor:doctor",
+        "what this machine has that confines, and which stores can be used",
+        (ROOT, JSON),
+        ("ringfence doctor", "ringfence doctor --json"),
+        "Looks and changes nothing.",
     ),
     Command(
         "schema policy",

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from policy import READY_MADE, Policy, ready_made
 from toolkit.cli.perform import UsageError
@@ -87,6 +88,7 @@ def open_session(arguments: argparse.Namespace, screen: Screen) -> Session:
             dry_run=arguments.dry_run,
             found_by=found_by,
             policy_file=_source_of(arguments, root),
+            options=_options(arguments, root),
         )
 
 
@@ -96,7 +98,36 @@ def open_to_look(arguments: argparse.Namespace) -> Session:
 
     root, _ = root_of(arguments)
     with _known_store(root):
-        return Session(root, Policy.empty(), state=arguments.state)
+        return Session(root, Policy.empty(), state=arguments.state, options=_options(arguments, root))
+
+
+def _options(arguments: argparse.Namespace, root: str) -> dict[str, Any]:
+    """What the options say of the store; credentials come from where its own tools take them."""
+    endpoint = getattr(arguments, "endpoint", None)
+    if endpoint is None:
+        return {}
+    if not root.startswith(("s3://", "s3a://")):
+        raise UsageError("--endpoint: only for a root that begins with s3://")
+    if not endpoint.startswith(("http://", "https://")):
+        raise UsageError(f"--endpoint {endpoint}: not a URL that begins with http:// or https://")
+    return {"endpoint_url": endpoint, "config_kwargs": {"s3": {"addressing_style": "path"}}}
+
+
+def confine(session: Session) -> None:
+    """Hold this thread to what a session of calls needs. Raises CallError where the kernel cannot."""
+    import sysconfig
+
+    from toolkit.landlock import restrict
+
+    if "://" in session.workspace.url:
+        raise UsageError("--landlock: only for a workspace on disk")
+    libraries = {*sysconfig.get_paths().values(), sys.prefix, sys.base_prefix, *filter(None, sys.path)}
+    policies = {str(Path(file).parent) for file in session.policy.files}
+    state = () if session.state.place == ":memory:" else (session.state.place,)
+    restrict(
+        (session.workspace.url, *state, os.devnull, "/dev/tty"),
+        (*libraries, *policies, "/usr/share", "/etc", "/lib", "/usr/lib", "/dev/urandom"),
+    )
 
 
 @contextmanager

@@ -1,0 +1,67 @@
+"""`doctor`: what this machine has that Ringfence can use, and what to do where something is missing."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from importlib.util import find_spec
+
+from toolkit.cli.perform import DONE
+from toolkit.cli.place import root_of
+from toolkit.cli.screen import Screen
+
+_EXTRAS = {"s3": "s3fs", "sftp": "paramiko", "mcp": "mcp"}
+
+
+def doctor(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Look and tell; changes nothing."""
+    extras = {extra: find_spec(module) is not None for extra, module in _EXTRAS.items()}
+    found = {
+        "python": sys.version.split()[0],
+        "system": sys.platform,
+        **_workspace(root_of(arguments)[0]),
+        "landlock": _landlock(),
+        "extras": extras,
+    }
+    if screen.as_json:
+        screen.json(found)
+        return DONE
+    for name, value in found.items():
+        if name != "extras":
+            screen.line(f"{name.replace('_', ' '):<22} {_said(value)}")
+    for extra, there in extras.items():
+        screen.line(
+            f"{extra:<22} {'installed' if there else f'not installed: pip install ringfence[{extra}]'}"
+        )
+    return DONE
+
+
+def _workspace(root: str) -> dict[str, object]:
+    if "://" in root or os.sep != "/":
+        return {"root": root}
+    from toolkit.local import Local
+
+    local = Local(root)
+    try:
+        return {
+            "root": root,
+            "resolves_by": "openat2" if local.kernel.beneath else "a walk, name by name",
+            "renames_onto_nothing": local.kernel.rename_new,
+            "tells_mounts_apart": local.kernel.mounts,
+            "folds_case": local.fold,
+        }
+    finally:
+        local.close()
+
+
+def _landlock() -> int | None:
+    from toolkit.landlock import version
+
+    return version() or None
+
+
+def _said(value: object) -> str:
+    if value is None:
+        return "no"
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
