@@ -139,7 +139,7 @@ class Store:
         for entry in (*reversed(change.entries), Entry(change.path, change.stat)):
             try:
                 if entry.stat.kind == DIRECTORY:
-                    self.remove_directory(StoreSpot(entry.path))
+                    self._remove_directory(entry.path)
                 else:
                     self._same(entry.path, entry.stat)
                     with errors(entry.path):
@@ -150,6 +150,22 @@ class Store:
                 yield Missed(entry.path, error.message)
             else:
                 yield entry.path
+        self._keep_parent(change.path)
+
+    def _remove_directory(self, path: str) -> None:
+        try:
+            self.remove_directory(StoreSpot(path))
+        except CallError as error:
+            # Where directories are only what keys lie below, the last key took it along.
+            if error.code != "not_found":
+                raise
+
+    def _keep_parent(self, path: str) -> None:
+        """A directory whose last entry went stays, as it does on disk, where the store can have it."""
+        parent = paths.parent(path)
+        if parent != paths.ROOT and self._info(parent) is None:
+            with errors(parent):
+                self._fs.makedirs(self._key(parent), exist_ok=True)
 
     def move(self, source: StoreSpot, destination: StoreSpot, change: Move) -> None:
         """Copy, verify, then delete: a store has no rename of its own that can be relied on."""
