@@ -175,6 +175,7 @@ MAY_WRITE = {
     "toolkit.stores": "the workspace, as the fsspec backend",
     "toolkit.s3": "the workspace, as the S3 backend",
     "toolkit.sftp": "the workspace, as the SFTP backend",
+    "toolkit.fsspec_local": "the directory it was made for, by the local backend",
     "toolkit.s3": "the workspace, as the S3 backend",
     "toolkit.workspace": "the root of a store in memory",
     "toolkit.state": "its own store",

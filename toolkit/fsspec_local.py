@@ -1,0 +1,231 @@
+"""The confined local disk as an fsspec file system: `fsspec.filesystem("ringfence", root="project")`.
+
+For code that wants a directory no path can leave; it judges nothing and keeps no history. What is not
+written here is not supported: a method that was forgotten fails instead of opening a raw path.
+"""
+
+from __future__ import annotations
+
+import io
+import secrets
+from datetime import UTC, datetime
+from typing import Any
+
+import fsspec
+
+from toolkit import paths
+from toolkit.backends import Missed
+from toolkit.errors import CallError
+from toolkit.local import Local
+from toolkit.plan import DIRECTORY, Delete, Move, Stat
+
+_RAISED = {
+    "not_found": FileNotFoundError,
+    "already_exists": FileExistsError,
+    "is_directory": IsADirectoryError,
+    "not_a_directory": NotADirectoryError,
+    "permission_denied": PermissionError,
+    "outside_root": PermissionError,
+    "root_protected": PermissionError,
+    "path_invalid": ValueError,
+}
+
+
+class ConfinedFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
+    """A directory of this machine. Paths are relative to it, with or without a leading slash."""
+
+    protocol = "ringfence"
+    root_marker = ""
+    cachable = False  # an instance that is used again would hold a directory that has been replaced
+
+    def __init__(self, root: str = ".", durable: bool = True, **options: Any) -> None:
+        super().__init__(**options)
+        self._local = Local(root, durable=durable)
+
+    def close(self) -> None:
+        self._local.close()
+
+    # ------------------------------------------------------------------ looking
+
+    def info(self, path: str, **_: Any) -> dict[str, Any]:
+        with self._at(path, follow=False) as spot:
+            found = self._local.stat(spot)
+            if found is None:
+                raise FileNotFoundError(path)
+            return _row(spot.path, found)
+
+    def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
+        with self._at(path) as spot:
+            found = self._local.stat(spot)
+            if found is None:
+                raise FileNotFoundError(path)
+            rows = [_row(spot.path, found)]
+            if found.kind == DIRECTORY:
+                with self._local.folder(spot) as folder:
+                    rows = [_row(paths.child(spot.path, name), stat) for name, stat in folder.scan()]
+        return rows if detail else [row["name"] for row in rows]
+
+    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
+        with self._at(path) as spot:
+            return self._local.read(spot)[start:end]
+
+    def modified(self, path: str) -> datetime:
+        return datetime.fromtimestamp(self.info(path)["mtime"], UTC)
+
+    def _open(self, path: str, mode: str = "rb", **_: Any) -> Any:
+        if mode == "rb":
+            return io.BytesIO(self.cat_file(path))
+        if mode in ("wb", "xb"):
+            return _Writer(self, path, "create" if mode == "xb" else "overwrite")
+        raise NotImplementedError(f"mode {mode!r}: a file is read or replaced whole")
+
+    # ----------------------------------------------------------------- changing
+
+    def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **_: Any) -> None:
+        with self._at(path) as spot:
+            found = self._local.stat(spot)
+            if self._local.missing(spot):
+                raise FileNotFoundError(path)
+            if found is None or mode == "create":
+                self._local.create(spot, value, None, _temporary())
+            elif found.kind == DIRECTORY:
+                raise IsADirectoryError(path)
+            else:
+                self._local.replace(spot, value, found, None, _temporary())
+
+    def mkdir(self, path: str, create_parents: bool = True, **_: Any) -> None:
+        with self._at(path) as spot:
+            missing = self._local.missing(spot)
+            if missing and not create_parents:
+                raise FileNotFoundError(path)
+        for each in missing:
+            with self._at(each) as spot:
+                self._local.make_directory(spot)
+        with self._at(path) as spot:
+            self._local.make_directory(spot)
+
+    def makedirs(self, path: str, exist_ok: bool = False) -> None:
+        try:
+            self.mkdir(path)
+        except FileExistsError:
+            if not (exist_ok and self.isdir(path)):
+                raise
+
+    def rmdir(self, path: str) -> None:
+        with self._at(path, follow=False) as spot:
+            self._refuse_root(spot.path)
+            self._local.remove_directory(spot)
+
+    def rm_file(self, path: str) -> None:
+        with self._at(path, follow=False) as spot:
+            found = self._local.stat(spot)
+            if found is None:
+                raise FileNotFoundError(path)
+            if found.kind == DIRECTORY:
+                raise IsADirectoryError(path)
+            for step in self._local.remove(spot, Delete(spot.path, found), _temporary()):
+                if isinstance(step, Missed):
+                    raise OSError(step.why)
+
+    def mv(self, path1: str, path2: str, **_: Any) -> None:
+        with self._at(path1, follow=False) as source, self._at(path2, follow=False) as destination:
+            self._refuse_root(source.path)
+            self._refuse_root(destination.path)
+            found = self._local.stat(source)
+            if found is None or self._local.missing(destination):
+                raise FileNotFoundError(path1)
+            over = self._local.stat(destination)
+            if over is not None and DIRECTORY in (over.kind, found.kind):
+                raise FileExistsError(path2)
+            self._local.move(source, destination, Move(source.path, destination.path, found, over))
+
+    def cp_file(self, path1: str, path2: str, **_: Any) -> None:
+        self.pipe_file(path2, self.cat_file(path1))
+
+    def _rm(self, path: str) -> None:
+        self.rm_file(path)
+
+    def get_file(self, *_: Any, **__: Any) -> None:
+        raise NotImplementedError("it would write to a raw path of this machine")
+
+    put_file = get_file
+
+    # ------------------------------------------------------------------- inside
+
+    def _at(self, path: str, *, follow: bool = True) -> _Held:
+        return _Held(self._local, self._strip_protocol(path), follow)
+
+    def _refuse_root(self, path: str) -> None:
+        if path == paths.ROOT:
+            raise PermissionError("the root itself is not changed")
+
+    @classmethod
+    def _strip_protocol(cls, path: Any) -> Any:
+        stripped = super()._strip_protocol(path)
+        return [part.lstrip("/") for part in stripped] if isinstance(stripped, list) else stripped.lstrip("/")
+
+
+class _Held:
+    """A spot for as long as a block runs, with our errors as the ones of `os`."""
+
+    def __init__(self, local: Local, path: str, follow: bool) -> None:
+        self._local = local
+        self._path = path
+        self._follow = follow
+        self._spot: Any = None
+
+    def __enter__(self) -> Any:
+        try:
+            self._spot = self._local.resolve(paths.split(self._path or ".", ""), follow=self._follow)
+        except CallError as error:
+            raise _raised(error) from None
+        return self._spot
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        self._local.release(self._spot)
+        if isinstance(error, CallError):
+            raise _raised(error) from None
+
+
+class _Writer(io.BytesIO):
+    """Collects what is written; the file is there, whole, when it is closed without an error."""
+
+    def __init__(self, fs: ConfinedFileSystem, path: str, mode: str) -> None:
+        super().__init__()
+        self._fs = fs
+        self._path = path
+        self._mode = mode
+
+    def __exit__(self, kind: Any, *_: Any) -> None:
+        if kind is not None:
+            self._mode = ""
+        self.close()
+
+    def close(self) -> None:
+        if not self.closed:
+            data, mode = self.getvalue(), self._mode
+            super().close()
+            if mode:
+                self._fs.pipe_file(self._path, data, mode=mode)
+
+
+def _row(path: str, stat: Stat) -> dict[str, Any]:
+    return {
+        "name": "" if path == paths.ROOT else path,
+        "type": stat.kind,
+        "size": stat.size,
+        "mtime": stat.modified,
+        "mode": stat.mode,
+        "nlink": stat.links,
+        "islink": stat.target is not None,
+        "destination": stat.target,
+        "identity": stat.identity,
+    }
+
+
+def _raised(error: CallError) -> Exception:
+    return _RAISED.get(error.code, OSError)(error.message)
+
+
+def _temporary() -> str:
+    return f".ringfence-{secrets.token_hex(8)}"
