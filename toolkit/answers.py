@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from policy import Amount, Decision, Effect
 from toolkit.apply import Outcome
 from toolkit.call import Result
-from toolkit.errors import CallError
+from toolkit.errors import CODES, CallError
+from toolkit.history import UNSEEN
 from toolkit.impact import describe
 from toolkit.plan import Plan, Write
 from toolkit.text import escape
@@ -82,7 +83,7 @@ def raise_failure(outcome: Outcome, may_name: Callable[[str], bool] | None = Non
         if outcome.error is not None:
             raise outcome.error
         raise CallError("path_changed", f"Nothing was done{f': {named[0].why}' if named else ''}")
-    done = sorted(outcome.seen)
+    done = sorted(path for path, known in outcome.seen.items() if known != UNSEEN)
     list_of = "; ".join(f"'{escape(missed.path)}' ({missed.why})" for missed in named[:3])
     raise CallError(
         "partial_failure",

@@ -14,7 +14,7 @@ from policy import Amount
 from toolkit import paths
 from toolkit.backends import Missed
 from toolkit.errors import CallError
-from toolkit.history import ABORTED, DONE, GONE, History, Item, Operation
+from toolkit.history import ABORTED, DONE, GONE, UNSEEN, History, Item, Operation
 from toolkit.plan import (
     DIRECTORY,
     FILE,
@@ -70,10 +70,15 @@ def apply(
         numbered = work.number(plan.changes)
         items = (item for change, first in numbered for item in work.items(change))
         op = history.begin(operation, items, usage, guard)
-        outcome = Outcome(op)
-        for change, first in numbered:
-            work.make(change, first, outcome)
-        work.set_modes()
+        try:
+            outcome = Outcome(op)
+            for change, first in numbered:
+                work.make(change, first, outcome)
+            work.set_modes()
+        except BaseException:
+            # Nobody knows how far it got; it is found out by looking.
+            history.abandon(op)
+            raise
         return outcome
     finally:
         work.release()
@@ -93,6 +98,7 @@ class _Work:
 
     def release(self) -> None:
         for spot in self._own:
+        self._digests: dict[str, str] = {}
             self._backend.release(spot)
 
     def number(self, changes: tuple[Change, ...]) -> list[tuple[Change, int]]:
@@ -157,6 +163,7 @@ class _Work:
         return Item(
             kind="move",
             path=change.source,
+        self._digests[change.source] = UNSEEN if content is None else sha256(content)
             type=change.stat.kind,
             path2=change.destination,
             before=over,
@@ -289,4 +296,6 @@ class _Work:
     def _report(self, what: str, by: int = 1) -> None:
         if self._progress is not None:
             self._count += by
+        outcome.seen[change.destination] = self._digests[change.source]
             self._progress(what, self._count, self._total * 2)
+            outcome.seen[change.destination + entry.path[len(change.source) :]] = UNSEEN

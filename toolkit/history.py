@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     import sqlite3
 
 PENDING, DONE, ABORTED, PARTIAL, UNKNOWN = "pending", "done", "aborted", "partial", "unknown"
-GONE = "gone"
+# What a session knows of a path it deleted, and of one it knows nothing of any more.
+GONE, UNSEEN = "gone", ""
 _SMALL = 64
 
 
@@ -102,6 +103,10 @@ class Operation:
     undoes: str | None = None
 
 
+class Busy(CallError):
+    """Another call has an open intent at the same path; it may be over in a moment."""
+
+
 class History:
     """Contents and operations of one workspace."""
 
@@ -136,9 +141,9 @@ class History:
 
     def finish(
         self, op: int, states: dict[int, str], seen: dict[tuple[str, str], str], record: dict[str, Any]
-    ) -> None:
+    ) -> str:
         """Mark what became of each item (`states` by number) and write the call's audit record."""
-        left = set(states.values())
+        left = set(states.values()) or {ABORTED}
         state = left.pop() if len(left) == 1 else PARTIAL
         with self._state.transaction() as db:
             db.executemany(
@@ -149,6 +154,32 @@ class History:
                 db.execute("DELETE FROM usage WHERE op=?", (op,))
             _remember(db, seen)
             audit.append(db, record)
+        return state
+
+    def orphans(self) -> list[int]:
+        """The open operations of processes that are gone, oldest first."""
+        rows = self._state.rows("SELECT id, owner FROM op WHERE state = ? ORDER BY id", (PENDING,))
+        dead = {owner for owner in {str(row[1]) for row in rows} if self._state.dead(owner)}
+        return [int(row[0]) for row in rows if row[1] in dead]
+
+    def adopt(self, op: int) -> bool:
+        """Make an orphan this process's own to settle; false when another one has it."""
+        with self._state.transaction() as db:
+            (owner,) = db.execute("SELECT owner FROM op WHERE id = ?", (op,)).fetchone()
+            found = "UPDATE op SET owner = ? WHERE id = ? AND owner = ? AND state = 'pending'"
+            return self._state.dead(owner) and db.execute(found, (self._state.owner, op, owner)).rowcount == 1
+
+    def abandon(self, op: int) -> None:
+        """Leave an open operation to be settled: whoever was at it does not know what became of it."""
+        with self._state.transaction() as db:
+            db.execute("UPDATE op SET owner = '' WHERE id = ? AND state = 'pending'", (op,))
+
+    def mark(self, op: int, states: dict[int, str]) -> None:
+        """Mark what became of each item of an operation that is not finished yet."""
+        with self._state.transaction() as db:
+            db.executemany(
+                "UPDATE item SET state=? WHERE op=? AND n=?", [(s, op, n) for n, s in states.items()]
+            )
 
     def note(self, seen: dict[tuple[str, str], str], record: dict[str, Any]) -> None:
         """Write the audit record of a call that changed nothing, and what it read."""
@@ -267,9 +298,9 @@ class History:
     def _put_item(self, db: sqlite3.Connection, op: int, n: int, item: Item) -> None:
         # The transaction holds the write lock, so nobody can come between this look and the insert. One
         # operation may be at a path twice: undoing a move over a file moves it away and writes it again.
-        busy = "SELECT 1 FROM item WHERE path = ? AND state = 'pending' AND op != ?"
-        if db.execute(busy, (item.path, op)).fetchone() is not None:
-            raise CallError(
+        busy = "SELECT 1 FROM item WHERE path IN (?, ?) AND state = 'pending' AND op != ?"
+        if db.execute(busy, (item.path, item.path2 or item.path, op)).fetchone() is not None:
+            raise Busy(
                 "path_changed",
                 "Another call is changing the same path",
                 hint="send the call again in a moment",
@@ -315,8 +346,10 @@ def _keep(db: sqlite3.Connection, content: bytes | str | None) -> str | None:
 def _remember(db: sqlite3.Connection, seen: dict[tuple[str, str], str]) -> None:
     db.executemany(
         "INSERT INTO seen VALUES(?,?,?) ON CONFLICT DO UPDATE SET digest = excluded.digest",
-        [(session, path, digest) for (session, path), digest in seen.items()],
+        [(session, path, digest) for (session, path), digest in seen.items() if digest != UNSEEN],
     )
+    unseen = [key for key, digest in seen.items() if digest == UNSEEN]
+    db.executemany("DELETE FROM seen WHERE session = ? AND path = ?", unseen)
 
 
 def _ends(item: Kept, path: str) -> tuple[str | None, str | None]:

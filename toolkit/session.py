@@ -91,6 +91,18 @@ class Session:
 
     def close(self) -> None:
         self.state.close()
+        self.workspace.protect_tasks()
+        self._settle()
+
+    def _tasks_place(self, root: str | Path, tasks: str | Path | None) -> str | None:
+        """Where the task folders are: as given, else as the policy says, relative to its own file."""
+        setting = self.policy.tasks
+        if tasks is not None or setting is None:
+            return None if tasks is None else os.fspath(tasks)
+        if "://" in setting.path:
+            return setting.path
+        beside = Path(self.policy.files[0]).parent if self.policy.files else Path(root)
+        return str(beside / setting.path)
         self.workspace.close()
 
     @property
@@ -98,6 +110,17 @@ class Session:
         return self._following.policy
 
     @property
+    def _settle(self) -> None:
+        """Settle what dead processes left open; the module that does is read only if there is something."""
+        try:
+            if self.history.orphans():
+                from toolkit.settle import settle
+
+                settle(self.history, self.workspace.backend)
+        except CallError:
+            self.close()
+            raise
+
     def fold(self) -> bool:
         return self.workspace.fold
 

@@ -64,6 +64,7 @@ class State:
             if place != MEMORY:
                 os.makedirs(os.path.join(place, "owners"), mode=0o700, exist_ok=True)
                 self._held = self._hold()
+                self._sweep_owners()
             self.db: sqlite3.Connection = sqlite3.connect(
                 MEMORY if place == MEMORY else os.path.join(place, "state.db"),
                 timeout=_WAIT,
@@ -113,6 +114,8 @@ class State:
 
     def dead(self, owner: str) -> bool:
         """Whether the process that `owner` names is gone; its lock goes with it, however it ended."""
+        if not owner:
+            return True  # left open by a process that lives on and does not know what became of it
         if owner == self.owner or self.place == MEMORY:
             return False
         import fcntl
@@ -122,7 +125,8 @@ class State:
         except FileNotFoundError:
             return True
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Shared, so that two who look at once do not take each other for the owner.
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
             return True
         except BlockingIOError:
             return False
@@ -132,9 +136,21 @@ class State:
     def _hold(self) -> int:
         import fcntl
 
-        fd = os.open(self._owner_file(self.owner), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(fd, fcntl.LOCK_EX)
-        return fd
+        while True:
+            fd = os.open(self._owner_file(self.owner), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            if os.fstat(fd).st_nlink:
+                return fd
+            os.close(fd)  # swept by another process before it was locked
+
+    def _sweep_owners(self) -> None:
+        """Remove the files of owners that are gone; a missing file says the same."""
+        for owner in os.listdir(os.path.join(self.place, "owners")):
+            if owner != self.owner and self.dead(owner):
+                try:
+                    os.unlink(self._owner_file(owner))
+                except FileNotFoundError:
+                    pass
 
     def _owner_file(self, owner: str) -> str:
         return os.path.join(self.place, "owners", owner)

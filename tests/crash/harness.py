@@ -1,0 +1,421 @@
+"""Kills a process that makes calls, again and again on one workspace, and checks what it left.
+
+    python -m tests.crash.harness points|random RUNS [--seed N] [--mutant NAME]
+
+Each run forks a worker that makes a few calls and is killed: at the Nth step (before or after each
+operation that changes a file or ends a transaction) or at a random moment. Then the state is opened
+again, which settles what was left open (that too is killed now and then), and four things have to hold:
+the files are in a state that the calls could have left; the history, replayed, gives exactly the files;
+every content that ever was is in the history or on the disk; no temporary and no open intent is left.
+Prints one JSON object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import signal
+import sqlite3
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from policy import Policy
+from tests.crash import mutants
+from toolkit import audit
+from toolkit.local import kernel
+from toolkit.session import Session
+
+ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\ndurable: false\n')
+CALLS = 5
+_NAMES = ("rename", "link", "unlink", "write", "fsync", "mkdir", "rmdir", "symlink", "fchmod", "close")
+Tree = dict[str, bytes]
+
+
+# ------------------------------------------------------------------------ workload
+
+
+def content(chance: random.Random) -> bytes:
+    kind = chance.random()
+    if kind < 0.06:
+        return b""
+    if kind < 0.12:
+        return chance.randbytes(90_000).hex().encode()
+    if kind < 0.25:
+        return b"the same content\n"
+    return (f"line {chance.randint(0, 9)}\n" * chance.randint(1, 200)).encode()
+
+
+class Workload:
+    """Calls that fit one after the other, and the files that each would leave."""
+
+    def __init__(self, model: Tree, chance: random.Random) -> None:
+        self.models = [dict(model)]
+        self.calls: list[dict[str, Any]] = []
+        self._chance = chance
+        while len(self.calls) < CALLS:
+            self._next(dict(self.models[-1]))
+
+    def _next(self, model: Tree) -> None:
+        chance = self._chance
+        files, folders = sorted(model), sorted({p.split("/")[0] for p in model if "/" in p})
+        kind = chance.random()
+        if kind < 0.22 or len(files) < 8:
+            path = f"{chance.choice(['', 'd1/', 'd2/s1/', 'd3/', 'd4/s2/t/'])}f{chance.randint(0, 10**6)}"
+            model[path] = content(chance)
+            self._add(model, "create_file", path=path, content=model[path].decode())
+        elif kind < 0.36:
+            path = chance.choice(files)
+            model[path] = content(chance)
+            self._add(model, "create_file", path=path, content=model[path].decode(), allow_overwrite=True)
+        elif kind < 0.46:
+            path = chance.choice(files)
+            text = f"inserted {chance.randint(0, 10**6)}"
+            if model[path][:1] != b"" and len(model[path]) < 10_000:
+                model[path] = text.encode() + b"\n" + model[path]
+                self._add(model, "insert_at_line", path=path, content=text, line=0)
+        elif kind < 0.58:
+            path = chance.choice(files)
+            del model[path]
+            self._add(model, "delete_file", path=path)
+        elif kind < 0.72:
+            self._move(model, files)
+        elif kind < 0.80 and folders:
+            folder, to = chance.choice(folders), f"d{chance.randint(10, 10**6)}"
+            for path in [p for p in files if p.startswith(folder + "/")]:
+                model[to + path[len(folder) :]] = model.pop(path)
+            self._add(model, "move_file", source=folder, destination=to)
+        elif kind < 0.90 and folders:
+            folder = chance.choice(folders)
+            for path in [p for p in files if p.startswith(folder + "/")]:
+                del model[path]
+            self._add(model, "delete", path=folder)
+        elif self.calls and self.calls[-1]["tool"] != "undo":
+            self._add(dict(self.models[-2]), "undo")
+
+    def _move(self, model: Tree, files: list[str]) -> None:
+        source = self._chance.choice(files)
+        over = self._chance.random() < 0.4
+        to = self._chance.choice(files) if over else f"d5/m{self._chance.randint(0, 10**6)}"
+        if source != to:
+            model[to] = model.pop(source)
+            self._add(model, "move_file", source=source, destination=to, allow_overwrite=over)
+
+    def _add(self, model: Tree, tool: str, **arguments: Any) -> None:
+        self.calls.append({"tool": tool, "arguments": arguments})
+        self.models.append(model)
+
+    def allows(self, done: int, found: Tree) -> bool:
+        """Whether the files may be these when `done` calls were answered and the next may have begun."""
+        before = self.models[done]
+        if found == before or done == len(self.calls):
+            return found == before
+        after = self.models[done + 1]
+        if found == after or self.calls[done]["tool"] != "undo":
+            return found == after
+        paths = before.keys() | after.keys()
+        return found.keys() <= paths and all(found.get(p) in (before.get(p), after.get(p)) for p in paths)
+
+
+# -------------------------------------------------------------------------- killing
+
+
+class Steps:
+    """Kills this process at the Nth step; a step is just before or just after something that changes."""
+
+    def __init__(self, at: int, tell: int) -> None:
+        self.left = at
+        self._tell = tell
+        for name in _NAMES:
+            setattr(os, name, self._wrapped(name, getattr(os, name)))
+        kernel.rename_new = self._wrapped("renameat2", kernel.rename_new)
+        real_open = os.open
+
+        def open_(path: Any, flags: int, *more: Any, **options: Any) -> int:
+            made = real_open(path, flags, *more, **options)
+            if flags & os.O_CREAT:
+                self.step("open after")
+            return made
+
+        os.open = open_
+        steps = self
+
+        class Watched(sqlite3.Connection):
+            def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+                word = sql.split(" ")[0]
+                if word not in ("COMMIT", "INSERT", "UPDATE", "BEGIN"):
+                    return super().execute(sql, *values)
+                steps.step(f"{word} before")
+                cursor = super().execute(sql, *values)
+                steps.step(f"{word} after")
+                return cursor
+
+        real_connect = sqlite3.connect
+        sqlite3.connect = lambda *a, **k: real_connect(*a, **k, factory=Watched)  # type: ignore[assignment]
+
+    def step(self, label: str) -> None:
+        self.left -= 1
+        if self.left == 0:
+            self._write(self._tell, label.encode())
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    _write = staticmethod(os.write)
+
+    def _wrapped(self, name: str, act: Callable[..., Any]) -> Callable[..., Any]:
+        def stepped(*values: Any, **options: Any) -> Any:
+            self.step(f"{name} before")
+            found = act(*values, **options)
+            self.step(f"{name} after")
+            return found
+
+        return stepped
+
+
+def work(base: Path, calls: list[dict[str, Any]], answer: Callable[[str], None]) -> None:
+    with open_session(base) as session:
+        _answer_all(session, calls, answer)
+
+
+def _answer_all(session: Session, calls: list[dict[str, Any]], answer: Callable[[str], None]) -> None:
+    last = ""
+    for call in calls:
+        result = session.undo(last) if call["tool"] == "undo" else session.call(call)
+        if not result.ok:
+            raise AssertionError(f"{call['tool']} {str(call['arguments'])[:99]}: {result.content}")
+        last = result.data["call_id"]
+        answer(last)
+
+
+def open_session(base: Path) -> Session:
+    return Session(base / "ws", ALLOW, state=base / "state", session="s")
+
+
+# --------------------------------------------------------------------------- checks
+
+
+def files_of(root: Path) -> Tree:
+    found = {}
+    for above, folders, files in os.walk(root):
+        if above == str(root) and ".ringfence" in folders:
+            folders.remove(".ringfence")
+        for name in files:
+            place = Path(above, name)
+            found[place.relative_to(root).as_posix()] = place.read_bytes()
+    return found
+
+
+def replayed(session: Session, start: dict[str, str]) -> dict[str, str]:
+    """What the files are, by the history alone."""
+    now = dict(start)
+    for item in session.history.items("item.state = 'done'", ()):
+        if item.type != "file":
+            continue
+        if item.kind == "write":
+            now[item.path] = str(item.after)
+        elif item.kind == "delete":
+            now.pop(item.path, None)
+        elif item.kind == "move" and item.path in now:
+            now[str(item.path2)] = now.pop(item.path)
+    return now
+
+
+def digest(data: bytes) -> str:
+    return sha256(data).hexdigest()
+
+
+class Run:
+    """One chain of runs on one workspace."""
+
+    def __init__(self, base: Path, mode: str, seed: int, mutant: str | None) -> None:
+        self.base, self.mode, self.chance = base, mode, random.Random(seed)
+        self.mutant = mutant
+        self.violations: Counter[str] = Counter()
+        self.examples: dict[str, str] = {}
+        self.labels: Counter[str] = Counter()
+        self.settled: Counter[str] = Counter()
+        self.killed = self.recorded = 0
+        (base / "ws").mkdir(parents=True)
+        for n in range(24):
+            place = base / "ws" / f"d{n % 5}" / (f"s{n % 3}/init{n}" if n % 2 else f"init{n}")
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(content(self.chance))
+        self.model = files_of(base / "ws")
+        self.start = {path: digest(data) for path, data in self.model.items()}
+        self.ledger = set(self.start.values())
+
+        self._warm_up()
+
+    def _warm_up(self) -> None:
+        """Import here, once, what every worker would import anew."""
+        place = self.base / "warm"
+        (place / "ws").mkdir(parents=True)
+        calls = [
+            {"tool": "create_file", "arguments": {"path": "d/a", "content": "1"}},
+            {"tool": "insert_at_line", "arguments": {"path": "d/a", "content": "2", "line": 0}},
+            {"tool": "move_file", "arguments": {"source": "d/a", "destination": "d/b"}},
+            {"tool": "delete_file", "arguments": {"path": "d/b"}},
+            {"tool": "undo", "arguments": {}},
+            {"tool": "delete", "arguments": {"path": "d"}},
+        ]
+        work(place, calls, str)
+
+    def once(self, number: int) -> None:
+        load = Workload(self.model, self.chance)
+        at = number % 260 + 1 if self.mode == "points" else 0
+        answers = self._forked(lambda say: work(self.base, load.calls, say), at, self.mutant)
+        if number % 5 == 0:
+            # Settling may be killed as well.
+            self._forked(lambda say: open_session(self.base).close(), self.chance.randint(1, 40), self.mutant)
+        self._check(load, answers)
+
+    def _forked(self, act: Callable[[Callable[[str], None]], None], at: int, mutant: str | None) -> list[str]:
+        answers, answer = os.pipe()
+        heard, tell = os.pipe()
+        process = os.fork()
+        if process == 0:
+            self._child(act, at, mutant, answer, tell)
+        os.close(answer)
+        os.close(tell)
+        if not at:
+            time.sleep(self.chance.uniform(0.0, 0.06))
+            os.kill(process, signal.SIGKILL)
+        said = _all(answers)
+        label = _all(heard).decode()
+        _, status = os.waitpid(process, 0)
+        self.killed += os.WIFSIGNALED(status)
+        if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 9:
+            self._wrong("a call failed", label)
+        elif label:
+            self.labels[label] += 1
+        return said.decode().split()
+
+    def _child(
+        self, act: Callable[[Callable[[str], None]], None], at: int, mutant: str | None, out: int, tell: int
+    ) -> None:
+        write = os.write
+        try:
+            if mutant:
+                mutants.MUTANTS[mutant]()
+            if at:
+                Steps(at, tell)
+            act(lambda call: write(out, f"{call}\n".encode()) and None)
+        except BaseException as error:
+            write(tell, f"{type(error).__name__}: {error}".encode())
+            os._exit(9)
+        os._exit(0)
+
+    def _check(self, load: Workload, answers: list[str]) -> None:
+        if self.mutant and self.mutant in mutants.SETTLING:
+            mutants.MUTANTS[self.mutant]()
+        with open_session(self.base) as session:
+            found = files_of(self.base / "ws")
+            self.ledger |= {
+                digest(data) for model in load.models[: len(answers) + 1] for data in model.values()
+            }
+            self.ledger |= {digest(data) for data in found.values()}
+            if not load.allows(len(answers), found):
+                step = load.calls[len(answers)] if len(answers) < len(load.calls) else None
+                self._wrong("files that no call leaves", str(step)[:200])
+            now = {path: digest(data) for path, data in found.items()}
+            told = replayed(session, self.start)
+            if told != now:
+                differ = sorted(p for p in told.keys() | now.keys() if told.get(p) != now.get(p))
+                self._wrong("the history says what did not happen", str(differ[:4]))
+            self._check_history(session, answers, set(now.values()))
+        self._check_left()
+        self.model = found
+        if told != now:
+            # Go on from what is there, so that one lie is counted once.
+            self.start = now
+            self._forget()
+
+    def _check_history(self, session: Session, answers: list[str], there: set[str]) -> None:
+        rows = session.state.rows
+        held = {str(row[0]) for row in rows("SELECT hash FROM blob")} | there
+        if lost := self.ledger - held:
+            self._wrong("content lost", str(len(lost)))
+            self.ledger -= lost
+        if rows("SELECT 1 FROM op WHERE state = 'pending' UNION SELECT 1 FROM item WHERE state = 'pending'"):
+            self._wrong("an intent left open", "")
+        for call in answers:
+            if rows("SELECT state FROM op WHERE call = ?", (call,)) != [("done",)]:
+                self._wrong("an answered call is not done in the history", call)
+        for body in audit.records(session.state, since=self.recorded):
+            self.recorded = body["seq"]
+            if body["event"] == "settled":
+                self.settled[body["outcome"]] += 1
+                if body["outcome"] == "unknown" or "unknown" in body.get("counts", {}):
+                    self._wrong("unknown although nobody else was there", str(body))
+        if rows("SELECT 1 FROM op WHERE call NOT IN (SELECT json_extract(body, '$.call') FROM audit)"):
+            self._wrong("a change without a record", "")
+        if faults := audit.verify(session.state):
+            self._wrong("the audit chain is broken", str(faults[:2]))
+
+    def _check_left(self) -> None:
+        root = self.base / "ws"
+        left = [p for p in root.rglob("*") if p.name.startswith(".ringfence-")]
+        if left:
+            self._wrong("a temporary left", str(left[:3]))
+            for place in left:
+                if place.is_file():
+                    place.unlink()
+        owners = list((self.base / "state").rglob("owners/*"))
+        if len(owners) > 1:
+            self._wrong("owners of dead processes left", str(len(owners)))
+
+    def _forget(self) -> None:
+        database = next((self.base / "state").rglob("state.db"))
+        with sqlite3.connect(database) as db:
+            for table in ("op", "item", "usage", "seen"):
+                db.execute(f"DELETE FROM {table}")
+        db.close()
+
+    def _wrong(self, what: str, example: str) -> None:
+        self.violations[what] += 1
+        self.examples.setdefault(what, example[:300])
+
+
+def _all(fd: int) -> bytes:
+    found = b""
+    while piece := os.read(fd, 65536):
+        found += piece
+    os.close(fd)
+    return found
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("mode", choices=("points", "random"))
+    parser.add_argument("runs", type=int)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--mutant", choices=sorted(mutants.MUTANTS))
+    given = parser.parse_args()
+    started = time.time()
+    with tempfile.TemporaryDirectory() as base:
+        run = Run(Path(base), given.mode, given.seed, given.mutant)
+        for number in range(given.runs):
+            run.once(number)
+    json.dump(
+        {
+            "runs": given.runs,
+            "killed": run.killed,
+            "violations": run.violations,
+            "examples": run.examples,
+            "settled": run.settled,
+            "labels": dict(sorted(run.labels.items())),
+            "seconds": round(time.time() - started, 1),
+        },
+        sys.stdout,
+    )
+    return 1 if run.violations else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,47 @@
+"""A process killed between two steps of its calls and at random moments; `tox -e crash` kills more often."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.crash.mutants import MUTANTS
+
+RUNS = int(os.environ.get("CRASH_RUNS", "60"))
+WORKERS = int(os.environ.get("CRASH_WORKERS", "2"))
+
+
+def harness(mode: str, runs: int, seed: int, *more: str) -> dict[str, Any]:
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.crash.harness", mode, str(runs), "--seed", str(seed), *more],
+        cwd=Path(__file__).parents[2],
+        stdout=subprocess.PIPE,
+        check=False,
+    )
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.mark.timeout(60 + RUNS)
+@pytest.mark.parametrize("mode", ["points", "random"])
+def test_a_killed_process_loses_nothing_and_leaves_no_lie(mode: str) -> None:
+    parts = max(1, RUNS // 500)
+    with ThreadPoolExecutor(WORKERS) as pool:
+        results = list(pool.map(lambda seed: harness(mode, RUNS // parts, seed), range(parts)))
+    print({mode: {k: sum(r[k] for r in results) for k in ("runs", "killed", "seconds")}})
+    assert sum(result["killed"] for result in results) > RUNS / 3
+    assert [result["examples"] for result in results if result["violations"]] == []
+
+
+@pytest.mark.parametrize("mutant", sorted(MUTANTS))
+def test_a_history_kept_wrongly_is_found_out(mutant: str) -> None:
+    """The harness is only worth something if it sees what is wrong."""
+    seeds = (harness("points", 60, seed, "--mutant", mutant) for seed in range(3, 8))
+    assert any(found["violations"] for found in seeds)

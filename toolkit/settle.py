@@ -1,0 +1,318 @@
+"""Settling what dead processes left open: each intent compared with what is really there.
+
+Says done, aborted or unknown, and never guesses. Sweeps temporaries that an intent names, finishes or puts
+back what was caught for deletion, and removes no content that the history does not hold.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from toolkit import paths
+from toolkit.backends import Backend, Missed
+from toolkit.errors import CallError
+from toolkit.history import ABORTED, DONE, GONE, UNKNOWN, UNSEEN, History, Kept
+from toolkit.plan import DIRECTORY, FILE, LINK, Delete, Entry, Move, Stat, sha256
+from toolkit.workspace import HIDDEN, MAX_FILE
+
+_OTHER_HALF = ".again"  # a caught tree is let go of under its other name, so that a second death is seen too
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is at a path: its kind, and a file's digest or a link's text."""
+
+    kind: str
+    digest: str | None = None
+    target: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """One call that was left open, and what became of it."""
+
+    call: str
+    tool: str
+    outcome: str
+
+
+def settle(history: History, backend: Backend) -> list[Settled]:
+    """Settle every intent whose process is gone. One that cannot be looked at now stays open."""
+    done = []
+    for op in history.orphans():
+        if not history.adopt(op):
+            continue  # another process was faster
+        items = list(history.items("op.id = ?", (op,)))
+        try:
+            states = _Settling(backend, items).run()
+        except CallError:
+            history.abandon(op)
+            continue
+        seen = {
+            (item.session, path): digest
+            for item in items
+            if states[item.n] == DONE
+            for path, digest in _known(item)
+        }
+        outcome = history.finish(op, states, seen, _record(items, states))
+        if items:
+            done.append(Settled(items[0].call, items[0].tool, outcome))
+    return done
+
+
+class _Settling:
+    """One operation's items, the last change first: what a later one did is taken back in `_now` only."""
+
+    def __init__(self, backend: Backend, items: list[Kept]) -> None:
+        self._backend = backend
+        self._items = items
+        self._now: dict[str, Found | None] = {}
+        self._states: dict[int, str] = {}
+
+    def run(self) -> dict[int, str]:
+        for group in reversed(list(_groups(self._items))):
+            top = group[0]
+            match top.kind:
+                case "write":
+                    self._sweep(top)
+                    self._put(top, self._written(top))
+                case "delete":
+                    self._deleted(group)
+                case "move":
+                    self._moved(group)
+                case _:
+                    self._put(top, self._made(top))
+        return self._states
+
+    def _put(self, item: Kept, state: str) -> None:
+        self._states[item.n] = state
+        if state == DONE:
+            self._now[item.path] = _was(item)
+
+    # -------------------------------------------------------------- one change
+
+    def _written(self, item: Kept) -> str:
+        now = self._look(item.path)
+        if now == _was(item):
+            # Writing the content that was there already cannot be told from not writing it.
+            return DONE if item.before == item.after else ABORTED
+        return DONE if now == Found(FILE, item.after) else UNKNOWN
+
+    def _made(self, item: Kept) -> str:
+        now = self._look(item.path)
+        if now is None:
+            return ABORTED
+        return DONE if now == Found(item.type, target=item.target) else UNKNOWN
+
+    def _moved(self, group: list[Kept]) -> None:
+        top = group[0]
+        state = self._move_of(top)
+        for item in reversed(group):
+            # On disk a directory moves in one step; a store moves what is in it one by one.
+            one = state if item is top or self._backend.traits.rename else self._move_of(item)
+            self._states[item.n] = one
+            if one == DONE and item.path2 is not None:
+                self._now[item.path] = Found(item.type, item.after)
+                self._now[item.path2] = _was(item) if item is top else None
+
+    def _move_of(self, item: Kept) -> str:
+        assert item.path2 is not None
+        taken = f".ringfence-taken-{item.op}-{item.n}"
+        if self._look(f"{HIDDEN}/{taken}") is not None:
+            self._remove(f"{HIDDEN}/{taken}", item.path, f"{taken}{_OTHER_HALF}")
+        here, there = self._look(item.path), self._look(item.path2)
+        moved = there is not None and there.kind == item.type and item.after in (None, there.digest)
+        if here is None:
+            return DONE if moved else UNKNOWN
+        if not moved or there == _was(item):
+            return ABORTED if here.kind == item.type and item.after in (None, here.digest) else UNKNOWN
+        if here == there and item.type == FILE and self._remove(item.path, item.path, taken):
+            # Copied or linked, and not yet taken away at the old place.
+            return DONE
+        return UNKNOWN
+
+    # ----------------------------------------------------------------- deletion
+
+    def _deleted(self, group: list[Kept]) -> None:
+        top = group[0]
+        names = [top.temporary, f"{top.temporary}{_OTHER_HALF}"] if top.temporary else []
+        caught = next((name for name in names if self._look(f"{HIDDEN}/{name}") is not None), None)
+        if caught is not None and self._backend.traits.rename:
+            left = self._let_go_or_put_back(group, caught, next(name for name in names if name != caught))
+        else:
+            left = set()
+        for item in reversed(group):
+            now = self._look(item.path)
+            if item.path in left:
+                state = UNKNOWN
+            elif now is None:
+                state = DONE
+            else:
+                state = ABORTED if now == _was(item) else UNKNOWN
+            self._put(item, state)
+
+    def _let_go_or_put_back(self, group: list[Kept], caught: str, other: str) -> set[str]:
+        """Finish a deletion whose catch is exactly what was recorded; else undo the catch.
+
+        Gives the paths that could neither be let go of nor put back, and stay where they are.
+        """
+        top = group[0]
+        place = f"{HIDDEN}/{caught}"
+        recorded = {item.path: _was(item) for item in group}
+        shown = {path: top.path + path[len(place) :] for path in self._below(place)}
+        same = all(path in recorded and self._look(real) == recorded[path] for real, path in shown.items())
+        if same and self._remove(place, top.path, other):
+            return set()
+        self._now.clear()
+        if self._look(top.path) is None:
+            self._move(place, top.path)
+            return set()
+        return set(shown.values())
+
+    def _remove(self, path: str, shown: str, temporary: str) -> bool:
+        """Delete exactly what is at `path` now; whether all of it went."""
+        stat = self._at(path, self._backend.stat)
+        if stat is None:
+            return True
+        entries = tuple(Entry(below, self._stat(below)) for below in self._below(path) if below != path)
+        steps = self._at(
+            path, lambda spot: list(self._backend.remove(spot, Delete(path, stat, entries), temporary))
+        )
+        self._now.pop(shown, None)
+        return not any(isinstance(step, Missed) for step in steps)
+
+    def _move(self, source: str, destination: str) -> None:
+        stat = self._stat(source)
+        self._at(
+            source,
+            lambda here: self._at(
+                destination,
+                lambda there: self._backend.move(here, there, Move(source, destination, stat)),
+            ),
+        )
+        self._now.clear()
+
+    def _sweep(self, item: Kept) -> None:
+        if item.temporary is None:
+            return
+        above = paths.parent(item.path)
+        if above == paths.ROOT or self._look(above) == Found(DIRECTORY):
+            self._at(item.path, lambda spot: self._backend.sweep(spot, str(item.temporary)))
+
+    # ------------------------------------------------------------------ looking
+
+    def _look(self, path: str) -> Found | None:
+        if path not in self._now:
+            self._now[path] = self._at(path, self._found)
+        return self._now[path]
+
+    def _found(self, spot: Any) -> Found | None:
+        stat = self._backend.stat(spot)
+        if stat is None:
+            return None
+        digest = self._digest(spot) if stat.kind == FILE else None
+        return Found(stat.kind, digest, stat.target if stat.kind == LINK else None)
+
+    def _digest(self, spot: Any) -> str:
+        try:
+            return sha256(self._backend.read(spot, MAX_FILE))
+        except CallError as error:
+            if error.code != "too_large":
+                raise
+            return "too large to be what a call left here"
+
+    def _stat(self, path: str) -> Stat:
+        found: Stat | None = self._at(path, self._backend.stat)
+        if found is None:
+            raise CallError("path_changed", f"'{path}' went away", where=path)
+        return found
+
+    def _below(self, path: str) -> list[str]:
+        """`path` and everything in it, parents first."""
+        found = [path]
+        if self._stat(path).kind != DIRECTORY:
+            return found
+
+        def into(spot: Any, shown: str) -> None:
+            with self._backend.folder(spot) as folder:
+                for name, stat in folder.scan():
+                    found.append(paths.child(shown, name))
+                    if stat.kind == DIRECTORY:
+                        into(folder.spot(name), paths.child(shown, name))
+
+        self._at(path, lambda spot: into(spot, path))
+        return found
+
+    def _at(self, path: str, act: Any) -> Any:
+        spot = self._backend.resolve(paths.parts(path), follow=False)
+        try:
+            return act(spot)
+        finally:
+            self._backend.release(spot)
+
+
+def _groups(items: list[Kept]) -> Iterator[list[Kept]]:
+    """The items change by change: a tree's entries follow the tree."""
+    group: list[Kept] = []
+    for item in items:
+        top = group[0] if group else None
+        if top is not None and _belongs(item, top):
+            group.append(item)
+            continue
+        if group:
+            yield group
+        group = [item]
+    if group:
+        yield group
+
+
+def _belongs(item: Kept, top: Kept) -> bool:
+    if item.kind != top.kind or top.type != DIRECTORY or not paths.is_below(item.path, top.path):
+        return False
+    return item.kind == "move" or (item.kind == "delete" and item.temporary == top.temporary)
+
+
+def _was(item: Kept) -> Found | None:
+    """What the item found at its path (a move: at its destination) before the change."""
+    match item.kind:
+        case "delete":
+            target = item.target if item.type == LINK else None
+            return Found(item.type, item.before, target)
+        case "write":
+            return None if item.before is None else Found(FILE, item.before)
+        case "move" if item.before is not None:
+            return Found(FILE, item.before)
+        case "move" if item.target is not None:
+            return Found(LINK, None, item.target)
+    return None
+
+
+def _known(item: Kept) -> Iterator[tuple[str, str]]:
+    if item.kind in ("delete", "move"):
+        yield item.path, GONE
+    if item.kind == "move" and item.path2 is not None:
+        yield item.path2, item.after or UNSEEN
+    if item.kind == "write" and item.after is not None:
+        yield item.path, item.after
+
+
+def _record(items: list[Kept], states: dict[int, str]) -> dict[str, Any]:
+    """The audit record of a call whose process ended before it could write one."""
+    if not items:
+        return {"time": time.time(), "event": "settled", "outcome": ABORTED}
+    first = items[0]
+    return {
+        "time": time.time(),
+        "event": "settled",
+        "call": first.call,
+        "session": first.session,
+        "agent": first.agent,
+        "tool": first.tool,
+        "paths": list(dict.fromkeys(path for i in items[:100] for path in (i.path, i.path2) if path)),
+        "started": first.started,
+        "outcome": next(iter(set(states.values()))) if len(set(states.values())) == 1 else "partial",
+        "counts": {state: list(states.values()).count(state) for state in sorted(set(states.values()))},
+    }
