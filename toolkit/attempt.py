@@ -46,6 +46,7 @@ class Attempt:
     seen: dict[str, str] = field(default_factory=dict)
     outcome: Outcome | None = None
     approval: str | None = None
+    task_ids: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
     def run(self, progress: Progress | None) -> Result:
         """Answer the call. Raises CallError for everything but a plain success."""
@@ -53,7 +54,7 @@ class Attempt:
         self.arguments = _arguments(self.tool, self.call.arguments)
         resolving.resolve(self)
         self.decide(resolving.needs(self))
-        view = View(self.session.workspace, self._effect, self.places)
+        view = View(self.session.workspace, self._effect, self.places, task_ids=self.task_ids)
         self.plan = plan = self.tool.plan(self.arguments, view)
         self._check(plan)
         self._note_reads(plan)
@@ -65,6 +66,8 @@ class Attempt:
         self._approve(plan)
         if plan.changes:
             self._apply(plan, progress)
+        if plan.tell is not None:
+            return answers.told(self, plan, plan.tell)
         return answers.success(self, plan, {})
 
     def release(self) -> None:
@@ -109,7 +112,7 @@ class Attempt:
         """The hard refusals on every path of the plan, and stale reads."""
         for change in plan.changes:
             for path, _, _ in touched(change):
-                resolving.guard(self.session.workspace, path, "write")
+                resolving.guard(self.session.workspace, path, "write", tasks=self.known_tool.tasks)
             if isinstance(change, Write):
                 self._check_write(change)
             if isinstance(change, Delete | Move):
@@ -137,6 +140,8 @@ class Attempt:
             self.seen[self.places["path"][0].real] = plan.data["digest"]
 
     def _needs(self, plan: Plan) -> list[Need]:
+        if self.known_tool.tasks:
+            return []  # judged already, each task as one
         return [need for change in plan.changes for need in self._needs_of(change)]
 
     def _needs_of(self, change: Change) -> list[Need]:
@@ -153,9 +158,16 @@ class Attempt:
     def _limit(self) -> None:
         session = self.session
         self.decision = session.policy.tighten(
-            self.decided, session.agent, self.known_tool.name, self.usage, self._totals
+            self.decided, session.agent, self.known_tool.name, self._counted, self._totals
         )
         self.stop_if_denied()
+
+    @property
+    def _counted(self) -> dict[str, Amount]:
+        """What the limits see: tasks are counted by `max_tasks`, so their files are not."""
+        if not self.known_tool.tasks:
+            return self.usage
+        return {action: Amount(0, amount.bytes) for action, amount in self.usage.items()}
 
     def _totals(self, agent: str, key: str) -> Amount:
         return self.session.history.totals(self.session.session, agent, key)
@@ -212,11 +224,15 @@ class Attempt:
             session.workspace,
             session.history,
             operation,
-            self.usage,
+            self._counted,
             spots={spot.path: spot for _, spot in self.places.values()},
             guard=self._reserve,
             progress=progress,
         )
+        if plan.tell is not None:
+            if plan.atomic and self.outcome.failures:
+                roll_back(self, self.outcome)
+            return
         answers.raise_failure(self.outcome, lambda path: answers.shown_path(self, path) == path)
 
     def _reserve(self) -> None:
@@ -225,6 +241,27 @@ class Attempt:
         self._limit()
         if self.decided.effect > before.effect and self.session.enforcing:
             raise CallError("limit_exceeded", self.decided.reason)
+
+
+def roll_back(attempt: Attempt, outcome: Outcome) -> None:
+    """Take back what an all-or-nothing call did before a part of it failed; a change of its own."""
+    from toolkit.undo import undo
+
+    session = attempt.session
+    session.history.mark(outcome.op, outcome.states)
+    way = undo(session.history.call(attempt.name), session.workspace, session.history)
+    operation = Operation(
+        attempt.name + "-back", None, session.session, session.agent, "roll_back", undoes=attempt.name
+    )
+    back = apply(way.plan("roll back"), session.workspace, session.history, operation, {}, spots={})
+    session.history.finish(
+        back.op,
+        back.states,
+        {},
+        {"time": time.time(), "event": "roll_back", "session": session.session, "call": attempt.name},
+    )
+    if not back.failures and not way.conflicts:
+        outcome.rolled_back = True
 
 
 def find_tool(name: str) -> Tool:
@@ -242,4 +279,8 @@ def find_tool(name: str) -> Tool:
 def _arguments(tool: Tool, given: dict[str, Any]) -> dict[str, Any]:
     from toolkit.validate import arguments
 
+    if tool.tasks:
+        from toolkit.tasks.ids import unwrapped
+
+        given = unwrapped(given)
     return arguments(tool.name, tool.parameters, given)

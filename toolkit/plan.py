@@ -113,6 +113,18 @@ class MakeLink:
 Change = Write | Delete | Move | MakeDirectory | MakeLink
 
 
+Failed = dict[str, tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """An answer for a call of which a part may have failed; `code` is None where it counts as done."""
+
+    content: str
+    data: dict[str, Any]
+    code: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A tool's answer before anything has happened.
@@ -127,6 +139,12 @@ class Plan:
     changes: tuple[Change, ...] = ()
     title: str = ""
     draw: Callable[[], str] = field(default=str, compare=False)
+    # Changes that stand apart: one that fails does not stop the others, and they may be made side by side.
+    apart: bool = False
+    # The answer once it is known what failed (path -> code and why); None: `content` and `data` stand.
+    tell: Callable[[Failed], Told] | None = field(default=None, compare=False)
+    # Whether what was done is taken back when anything fails.
+    atomic: bool = False
 
     @property
     def preview(self) -> str:

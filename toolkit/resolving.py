@@ -26,6 +26,9 @@ _OUTSIDE = {
 def resolve(attempt: Attempt) -> None:
     """Turn each path argument into a place; a path denied by its name is denied before it is looked at."""
     workspace = attempt.session.workspace
+    if attempt.known_tool.tasks:
+        _resolve_tasks(attempt)
+        return
     given: dict[str, tuple[str, tuple[str, ...]]] = {}
     for action, parameter in attempt.known_tool.needs:
         text = attempt.arguments[parameter] if parameter else paths.ROOT
@@ -40,6 +43,9 @@ def resolve(attempt: Attempt) -> None:
 
 def needs(attempt: Attempt) -> list[Need]:
     """What the call needs on its arguments, by their names and their real paths."""
+    if attempt.known_tool.tasks:
+        # A task is judged as the folder that it is: its files are one thing to an agent.
+        return [Need(action, path, True) for action, _ in attempt.known_tool.needs for path in attempt.named]
     found: list[Need] = []
     for action, parameter in attempt.known_tool.needs:
         place = attempt.places[parameter][0]
@@ -49,9 +55,21 @@ def needs(attempt: Attempt) -> list[Need]:
     return found
 
 
-def guard(workspace: Workspace, path: str, action: str) -> None:
+def _resolve_tasks(attempt: Attempt) -> None:
+    from toolkit.tasks.ids import MOST, TASKS, parse
+
+    attempt.named.append(TASKS)
+    if "task_ids" not in attempt.arguments:
+        return
+    setting = attempt.session.policy.tasks
+    most = setting.max_tasks if setting is not None and setting.max_tasks is not None else MOST
+    attempt.task_ids = parse(attempt.arguments["task_ids"], most)
+    attempt.named[:] = [f"{TASKS}/{task}" for task in attempt.task_ids[0]]
+
+
+def guard(workspace: Workspace, path: str, action: str, *, tasks: bool = False) -> None:
     """Refuse what no policy can open up: `protected_path`, `root_protected`."""
-    workspace.guard(path, reading=action == "read")
+    workspace.guard(path, reading=action == "read", tasks=tasks)
     if not paths.is_unicode(path):
         # Only a tree can hold such a name, a call cannot spell it; the history could not keep it.
         raise CallError("path_invalid", "A name in the directory is not valid UTF-8")

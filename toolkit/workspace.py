@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +21,7 @@ MAX_FILE = 64 << 20
 POLICY_NAME = "ringfence.yaml"
 HIDDEN = ".ringfence"
 _TEMPORARY = ".ringfence-"
+TASKS = "@tasks"  # the task store's name in paths; at a workspace's root it is reserved
 
 
 class Workspace:
@@ -38,12 +40,26 @@ class Workspace:
         durable: bool = True,
         found_by: str = "given",
         options: dict[str, Any] | None = None,
+        tasks: str | None = None,
     ) -> None:
         self.backend, self.roots = _open(root, fs, durable, options or {})
+        self.has_tasks = tasks is not None
+        self.own_task: str | None = None
+        if tasks is not None:
+            self._join(tasks, fs, durable, options or {})
         self.url = self.backend.url
         self.root_name = self.url.rstrip("/").rpartition("/")[2] or self.url
         self.found_by = found_by
         self._protected: set[str] = set()
+
+    def _join(self, tasks: str, fs: Any, durable: bool, options: dict[str, Any]) -> None:
+        from toolkit.tasks.place import join
+
+        try:
+            self.backend = join(self.backend, tasks, fs, durable, options)
+        except BaseException:
+            self.backend.close()
+            raise
 
     @property
     def fold(self) -> bool:
@@ -70,10 +86,18 @@ class Workspace:
                 if relative != ".." and not relative.startswith("../"):
                     self._protected.add(self._folded(relative))
 
-    def guard(self, path: str, *, reading: bool = False) -> None:
-        """Refuse (`protected_path`) a path that no policy can open up."""
+    def protect_tasks(self) -> None:
+        """The task store belongs to the task tools alone, also where it lies in the workspace."""
+        store = getattr(self.backend, "store_root", None)
+        for place in (store, f"{store}.trash") if store is not None else ():
+            self.protect(place)
+
+    def guard(self, path: str, *, reading: bool = False, tasks: bool = False) -> None:
+        """Refuse (`protected_path`) a path that no policy can open up; `tasks` for a task tool's own."""
         folded = self._folded(path)
         first = folded.partition("/")[0]
+        if (first == TASKS) != tasks:
+            raise _protected(path)
         if first == HIDDEN or any(name.startswith(_TEMPORARY) for name in paths.parts(folded)):
             raise _protected(path)
         if reading:
@@ -88,7 +112,7 @@ class Workspace:
     def hides(self, path: str, name: str) -> bool:
         """Whether an entry is Ringfence's own and shown to nobody."""
         folded = self._folded(name)
-        return folded.startswith(_TEMPORARY) or (path == paths.ROOT and folded == HIDDEN)
+        return folded.startswith(_TEMPORARY) or (path == paths.ROOT and folded in (HIDDEN, TASKS))
 
     def _folded(self, path: str) -> str:
         return path.casefold() if self.fold else path
@@ -105,6 +129,8 @@ class View:
     effect: Callable[[str, str, bool], Effect]
     places: dict[str, tuple[Place, Any]] = field(default_factory=dict)
     asked: list[Need] = field(default_factory=list)
+    # The ids a task tool was given, and those that were named more than once.
+    task_ids: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
     @property
     def root_name(self) -> str:
@@ -166,6 +192,47 @@ class View:
 
     def readable(self, place: Place) -> bool:
         return self._backend.may(self._spot(place), write=False)
+
+    # ------------------------------------------------- the task store, by path
+
+    def shows(self, task: str) -> bool:
+        """Whether what a task folder says may be told to the agent; where that asks, the call asks."""
+        path = f"{TASKS}/{task.lower()}"
+        effect = self.effect("read", path, True)
+        if effect == Effect.ASK:
+            self.asked.append(Need("read", path, True))
+        return effect != Effect.DENY
+
+    def stat_at(self, path: str) -> Stat | None:
+        with self._at(path) as spot:
+            return self._backend.stat(spot)
+
+    def entries_at(self, path: str) -> tuple[Entry, ...]:
+        """What is directly in a directory of the store; nothing where there is none."""
+        with self._at(path) as spot:
+            found = self._backend.stat(spot)
+            if found is None or found.kind != DIRECTORY:
+                return ()
+            with self._backend.folder(spot) as folder:
+                return tuple(Entry(paths.child(path, name), stat) for name, stat in folder.scan())
+
+    def tree_at(self, path: str) -> tuple[Entry, ...]:
+        """Every descendant of a directory of the store, parents first."""
+        with self._at(path) as spot:
+            return tuple(self._walk(spot, path, self._all))
+
+    def chunks(self, path: str) -> Iterator[bytes]:
+        """The content of a file of the store, piece by piece."""
+        with self._at(path) as spot:
+            yield from self._backend.chunks(spot)  # type: ignore[attr-defined]
+
+    @contextmanager
+    def _at(self, path: str) -> Iterator[Any]:
+        spot = self._backend.resolve(paths.parts(path), follow=False)
+        try:
+            yield spot
+        finally:
+            self._backend.release(spot)
 
     @property
     def _backend(self) -> Backend:

@@ -30,13 +30,14 @@ class Tool:
     """What is known of a tool without running it.
 
     `safety` is "safe" (it only looks) or "moderate"; `follow` says whether a path argument that
-    names a link stands for what the link leads to.
+    names a link stands for what the link leads to; `tasks` that it works in the task store.
     """
 
     name: str
     safety: str
     categories: tuple[str, ...]
     follow: bool = True
+    tasks: bool = False
 
     @property
     def needs(self) -> tuple[tuple[str, str], ...]:
@@ -82,6 +83,7 @@ def _document(name: str) -> dict[str, Any]:
 _LOOK = ("filesystem", "navigation")
 _SEARCH = ("filesystem", "search")
 _EDIT = ("filesystem", "editing")
+_TASKS = ("filesystem", "tasks")
 
 TOOLS: MappingProxyType[str, Tool] = MappingProxyType(
     {
@@ -102,6 +104,9 @@ TOOLS: MappingProxyType[str, Tool] = MappingProxyType(
             Tool("search_files", "safe", _SEARCH),
             Tool("search_text", "safe", _SEARCH),
             Tool("get_project_root", "safe", _LOOK),
+            Tool("list_tasks", "safe", _TASKS, tasks=True),
+            Tool("delete_tasks", "moderate", _TASKS, tasks=True),
+            Tool("restore_tasks", "moderate", _TASKS, tasks=True),
         )
     }
 )

@@ -1,0 +1,309 @@
+"""The workspace's tree with the task store joined to it as `@tasks`, and its trash as `@tasks/.trash`.
+
+Each side keeps its own confinement. No name reaches the other side, and no link leads across or inside.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from toolkit import paths
+from toolkit.backends import Backend, Missed, Traits
+from toolkit.errors import CallError
+from toolkit.plan import DIRECTORY, LINK, Delete, Entry, Move, Stat, sha256
+from toolkit.tasks.ids import IN_TRASH, TASKS, TRASH
+
+CHUNK = 1 << 16
+CAUGHT = ".ringfence"  # where each side of a local disk keeps what it caught for deletion
+
+
+@dataclass(slots=True)
+class TaskSpot:
+    """A place in the task store or its trash; `side` is None in a trash that does not exist yet."""
+
+    side: Any
+    inner: Any
+    prefix: str
+
+    @property
+    def path(self) -> str:
+        inner = self.inner if self.side is None else self.inner.path
+        return self.prefix if inner == paths.ROOT else f"{self.prefix}/{inner}" if self.prefix else inner
+
+
+class TaskFolder:
+    """An open directory of the task store."""
+
+    def __init__(self, folder: Any, spot: TaskSpot) -> None:
+        self._folder = folder
+        self._spot = spot
+
+    def scan(self) -> list[tuple[str, Stat]]:
+        found: list[tuple[str, Stat]] = self._folder.scan()
+        return found
+
+    def spot(self, name: str) -> TaskSpot:
+        return TaskSpot(self._spot.side, self._folder.spot(name), self._spot.prefix)
+
+
+class Joined:
+    """A backend made of two: `main`, and `store` below `@tasks`. `trash` opens what is beside the store."""
+
+    def __init__(self, main: Backend, store: Backend, trash: Callable[[], Backend | None]) -> None:
+        self._main = main
+        self._store = store
+        self._open = trash
+        self._opened: Backend | None = None
+
+    @property
+    def traits(self) -> Traits:
+        return self._main.traits
+
+    @property
+    def fold(self) -> bool:
+        return self._main.fold
+
+    @property
+    def root(self) -> str:
+        return self._main.root
+
+    @property
+    def url(self) -> str:
+        return self._main.url
+
+    @property
+    def store_root(self) -> str:
+        return self._store.root
+
+    def close(self) -> None:
+        for side in (self._main, self._store, self._opened):
+            if side is not None:
+                side.close()
+
+    # ------------------------------------------------------------------ looking
+
+    def resolve(self, names: tuple[str, ...], *, follow: bool) -> Any:
+        if names[:1] == (CAUGHT,) and len(names) > 1:
+            return self._caught(names)
+        if names[:1] != (TASKS,):
+            return self._main.resolve(names, follow=follow)
+        if ".." in names:
+            raise CallError("path_invalid", "A path in the task store never goes up ('..')")
+        prefix, side, rest = TASKS, self._store, names[1:]
+        if rest[:1] == (TRASH,):
+            trash, rest, prefix = self._trash(), rest[1:], IN_TRASH
+            if trash is None:
+                return TaskSpot(None, paths.join(rest), prefix)
+            side = trash
+        inner = side.resolve(rest, follow=False)
+        if inner.path != paths.join(rest):
+            side.release(inner)
+            raise CallError("path_changed", "A link in the task store is not followed")
+        return TaskSpot(side, inner, prefix)
+
+    def is_link(self, names: tuple[str, ...]) -> bool:
+        if names[:1] != (TASKS,):
+            return self._main.is_link(names)
+        spot = self.resolve(names, follow=False)
+        try:
+            found = self.stat(spot)
+        finally:
+            self.release(spot)
+        return found is not None and found.kind == LINK
+
+    def release(self, spot: Any) -> None:
+        side, inner = self._at(spot)
+        if side is not None:
+            side.release(inner)
+
+    def stat(self, spot: Any) -> Stat | None:
+        side, inner = self._at(spot)
+        return None if side is None else side.stat(inner)
+
+    def read(self, spot: Any, limit: int | None = None, known: Stat | None = None) -> bytes:
+        side, inner = self._there(spot)
+        return side.read(inner, limit, known)
+
+    def chunks(self, spot: TaskSpot) -> Iterator[bytes]:
+        """The content of a file of the store piece by piece."""
+        side, inner = self._there(spot)
+        if _is_local(side):
+            from toolkit.local.files import errors, open_regular
+
+            with errors(spot.path):
+                fd = open_regular(inner)
+                try:
+                    while data := os.read(fd, CHUNK):
+                        yield data
+                finally:
+                    os.close(fd)
+            return
+        found = side.stat(inner)
+        if found is None or found.size is None or found.size <= CHUNK:
+            yield side.read(inner, None)
+            return
+        from toolkit.stores import errors as store_errors
+
+        store: Any = side
+        key = f"{store.root}/{inner.path}"
+        for start in range(0, found.size, CHUNK):
+            with store_errors(spot.path):
+                data = bytes(store._fs.cat_file(key, start=start, end=min(start + CHUNK, found.size)))
+            yield data
+
+    @contextmanager
+    def folder(self, spot: Any) -> Iterator[Any]:
+        side, inner = self._there(spot)
+        with side.folder(inner) as found:
+            yield TaskFolder(found, spot) if isinstance(spot, TaskSpot) else found
+
+    def may(self, spot: Any, *, write: bool) -> bool:
+        side, inner = self._at(spot)
+        return side is not None and side.may(inner, write=write)
+
+    def missing(self, spot: Any) -> tuple[str, ...]:
+        side, inner = self._at(spot)
+        if side is None:
+            return (IN_TRASH,)
+        found = side.missing(inner)
+        return tuple(f"{spot.prefix}/{path}" for path in found) if isinstance(spot, TaskSpot) else found
+
+    # ----------------------------------------------------------------- changing
+
+    def check(self, spot: Any) -> None:
+        side, inner = self._at(spot)
+        if side is not None:
+            side.check(inner)
+
+    def create(self, spot: Any, data: bytes, mode: int | None, temporary: str) -> None:
+        self._make_trash(spot)
+        side, inner = self._there(spot)
+        side.create(inner, data, mode, temporary)
+
+    def replace(self, spot: Any, data: bytes, stat: Stat, mode: int | None, temporary: str) -> None:
+        side, inner = self._there(spot)
+        side.replace(inner, data, stat, mode, temporary)
+
+    def remove(self, spot: Any, change: Delete, temporary: str) -> Iterator[str | Missed]:
+        side, inner = self._there(spot)
+        if not isinstance(spot, TaskSpot):
+            yield from side.remove(inner, change, temporary)
+            return
+        head = f"{spot.prefix}/" if spot.prefix else ""
+        for step in side.remove(inner, _inside(change, head), temporary):
+            yield replace(step, path=head + step.path) if isinstance(step, Missed) else head + step
+
+    def move(self, source: Any, destination: Any, change: Move) -> None:
+        if isinstance(source, TaskSpot) != isinstance(destination, TaskSpot):
+            raise CallError("invalid_move", "Nothing moves between the workspace and the task store")
+        if not isinstance(source, TaskSpot):
+            self._main.move(source, destination, change)
+            return
+        self._make_trash(destination)
+        there, here = self._there(source), self._there(destination)
+        if _is_local(there[0]):
+            # Two directories of one disk: the descriptors are all that a rename needs.
+            there[0].move(there[1], here[1], change)
+            return
+        _carry(there[0], here[0], source, destination, change)
+
+    def make_directory(self, spot: Any) -> None:
+        side, inner = self._there(spot)
+        side.make_directory(inner)
+
+    def remove_directory(self, spot: Any) -> None:
+        side, inner = self._there(spot)
+        side.remove_directory(inner)
+
+    def make_link(self, spot: Any, target: str) -> None:
+        side, inner = self._there(spot)
+        side.make_link(inner, target)
+
+    def set_mode(self, spot: Any, mode: int) -> None:
+        side, inner = self._there(spot)
+        side.set_mode(inner, mode)
+
+    def sweep(self, spot: Any, temporary: str) -> None:
+        side, inner = self._at(spot)
+        if side is not None:
+            side.sweep(inner, temporary)
+
+    # ------------------------------------------------------------------- inside
+
+    def _caught(self, names: tuple[str, ...]) -> Any:
+        """What was renamed out of the way for deletion: on the side where it is."""
+        for side in (self._store, self._trash()):
+            if side is None or not _is_local(side):
+                continue
+            inner = side.resolve(names, follow=False)
+            if side.stat(inner) is not None:
+                return TaskSpot(side, inner, "")
+            side.release(inner)
+        return self._main.resolve(names, follow=False)
+
+    def _at(self, spot: Any) -> tuple[Backend | None, Any]:
+        if isinstance(spot, TaskSpot):
+            return spot.side, spot.inner
+        return self._main, spot
+
+    def _there(self, spot: Any) -> tuple[Backend, Any]:
+        side, inner = self._at(spot)
+        if side is None:
+            raise CallError("not_found", f"'{spot.path}' does not exist", where=spot.path)
+        return side, inner
+
+    def _trash(self) -> Backend | None:
+        if self._opened is None:
+            self._opened = self._open()
+        return self._opened
+
+    def _make_trash(self, spot: Any) -> None:
+        """Make the trash when something is first put in it, and lead a spot that waited for it there."""
+        if not isinstance(spot, TaskSpot) or spot.prefix != IN_TRASH:
+            return
+        if spot.side is None:
+            from toolkit.local.files import errors
+
+            with errors(IN_TRASH):
+                Path(f"{self._store.root}.trash").mkdir(0o700, exist_ok=True)
+            spot.side = self._trash()
+            spot.inner = spot.side.resolve(paths.parts(spot.inner), follow=False)
+        elif not _is_local(spot.side):
+            # A store may want the prefix that it writes below to be there.
+            spot.side._fs.makedirs(spot.side.root, exist_ok=True)
+
+
+def _is_local(side: Any) -> bool:
+    return bool(side.traits.race_free)
+
+
+def _inside(change: Delete, head: str) -> Delete:
+    cut = len(head)
+    entries = tuple(Entry(entry.path[cut:], entry.stat) for entry in change.entries)
+    return Delete(change.path[cut:], change.stat, entries)
+
+
+def _carry(there: Backend, here: Backend, source: TaskSpot, destination: TaskSpot, change: Move) -> None:
+    """Copy, verify, then delete: between two places of a store that has no rename."""
+    if here.stat(destination.inner) is not None:
+        raise CallError("already_exists", f"'{destination.path}' already exists", where=destination.path)
+    old, new = source.inner.path, destination.inner.path
+    for entry in (Entry(change.source, change.stat), *change.entries):
+        tail = entry.path[len(change.source) :]
+        target = here.resolve(paths.parts(new + tail), follow=False)
+        if entry.stat.kind == DIRECTORY:
+            here.make_directory(target)
+            continue
+        data = there.read(there.resolve(paths.parts(old + tail), follow=False), None)
+        here.create(target, data, None, "")
+        if sha256(here.read(target, None)) != sha256(data):
+            raise CallError("io_error", f"'{entry.path}' was not copied whole", where=entry.path)
+    doomed = _inside(Delete(change.source, change.stat, change.entries), f"{source.prefix}/")
+    missed = [step for step in there.remove(source.inner, doomed, "") if isinstance(step, Missed)]
+    if missed:
+        raise CallError("partial_failure", f"'{missed[0].path}' was copied and not removed: {missed[0].why}")

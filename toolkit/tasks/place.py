@@ -1,0 +1,82 @@
+"""Where the task folders are: opens the second root, and refuses places that can never be one.
+
+Opens; makes nothing. The trash beside the store is made when something is first put in it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from toolkit.backends import Backend
+from toolkit.errors import CallError
+from toolkit.tasks.joined import Joined
+
+_SYSTEM = (
+    "/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr",
+    "/System", "/Library",
+)  # fmt: skip
+_TOP = ("/", "/home", "/media", "/mnt", "/opt", "/private", "/root", "/run", "/srv", "/tmp", "/var", "/Users")
+Open = Callable[[str], Backend]
+
+
+def join(main: Backend, place: str, fs: Any, durable: bool, options: dict[str, Any]) -> Joined:
+    """`main` with the task store at `place` joined to it.
+
+    Raises CallError `not_found` (no such folder) or `protected_path` (never one to delete folders in).
+    """
+    if fs is None and "://" not in place:
+        return _local(main, place, durable)
+    from toolkit.stores import open_store, private_memory, store_on
+
+    if fs is None and place.startswith("memory://"):
+        fs, place = private_memory(), "/" + place.removeprefix("memory://").strip("/")
+        fs.makedirs(place, exist_ok=True)
+    elif fs is None:
+        fs, place = open_store(place, options)
+    place = place.rstrip("/")
+    if not place.strip("/"):
+        raise _refused("the top of a store")
+    trash = store_on(fs, f"{place}.trash")
+    return Joined(main, store_on(fs, place), lambda: trash)
+
+
+def _local(main: Backend, place: str, durable: bool) -> Joined:
+    from toolkit.local import Local
+
+    real = os.path.realpath(place)
+    _check(real, main.root)
+    if not Path(real).is_dir():
+        raise CallError(
+            "not_found",
+            "Cannot resolve storage directory",
+            where="tasks",
+            hint="name the folder with --tasks",
+        )
+
+    def trash() -> Backend | None:
+        beside = Path(f"{real}.trash")
+        if beside.is_symlink():
+            raise CallError("path_changed", "The trash of the task store is a link, which is not followed")
+        return Local(str(beside), durable=durable) if beside.is_dir() else None
+
+    return Joined(main, Local(real, durable=durable), trash)
+
+
+def _check(real: str, root: str) -> None:
+    home = os.path.realpath(Path.home())
+    if real in _TOP:
+        raise _refused("a top directory of the system")
+    if any(real == top or real.startswith(top + "/") for top in _SYSTEM):
+        raise _refused("a system directory")
+    if real == home or home.startswith(real + "/") or str(Path(real).parent) in ("/home", "/Users"):
+        raise _refused("a home directory")
+    if root == real or root.startswith(real + "/"):
+        raise _refused("the workspace itself")
+
+
+def _refused(what: str) -> CallError:
+    message = f"The task folders cannot be in {what}"
+    return CallError("protected_path", message, where="tasks", hint="give a folder that holds only tasks")

@@ -1,0 +1,129 @@
+"""delete_tasks: task folders into the trash or for good, now or at a time, one by one or all or none."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from toolkit.errors import CallError
+from toolkit.plan import DIRECTORY, LINK, Change, Delete, Entry, Move, Plan, Write, sha256
+from toolkit.text import plural, rfc3339
+
+if TYPE_CHECKING:
+    from toolkit.tasks.metadata import Task
+    from toolkit.tasks.said import Item
+    from toolkit.workspace import View
+
+
+def plan(arguments: dict[str, Any], view: View) -> Plan:
+    from toolkit.tasks import look, said
+    from toolkit.tasks.batch import answer
+
+    look.store(view)
+    ids, again = view.task_ids
+    permanent, due = arguments["permanent"], _due(arguments)
+    chosen: list[tuple[Task, Entry, tuple[Entry, ...]]] = []
+    left: list[Item] = []
+    known = look.by_id(view)
+    for task in ids:
+        found = _found(view, task, known.get(task))
+        if isinstance(found, tuple):
+            chosen.append((look.task(view, *found), *found))
+        else:
+            left.append(found)
+    if arguments["atomic"] and left:
+        raise CallError(
+            left[0].code or "not_found",
+            f"Nothing was deleted, because atomic was asked for: {left[0].id}: {left[0].why}",
+            where="task_ids",
+            data=said.fields(left, again),
+        )
+    tasks = [task for task, _, _ in chosen]
+    changes = _changes(view, chosen, permanent, due)
+    items = [said.Item(task.id, task.title if view.shows(task.id) else None) for task, _, _ in chosen]
+    return answer(
+        "schedule" if due else "delete",
+        ids,
+        [*items, *left],
+        again,
+        changes,
+        atomic=arguments["atomic"],
+        note=_note(due) if items else "",
+        title=f"Delete {plural(len(tasks), 'task')}{' permanently' if permanent else ''}",
+        draw=lambda: said.confirmation(tasks, permanent, due, left),
+    )
+
+
+def _due(arguments: dict[str, Any]) -> str | None:
+    from toolkit.tools.list_tasks import time_of
+
+    if "delete_after" not in arguments:
+        return None
+    return rfc3339(time_of(arguments["delete_after"], "delete_after"))
+
+
+def _note(due: str | None) -> str:
+    if due:
+        return f"They are deleted by `ringfence tasks purge` after {due}; restore_tasks takes that back."
+    return ""
+
+
+def _found(view: View, task: str, entry: Entry | None) -> tuple[Entry, tuple[Entry, ...]] | Item:
+    """The folder with all that is in it, or why it is left alone."""
+    from toolkit.tasks import said
+
+    if task == view.workspace.own_task:
+        return said.Item(task, code="protected_path", why="This is the agent's own running task")
+    if entry is None:
+        return said.Item(task, code="not_found", why="Task not found - its directory does not exist")
+    if entry.stat.kind != DIRECTORY:
+        what = "a link, which is not followed" if entry.stat.kind == LINK else "not a directory"
+        return said.Item(task, code="not_a_directory", why=f"The task's entry is {what}")
+    try:
+        return entry, view.tree_at(entry.path)
+    except CallError as error:
+        return said.Item(task, code=error.code, why=error.message)
+
+
+def _changes(
+    view: View, chosen: list[tuple[Task, Entry, tuple[Entry, ...]]], permanent: bool, due: str | None
+) -> list[tuple[str, Change]]:
+    from toolkit.tasks import look
+    from toolkit.tasks.ids import IN_TRASH
+
+    if permanent and not due:
+        return [(task.id, Delete(entry.path, entry.stat, entries)) for task, entry, entries in chosen]
+    if not chosen:
+        return []
+    changes: list[tuple[str, Change]] = []
+    if due:
+        return [
+            *changes,
+            *((task.id, _note_of(view, task, e, below, permanent, due)) for task, e, below in chosen),
+        ]
+    latest = {one.id.lower(): one.number for one in look.trash(view)}
+    for task, entry, entries in chosen:
+        number = latest.get(task.id, 0) + 1
+        name = entry.name if number == 1 else f"{entry.name}.{number}"
+        changes.append((task.id, Move(entry.path, f"{IN_TRASH}/{name}", entry.stat, entries=entries)))
+    return changes
+
+
+def _note_of(
+    view: View, task: Task, entry: Entry, entries: tuple[Entry, ...], permanent: bool, due: str
+) -> Write:
+    """What to delete and when, and by what to know that it is still what was approved."""
+    from toolkit.tasks.ids import IN_TRASH
+    from toolkit.tasks.look import DUE
+
+    path = f"{IN_TRASH}/{task.id}{DUE}"
+    body = {"due": due, "permanent": permanent, "holds": holds(entry, entries)}
+    stat = view.stat_at(path)
+    before = None if stat is None else b"".join(view.chunks(path))
+    return Write(path, json.dumps(body).encode() + b"\n", before, stat)
+
+
+def holds(entry: Entry, entries: tuple[Entry, ...]) -> str:
+    """A digest of a task folder as it was looked at: its names, kinds, sizes and times."""
+    rows = [[one.path[len(entry.path) :], one.stat.kind, one.stat.size, one.stat.identity] for one in entries]
+    return sha256(json.dumps(rows).encode("utf-8", "surrogateescape"))

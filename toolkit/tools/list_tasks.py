@@ -1,0 +1,70 @@
+"""list_tasks: the task folders that the agent may know of, with what their files say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from toolkit.errors import CallError
+from toolkit.plan import DIRECTORY, Plan
+from toolkit.text import escape, plural, size, when
+
+if TYPE_CHECKING:
+    from toolkit.tasks.metadata import Task
+    from toolkit.workspace import View
+
+_ORDERS: dict[str, Callable[[Task], Any]] = {
+    "last_activity": lambda task: -(task.active or 0.0),
+    "created": lambda task: -(task.created or 0.0),
+    "title": lambda task: (task.title or "").casefold(),
+    "size": lambda task: -(task.size or 0),
+}
+
+
+def plan(arguments: dict[str, Any], view: View) -> Plan:
+    from toolkit.tasks import look
+
+    look.store(view)
+    since = time_of(arguments["since"], "since") if "since" in arguments else None
+    found = [
+        look.task(view, entry)
+        for entry in look.folders(view)
+        if entry.stat.kind == DIRECTORY and view.shows(entry.name)
+    ]
+    kept = [task for task in found if _wanted(task, arguments, since)]
+    kept.sort(key=lambda task: task.id)
+    kept.sort(key=_ORDERS[arguments["sort_by"]])
+    shown = kept[: arguments["limit"]]
+    blocks = [_block(task) for task in shown]
+    left = f" ({len(kept) - len(shown):,} more are not shown)" if len(kept) > len(shown) else ""
+    content = "\n\n".join([*blocks, f"Total: {plural(len(kept), 'task')}{left}"])
+    return Plan(content=content, data={"tasks": [task.to_json() for task in shown], "total": len(kept)})
+
+
+def time_of(text: str, parameter: str) -> float:
+    """A time as RFC 3339 writes it, with its zone. Raises CallError `invalid_arguments`."""
+    try:
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is None:
+            raise ValueError
+        return moment.timestamp()
+    except (ValueError, OverflowError):
+        message = f"The {parameter} is not a time with a zone"
+        hint = "write it as 2026-01-31T18:00:00Z"
+        raise CallError("invalid_arguments", message, where=parameter, hint=hint) from None
+
+
+def _wanted(task: Task, arguments: dict[str, Any], since: float | None) -> bool:
+    if arguments["status"] not in ("all", task.status.lower()):
+        return False
+    if "mode" in arguments and task.mode != arguments["mode"]:
+        return False
+    return since is None or (task.active is not None and task.active >= since)
+
+
+def _block(task: Task) -> str:
+    from toolkit.tasks.said import card
+
+    more = [f"- Last activity: {when(task.active)}", f"- Size: {size(task.size)}"]
+    return escape("\n".join([card(task), *more]), newlines=True)

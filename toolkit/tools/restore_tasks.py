@@ -1,0 +1,62 @@
+"""restore_tasks: deleted task folders back from the trash; a deletion only scheduled is called off."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from toolkit.plan import Change, Delete, Entry, Move, Plan
+from toolkit.text import plural
+
+if TYPE_CHECKING:
+    from toolkit.tasks.look import Deleted
+    from toolkit.tasks.said import Item
+    from toolkit.workspace import View
+
+
+def plan(arguments: dict[str, Any], view: View) -> Plan:
+    from toolkit.tasks import look
+    from toolkit.tasks.batch import answer
+
+    look.store(view)
+    ids, again = view.task_ids
+    # The latest deletion of an id is what comes back; they are sorted the oldest first.
+    held = {one.id.lower(): one for one in look.trash(view)}
+    scheduled = {name.lower(): entry for name, _, entry in look.due(view)}
+    known = look.by_id(view)
+    items: list[Item] = []
+    changes: list[tuple[str, Change]] = []
+    for task in ids:
+        item, change = _back(view, task, task in known, held.get(task), scheduled.get(task))
+        items.append(item)
+        if change is not None:
+            changes.append((task, change))
+    done = [item for item in items if item.done]
+    return answer(
+        "restore",
+        ids,
+        items,
+        again,
+        changes,
+        atomic=False,
+        title=f"Restore {plural(len(done), 'task')}",
+        draw=lambda: "\n".join(f"{item.title or 'untitled'} ({item.id})" for item in done),
+    )
+
+
+def _back(
+    view: View, task: str, live: bool, held: Deleted | None, scheduled: Entry | None
+) -> tuple[Item, Change | None]:
+    from toolkit.tasks import look
+    from toolkit.tasks.ids import TASKS
+    from toolkit.tasks.said import Item
+
+    if live and scheduled is not None:
+        return Item(task), Delete(scheduled.path, scheduled.stat)
+    if live:
+        return Item(task, code="already_exists", why="A task with this id is there"), None
+    if held is None:
+        return Item(task, code="not_found", why="No deleted task with this id is in the trash"), None
+    entry = Entry(held.path, held.stat)
+    entries = view.tree_at(held.path)
+    title = look.task(view, entry, entries).title if view.shows(task) else None
+    return Item(task, title), Move(held.path, f"{TASKS}/{held.id}", held.stat, entries=entries)
