@@ -124,6 +124,13 @@ def test_tools_can_only_plan(name: str) -> None:
     assert {found for found in ours if not found.startswith("toolkit.tools")} <= allowed
 
 
+def test_what_looks_at_tasks_cannot_change_them() -> None:
+    for name in words("ids look metadata said batch"):
+        found = imports(MODULES[f"toolkit.tasks.{name}"], at_load=False)
+        assert not {one.split(".")[0] for one in found} & words("os io shutil subprocess sqlite3 fsspec pathlib")
+        assert not found & words("toolkit.apply toolkit.backends toolkit.tasks.joined toolkit.tasks.purge")
+
+
 def test_no_import_cycles() -> None:
     graph = {
         name: {found for found in imports(path, at_load=True) if found in MODULES and found != name}
@@ -176,7 +183,8 @@ MAY_WRITE = {
     "toolkit.s3": "the workspace, as the S3 backend",
     "toolkit.sftp": "the workspace, as the SFTP backend",
     "toolkit.fsspec_local": "the directory it was made for, by the local backend",
-    "toolkit.s3": "the workspace, as the S3 backend",
+    "toolkit.tasks.joined": "the task store, as the backend that joins it to the workspace",
+    "toolkit.tasks.place": "the root of a task store in memory",
     "toolkit.workspace": "the root of a store in memory",
     "toolkit.state": "its own store",
     "toolkit.contract": "the workspace that its test fixture gives",

@@ -56,15 +56,11 @@ def folder(tmp_path: Path) -> Path:
     """A workspace, with the program on the path as a reader of the page would have it."""
     bin_folder = tmp_path / "bin"
     bin_folder.mkdir()
-    program = bin_folder / "ringfence"
-    start = f'exec {shlex.quote(sys.executable)} -m toolkit.cli "$@"'
-    program.write_text(f"#!/bin/sh\n{start}\n", encoding="utf-8")
-    program.chmod(0o755)
-    (bin_folder / "pytest").write_text(
-        f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m pytest -p no:cacheprovider "$@"\n',
-        encoding="utf-8",
-    )
-    (bin_folder / "pytest").chmod(0o755)
+    for name, module in (("ringfence", "toolkit.cli"), ("pytest", "pytest")):
+        program = bin_folder / name
+        start = f'exec {shlex.quote(sys.executable)} -m {module} "$@"'
+        program.write_text(f"#!/bin/sh\n{start}\n", encoding="utf-8")
+        program.chmod(0o755)
     work = tmp_path / "project"
     work.mkdir()
     return work

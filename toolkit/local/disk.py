@@ -98,11 +98,12 @@ class Local:
     def stat(self, spot: LocalSpot) -> Stat | None:
         if spot.rest:
             return None
-        with errors(spot.path):
-            try:
-                return look(spot.fd, spot.name, lstat(spot))
-            except FileNotFoundError:
-                return None
+        try:
+            return look(spot.fd, spot.name, lstat(spot))
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            raise translated(error, spot.path) from None
 
     def read(self, spot: LocalSpot, limit: int | None = None, known: Stat | None = None) -> bytes:
         """The bytes of a regular file; one that grows past `limit` is `too_large`."""
