@@ -7,7 +7,7 @@ the workspace that the fixture gives.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -27,6 +27,7 @@ CASES = next(
     (place for place in (_PACKAGE / "calls", _PACKAGE.parent / "tests" / "calls") if place.is_dir()),
     _PACKAGE / "calls",
 )
+OWN_TASK = "99999999-0000-4000-8000-000000000001"  # the task that the cases' agents run in
 ALLOW = 'version: 1\nrules: {"*": allow}\n'
 
 
@@ -51,7 +52,19 @@ class Disk:
     root: Path
 
     def open(self, policy: Policy, agent: str) -> Session:
-        return Session(self.root, policy, agent=agent, state=":memory:")
+        tasks = self.store if self.store.is_dir() else None
+        return Session(self.root, policy, agent=agent, state=":memory:", tasks=tasks, task=OWN_TASK)
+
+    @property
+    def store(self) -> Path:
+        """Where the cases' task folders are: beside the workspace."""
+        return self.root.parent / f"{self.root.name}-storage" / "tasks"
+
+    def put_task(self, path: str, what: Any) -> None:
+        Disk(self.store).put(path, what)
+
+    def task_names(self) -> list[str]:
+        return [place.name for place in self.store.iterdir() if place.name != ".ringfence"]
 
     def put(self, path: str, what: Any) -> None:
         place = self.root / path.rstrip("/")
@@ -87,7 +100,22 @@ class Remote:
     root: str
 
     def open(self, policy: Policy, agent: str) -> Session:
-        return Session(self.root, policy, fs=self.fs, agent=agent, state=":memory:")
+        tasks = self.store if self.fs.exists(self.store) else None
+        return Session(
+            self.root, policy, fs=self.fs, agent=agent, state=":memory:", tasks=tasks, task=OWN_TASK
+        )
+
+    @property
+    def store(self) -> str:
+        """Where the cases' task folders are: beside the workspace."""
+        return f"{self.root}-storage/tasks"
+
+    def put_task(self, path: str, what: Any) -> None:
+        replace(self, root=self.store).put(path, what)
+
+    def task_names(self) -> list[str]:
+        rows = self.fs.ls(self.store, detail=False) if self.fs.exists(self.store) else []
+        return [str(row).rstrip("/").rpartition("/")[2] for row in rows]
 
     def put(self, path: str, what: Any) -> None:
         place = f"{self.root}/{path.rstrip('/')}"
@@ -135,12 +163,18 @@ class Contract:
             workspace.put(path, what)
         for path, what in _many(case.get("many")):
             workspace.put(path, what)
+        if "tasks" in case and not hasattr(workspace, "put_task"):
+            pytest.skip("this tree keeps no task folders beside it")
+        for path, what in case.get("tasks", {}).items():
+            workspace.put_task(path, what)
         policy = Policy.loads(case.get("policy", ALLOW))
         with workspace.open(policy, case.get("agent", "default")) as session:
             for call, want in zip(case["calls"], case["expect"], strict=True):
                 check(session, workspace, call, want)
         if "tree" in case:
             assert workspace.tree() == _expected(case["tree"])
+        if "tasks_after" in case:
+            assert sorted(workspace.task_names()) == sorted(case["tasks_after"])
 
 
 def cases(kind: str) -> Iterator[Any]:

@@ -36,7 +36,7 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
             left[0].code or "not_found",
             f"Nothing was deleted, because atomic was asked for: {left[0].id}: {left[0].why}",
             where="task_ids",
-            data=said.fields(left, again),
+            data=said.fields([*(_spared(task) for task, _, _ in chosen), *left], again),
         )
     tasks = [task for task, _, _ in chosen]
     changes = _changes(view, chosen, permanent, due)
@@ -52,6 +52,12 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
         title=f"Delete {plural(len(tasks), 'task')}{' permanently' if permanent else ''}",
         draw=lambda: said.confirmation(tasks, permanent, due, left),
     )
+
+
+def _spared(task: Task) -> Item:
+    from toolkit.tasks.said import Item
+
+    return Item(task.id, code="partial_failure", why="Left alone, because another cannot be deleted")
 
 
 def _due(arguments: dict[str, Any]) -> str | None:
