@@ -6,6 +6,7 @@ The agent's answer names no path that it did not name itself and may not read; t
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -16,19 +17,29 @@ from toolkit.call import Result
 from toolkit.errors import CODES, CallError
 from toolkit.history import UNSEEN
 from toolkit.impact import describe
-from toolkit.plan import Plan, Write
+from toolkit.plan import Failed, Move, Plan, Told, Write
 from toolkit.text import escape
 
 if TYPE_CHECKING:
     from toolkit.approvals import Request
     from toolkit.attempt import Attempt
 
+_PARAMETERS = ("path", "source", "destination")
+# Codes that come with the path they are about; `where` of the others is an argument or a rule.
+_OF_PATHS = (
+    "not_found", "already_exists", "is_directory", "not_a_directory", "not_regular_file", "hard_linked",
+    "path_changed", "stale_read", "permission_denied", "io_error", "too_large", "directory_not_empty",
+    "protected_path",
+)  # fmt: skip
+
 
 def success(attempt: Attempt, plan: Plan, more: dict[str, Any]) -> Result:
     """The answer to a call that was done, or would be (`more` says so)."""
     content, data = plan.content, {**plan.data, **more}
     parted = [
-        c.path for c in plan.changes if isinstance(c, Write) and c.stat is not None and c.stat.links > 1
+        shown_path(attempt, c.path) or ""
+        for c in plan.changes
+        if isinstance(c, Write) and c.stat is not None and c.stat.links > 1
     ]
     if parted:
         data["hard_links_parted"] = parted
@@ -36,14 +47,47 @@ def success(attempt: Attempt, plan: Plan, more: dict[str, Any]) -> Result:
     return Result(attempt.call.id, "ok", content, data, shown(attempt, attempt.decided))
 
 
+def told(attempt: Attempt, plan: Plan, tell: Callable[[Failed], Told]) -> Result:
+    """The answer to a call of which a part may have failed, item by item."""
+    outcome = attempt.outcome
+    failed: Failed = {}
+    if outcome is not None:
+        why = outcome.error
+        for change in plan.changes:
+            path = change.source if isinstance(change, Move) else change.path
+            missed = [m for m in outcome.failures if m.path == path or m.path.startswith(path + "/")]
+            if missed:
+                failed[path] = outcome.codes.get(path, "io_error"), missed[0].why
+            elif why is not None or outcome.rolled_back:
+                code = why.code if why is not None else "partial_failure"
+                failed[path] = code, why.message if why is not None else "Rolled back, because another failed"
+    answer = tell(failed)
+    error = None
+    if answer.code is not None:
+        error = CallError(answer.code, answer.content.partition("\n")[0].rstrip(":")).to_json()
+    status = "ok" if error is None else "error"
+    return Result(
+        attempt.call.id, status, answer.content, answer.data, shown(attempt, attempt.decided), error
+    )
+
+
 def dry(attempt: Attempt, plan: Plan) -> Result:
     """The answer to a call that is only tried; one that would ask shows nothing of what it asks for."""
-    more = {"dry_run": True, "plan": describe(plan)}
+    more = {"dry_run": True, "plan": [_row(attempt, row) for row in describe(plan)]}
     if attempt.decided.effect == Effect.ASK and attempt.session.enforcing:
         content = f"Dry run, nothing was changed. It would ask: {attempt.title(plan)}"
         return Result(attempt.call.id, "ok", content, more, shown(attempt, attempt.decided))
     result = success(attempt, plan, more)
     return replace(result, content=f"Dry run, nothing was changed. The answer would be:\n\n{result.content}")
+
+
+def _row(attempt: Attempt, row: dict[str, Any]) -> dict[str, Any]:
+    """A planned change as the agent may see it: what is below counts, and is named where it may be read."""
+    row |= {end: shown_path(attempt, row[end]) for end in ("path", "destination") if end in row}
+    if isinstance(row.get("entries"), list):
+        named = [path for path in row["entries"] if shown_path(attempt, path) == path]
+        row |= {"entries": named, "count": len(row["entries"])}
+    return row
 
 
 def denied(attempt: Attempt) -> CallError:
@@ -55,6 +99,18 @@ def denied(attempt: Attempt) -> CallError:
     reason = f": {decision.rule.reason}" if decision.rule and decision.rule.reason else ""
     message = f"{decision.action}{named} is denied by the policy{reason}"
     return CallError("denied_by_policy", message, where=path, hint=decision.hint or None)
+
+
+def veiled(attempt: Attempt, error: CallError) -> CallError:
+    """The error as the agent may see it: of a path that it neither named nor may read, only the kind."""
+    where = error.where
+    if error.code not in _OF_PATHS or where is None or where in _PARAMETERS or not attempt.named:
+        return error
+    shown = shown_path(attempt, where)
+    if shown == where:
+        return error
+    message = f"'{escape(shown or '')}': {CODES[error.code].summary}"
+    return CallError(error.code, message, where=shown, hint=error.hint, data=error.data, status=error.status)
 
 
 def approval_needed(attempt: Attempt, request: Request, stale: bool) -> CallError:
@@ -146,7 +202,20 @@ def record(attempt: Attempt, result: Result) -> dict[str, Any]:
         "written": usage.get("write", Amount()).bytes,
         "freed": usage.get("delete", Amount()).bytes,
         "durable": session.policy.durable,
+        **({"tasks": _tasks(attempt, result)} if "succeeded" in result.data else {}),
         "seconds": round(time.time() - attempt.started, 6),
+    }
+
+
+def _tasks(attempt: Attempt, result: Result) -> dict[str, Any]:
+    """How many tasks a call named, how many failed and by which code, and the seconds each one took."""
+    kinds = Counter(item["code"] for item in result.data["results"] if item["code"] is not None)
+    took = attempt.outcome.seconds if attempt.outcome is not None else {}
+    return {
+        "succeeded": result.data["succeeded"],
+        "failed": result.data["failed"],
+        "failures": dict(kinds),
+        "seconds": took,
     }
 
 

@@ -40,8 +40,9 @@ class Session:
     `state` is a directory, ":memory:", or None for the user's state directory. `ask` says what becomes of a
     call that needs a person: "queue" answers `approval_required` and keeps the request, "deny" refuses,
     "prompt" asks `approver` at once. A policy that does not load denies every call; one given as a Policy
-    is followed at `policy_file`, where it came from. Raises CallError for a root or a state that cannot be
-    used.
+    is followed at `policy_file`, where it came from. `tasks` is where the task folders are (given as `root`
+    is, or by the policy), `task` the id of the one that the agent runs in.
+    Raises CallError for a root or a state that cannot be used.
     """
 
     def __init__(
@@ -59,6 +60,8 @@ class Session:
         found_by: str = "given",
         policy_file: str | Path | None = None,
         options: dict[str, Any] | None = None,
+        tasks: str | Path | None = None,
+        task: str | None = None,
     ) -> None:
         self.agent = agent
         self.session = session or f"s-{time.strftime('%Y%m%d')}-{secrets.token_hex(4)}"
@@ -69,8 +72,14 @@ class Session:
         import_past_the_fake()
         self._following = Following(policy, policy_file)
         self.workspace = Workspace(
-            os.fspath(root), fs=fs, durable=self.policy.durable, found_by=found_by, options=options
+            os.fspath(root),
+            fs=fs,
+            durable=self.policy.durable,
+            found_by=found_by,
+            options=options,
+            tasks=self._tasks_place(root, tasks),
         )
+        self.workspace.own_task = task.lower() if task is not None else None
         place = default_place(self.workspace.url, None if state is None else os.fspath(state))
         try:
             self.state = State(place)
@@ -82,15 +91,6 @@ class Session:
         self._protect_policy()
         if place != MEMORY:
             self.workspace.protect(str(Path(place).parent))
-
-    def __enter__(self) -> Session:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def close(self) -> None:
-        self.state.close()
         self.workspace.protect_tasks()
         self._settle()
 
@@ -103,13 +103,13 @@ class Session:
             return setting.path
         beside = Path(self.policy.files[0]).parent if self.policy.files else Path(root)
         return str(beside / setting.path)
-        self.workspace.close()
 
-    @property
-    def policy(self) -> Policy:
-        return self._following.policy
+    def __enter__(self) -> Session:
+        return self
 
-    @property
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def _settle(self) -> None:
         """Settle what dead processes left open; the module that does is read only if there is something."""
         try:
@@ -121,6 +121,15 @@ class Session:
             self.close()
             raise
 
+    def close(self) -> None:
+        self.state.close()
+        self.workspace.close()
+
+    @property
+    def policy(self) -> Policy:
+        return self._following.policy
+
+    @property
     def fold(self) -> bool:
         return self.workspace.fold
 
@@ -153,6 +162,7 @@ class Session:
             self._following.check()
             result = attempt.run(progress)
         except CallError as error:
+            error = answers.veiled(attempt, error)
             result = failed(call.id, error, answers.shown(attempt, attempt.decision))
         except Exception as error:
             # The last line: whatever went wrong, nothing more is permitted, and it is on record.
@@ -238,6 +248,23 @@ class Session:
         with self._lock:
             try:
                 result = take_back(attempt, what, way, dry_run=dry_run or self.dry_run, progress=progress)
+            except CallError as error:
+                result = failed(None, error)
+            return self._recorded(attempt, result)
+
+    def purge_tasks(
+        self, older_than: float, *, dry_run: bool = False, progress: Progress | None = None
+    ) -> Result:
+        """Delete for good what has been in the trash for `older_than` seconds, and what is due by now.
+
+        A person's act, recorded like any other; `data` has `purged`, `kept` and `due`.
+        """
+        from toolkit.tasks.purge import purge
+
+        attempt = Attempt(self, ToolCall("purge_tasks"))
+        with self._lock:
+            try:
+                result = purge(attempt, older_than, dry_run=dry_run or self.dry_run, progress=progress)
             except CallError as error:
                 result = failed(None, error)
             return self._recorded(attempt, result)

@@ -98,10 +98,6 @@ def _show_plan(result: Result, screen: Screen) -> None:
     screen.line(f"Verdict: {verdict}", STYLES.get(verdict, ""))
     for change in result.data["plan"]:
         where = f" -> {change['destination']}" if "destination" in change else ""
-        entries = change.get("entries") or ()
-        more = (
-            f" with {plural(len(entries), 'entry', 'entries')}"
-            if isinstance(entries, list) and entries
-            else ""
-        )
+        count = change.get("count", 0)
+        more = f" with {plural(count, 'entry', 'entries')}" if count else ""
         screen.line(f"  would {change['change'].replace('_', ' ')} {change['path']}{where}{more}")
