@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import errno
 import os
 import sqlite3
@@ -273,14 +274,23 @@ def test_a_disk_that_fills_up_while_writing(
         assert look(root) == before
 
 
+_NEW_MOUNTS = 0x00020000
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 512 KiB; needs the right to mount."""
     place = tmp_path / "small"
     place.mkdir()
-    command = ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(place)]
-    if os.geteuid() != 0 or subprocess.run(command, capture_output=True).returncode != 0:
+    # In a mount namespace of this process's own, so that a test that is killed leaves no mount behind.
+    if os.geteuid() != 0 or ctypes.CDLL(None).unshare(_NEW_MOUNTS) != 0:
         pytest.skip("cannot mount a small file system here")
+    for command in (
+        ["mount", "--make-rprivate", "/"],
+        ["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(place)],
+    ):
+        if subprocess.run(command, capture_output=True).returncode != 0:
+            pytest.skip("cannot mount a small file system here")
     yield place
     subprocess.run(["umount", str(place)], check=True)
 
