@@ -127,7 +127,8 @@ def test_tools_can_only_plan(name: str) -> None:
 def test_what_looks_at_tasks_cannot_change_them() -> None:
     for name in words("ids look metadata said batch"):
         found = imports(MODULES[f"toolkit.tasks.{name}"], at_load=False)
-        assert not {one.split(".")[0] for one in found} & words("os io shutil subprocess sqlite3 fsspec pathlib")
+        outside = words("os io shutil subprocess sqlite3 fsspec pathlib")
+        assert not {one.split(".")[0] for one in found} & outside
         assert not found & words("toolkit.apply toolkit.backends toolkit.tasks.joined toolkit.tasks.purge")
 
 
@@ -214,7 +215,8 @@ def test_only_apply_tells_a_backend_to_change_something() -> None:
         and call.func.attr in BACKEND_WRITES
         and "backend" in ast.unparse(call.func.value)
     }
-    assert found == {"toolkit.apply"}
+    # What a dead process left half done is finished or put back without a plan.
+    assert found == {"toolkit.apply", "toolkit.settle"}
 
 
 def test_the_test_for_writers_sees_writers() -> None:

@@ -15,7 +15,7 @@ from policy import Amount
 from toolkit import paths
 from toolkit.backends import Missed
 from toolkit.errors import CallError
-from toolkit.history import ABORTED, DONE, GONE, UNSEEN, History, Item, Operation
+from toolkit.history import ABORTED, DONE, GONE, UNSEEN, Busy, History, Item, Operation
 from toolkit.plan import (
     DIRECTORY,
     FILE,
@@ -35,6 +35,7 @@ from toolkit.workspace import MAX_FILE, Workspace
 
 Progress = Callable[[str, int, int | None], None]
 _SIDE_BY_SIDE = 8
+_PATIENCE, _PAUSE = 2.0, 0.02  # seconds a call waits for another one at the same path
 
 
 @dataclass(slots=True)
@@ -73,8 +74,7 @@ def apply(
     work = _Work(workspace, spots, progress)
     try:
         numbered = work.number(plan.changes)
-        items = (item for change, first in numbered for item in work.items(change))
-        op = history.begin(operation, items, usage, guard)
+        op = _begin(work, numbered, workspace, history, operation, usage, guard)
         try:
             outcome = Outcome(op)
             for change, first in numbered:
@@ -87,6 +87,31 @@ def apply(
         return outcome
     finally:
         work.release()
+
+
+def _begin(
+    work: _Work,
+    numbered: list[tuple[Change, int]],
+    workspace: Workspace,
+    history: History,
+    operation: Operation,
+    usage: dict[str, Amount],
+    guard: Callable[[], None],
+) -> int:
+    """Commit the intent; where another call is at the same path, wait for it, or settle it if it is dead."""
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            items = (item for change, _ in numbered for item in work.items(change))
+            return history.begin(operation, items, usage, guard)
+        except Busy:
+            if history.orphans():
+                from toolkit.settle import settle
+
+                settle(history, workspace.backend)
+            if time.monotonic() > until:
+                raise
+            time.sleep(_PAUSE)
 
 
 class _Work:

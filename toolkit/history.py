@@ -113,6 +113,7 @@ class History:
     def __init__(self, state: State, *, durable: bool = True) -> None:
         self._state = state
         self._durable = durable
+        self._late: list[tuple[int, dict[int, str], dict[tuple[str, str], str], dict[str, Any]]] = []
 
     # ------------------------------------------------------------------ writing
 
@@ -128,6 +129,7 @@ class History:
         `guard` runs in the same transaction, so that two calls cannot both take the last of a limit.
         Raises CallError `history_unavailable`, or `path_changed` when another call is at the same path.
         """
+        self._catch_up()
         with self._state.transaction(durable=self._durable) as db:
             guard()
             op = self._insert(db, operation)
@@ -142,7 +144,25 @@ class History:
     def finish(
         self, op: int, states: dict[int, str], seen: dict[tuple[str, str], str], record: dict[str, Any]
     ) -> str:
-        """Mark what became of each item (`states` by number) and write the call's audit record."""
+        """Mark what became of each item (`states` by number) and write the call's audit record.
+
+        What cannot be written now is written before the next change; until then the intent is open.
+        """
+        try:
+            self._catch_up()
+            return self._finish(op, states, seen, record)
+        except CallError:
+            self._late.append((op, states, seen, record))
+            raise
+
+    def _catch_up(self) -> None:
+        while self._late:
+            self._finish(*self._late[0])
+            self._late.pop(0)
+
+    def _finish(
+        self, op: int, states: dict[int, str], seen: dict[tuple[str, str], str], record: dict[str, Any]
+    ) -> str:
         left = set(states.values()) or {ABORTED}
         state = left.pop() if len(left) == 1 else PARTIAL
         with self._state.transaction() as db:
@@ -183,6 +203,7 @@ class History:
 
     def note(self, seen: dict[tuple[str, str], str], record: dict[str, Any]) -> None:
         """Write the audit record of a call that changed nothing, and what it read."""
+        self._catch_up()
         with self._state.transaction() as db:
             _remember(db, seen)
             audit.append(db, record)

@@ -1,0 +1,173 @@
+"""What a dead process left open is settled by looking at what is there, at the next start or the next call."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from policy import Policy
+from toolkit import apply, audit
+from toolkit.errors import CallError
+from toolkit.session import Session
+
+ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "ws").mkdir()
+    return tmp_path / "ws"
+
+
+def opened(root: Path) -> Session:
+    return Session(root, ALLOW, state=root.parent / "state", session="s")
+
+
+def call(session: Session, tool: str, **arguments: Any) -> Any:
+    return session.call({"tool": tool, "arguments": arguments})
+
+
+def dies(root: Path, act: Callable[[Session], Any], at: str) -> None:
+    """Do `act` in a process of its own, which is killed where the backend would `at`."""
+    process = os.fork()
+    if process == 0:
+        session = opened(root)
+        setattr(session.workspace.backend, at, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+        act(session)
+        os._exit(1)
+    _, status = os.waitpid(process, 0)
+    assert os.WIFSIGNALED(status)
+
+
+def settled(session: Session) -> list[str]:
+    return [r["outcome"] for r in audit.records(session.state) if r["event"] == "settled"]
+
+
+def test_what_was_not_begun_is_aborted(root: Path) -> None:
+    (root / "f").write_text("old")
+    dies(root, lambda s: call(s, "create_file", path="f", content="new", allow_overwrite=True), "replace")
+    with opened(root) as session:
+        assert settled(session) == ["aborted"]
+        assert session.versions("f") == []
+        assert call(session, "delete_file", path="f").ok
+
+
+def test_what_a_stranger_changed_since_is_unknown(root: Path) -> None:
+    (root / "f").write_text("old")
+    dies(root, lambda s: call(s, "create_file", path="f", content="new", allow_overwrite=True), "replace")
+    (root / "f").write_text("theirs")
+    with opened(root) as session:
+        assert settled(session) == ["unknown"]
+    assert (root / "f").read_text() == "theirs"
+
+
+def test_a_live_neighbour_is_left_alone(root: Path) -> None:
+    (root / "f").write_text("old")
+    with opened(root) as first:
+        first.workspace.backend.remove = _stop  # type: ignore[method-assign]
+        first.history.abandon = lambda op: None  # type: ignore[method-assign]
+        with pytest.raises(KeyboardInterrupt):
+            call(first, "delete_file", path="f")
+        with opened(root) as second:
+            assert settled(second) == []
+
+
+def test_a_call_waits_for_another_at_the_path_and_then_gives_up(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(apply, "_PATIENCE", 0.1)
+    (root / "f").write_text("old")
+    with opened(root) as first:
+        first.workspace.backend.remove = _stop  # type: ignore[method-assign]
+        first.history.abandon = lambda op: None  # type: ignore[method-assign]
+        with pytest.raises(KeyboardInterrupt):
+            call(first, "delete_file", path="f")
+        with opened(root) as second:
+            assert call(second, "delete_file", path="f").error["code"] == "path_changed"
+            assert call(second, "create_file", path="other", content="").ok
+
+
+def test_a_call_settles_what_stands_in_its_way(root: Path) -> None:
+    (root / "f").write_text("old")
+    with opened(root) as session:
+        dies(root, lambda s: call(s, "delete_file", path="f"), "remove")
+        assert call(session, "delete_file", path="f").ok
+        assert settled(session) == ["aborted"]
+
+
+def test_a_call_that_is_interrupted_is_looked_after(root: Path) -> None:
+    (root / "f").write_text("old")
+    with opened(root) as session:
+        real = session.workspace.backend.remove
+        session.workspace.backend.remove = _stop  # type: ignore[method-assign]
+        with pytest.raises(KeyboardInterrupt):
+            call(session, "delete_file", path="f")
+        session.workspace.backend.remove = real  # type: ignore[method-assign]
+        assert call(session, "delete_file", path="f").ok
+
+
+def test_an_outcome_that_could_not_be_written_is_written_before_the_next_change(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "f").write_text("old")
+    with opened(root) as session:
+        real = session.history._finish
+
+        def fails(*_: Any) -> str:
+            raise CallError("history_unavailable", "full")
+
+        monkeypatch.setattr(session.history, "_finish", fails)
+        assert call(session, "delete_file", path="f").ok
+        assert call(session, "create_file", path="g", content="").error["code"] == "history_unavailable"
+        assert not (root / "g").exists()
+        monkeypatch.setattr(session.history, "_finish", real)
+        assert call(session, "create_file", path="f", content="again").ok
+        assert [v.name for v in session.versions("f")] == ["initial", "v1", "v2"]
+        assert audit.verify(session.state) == []
+
+
+def test_a_caught_file_that_is_not_what_was_recorded_goes_back(root: Path) -> None:
+    (root / "d").mkdir()
+    (root / "d" / "f").write_text("old")
+    dies(root, lambda s: call(s, "delete", path="d"), "sync")
+    caught = next((root / ".ringfence").glob(".ringfence-*"))
+    (caught / "late").write_text("theirs")
+    with opened(root) as session:
+        assert settled(session) == ["aborted"]
+    assert (root / "d" / "late").read_text() == "theirs"
+    assert (root / "d" / "f").read_text() == "old"
+    assert list((root / ".ringfence").glob(".ringfence-*")) == []
+
+
+def test_a_caught_tree_whose_place_is_taken_stays_where_it_is(root: Path) -> None:
+    (root / "d").mkdir()
+    (root / "d" / "f").write_text("old")
+    dies(root, lambda s: call(s, "delete", path="d"), "sync")
+    caught = next((root / ".ringfence").glob(".ringfence-*"))
+    (caught / "late").write_text("theirs")
+    (root / "d").mkdir()
+    with opened(root) as session:
+        assert settled(session) == ["unknown"]
+    assert (caught / "late").read_text() == "theirs"
+
+
+def test_what_a_session_moved_or_deleted_is_not_stale_at_its_new_place(root: Path) -> None:
+    (root / "f").write_text("1")
+    (root / "g").write_text("2")
+    with opened(root) as session:
+        assert call(session, "create_file", path="f", content="x", allow_overwrite=True).ok
+        assert call(session, "move_file", source="g", destination="f", allow_overwrite=True).ok
+        assert call(session, "create_file", path="f", content="y", allow_overwrite=True).ok
+        assert call(session, "delete_file", path="f").ok
+        assert call(session, "create_file", path="h", content="z").ok
+        assert call(session, "move_file", source="h", destination="f").ok
+        assert call(session, "insert_at_line", path="f", content="w", line=0).ok
+
+
+def _stop(*_: Any) -> Any:
+    raise KeyboardInterrupt
