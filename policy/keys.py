@@ -220,7 +220,7 @@ def _subject(reader: Reader, node: Node, found: Mapping[str, Node], what: str) -
 def _invariants(reader: Reader, node: Node, out: Read) -> None:
     found: list[Invariant] = []
     for item in reader.listed(node, "invariants"):
-        for kind, value in reader.mapping(item, ("never",), "an invariant").items():
+        for kind, value in reader.mapping(item, ("always", "never"), "an invariant").items():
             invariant = _invariant(reader, kind, value)
             if invariant:
                 found.append(invariant)

@@ -229,7 +229,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Invariant:
-    """Something that must never be, kept for whoever proves it."""
+    """A verdict that must never (or always) be, kept for whoever proves it."""
 
     kind: str
     agent: str

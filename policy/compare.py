@@ -1,0 +1,195 @@
+"""Compares two policies over every path: what is newly allowed, asked and denied, for whom, with an example.
+
+Reads no files. Each example is the shortest path, confirmed by both engines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
+from typing import Any
+
+from policy.automaton import Budget, Undecided, Witness
+from policy.engine import Policy
+from policy.model import Effect, Limit, Mandatory, Rule
+from policy.questions import Context, Ladder, Questions, Tier, agents, confirm, context, pairs
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Paths of one pattern that have another verdict now, with the shortest of them."""
+
+    agent: str
+    tool: str
+    action: str
+    before: Effect
+    after: Effect
+    pattern: str
+    example: Witness
+    rule: Rule | None  # what decides now
+
+    @property
+    def widens(self) -> bool:
+        return self.after < self.before
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "agent": self.agent,
+            "tool": self.tool,
+            "action": self.action,
+            "before": str(self.before),
+            "after": str(self.after),
+            "widens": self.widens,
+            "pattern": self.pattern,
+            "example": self.example.path,
+            "directory": self.example.directory,
+            "rule": self.rule.to_json() if self.rule else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What differs; `undecided` names what passed the bound."""
+
+    changes: tuple[Change, ...]
+    settings: tuple[str, ...]
+    looser: bool  # a setting or a limit lets through what it did not
+    undecided: tuple[str, ...] = ()
+
+    @property
+    def widens(self) -> bool:
+        return self.looser or any(change.widens for change in self.changes)
+
+
+def compare(old: Policy, new: Policy, budget: Budget | None = None) -> Comparison:
+    """Return what differs between two policies."""
+    budget = budget or Budget()
+    changes: list[Change] = []
+    undecided: list[str] = []
+    try:
+        questions = Questions([old, new], budget=budget)
+        names = agents([old, new], budget=budget)
+    except Undecided as error:
+        return Comparison((), (), True, (str(error),))
+    seen: set[tuple[object, ...]] = set()
+    for name in names:
+        for tool, action in pairs([old, new]):
+            before, after = context(old, name, tool, action), context(new, name, tool, action)
+            both = (action, before.meaning, after.meaning)
+            if both in seen or _plain(before) == _plain(after):
+                continue
+            seen.add(both)
+            try:
+                changes += _changes(questions, before, after)
+            except Undecided as error:
+                undecided.append(f"{name}, {tool} {action}: {error}")
+    settings, looser = _settings(old, new, names)
+    return Comparison(tuple(changes), tuple(settings), looser, tuple(undecided))
+
+
+def _plain(where: Context) -> object:
+    """What a context says, apart from where it is written."""
+    ladders = tuple(
+        tuple(tuple(tuple((r.pattern, r.effect) for r in rules) for rules in tier) for tier in ladder)
+        for ladder in where.ladders
+    )
+    return ladders, tuple(sorted(_floor(where.floor)))
+
+
+def _floor(floor: Iterable[Mandatory]) -> list[tuple[Effect, tuple[str, ...], tuple[str, ...]]]:
+    return [(item.effect, tuple(rule.pattern for rule in item.rules), item.excepts) for item in floor]
+
+
+def _changes(ask: Questions, before: Context, after: Context) -> Iterator[Change]:
+    """Only a path that some changed rule matches can have another verdict: each is looked at alone."""
+    for pattern in dict.fromkeys(_changed(before, after)):
+        near = _near(ask, pattern, (before, after))
+        old, new = _restricted(before, near), _restricted(after, near)
+        region = ask.inside(pattern)
+        for one in Effect:
+            ways = [way & region for way in ask.verdict(old, one)]
+            for other in Effect:
+                if one is other:
+                    continue
+                both = (way & each for each in ask.verdict(new, other) for way in ways)
+                found = ask.find(both)
+                if found is not None:
+                    confirm(before, found, one)
+                    rule = confirm(after, found, other)
+                    yield Change(after.agent, after.tool, after.action, one, other, pattern, found, rule)
+
+
+def _maps(where: Context) -> list[tuple[Rule, ...]]:
+    return [rules for ladder in where.ladders for tier in ladder for rules in tier]
+
+
+def _changed(before: Context, after: Context) -> Iterator[str]:
+    """The patterns of rules that were added, removed, moved or given another effect."""
+    old, new = _maps(before), _maps(after)
+    aligned = [len(ladder) for ladder in before.ladders] == [len(ladder) for ladder in after.ladders]
+    if not aligned:
+        yield from (rule.pattern for rules in (*old, *new) for rule in rules)
+    for one, other in zip(old, new, strict=False) if aligned else ():
+        a, b = ([(rule.pattern, rule.effect) for rule in rules] for rules in (one, other))
+        for kind, i, j, k, end in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
+            if kind != "equal":
+                yield from (rule.pattern for rule in (*one[i:j], *other[k:end]))
+    was, now = _floor(before.floor), _floor(after.floor)
+    for item in (*was, *now):
+        if not (item in was and item in now):
+            yield from item[1]
+
+
+def _near(ask: Questions, pattern: str, wheres: Iterable[Context]) -> frozenset[str]:
+    """The patterns that some path has in common with this one; no other can matter."""
+    number = ask.number[pattern]
+    texts = {rule.pattern for where in wheres for rules in _maps(where) for rule in rules}
+    return frozenset(
+        text for text in texts if text == pattern or ask.automaton.meet(number, ask.number[text])
+    )
+
+
+def _restricted(where: Context, near: frozenset[str]) -> Context:
+    def tier(maps: Tier) -> Tier:
+        kept = [tuple(rule for rule in rules if rule.pattern in near) for rules in maps]
+        return kept[0], kept[1], kept[2]
+
+    ladders: tuple[Ladder, ...] = tuple(tuple(tier(maps) for maps in ladder) for ladder in where.ladders)
+    return replace(where, ladders=ladders)
+
+
+def _settings(old: Policy, new: Policy, names: Iterable[str]) -> tuple[list[str], bool]:
+    """Differences outside the rules, as text, and whether one of them lets more through."""
+    said: list[str] = []
+    looser = False
+    for name in ("mode", "hard_links", "durable"):
+        was, now = getattr(old, name), getattr(new, name)
+        if was != now:
+            said.append(f"{name}: {was} -> {now}")
+            looser |= now in ("monitor", "replace", False)
+    for agent in names:
+        for tool in sorted(set(old.tools) | set(new.tools)):
+            were, are = old.limits(agent, tool), new.limits(agent, tool)
+            dropped = [limit for limit in were if not any(_as_strict(each, limit) for each in are)]
+            gained = [limit for limit in are if not any(_as_strict(each, limit) for each in were)]
+            if dropped or gained:
+                word = "looser" if dropped else "stricter"
+                said.append(f"limits of {tool} for agent {agent}: {word}")
+                looser |= bool(dropped)
+    return said, looser
+
+
+def _as_strict(one: Limit, other: Limit) -> bool:
+    """Whether a limit stops all that another one stops, as strictly."""
+
+    def within(mine: int | None, theirs: int | None) -> bool:
+        return theirs is None or (mine is not None and mine <= theirs)
+
+    return (
+        one.key == other.key
+        and one.per == other.per
+        and one.over >= other.over
+        and within(one.max_files, other.max_files)
+        and within(one.max_bytes, other.max_bytes)
+    )

@@ -1,0 +1,127 @@
+"""Proves or refutes statements about every path: never or always a verdict, for agents, a tool and a pattern.
+
+Reads no files. A refutation is the shortest path, confirmed by the engine; past its bound a statement is
+undecided, never guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from policy.automaton import Budget, Undecided, Witness
+from policy.engine import Policy
+from policy.findings import Finding
+from policy.model import ACTIONS, Effect, Invariant, Rule
+from policy.questions import Context, Questions, agents, context, judge, pairs
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A statement and what became of it: `holds` is None where the bound was reached."""
+
+    statement: Invariant
+    holds: bool | None
+    agent: str = ""
+    tool: str = ""
+    witness: Witness | None = None
+    effect: Effect | None = None
+    rule: Rule | None = None
+    undecided: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "statement": describe(self.statement),
+            "holds": self.holds,
+            "agent": self.agent or None,
+            "tool": self.tool or None,
+            "path": self.witness.path if self.witness else None,
+            "directory": self.witness.directory if self.witness else None,
+            "verdict": str(self.effect) if self.effect is not None else None,
+            "rule": self.rule.to_json() if self.rule else None,
+            "undecided": self.undecided or None,
+        }
+
+    def __str__(self) -> str:
+        said = describe(self.statement)
+        if self.holds:
+            return f"proved: {said}"
+        if self.holds is None:
+            return f"undecided: {said} ({self.undecided})"
+        because = str(self.rule) if self.rule else "no rule decides"
+        return f"broken: {said}: agent {self.agent}, {self.tool} {self.witness}: {self.effect} ({because})"
+
+
+def describe(statement: Invariant) -> str:
+    """Return a statement in words."""
+    who = "any agent" if statement.agent in ("*", "**") else f"agent {statement.agent}"
+    return f'{statement.kind} {statement.verdict} for {who}, {statement.action} "{statement.path}"'
+
+
+def prove(policy: Policy, statements: Iterable[Invariant], budget: Budget | None = None) -> list[Proof]:
+    """Prove each of these statements, or find the shortest path that breaks it."""
+    return [_prove(policy, statement, budget or Budget()) for statement in statements]
+
+
+def _prove(policy: Policy, statement: Invariant, budget: Budget) -> Proof:
+    wrong = [effect for effect in Effect if (effect is statement.verdict) is (statement.kind == "never")]
+    best: Proof | None = None
+    try:
+        questions = Questions([policy], [statement.path], budget)
+        region = questions.inside(statement.path)
+        for where in _contexts(policy, statement, agents([policy], statement.agent, budget)):
+            for effect in wrong:
+                found = questions.find(questions.verdict(where[0], effect), region)
+                if found and (best is None or len(found.path) < len(best.witness.path)):  # type: ignore[union-attr]
+                    best = _refuted(statement, where, found, effect)
+    except Undecided as error:
+        if best is None:
+            return Proof(statement, None, undecided=str(error))
+    return best or Proof(statement, True)
+
+
+def _refuted(statement: Invariant, wheres: list[Context], found: Witness, effect: Effect) -> Proof:
+    """The engine's own verdict on a path that breaks a statement."""
+    said, rule = max((judge(where, found) for where in wheres[1:] or wheres), key=lambda each: each[0])
+    assert said is effect, f"the engine says {said} where the analysis says {effect}: {found}"
+    where = wheres[0]
+    return Proof(statement, False, where.agent, where.tool, found, said, rule)
+
+
+def _contexts(policy: Policy, statement: Invariant, names: list[str]) -> Iterator[list[Context]]:
+    """What a statement speaks of: a context, and for several actions on one path all of them behind it."""
+    seen: set[tuple[object, ...]] = set()
+    for name in names:
+        if statement.action in ACTIONS:
+            groups = [[pair] for pair in pairs([policy]) if pair[1] == statement.action]
+        else:
+            needs = policy.tools[statement.action]
+            parameters = dict.fromkeys(parameter for _, parameter in needs)
+            groups = [[(statement.action, a) for a, p in needs if p == each] for each in parameters]
+        for group in groups:
+            wheres = [context(policy, name, tool, action) for tool, action in group]
+            whole = together(wheres)
+            if whole.meaning not in seen:
+                seen.add(whole.meaning)
+                yield [whole] if len(wheres) == 1 else [whole, *wheres]
+
+
+def together(wheres: list[Context]) -> Context:
+    """Several actions on one path as one context: the strictest verdict is the call's."""
+    first = wheres[0]
+    ladders = tuple(dict.fromkeys(ladder for where in wheres for ladder in where.ladders))
+    floor = tuple(dict.fromkeys(item for where in wheres for item in where.floor))
+    return Context(first.policy, first.agent, first.tool, first.action, ladders, floor)
+
+
+def broken(proofs: Iterable[Proof]) -> list[Finding]:
+    """Proofs that failed, as findings."""
+    found = []
+    for proof in proofs:
+        where = proof.statement.where
+        if proof.holds is False:
+            found.append(Finding("invariant-broken", str(proof), where, str(proof.witness)))
+        elif proof.holds is None:
+            found.append(Finding("too-complex", str(proof), where))
+    return found
