@@ -208,11 +208,7 @@ class S3:
             self._delete_one(spot, change)
             yield change.path
             return
-        now, markers = self._tree(change.path)
-        judged = {entry.path: entry.stat for entry in change.entries}
-        for path in (*judged, *now):
-            if path not in now or path not in judged or not _same(judged[path], now[path]):
-                raise _changed(path)
+        markers = self._as_judged(change.path, change.entries)
         self._keep_parent(spot)
         doomed = [*reversed(change.entries), Entry(change.path, change.stat)]
         yield from (e.path for e in doomed if e.stat.kind == DIRECTORY and e.path not in markers)
@@ -223,6 +219,8 @@ class S3:
     def move(self, source: S3Spot, destination: S3Spot, change: Move) -> None:
         """Copy each object on condition that it is as judged and its new name free, then delete."""
         entries = (Entry(change.source, change.stat), *change.entries)
+        if change.stat.kind == DIRECTORY:
+            self._as_judged(change.source, change.entries)
         for entry in entries:
             target = destination.path + entry.path[len(change.source) :]
             over = change.over if entry.path == change.source else None
@@ -359,6 +357,18 @@ class S3:
             if not start:
                 markers = {(f"{path}/{key}").rstrip("/") for key in rows if key == "" or key.endswith("/")}
                 return {paths.child(path, name): stat for name, stat in _entries(rows)}, markers
+
+    def _as_judged(self, path: str, entries: tuple[Entry, ...]) -> set[str]:
+        """Refuse a tree that is another by now; which of its directories have a marker."""
+        now, markers = self._tree(path)
+        judged = {entry.path: entry.stat for entry in entries}
+        for each in (*judged, *now):
+            if each not in now or each not in judged or not _same(judged[each], now[each]):
+                above = now.get(paths.parent(each))
+                if above is not None and above.kind == FILE:
+                    raise _two_of_one_name(paths.parent(each))
+                raise _changed(each)
+        return markers
 
     def _same(self, entry: Entry) -> None:
         now = self._exact(entry.path)
@@ -499,6 +509,12 @@ def _same(judged: Stat, now: Stat) -> bool:
 
 def _changed(path: str) -> CallError:
     return CallError("path_changed", f"'{path}' changed after it was judged", where=path)
+
+
+def _two_of_one_name(path: str) -> CallError:
+    message = f"'{path}' is a file and a directory at once in this store"
+    hint = "act on the file, then on what is below, by their own paths"
+    return CallError("not_a_directory", message, where=path, hint=hint)
 
 
 def _refused(error: BaseException) -> bool:

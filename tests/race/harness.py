@@ -242,7 +242,7 @@ def attack(ways: Any, arena: Arena, command: list[str], operation: str, tries: i
     at = "file" if last else "dir/f"
     with swapping(command, arena.root / first, arena.root / second):
         for n in range(60 * tries):
-            if n >= tries and count.done and count.refused:
+            if n >= tries and ((count.done and count.refused) or count.escapes):
                 break
             count.tries = n + 1
             try:
