@@ -77,8 +77,11 @@ def apply(
         op = _begin(work, numbered, workspace, history, operation, usage, guard)
         try:
             outcome = Outcome(op)
-            for change, first in numbered:
-                work.make(change, first, outcome)
+            if plan.apart:
+                work.make_apart(numbered, outcome)
+            else:
+                for change, first in numbered:
+                    work.make(change, first, outcome)
             work.set_modes()
         except BaseException:
             # Nobody knows how far it got; it is found out by looking.

@@ -77,7 +77,7 @@ class Session:
             durable=self.policy.durable,
             found_by=found_by,
             options=options,
-            tasks=self._tasks_place(root, tasks),
+            tasks=tasks_of(self.policy, root) if tasks is None else os.fspath(tasks),
         )
         self.workspace.own_task = task.lower() if task is not None else None
         place = default_place(self.workspace.url, None if state is None else os.fspath(state))
@@ -93,16 +93,6 @@ class Session:
             self.workspace.protect(str(Path(place).parent))
         self.workspace.protect_tasks()
         self._settle()
-
-    def _tasks_place(self, root: str | Path, tasks: str | Path | None) -> str | None:
-        """Where the task folders are: as given, else as the policy says, relative to its own file."""
-        setting = self.policy.tasks
-        if tasks is not None or setting is None:
-            return None if tasks is None else os.fspath(tasks)
-        if "://" in setting.path:
-            return setting.path
-        beside = Path(self.policy.files[0]).parent if self.policy.files else Path(root)
-        return str(beside / setting.path)
 
     def __enter__(self) -> Session:
         return self
@@ -283,6 +273,16 @@ class Session:
     def _protect_policy(self) -> None:
         for file in self.policy.files:
             self.workspace.protect(file)
+
+
+def tasks_of(policy: Policy, root: str | Path) -> str | None:
+    """Where a policy says that the task folders are, relative to its own file; None where it does not."""
+    if policy.tasks is None:
+        return None
+    if "://" in policy.tasks.path:
+        return policy.tasks.path
+    beside = Path(policy.files[0]).parent if policy.files else Path(root)
+    return str(beside / policy.tasks.path)
 
 
 def _parse(call: object) -> ToolCall:

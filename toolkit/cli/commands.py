@@ -92,10 +92,19 @@ DRY_RUN = _opt("--dry-run", action="store_true", says="judge and plan, but chang
 YES = _opt("-y", "--yes", action="store_true", says="do not ask for confirmation")
 FORCE = _opt("--force", action="store_true", says="also replace content that is newer")
 
-CALLING = (ROOT, ENDPOINT, POLICY, AGENT, SESSION, STATE, ASK, JSON, DRY_RUN)
-CALLING_ONCE = (ROOT, ENDPOINT, POLICY, AGENT, ONE_SESSION, STATE, ASK, JSON, DRY_RUN)
+TASKS = _opt(
+    "--tasks",
+    metavar="DIR",
+    completes="directory",
+    says="the folder or URL of the task folders (default: what the policy's `tasks` says)",
+)
+TASK = _opt("--task", metavar="ID", says="the task that the agent runs in, which it may not delete")
+
+CALLING = (ROOT, ENDPOINT, POLICY, AGENT, SESSION, STATE, ASK, TASKS, TASK, JSON, DRY_RUN)
+CALLING_ONCE = (ROOT, ENDPOINT, POLICY, AGENT, ONE_SESSION, STATE, ASK, TASKS, TASK, JSON, DRY_RUN)
 LOOKING = (ROOT, ENDPOINT, THAT_SESSION, STATE, JSON)
-BRINGING_BACK = (YES, FORCE, ROOT, ENDPOINT, POLICY, AGENT, SESSION, STATE, JSON, DRY_RUN)
+BRINGING_BACK = (YES, FORCE, ROOT, ENDPOINT, POLICY, AGENT, SESSION, STATE, TASKS, JSON, DRY_RUN)
+ON_TASKS = (TASKS, ROOT, POLICY, STATE, JSON)
 APPROVING = (ROOT, ENDPOINT, STATE, JSON)
 
 _ALL = (
@@ -148,7 +157,7 @@ _ALL = (
     Command(
         "check",
         "policies:check",
-        "load policies and run their cases",
+        "look for what is wrong with policies, run their cases, prove their invariants",
         (
             _opt(
                 "policies",
@@ -157,12 +166,83 @@ _ALL = (
                 completes="file",
                 says="files or ready-made names (default: ringfence.yaml in the root)",
             ),
+            _opt("--strict", action="store_true", says="warnings give exit status 1, too"),
+            _opt(
+                "--coverage",
+                type=_count,
+                metavar="MIN",
+                says="show the rules that no case exercises; exit status 1 if fewer than MIN percent are",
+            ),
+            _opt(
+                "--format",
+                choices=("text", "github", "sarif"),
+                default="text",
+                says="for people, as annotations of a GitHub workflow, or as SARIF 2.1.0 (default: text)",
+            ),
             ROOT,
             JSON,
         ),
-        ("ringfence check", "ringfence check baseline read-only policies/team.yaml"),
-        "Shows every problem of a policy that does not load (exit status 2) and every case that is not"
-        " decided as it wants (exit status 1).",
+        (
+            "ringfence check",
+            "ringfence check baseline read-only policies/team.yaml",
+            "ringfence check --strict --coverage 80 --format github",
+        ),
+        "Shows every problem of a policy that does not load (exit status 2); every case that is not decided as"
+        " it wants, every invariant that does not hold and every finding of level error (exit status 1)."
+        " Findings are exact: each has a page in docs/reference/checks.",
+    ),
+    Command(
+        "prove",
+        "bench:prove",
+        "show for every path that something can never, or must always, be",
+        (
+            _opt(
+                "kind", nargs="?", choices=("never", "always"), metavar="never|always", says="the statement"
+            ),
+            _opt(
+                "verdict",
+                nargs="?",
+                choices=("allow", "ask", "deny"),
+                metavar="VERDICT",
+                says="which verdict",
+            ),
+            _opt("what", nargs="?", metavar="ACTION|TOOL", says="read, write, delete, or a tool's name"),
+            _opt("pattern", nargs="?", metavar="PATTERN", says="which paths; '*' is every path"),
+            _opt(
+                "--agent", metavar="NAME", default="*", says="whose calls, a name or a pattern (default: *)"
+            ),
+            ROOT,
+            POLICY,
+            JSON,
+        ),
+        ("ringfence prove", "ringfence prove never allow delete 'secrets/**' --agent coder"),
+        "Without a statement it proves the policy's own invariants. Proved, or the shortest path that breaks"
+        " it and exit status 1; past a bound it says undecided, also with exit status 1.",
+    ),
+    Command(
+        "diff",
+        "bench:diff",
+        "what a new policy allows, asks and denies that the old one did not",
+        (
+            _opt(
+                "old",
+                metavar="OLD",
+                completes="file",
+                says="a policy file, a ready-made name, or REV:PATH of git",
+            ),
+            _opt("new", metavar="NEW", completes="file", says="the same"),
+            _opt(
+                "--fail-on",
+                choices=("widen", "any"),
+                says="exit status 1 if more is let through (widen), or if anything differs (any)",
+            ),
+            JSON,
+        ),
+        (
+            "ringfence diff HEAD:ringfence.yaml ringfence.yaml --fail-on widen",
+            "ringfence diff baseline read-only",
+        ),
+        "Compares over every path, agent and action; each row has the shortest path of its kind.",
     ),
     Command(
         "explain",
@@ -189,9 +269,20 @@ _ALL = (
             _opt(
                 "-n", "--lines", type=_count, default=50, metavar="N", says="the last N (default: 50; 0: all)"
             ),
+            _opt("--agent", dest="by_agent", metavar="NAME", says="only this agent and its sub-agents"),
+            _opt("--tool", metavar="TOOL", says="only this tool"),
+            _opt("--path", metavar="PATTERN", says="only calls on paths that match, as in a policy"),
+            _opt("--effect", choices=("allow", "ask", "deny"), says="only calls with this verdict"),
+            _opt("--since", metavar="WHEN", says="only since then: a span such as 2h, or an RFC 3339 time"),
+            _opt("-f", "--follow", action="store_true", says="go on and print new ones as they come"),
             *LOOKING,
         ),
-        ("ringfence log", "ringfence log --session nightly --json | jq .tool"),
+        (
+            "ringfence log",
+            "ringfence log --agent coder --effect deny --since 2h",
+            "ringfence log --session nightly --json | jq .tool",
+        ),
+        "A settled record says what became of a call whose process ended before it could answer.",
     ),
     Command(
         "history",
@@ -334,6 +425,64 @@ _ALL = (
         ("ringfence schema tools --format openai",),
     ),
     Command(
+        "tasks list",
+        "tasks:list_tasks",
+        "the task folders, with what their files say",
+        (
+            _opt("--status", choices=("active", "completed", "corrupt"), says="only tasks with this status"),
+            _opt(
+                "--sort",
+                choices=("last_activity", "created", "title", "size"),
+                default="last_activity",
+                says="what to sort by (default: last_activity)",
+            ),
+            *ON_TASKS,
+        ),
+        ("ringfence tasks list --tasks storage/tasks", "ringfence tasks list --status corrupt --json"),
+    ),
+    Command(
+        "tasks delete",
+        "tasks:delete",
+        "delete task folders, into the trash or for good",
+        (
+            _opt("ids", nargs="+", metavar="ID", says="the tasks' ids"),
+            _opt("--permanent", action="store_true", says="for good, and not into the trash"),
+            _opt("--atomic", action="store_true", says="all or none"),
+            _opt("--after", metavar="TIME", says="only after this time (2026-01-31T18:00:00Z), by a purge"),
+            YES,
+            *ON_TASKS,
+            DRY_RUN,
+        ),
+        ("ringfence tasks delete a1b2c3d4-e5f6-7890-abcd-ef1234567890",),
+        "Shows what will be deleted and asks once for all of it. It can be undone.",
+    ),
+    Command(
+        "tasks restore",
+        "tasks:restore",
+        "bring deleted task folders back from the trash",
+        (_opt("ids", nargs="+", metavar="ID", says="the tasks' ids"), YES, *ON_TASKS, DRY_RUN),
+        ("ringfence tasks restore a1b2c3d4-e5f6-7890-abcd-ef1234567890",),
+        "Of a task deleted more than once the latest deletion comes back. Calls off a scheduled deletion.",
+    ),
+    Command(
+        "tasks purge",
+        "tasks:purge",
+        "empty the trash by age, and carry out scheduled deletions that are due",
+        (
+            _opt(
+                "--older-than",
+                metavar="SPAN",
+                default="30d",
+                says="purge what was deleted longer ago than this: 30d, 12h (default: 30d)",
+            ),
+            YES,
+            *ON_TASKS,
+            DRY_RUN,
+        ),
+        ("ringfence tasks purge --older-than 30d --dry-run", "ringfence tasks purge --yes"),
+        "Keeps what the history does not know the age of, and what changed after its deletion was scheduled.",
+    ),
+    Command(
         "completion",
         "schemas:completion",
         "a completion script for the shell",
@@ -349,5 +498,6 @@ GROUPS: Mapping[str, str] = MappingProxyType(
         "approvals": "what waits for a person's answer",
         "audit": "the record of every call",
         "schema": "the JSON Schemas of policies and tools",
+        "tasks": "task folders in a store of their own",
     }
 )

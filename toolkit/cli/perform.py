@@ -19,7 +19,7 @@ from toolkit.text import escape
 
 DONE, FELL_SHORT, USAGE = 0, 1, 2
 # Names of files on this machine, which may be any bytes.
-ON_THIS_MACHINE = ("root", "policy", "state", "file")
+ON_THIS_MACHINE = ("root", "policy", "state", "file", "tasks")
 
 
 class UsageError(Exception):

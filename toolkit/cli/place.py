@@ -89,6 +89,8 @@ def open_session(arguments: argparse.Namespace, screen: Screen) -> Session:
             found_by=found_by,
             policy_file=_source_of(arguments, root),
             options=_options(arguments, root),
+            tasks=getattr(arguments, "tasks", None),
+            task=getattr(arguments, "task", None),
         )
 
 
