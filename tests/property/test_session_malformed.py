@@ -54,6 +54,9 @@ CALLS: list[dict[str, Any]] = [
     },
     {"tool": "create_directory", "arguments": {"path": "n/m"}},
     {"tool": "get_project_root", "arguments": {}},
+    {"tool": "list_tasks", "arguments": {}},
+    {"tool": "delete_tasks", "arguments": {"task_ids": ["0f8fad5b-d9cb-469f-a165-70867728950e"]}},
+    {"tool": "restore_tasks", "arguments": {"task_ids": ["0f8fad5b-d9cb-469f-a165-70867728950e"]}},
 ]
 PATHS = [
     "", ".", "..", "/", "//", "./", "a.txt/", "a.txt/.", "a.txt/..", "d/../a.txt", "d/../../a.txt",
