@@ -274,11 +274,13 @@ class Local:
         if spot.rest:
             raise FileNotFoundError(errno.ENOENT, "nothing there")
         if len(spot.names) > MAX_DEPTH:
-            raise CallError("too_large", f"'{spot.path}' is more than {MAX_DEPTH} directories deep")
+            deep = f"'{spot.path}' is more than {MAX_DEPTH} directories deep"
+            raise CallError("too_large", deep, where=spot.path)
         fd = os.open(spot.name, _LIST, dir_fd=spot.fd)
         if kernel.mount_of(fd, self.kernel) != self._mount:
             os.close(fd)
-            raise CallError("permission_denied", f"'{spot.path}' is another mount, which is not entered")
+            mount = f"'{spot.path}' is another mount, which is not entered"
+            raise CallError("permission_denied", mount, where=spot.path)
         return fd
 
     def _temporary(

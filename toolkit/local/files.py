@@ -75,7 +75,7 @@ def open_regular(spot: LocalSpot) -> int:
     os.close(fd)
     if S.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, "is a directory")
-    raise CallError("not_regular_file", f"'{spot.path}' is not a regular file")
+    raise CallError("not_regular_file", f"'{spot.path}' is not a regular file", where=spot.path)
 
 
 def read_all(fd: int, limit: int | None, path: str) -> bytes:
