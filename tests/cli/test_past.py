@@ -133,3 +133,13 @@ def test_what_the_log_prints_is_escaped(ringfence: Ringfence, changed: dict[str,
     ringfence("call", "read_file", json.dumps({"path": "x\u202ey"}), "--agent", "a\x1b[2Kb")
     for words in (("log",), ("changes", "--diff"), ("history", "b")):
         assert not {"\x1b", "\u202e"} & set(ringfence(*words).out)
+
+
+def test_log_is_filtered(ringfence: Ringfence, changed: dict[str, str]) -> None:
+    def logged(*options: str) -> list[str]:
+        return [json.loads(line)["tool"] for line in ringfence("log", "--json", *options).out.splitlines()]
+
+    assert logged("--tool", "delete", "--since", "1h") == ["delete"]
+    assert logged("--path", "b") == ["edit_file"]
+    assert logged("--agent", "nobody") == []
+    assert ringfence("log", "--since", "yesterday").status == 2

@@ -1,4 +1,4 @@
-"""What a dead process left open is settled by looking at what is there, at the next start or the next call."""
+"""What a dead process left open is settled by looking at what is there, at a start or the next call."""
 
 from __future__ import annotations
 

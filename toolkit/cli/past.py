@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import re
+import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from datetime import datetime
+from time import sleep
 from typing import Any
 
 from toolkit import audit
 from toolkit.call import Result
 from toolkit.cli.calls import show
-from toolkit.cli.perform import DONE, FELL_SHORT
+from toolkit.cli.perform import DONE, FELL_SHORT, UsageError
 from toolkit.cli.place import open_session, open_to_look
 from toolkit.cli.prompt import because, confirm
 from toolkit.cli.screen import Progress, Screen
@@ -19,16 +23,44 @@ from toolkit.plan import LINK
 from toolkit.session import Session
 from toolkit.text import rfc3339, size, when
 
+_LOOK_AGAIN = 0.3  # seconds between two looks of `log --follow`
+
 
 def log(arguments: argparse.Namespace, screen: Screen) -> int:
     """Print the last audit records, oldest first; as JSON, one a line."""
+    wanted = {
+        "session": arguments.session,
+        "agent": arguments.by_agent,
+        "tool": arguments.tool,
+        "path": arguments.path,
+        "effect": arguments.effect,
+        "since": None if arguments.since is None else _since(arguments.since),
+    }
     with open_to_look(arguments) as session:
-        wanted = (
-            record
-            for record in audit.records(session.state)
-            if arguments.session in (None, record.get("session"))
-        )
-        records = deque(wanted, maxlen=arguments.lines or None)
+        records = deque(audit.matching(session.state, **wanted), maxlen=arguments.lines or None)
+        _show_log(records, screen)
+        while arguments.follow:
+            sleep(_LOOK_AGAIN)
+            last = records[-1]["seq"] if records else 0
+            fresh = list(audit.matching(session.state, after=last, **wanted))
+            if fresh:
+                records.extend(fresh)
+                _show_log(fresh, screen)
+    return DONE
+
+
+def _since(text: str) -> float:
+    """A moment: a span before now (`30m`, `2h`, `7d`) or an RFC 3339 time."""
+    span = re.fullmatch(r"([0-9]{1,6})([smhd])", text)
+    if span:
+        return time.time() - int(span[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[span[2]]
+    try:
+        return datetime.fromisoformat(text).astimezone().timestamp()
+    except (ValueError, OverflowError):
+        raise UsageError(f"--since {text}: neither a span such as 2h nor an RFC 3339 time") from None
+
+
+def _show_log(records: Collection[dict[str, Any]], screen: Screen) -> None:
     if screen.as_json:
         for record in records:
             screen.json_line(record)
@@ -38,11 +70,10 @@ def log(arguments: argparse.Namespace, screen: Screen) -> int:
         )
     else:
         screen.note("no records")
-    return DONE
 
 
 def _log_row(record: dict[str, Any]) -> tuple[str, ...]:
-    time, agent, tool = when(record.get("time")), str(record.get("agent")), str(record.get("tool"))
+    at, agent, tool = when(record.get("time")), str(record.get("agent")), str(record.get("tool"))
     if record.get("event") == "approval":
         by = f" by {record['by']}" if record.get("by") else ""
         said = (
@@ -50,11 +81,11 @@ def _log_row(record: dict[str, Any]) -> tuple[str, ...]:
             if record.get("reason")
             else f"{record['outcome']}{by}"
         )
-        return time, str(record.get("approval")), agent, tool, "", "approval", said
+        return at, str(record.get("approval")), agent, tool, "", "approval", said
     decision = record.get("decision")
     paths = ", ".join(record.get("paths") or ())
     return (
-        time,
+        at,
         str(record.get("call")),
         agent,
         tool,

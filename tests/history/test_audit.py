@@ -1,0 +1,64 @@
+"""The chain of records names what was done to it, and the log picks what is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from policy import Policy
+from toolkit import audit
+from toolkit.session import Session
+
+RULES = 'version: 1\nrules: {"*": allow, delete: {"*": allow, "keep/": deny}}\n'
+
+
+@pytest.fixture
+def session() -> Iterator[Session]:
+    with Session("memory://", Policy.loads(RULES), state=":memory:", agent="coder/helper") as session:
+        for n in range(4):
+            session.call({"tool": "create_file", "arguments": {"path": f"f{n}", "content": "x"}})
+        session.call({"tool": "delete_file", "arguments": {"path": "keep/me"}})
+        yield session
+
+
+def faults(session: Session) -> list[tuple[int, str]]:
+    return [(fault.seq, fault.what) for fault in audit.verify(session.state)]
+
+
+@pytest.mark.parametrize(
+    ("sql", "found"),
+    [
+        ("SELECT 1", []),
+        ("UPDATE audit SET body = replace(body, 'f1', 'f9') WHERE seq = 2", [(2, "altered")]),
+        ("DELETE FROM audit WHERE seq IN (2, 3)", [(2, "missing"), (3, "missing")]),
+        ("UPDATE audit SET body = substr(body, 1, 40) WHERE seq = 5", [(5, "unreadable")]),
+    ],
+)
+def test_verify_says_which_record_and_what(session: Session, sql: str, found: list[tuple[int, str]]) -> None:
+    session.state.db.execute(sql)
+    assert faults(session) == found
+
+
+def test_two_swapped_records_are_found(session: Session) -> None:
+    rows = session.state.rows("SELECT body FROM audit WHERE seq IN (2, 3) ORDER BY seq")
+    for seq, (body,) in zip((3, 2), rows, strict=True):
+        session.state.db.execute("UPDATE audit SET body = ? WHERE seq = ?", (body, seq))
+    assert faults(session) == [(2, "swapped"), (3, "swapped")]
+
+
+def test_a_number_far_away_is_not_counted_to(session: Session) -> None:
+    session.state.db.execute("UPDATE audit SET seq = 9000000000 WHERE seq = 5")
+    assert len(faults(session)) == 1001
+
+
+def test_the_log_is_filtered(session: Session) -> None:
+    def tools(**wanted: object) -> list[str]:
+        return [str(record["tool"]) for record in audit.matching(session.state, **wanted)]  # type: ignore
+
+    assert tools(effect="deny") == ["delete_file"]
+    assert tools(path="f[01]") == ["create_file"] * 2
+    assert len(tools(agent="coder")) == 5
+    assert tools(agent="code") == []
+    assert tools(tool="delete_file", session=session.session) == ["delete_file"]
+    assert tools(since=1e12) == []
