@@ -22,6 +22,7 @@ from toolkit.attempt import Attempt
 from toolkit.call import Result, ToolCall, as_call, call_id_of, failed, parse_call
 from toolkit.changes import Changed, changed
 from toolkit.errors import CallError
+from toolkit.events import Subscriber, Subscription, events
 from toolkit.faked import import_past_the_fake
 from toolkit.following import Following
 from toolkit.history import History, Version
@@ -69,6 +70,7 @@ class Session:
         self.dry_run = dry_run
         self._approver = approver
         self._lock = threading.RLock()
+        self._subscriptions: list[Subscription] = []
         import_past_the_fake()
         self._following = Following(policy, policy_file)
         self.workspace = Workspace(
@@ -112,6 +114,8 @@ class Session:
             raise
 
     def close(self) -> None:
+        for subscription in self._subscriptions:
+            subscription.close()
         self.state.close()
         self.workspace.close()
 
@@ -179,11 +183,24 @@ class Session:
             else:
                 seen |= self._keyed(attempt.outcome.seen)
                 self.history.finish(attempt.outcome.op, attempt.outcome.states, seen, record)
+                self._tell(attempt.outcome.op)
         except CallError as error:
             if attempt.outcome is None:
                 # What cannot be recorded is not answered.
                 return replace(failed(attempt.call.id, error), data={"call_id": attempt.name})
         return result
+
+    def subscribe(self, subscriber: Subscriber) -> Subscription:
+        """Have `subscriber` told, in a thread of its own, of every path this session changes from now on."""
+        subscription = Subscription(subscriber)
+        self._subscriptions.append(subscription)
+        return subscription
+
+    def _tell(self, op: int) -> None:
+        if self._subscriptions:
+            for event in events(self.history.items("op.id = ?", (op,))):
+                for subscription in self._subscriptions:
+                    subscription.put(event)
 
     def _keyed(self, seen: dict[str, str]) -> dict[tuple[str, str], str]:
         return {(self.session, path): digest for path, digest in seen.items()}
