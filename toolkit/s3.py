@@ -114,7 +114,7 @@ class S3:
             if not more or name in found or any(other > name + "0" for other in found):
                 spot.parent = bool(rows) or parent == paths.ROOT
                 spot.alone = not (set(found) - {name}) and not more
-                return found.get(name)
+                return self._really(path, found.get(name))
             self._large.add(parent)  # a hint for next time; it answers nothing by itself
         spot.parent, spot.alone = True, False
         return self._exact(path)
@@ -213,8 +213,8 @@ class S3:
         doomed = [*reversed(change.entries), Entry(change.path, change.stat)]
         yield from (e.path for e in doomed if e.stat.kind == DIRECTORY and e.path not in markers)
         yield from self._delete_all([e for e in doomed if e.stat.kind != DIRECTORY or e.path in markers])
-        if any(not key.endswith("/") for key in self._page(change.path, "")[0] if key):
-            yield Missed(change.path, "something was put there meanwhile, or it holds a key without a name")
+        if "//" in markers:
+            yield Missed(change.path, "it holds a key that no path names")
 
     def move(self, source: S3Spot, destination: S3Spot, change: Move) -> None:
         """Copy each object on condition that it is as judged and its new name free, then delete."""
@@ -339,8 +339,14 @@ class S3:
         if name in rows:
             return rows[name]
         if name + "/" in rows or (more and self._page(path, "", limit=1)[0]):
-            return Stat(DIRECTORY, 0)
+            return self._really(path, Stat(DIRECTORY, 0))
         return None
+
+    def _really(self, path: str, found: Stat | None) -> Stat | None:
+        """Servers other than Amazon's may go on listing a directory for minutes after its last key went."""
+        if found is None or found.kind != DIRECTORY or self.is_amazon:
+            return found
+        return found if self._page(path, "", limit=1)[0] else None
 
     def _no_file(self, path: str) -> None:
         found = self._exact(path)
@@ -348,14 +354,18 @@ class S3:
             raise IsADirectoryError
 
     def _tree(self, path: str) -> tuple[Rows, set[str]]:
-        """All entries below a directory by their paths, and which directories have a marker."""
+        """All entries below a directory by their paths, and which directories have a marker.
+
+        Among these is "//" where there are keys that no path names.
+        """
         rows: Rows = {}
         start = ""
         while True:
             found, start = self._page(path, "", start=start)
             rows |= found
             if not start:
-                markers = {(f"{path}/{key}").rstrip("/") for key in rows if key == "" or key.endswith("/")}
+                markers = {"//"} if any(_is_nameless(key) for key in rows) else set()
+                markers |= {(f"{path}/{key}").rstrip("/") for key in rows if key == "" or key.endswith("/")}
                 return {paths.child(path, name): stat for name, stat in _entries(rows)}, markers
 
     def _as_judged(self, path: str, entries: tuple[Entry, ...]) -> set[str]:
@@ -483,6 +493,11 @@ def _entries(rows: Rows) -> Iterable[tuple[str, Stat]]:
         if not marker:
             found["/".join(names)] = stat
     return found.items()
+
+
+def _is_nameless(key: str) -> bool:
+    names = key.split("/")
+    return any(name in ("", ".", "..") for name in (names if names[-1] else names[:-1]))
 
 
 def _level(rows: Rows) -> list[tuple[str, Stat]]:

@@ -53,6 +53,10 @@ class Bucket(Remote):
         found: bytes = sync(self.fs.loop, whole)
         return found
 
+    def task_names(self) -> list[str]:
+        store = Bucket(self.fs, self.store)
+        return sorted({key.partition("/")[0] for key in store.held()})
+
     def tree(self) -> dict[str, Any]:
         keys = self.held()
         found: dict[str, Any] = {key: self.get_key(key) for key in keys if not key.endswith("/")}
@@ -121,7 +125,7 @@ def counter(bucket: Bucket) -> Iterator[Counter]:
         ("read_file", {"path": "d/a"}, 2),
         ("create_file", {"path": "new", "content": "1"}, 2),
         ("create_file", {"path": "d/new", "content": "1"}, 2),
-        ("list_directory", {"path": "d"}, 2),
+        ("list_directory", {"path": "d"}, 3),
         ("directory_tree", {}, 2),
         ("edit_file", {"path": "d/a", "old_str": "1", "new_str": "2"}, 4),
         ("delete_file", {"path": "d/a"}, 4),

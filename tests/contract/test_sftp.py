@@ -12,7 +12,7 @@ import pytest
 
 from policy import Policy
 from tests.services.servers import SftpServer, sshd
-from toolkit.contract import Contract, Disk
+from toolkit.contract import OWN_TASK, Contract, Disk
 from toolkit.errors import CallError
 from toolkit.session import Session
 
@@ -43,7 +43,10 @@ class Server(Disk):
     fs: Any
 
     def open(self, policy: Policy, agent: str) -> Session:
-        return Session(str(self.root), policy, fs=self.fs, agent=agent, state=":memory:")
+        tasks = str(self.store) if self.store.is_dir() else None
+        return Session(
+            str(self.root), policy, fs=self.fs, agent=agent, state=":memory:", tasks=tasks, task=OWN_TASK
+        )
 
 
 class TestSftp(Contract):

@@ -49,7 +49,8 @@ class S3Server:
 def free_ports(count: int, beside: int = 0) -> list[int]:
     """Ports that nobody listens on; with `beside` also the port that many above each."""
     found: list[int] = []
-    for port in range(20000 + os.getpid() % 20000, 45000):
+    # Below what systems give to outgoing connections, from 32768 on, and so are those beside them.
+    for port in range(12000 + os.getpid() % 8000, 22000):
         if len(found) == count:
             break
         if all(_is_free(other) for other in (port, port + beside)):
@@ -99,6 +100,7 @@ def seaweedfs(folder: Path) -> Iterator[S3Server]:
     command = [
         weed, "-logtostderr=true", "server", f"-dir={folder / 'data'}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1",
         f"-master.port={master}", f"-volume.port={volume}", "-master.volumeSizeLimitMB=64", "-volume.max=20",
+        "-master.telemetry=false",
         "-filer", f"-filer.port={filer}", "-s3", f"-s3.port={s3}", f"-s3.config={folder / 's3.json'}",
     ]  # fmt: skip
     settings = {"env": {**os.environ, "TMPDIR": str(folder)}, "cwd": folder}
