@@ -7,6 +7,7 @@ directories, so a process on the server that swaps names can win: `race_free` is
 from __future__ import annotations
 
 import errno
+import secrets
 import stat as S
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -169,7 +170,7 @@ class Sftp:
 
     def remove(self, spot: SftpSpot, change: Delete, temporary: str) -> Iterator[str | Missed]:
         """Rename out of the way, make sure it is what was listed, then remove exactly that."""
-        caught = f"{STATE}/{temporary}"
+        caught = f"{STATE}/{temporary or _own_name()}"
         with _errors(spot.path):
             self._make_state()
             self._rename_new(spot.path, caught)
@@ -258,7 +259,7 @@ class Sftp:
             raise _changed(path)
 
     def _temporary(self, spot: SftpSpot, data: bytes, mode: int | None, name: str) -> str:
-        path = paths.child(paths.parent(spot.path), name)
+        path = paths.child(paths.parent(spot.path), name or _own_name())
         with self._client.open(self._at(path), "wx") as file:
             file.set_pipelined(True)
             file.write(data)
@@ -326,6 +327,10 @@ def _spliced(link: Stat, names: tuple[str, ...], count: int) -> list[str]:
     if target.startswith("/"):
         raise paths.outside()
     return [part for part in target.split("/") if part not in ("", ".")]
+
+
+def _own_name() -> str:
+    return f".ringfence-{secrets.token_hex(8)}"
 
 
 def _alike(judged: Stat, now: Stat) -> bool:

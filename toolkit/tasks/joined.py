@@ -144,7 +144,7 @@ class Joined:
                     os.close(fd)
             return
         found = side.stat(inner)
-        if found is None or found.size is None or found.size <= CHUNK:
+        if found is None or found.size is None or found.size <= CHUNK or not hasattr(side, "_fs"):
             yield side.read(inner, None)
             return
         from toolkit.stores import errors as store_errors
@@ -273,7 +273,7 @@ class Joined:
                 Path(f"{self._store.root}.trash").mkdir(0o700, exist_ok=True)
             spot.side = self._trash()
             spot.inner = spot.side.resolve(paths.parts(spot.inner), follow=False)
-        elif not _is_local(spot.side):
+        elif hasattr(spot.side, "_fs"):
             # A store may want the prefix that it writes below to be there.
             spot.side._fs.makedirs(spot.side.root, exist_ok=True)
 

@@ -39,6 +39,8 @@ def join(main: Backend, place: str, fs: Any, durable: bool, options: dict[str, A
     place = place.rstrip("/")
     if not place.strip("/"):
         raise _refused("the top of a store")
+    if "sftp" in fs.protocol:
+        fs.makedirs(f"{place}.trash", exist_ok=True)  # a server's folder can be worked in once it is there
     trash = store_on(fs, f"{place}.trash")
     return Joined(main, store_on(fs, place), lambda: trash)
 
