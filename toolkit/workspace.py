@@ -221,6 +221,18 @@ class View:
         with self._at(path) as spot:
             return tuple(self._walk(spot, path, self._all))
 
+    @contextmanager
+    def opened(self, path: str) -> Iterator[tuple[tuple[Entry, ...], Callable[[str], Iterator[bytes]]]]:
+        """All that is in a directory of the store, and how to read the files directly in it."""
+        backend: Any = self._backend
+        with self._at(path) as spot, backend.folder(spot) as folder:
+            found: list[Entry] = []
+            for entry in self._all(path, folder.scan()):
+                found.append(entry)
+                if entry.stat.kind == DIRECTORY:
+                    found += self._walk(folder.spot(entry.name), entry.path, self._all)
+            yield tuple(found), lambda name: backend.chunks(folder.spot(name))
+
     def chunks(self, path: str) -> Iterator[bytes]:
         """The content of a file of the store, piece by piece."""
         with self._at(path) as spot:

@@ -6,7 +6,7 @@ Reads only, and follows no link. Who may see what is the tools' to ask.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -70,14 +70,18 @@ def trash(view: View) -> list[Deleted]:
     return sorted(found, key=lambda one: (one.id, one.number))
 
 
-def task(view: View, entry: Entry, entries: tuple[Entry, ...] | None = None) -> Task:
-    """What a task folder says of itself; never raises for what is in it."""
+def task(view: View, entry: Entry) -> tuple[Task, tuple[Entry, ...]]:
+    """What a task folder says of itself, and all that is in it. Raises CallError if it cannot be opened."""
+    with view.opened(entry.path) as (entries, chunks):
+        return _told(entry, entries, chunks), entries
+
+
+def _told(entry: Entry, entries: tuple[Entry, ...], chunks: Callable[[str], Iterator[bytes]]) -> Task:
     name = entry.name.partition(".")[0].lower()
-    if entries is None:
-        entries = view.tree_at(entry.path)
-    files = {one.name: one for one in entries if one.path.count("/") == entry.path.count("/") + 1}
+    cut = len(entry.path) + 1
+    files = {short: one for one in entries if "/" not in (short := one.path[cut:])}
     size = sum(one.stat.size or 0 for one in entries if one.stat.kind == FILE)
-    said, mode, trouble = _read(view, files)
+    said, mode, trouble = _read(files, chunks)
     latest = max((one.stat.modified or 0.0 for one in entries if one.stat.kind == FILE), default=0.0)
     status = CORRUPT if trouble else metadata.COMPLETED if said.done else metadata.ACTIVE
     return Task(
@@ -94,10 +98,12 @@ def task(view: View, entry: Entry, entries: tuple[Entry, ...] | None = None) -> 
     )
 
 
-def _read(view: View, files: dict[str, Entry]) -> tuple[metadata.Messages, str | None, str | None]:
+def _read(
+    files: dict[str, Entry], chunks: Callable[[str], Iterator[bytes]]
+) -> tuple[metadata.Messages, str | None, str | None]:
     name = next((name for name in metadata.MESSAGES if name in files), metadata.MESSAGES[0])
     if name in files and files[name].stat.kind == FILE:
-        said = metadata.messages(name, view.chunks(files[name].path))
+        said = metadata.messages(name, chunks(name))
     else:
         said = metadata.Messages(trouble=f"{name} is missing")
     trouble, mode, history = said.trouble, None, files.get(metadata.HISTORY)
@@ -105,7 +111,7 @@ def _read(view: View, files: dict[str, Entry]) -> tuple[metadata.Messages, str |
         trouble = trouble or f"{metadata.HISTORY} is missing"
     elif said.mode is None:
         try:
-            mode = metadata.mode_of(view.chunks(history.path))
+            mode = metadata.mode_of(chunks(metadata.HISTORY))
         except CallError as error:
             trouble = trouble or f"{metadata.HISTORY} cannot be read ({error.code})"
     return said, mode, trouble

@@ -5,6 +5,7 @@ Existence is the folder's; what the files say is decoration, and damage is told,
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -96,13 +97,30 @@ class Messages:
             self.mode = message["mode"][:64]
         self.done = message.get("ask") in _DONE or message.get("say") in _DONE
 
+    def add_all(self, rows: list[Any]) -> None:
+        """Take in a whole list: what only the first or the last can say is asked of no other."""
+        for row in rows:
+            self.add(row)
+            if self.title is not None and self.first is not None:
+                break
+        for row in rows[self.count : -1]:
+            if isinstance(row, dict) and isinstance(row.get("mode"), str):
+                self.mode = row["mode"][:64]
+        if len(rows) > self.count:
+            self.add(rows[-1])
+        self.count = len(rows)
+
 
 def messages(name: str, chunks: Iterable[bytes]) -> Messages:
     """Gather what a message file says; what is cut off or no JSON is said in `trouble`."""
     found = Messages()
     try:
-        for element in elements(chunks):
-            found.add(element)
+        whole, pieces = _taken(chunks)
+        if whole is not None:
+            found.add_all(whole)
+        else:
+            for element in _split(pieces):
+                found.add(element)
     except ValueError as error:
         found.trouble = f"{name} {error}"
     except CallError as error:
@@ -116,8 +134,13 @@ def mode_of(chunks: Iterable[bytes]) -> str | None:
     kept = b""
     for chunk in chunks:
         text = kept + chunk
-        for found in _SLUG.finditer(text):
-            last = found[1].decode("ascii")
+        at = text.rfind(b"<slug>")
+        while at >= 0:
+            found = _SLUG.match(text, at)
+            if found is not None:
+                last = found[1].decode("ascii")
+                break
+            at = text.rfind(b"<slug>", 0, at)
         kept = text[-_OVERLAP:]
     return last
 
@@ -127,28 +150,28 @@ def elements(chunks: Iterable[bytes]) -> Iterator[Any]:
 
     Raises ValueError saying what is wrong, after the elements that could be read.
     """
+    whole, pieces = _taken(chunks)
+    yield from _split(pieces) if whole is None else whole
+
+
+def _taken(chunks: Iterable[bytes]) -> tuple[list[Any] | None, Iterator[bytes]]:
+    """The list where it came in one piece and is sound; else None and all the pieces."""
     pieces = iter(chunks)
-    first = next(pieces, b"")
-    second = next(pieces, b"")
-    if not second:
+    head = [next(pieces, b""), next(pieces, b"")]
+    if not head[1]:
         try:
-            value = json.loads(first)
+            return _list_of(json.loads(head[0])), pieces
         except (ValueError, RecursionError):
             pass
-        else:
-            yield from _list_of(value)
-            return
+    return None, itertools.chain(head, pieces)
+
+
+def _split(pieces: Iterator[bytes]) -> Iterator[Any]:
     split = _Split()
-    for chunk in _chained(first, second, pieces):
+    for chunk in pieces:
         for raw in split.feed(chunk):
             yield _parsed(raw)
     split.finish()
-
-
-def _chained(first: bytes, second: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    yield first
-    yield second
-    yield from rest
 
 
 def _list_of(value: Any) -> list[Any]:

@@ -28,7 +28,7 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     for task in ids:
         found = _found(view, task, known.get(task))
         if isinstance(found, tuple):
-            chosen.append((look.task(view, *found), *found))
+            chosen.append(found)
         else:
             left.append(found)
     if arguments["atomic"] and left:
@@ -74,9 +74,9 @@ def _note(due: str | None) -> str:
     return ""
 
 
-def _found(view: View, task: str, entry: Entry | None) -> tuple[Entry, tuple[Entry, ...]] | Item:
+def _found(view: View, task: str, entry: Entry | None) -> tuple[Task, Entry, tuple[Entry, ...]] | Item:
     """The folder with all that is in it, or why it is left alone."""
-    from toolkit.tasks import said
+    from toolkit.tasks import look, said
 
     if task == view.workspace.own_task:
         return said.Item(task, code="protected_path", why="This is the agent's own running task")
@@ -86,7 +86,8 @@ def _found(view: View, task: str, entry: Entry | None) -> tuple[Entry, tuple[Ent
         what = "a link, which is not followed" if entry.stat.kind == LINK else "not a directory"
         return said.Item(task, code="not_a_directory", why=f"The task's entry is {what}")
     try:
-        return entry, view.tree_at(entry.path)
+        known, entries = look.task(view, entry)
+        return known, entry, entries
     except CallError as error:
         return said.Item(task, code=error.code, why=error.message)
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from toolkit.errors import CallError
-from toolkit.plan import DIRECTORY, Plan
+from toolkit.plan import DIRECTORY, Entry, Plan
 from toolkit.text import escape, plural, size, when
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     look.store(view)
     since = time_of(arguments["since"], "since") if "since" in arguments else None
     found = [
-        look.task(view, entry)
+        _read(view, entry)
         for entry in look.folders(view)
         if entry.stat.kind == DIRECTORY and view.shows(entry.name)
     ]
@@ -40,6 +40,17 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     left = f" ({len(kept) - len(shown):,} more are not shown)" if len(kept) > len(shown) else ""
     content = "\n\n".join([*blocks, f"Total: {plural(len(kept), 'task')}{left}"])
     return Plan(content=content, data={"tasks": [task.to_json() for task in shown], "total": len(kept)})
+
+
+def _read(view: View, entry: Entry) -> Task:
+    from toolkit.tasks import look
+    from toolkit.tasks.metadata import CORRUPT, Task
+
+    try:
+        return look.task(view, entry)[0]
+    except CallError as error:
+        # Listed all the same: what cannot be opened is there.
+        return Task(entry.name.lower(), status=CORRUPT, trouble=f"it cannot be opened ({error.code})")
 
 
 def time_of(text: str, parameter: str) -> float:

@@ -57,6 +57,6 @@ def _back(
     if held is None:
         return Item(task, code="not_found", why="No deleted task with this id is in the trash"), None
     entry = Entry(held.path, held.stat)
-    entries = view.tree_at(held.path)
-    title = look.task(view, entry, entries).title if view.shows(task) else None
+    known, entries = look.task(view, entry)
+    title = known.title if view.shows(task) else None
     return Item(task, title), Move(held.path, f"{TASKS}/{held.id}", held.stat, entries=entries)
