@@ -106,13 +106,18 @@ def _changes(ask: Questions, before: Context, after: Context) -> Iterator[Change
     for pattern in dict.fromkeys(_changed(before, after)):
         near = _near(ask, pattern, (before, after))
         old, new = _restricted(before, near), _restricted(after, near)
+        same = _floor(before.floor) == _floor(after.floor)
+        floor = old.floor if same else ()
+        if same:  # then it only hides differences below it, and needs no ways of its own
+            old, new = replace(old, floor=()), replace(new, floor=())
         region = ask.inside(pattern)
         for one in Effect:
             ways = [way & region for way in ask.verdict(old, one)]
             for other in Effect:
-                if one is other:
+                if one is other or not ways:
                     continue
-                both = (way & each for each in ask.verdict(new, other) for way in ways)
+                under = ask.floor_below(floor, Effect(max(one, other) - 1))
+                both = (way & each & under for each in ask.verdict(new, other) for way in ways)
                 found = ask.find(both)
                 if found is not None:
                     confirm(before, found, one)
@@ -145,6 +150,7 @@ def _near(ask: Questions, pattern: str, wheres: Iterable[Context]) -> frozenset[
     """The patterns that some path has in common with this one; no other can matter."""
     number = ask.number[pattern]
     texts = {rule.pattern for where in wheres for rules in _maps(where) for rule in rules}
+    texts |= {rule.pattern for where in wheres for item in where.floor for rule in item.rules}
     return frozenset(
         text for text in texts if text == pattern or ask.automaton.meet(number, ask.number[text])
     )
@@ -156,7 +162,11 @@ def _restricted(where: Context, near: frozenset[str]) -> Context:
         return kept[0], kept[1], kept[2]
 
     ladders: tuple[Ladder, ...] = tuple(tuple(tier(maps) for maps in ladder) for ladder in where.ladders)
-    return replace(where, ladders=ladders)
+    kept = (
+        replace(item, rules=tuple(rule for rule in item.rules if rule.pattern in near))
+        for item in where.floor
+    )
+    return replace(where, ladders=ladders, floor=tuple(item for item in kept if item.rules))
 
 
 def _settings(old: Policy, new: Policy, names: Iterable[str]) -> tuple[list[str], bool]:

@@ -182,7 +182,9 @@ def test_every_page_is_reached_from_the_index() -> None:
     missing = [
         page.relative_to(DOCS).as_posix()
         for page in DOCS.rglob("*.md")
-        if page.name != "index.md" and page.relative_to(DOCS).as_posix() not in index
+        if page.name != "index.md"
+        and page.parent.name != "checks"  # these are reached from an index of their own, which has its test
+        and page.relative_to(DOCS).as_posix() not in index
     ]
     assert missing == []
 

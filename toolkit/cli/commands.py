@@ -157,7 +157,7 @@ _ALL = (
     Command(
         "check",
         "policies:check",
-        "look for what is wrong with policies, run their cases, prove their invariants",
+        "find what is wrong with policies, run their cases, prove their invariants",
         (
             _opt(
                 "policies",
@@ -167,6 +167,7 @@ _ALL = (
                 says="files or ready-made names (default: ringfence.yaml in the root)",
             ),
             _opt("--strict", action="store_true", says="warnings give exit status 1, too"),
+            _opt("--notes", action="store_true", says="show findings of level note, too"),
             _opt(
                 "--coverage",
                 type=_count,
@@ -187,8 +188,8 @@ _ALL = (
             "ringfence check baseline read-only policies/team.yaml",
             "ringfence check --strict --coverage 80 --format github",
         ),
-        "Shows every problem of a policy that does not load (exit status 2); every case that is not decided as"
-        " it wants, every invariant that does not hold and every finding of level error (exit status 1)."
+        "Shows every problem of a policy that does not load (exit status 2), every case that is not decided"
+        " as it wants, every invariant that is broken and every finding of level error (exit status 1)."
         " Findings are exact: each has a page in docs/reference/checks.",
     ),
     Command(

@@ -1,46 +1,93 @@
-"""`check` and `explain`: what a policy says, and why. Changes nothing."""
+"""`check`: loads policies, looks for what is wrong with them, runs their cases, proves their invariants."""
 
 from __future__ import annotations
 
 import argparse
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from policy import READY_MADE, PolicyError
-from policy.check import CaseResult, cases_beside
+from policy.check import CaseResult, cases_beside, needs_of
 from policy.check import check as run_cases
 from policy.engine import Policy
+from policy.findings import Finding
+from policy.ignoring import ignoring
+from policy.lint import lint
 from policy.loading import load_cases
+from policy.model import Rule
+from policy.prove import Proof, broken, prove
+from toolkit.cli.annotations import FORMATS
 from toolkit.cli.perform import DONE, FELL_SHORT, USAGE, UsageError
 from toolkit.cli.place import POLICY_FILE, policy_file, policy_in, root_of
 from toolkit.cli.screen import Screen
 
+_STYLES = {"error": "red", "warning": "yellow", "note": "dim"}
+
+
+@dataclass(slots=True)
+class Report:
+    """All that there is to say about one policy."""
+
+    name: str
+    path: Path
+    error: PolicyError | None = None
+    results: tuple[CaseResult, ...] = ()
+    findings: list[Finding] = field(default_factory=list)
+    proofs: list[Proof] = field(default_factory=list)
+    unused: list[Rule] = field(default_factory=list)
+    rules: int = 0
+
+    @property
+    def covered(self) -> int:
+        """How many per cent of the rules some case exercises."""
+        return 100 if not self.rules else (self.rules - len(self.unused)) * 100 // self.rules
+
+    def status(self, strict: bool, least: int | None) -> int:
+        if self.error:
+            return USAGE
+        levels = {"error", "warning"} if strict else {"error"}
+        short = (
+            any(not result.passed for result in self.results)
+            or any(finding.level in levels for finding in self.findings)
+            or (least is not None and self.covered < least)
+        )
+        return FELL_SHORT if short else DONE
+
+    def to_json(self, least: int | None) -> dict[str, Any]:
+        if self.error:
+            return {
+                "policy": self.name,
+                "loads": False,
+                "problems": [_problem(each) for each in self.error.problems],
+            }
+        out: dict[str, Any] = {
+            "policy": self.name,
+            "loads": True,
+            "cases": [_case(result) for result in self.results],
+            "findings": [finding.to_json() for finding in self.findings],
+            "invariants": [proof.to_json() for proof in self.proofs],
+        }
+        if least is not None:
+            unused = [rule.to_json() for rule in self.unused]
+            out["coverage"] = {"percent": self.covered, "rules": self.rules, "without_a_case": unused}
+        return out
+
 
 def check(arguments: argparse.Namespace, screen: Screen) -> int:
-    """Load each policy and run its cases; the worst of them gives the exit status."""
+    """Look at each policy; the worst of them gives the exit status."""
     named = arguments.policies or [_of_the_root(arguments)]
-    status = DONE
-    report: list[dict[str, Any]] = []
-    for name in named:
-        path = policy_file(name)
-        try:
-            results = _results(path)
-        except PolicyError as error:
-            status = USAGE
-            report.append(
-                {"policy": name, "loads": False, "problems": [_problem(each) for each in error.problems]}
-            )
-            if not screen.as_json:
-                screen.policy_problems(error, name)
-            continue
-        failed = [result for result in results if not result.passed]
-        status = max(status, FELL_SHORT if failed else DONE)
-        report.append({"policy": name, "loads": True, "cases": [_case(result) for result in results]})
-        if not screen.as_json:
-            _show(name, results, failed, screen)
+    least = arguments.coverage
+    reports = [_report(name) for name in named]
     if screen.as_json:
-        screen.json(report)
-    return status
+        screen.json([report.to_json(least) for report in reports])
+    elif arguments.format != "text":
+        for line in FORMATS[arguments.format]([(r.path, r.findings, r.error, r.results) for r in reports]):
+            screen.line(line)
+    else:
+        for report in reports:
+            _show(report, least, arguments.notes, screen)
+    return max(report.status(arguments.strict, least) for report in reports)
 
 
 def _of_the_root(arguments: argparse.Namespace) -> str:
@@ -52,22 +99,73 @@ def _of_the_root(arguments: argparse.Namespace) -> str:
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
-def _results(path: Path) -> tuple[CaseResult, ...]:
-    """A policy's own cases and those of the file beside it."""
-    policy = Policy.load(path)
-    beside = cases_beside(path)
-    return run_cases(policy) + (run_cases(policy, load_cases(beside)) if beside else ())
+def _report(name: str) -> Report:
+    """A policy's findings, its own cases and those of the file beside it, and its invariants."""
+    path = policy_file(name)
+    report = Report(name, path)
+    try:
+        policy = Policy.load(path)
+        beside = cases_beside(path)
+        report.results = run_cases(policy) + (run_cases(policy, load_cases(beside)) if beside else ())
+    except PolicyError as error:
+        report.error = error
+        return report
+    report.proofs = prove(policy, policy.invariants)
+    found = lint(policy, files=frozenset({path.name})) + broken(report.proofs)
+    report.findings = ignoring(found, path.name, path.read_text(encoding="utf-8"))
+    rules = _rules(policy, path.name)
+    used = _exercised(policy, report.results)
+    report.rules = len(rules)
+    report.unused = [rule for rule in rules if rule not in used]
+    return report
 
 
-def _show(name: str, results: tuple[CaseResult, ...], failed: list[CaseResult], screen: Screen) -> None:
+def _rules(policy: Policy, file: str) -> list[Rule]:
+    content = policy.content
+    maps = [content.rules, *(agent.rules for agent in content.agents.values())]
+    rules = [rule for each in maps for listed in each.values() for rule in listed]
+    rules += [rule for item in content.mandatory for rule in item.rules]
+    return [rule for rule in rules if rule.where and rule.where.file == file]
+
+
+def _exercised(policy: Policy, results: tuple[CaseResult, ...]) -> set[Rule]:
+    """The rules that decide something in some case."""
+    used: set[Rule] = set()
+    for result in results:
+        case = result.case
+        for need in needs_of(policy, case):
+            _, rule = policy.verdict(case.agent, case.tool, need.action, need.path, need.directory)
+            if rule is not None:
+                used.add(rule)
+    return used
+
+
+def _show(report: Report, least: int | None, notes: bool, screen: Screen) -> None:
+    if report.error:
+        screen.policy_problems(report.error, report.name)
+        return
+    for finding in report.findings:
+        if finding.level == "note" and not notes:
+            continue
+        where = f"{finding.where}: " if finding.where else ""
+        screen.line(f"{where}{finding.level}: {finding.message} [{finding.code}]", _STYLES[finding.level])
+    for proof in report.proofs:
+        if proof.holds:
+            screen.line(str(proof), "green")
+    failed = [result for result in report.results if not result.passed]
     if failed:
         columns = ("case", "agent", "what", "path", "wanted", "got", "because")
         screen.table(columns, [_row(result) for result in failed])
-        screen.line(f"{name}: {len(failed)} of {len(results)} cases failed", "red")
-    elif results:
-        screen.line(f"{name}: all {len(results)} cases passed", "green")
+        screen.line(f"{report.name}: {len(failed)} of {len(report.results)} cases failed", "red")
+    elif report.results:
+        screen.line(f"{report.name}: all {len(report.results)} cases passed", "green")
     else:
-        screen.line(f"{name}: loads; it has no cases", "yellow")
+        screen.line(f"{report.name}: loads; it has no cases", "yellow")
+    if least is not None:
+        for rule in report.unused:
+            screen.line(f"no case exercises {rule}")
+        style = "green" if report.covered >= least else "red"
+        screen.line(f"{report.name}: cases exercise {report.covered}% of {report.rules} rules", style)
 
 
 def _row(result: CaseResult) -> tuple[str, ...]:

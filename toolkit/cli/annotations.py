@@ -1,0 +1,86 @@
+"""What `check` found, in the forms that other programs show beside the lines of a file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from policy.check import CaseResult
+from policy.errors import PolicyError, Where
+from policy.findings import FINDINGS, Finding
+
+# A policy's file, its findings, why it does not load, and its cases.
+Looked = tuple[Path, Sequence[Finding], PolicyError | None, Sequence[CaseResult]]
+Remark = tuple[str, str, str, str, int, int]  # level, code, message, file, line, column
+
+
+def _remarks(looked: Iterable[Looked]) -> Iterator[Remark]:
+    for path, findings, error, results in looked:
+
+        def at(where: Where | None, path: Path = path) -> tuple[str, int, int]:
+            if where is None:
+                return str(path), 1, 1
+            return (
+                str(path if where.file == path.name else path.parent / where.file),
+                where.line,
+                where.column,
+            )
+
+        for finding in findings:
+            yield finding.level, finding.code, finding.message, *at(finding.where)
+        for problem in error.problems if error else ():
+            yield "error", problem.code, problem.message, *at(problem.where)
+        for result in results:
+            if not result.passed:
+                case = result.case
+                said = (
+                    f"{case.agent} {case.tool} {case.path}: wanted {case.want}, got {result.decision.effect}"
+                )
+                yield "error", "case-failed", said, *at(case.where)
+
+
+def github(looked: Iterable[Looked]) -> Iterator[str]:
+    """Workflow commands, which GitHub shows on the lines of a pull request."""
+    words = {"error": "error", "warning": "warning", "note": "notice"}
+    for level, code, message, file, line, column in _remarks(looked):
+        place = f"file={_property(file)},line={line},col={column},title={_property('ringfence ' + code)}"
+        yield f"::{words[level]} {place}::{_data(message)}"
+
+
+def _data(text: str) -> str:
+    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    return _data(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def sarif(looked: Iterable[Looked]) -> Iterator[str]:
+    """One SARIF 2.1.0 log."""
+    rules: dict[str, dict[str, Any]] = {}
+    results = []
+    for level, code, message, file, line, column in _remarks(looked):
+        known = FINDINGS.get(code)
+        rules.setdefault(code, {"id": code, "shortDescription": {"text": known[1] if known else code}})
+        region = {"startLine": line, "startColumn": column}
+        place = {"artifactLocation": {"uri": Path(file).as_posix()}, "region": region}
+        results.append(
+            {
+                "ruleId": code,
+                "level": level,
+                "message": {"text": message},
+                "locations": [{"physicalLocation": place}],
+            }
+        )
+    driver = {"name": "ringfence", "rules": list(rules.values())}
+    log = {
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{"tool": {"driver": driver}, "results": results}],
+    }
+    yield json.dumps(log, indent=2, ensure_ascii=True)
+
+
+FORMATS: Mapping[str, Callable[[Iterable[Looked]], Iterator[str]]] = {"github": github, "sarif": sarif}
