@@ -8,6 +8,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,13 +84,29 @@ def apply(
                 for change, first in numbered:
                     work.make(change, first, outcome)
             work.set_modes()
+            if "io_error" in outcome.codes.values():
+                _look_again(outcome, workspace, history)
         except BaseException:
-            # Nobody knows how far it got; it is found out by looking.
-            history.abandon(op)
+            # Nobody knows how far it got; it is found out by looking, at the latest at the next start.
+            with suppress(CallError):
+                history.abandon(op)
             raise
         return outcome
     finally:
         work.release()
+
+
+def _look_again(outcome: Outcome, workspace: Workspace, history: History) -> None:
+    """A step that failed on the disk's side may still have been made: what is there says so."""
+    from toolkit.settle import verdicts
+
+    try:
+        found = verdicts(workspace.backend, list(history.items("op.id = ?", (outcome.op,))))
+    except CallError:
+        return
+    for n, state in found.items():
+        if state == DONE and outcome.states.get(n) == ABORTED:
+            outcome.states[n] = DONE
 
 
 def _begin(

@@ -47,7 +47,7 @@ def settle(history: History, backend: Backend) -> list[Settled]:
             continue  # another process was faster
         items = list(history.items("op.id = ?", (op,)))
         try:
-            states = _Settling(backend, items).run()
+            states = verdicts(backend, items)
         except CallError:
             history.abandon(op)
             continue
@@ -61,6 +61,11 @@ def settle(history: History, backend: Backend) -> list[Settled]:
         if items:
             done.append(Settled(items[0].call, items[0].tool, outcome))
     return done
+
+
+def verdicts(backend: Backend, items: list[Kept]) -> dict[int, str]:
+    """What became of each item of an operation, by number; what it left lying about is swept."""
+    return _Settling(backend, items).run()
 
 
 class _Settling:

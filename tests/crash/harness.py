@@ -121,7 +121,11 @@ class Workload:
         if found == after or self.calls[done]["tool"] != "undo":
             return found == after
         paths = before.keys() | after.keys()
-        return found.keys() <= paths and all(found.get(p) in (before.get(p), after.get(p)) for p in paths)
+        # Undoing a move over a file moves it away first; what it had replaced is written after that.
+        between = [None] if self.calls[done - 1]["arguments"].get("allow_overwrite") else []
+        return found.keys() <= paths and all(
+            found.get(p) in (before.get(p), after.get(p), *between) for p in paths
+        )
 
 
 # -------------------------------------------------------------------------- killing

@@ -242,7 +242,8 @@ class Local:
 
     def sweep(self, spot: LocalSpot, temporary: str) -> None:
         """Remove a temporary that a dead process left beside `spot`."""
-        unlink_quietly(temporary, spot.fd)
+        with errors(spot.path):
+            unlink_quietly(temporary, spot.fd)
 
     # ------------------------------------------------------------------- inside
 
