@@ -15,7 +15,7 @@ from typing import Final
 from policy.errors import hidden
 from policy.glob import ANY_CHARACTER, CROSS, Branch, CharClass, Name, parse
 
-MAX_WORK: Final = 60_000_000  # about the words of bits touched; some tens of seconds
+MAX_WORK: Final = 600_000_000  # about the words of bits touched; half a minute
 MAX_BYTES: Final = 384 * 1024 * 1024  # of nodes held by one question
 _NICE: Final = "xabcdefghijklmnopqrstuvwyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_-+=@ "
 _DOT: Final = "."
