@@ -1,4 +1,4 @@
-"""Claim: 100 realistic rules are checked, proved and compared in under 2 s, 300 in under 10, 1,000 in under 60.
+"""Claim: 100 realistic rules are checked, proved and compared in under 2 s each, 300 in under 10 s each.
 
 A hostile policy ends with an answer or with "too complex", in bounded time and memory.
 """
@@ -16,7 +16,7 @@ from policy.lint import lint
 from policy.model import Invariant
 from policy.prove import prove
 
-CLAIMS = {100: 2.0, 300: 10.0, 1000: 60.0}
+CLAIMS = {100: 2.0, 300: 10.0}
 AREAS = ["src", "docs", "tests", "build", "tmp", "infra", "web", "api", "db", "tools"]
 ENDS = ["py", "go", "md", "ts", "json", "yaml", "sql", "txt", "log", "pem"]
 
@@ -45,7 +45,7 @@ def realistic(count: int, seed: int = 1) -> str:
 def hostile(count: int) -> str:
     """Patterns with many stars at any depth."""
     rules = (
-        f'    "**/{"*".join("ab"[(n >> k) & 1] for k in range(6))}*/**/*{n}*a*": {"allow deny".split()[n % 2]}'
+        f'    "**/{"*".join("ab"[(n >> k) & 1] for k in range(6))}*/**/*{n}*a*": {("allow", "deny")[n % 2]}'
         for n in range(count)
     )
     return "\n".join(["version: 1", "rules:", "  read:", *rules]) + "\n"
