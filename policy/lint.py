@@ -166,7 +166,8 @@ def _dead_rules(look: Lint) -> Iterator[Finding]:
                     f"{_said(rule)} under {key} can never decide: {_listed(by)} {verb} it",
                     rule.where,
                 )
-            elif not _decides(look, owner, key, at):
+            elif not _decides(look, owner, key, at) and not _matters(look, owner, key, rules, at):
+                # One that decides nothing may still keep a stricter rule of its own map from deciding.
                 look.dead.add((owner, key, at))
                 yield _outside(look, owner, key, rules, at)
 

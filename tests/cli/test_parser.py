@@ -12,6 +12,7 @@ import pytest
 
 from tests.cli.conftest import Ringfence
 from toolkit.cli.commands import COMMANDS, GROUPS
+from toolkit.tools import TOOLS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -120,7 +121,7 @@ def test_bash_completes_folders_and_files(ringfence: Ringfence) -> None:
 def test_schema_tools_in_each_shape(ringfence: Ringfence) -> None:
     ours = ringfence("schema", "tools").json
     names = [tool["name"] for tool in ours]
-    assert len(names) == 15
+    assert names == list(TOOLS)
     assert {tool["safety"] for tool in ours} == {"safe", "moderate"}
     assert all(tool["categories"] and tool["parameters"]["additionalProperties"] is False for tool in ours)
     openai = ringfence("schema", "tools", "--format", "openai").json

@@ -36,7 +36,8 @@ def test_a_killed_process_loses_nothing_and_leaves_no_lie(mode: str) -> None:
     with ThreadPoolExecutor(WORKERS) as pool:
         results = list(pool.map(lambda seed: harness(mode, RUNS // parts, seed), range(parts)))
     print({mode: {k: sum(r[k] for r in results) for k in ("runs", "killed", "seconds")}})
-    assert sum(result["killed"] for result in results) > RUNS / 3
+    # At random moments a short run may end before it is killed; at a step it is killed there.
+    assert sum(result["killed"] for result in results) > RUNS / (3 if mode == "points" else 10)
     assert [result["examples"] for result in results if result["violations"]] == []
 
 
