@@ -12,6 +12,24 @@ settings.register_profile("fast", settings.get_profile("default"), max_examples=
 settings.register_profile("thorough", settings.get_profile("default"), max_examples=2000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
+# What needs a server, kills processes or tries very many things; `tox -e fast` leaves it out.
+SLOW = (
+    "tests/analysis/",
+    "tests/contract/test_alike.py",
+    "tests/contract/test_s3.py",
+    "tests/contract/test_sftp.py",
+    "tests/crash/",
+    "tests/property/",
+    "tests/race/",
+    "tests/tasks/",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.nodeid.startswith(SLOW):
+            item.add_marker(pytest.mark.slow)
+
 
 @pytest.fixture(autouse=True)
 def state_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from policy.prove import prove
 from policy.questions import agents, pairs
 from tests.analysis.test_search import PATHS, contents, pattern, policy_of
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
+pytestmark = pytest.mark.timeout(900)
 SHORT = [each for each in PATHS if len(each[0]) <= 4]
 
 

@@ -14,7 +14,19 @@ from toolkit.stores import private_memory
 from toolkit.tools import TOOLS
 
 FILES = sorted(CASES.glob("*.yaml"))
-_FIELDS = {"name", "files", "many", "policy", "agent", "calls", "expect", "tree", "backends", "tasks", "tasks_after"}
+_FIELDS = {
+    "name",
+    "files",
+    "many",
+    "policy",
+    "agent",
+    "calls",
+    "expect",
+    "tree",
+    "backends",
+    "tasks",
+    "tasks_after",
+}
 _EXPECT = {"status", "code", "content", "contains", "lacks", "data"}
 
 
