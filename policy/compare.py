@@ -106,9 +106,13 @@ def _changes(ask: Questions, before: Context, after: Context) -> Iterator[Change
     for pattern in dict.fromkeys(_changed(before, after)):
         near = _near(ask, pattern, (before, after))
         old, new = _restricted(before, near), _restricted(after, near)
-        same = _floor(before.floor) == _floor(after.floor)
+        # A floor that stays and only denies hides differences and makes none of its own; one that asks
+        # turns an allow into an ask, so it has to be part of the question.
+        same = _floor(before.floor) == _floor(after.floor) and all(
+            item.effect is Effect.DENY for item in old.floor
+        )
         floor = old.floor if same else ()
-        if same:  # then it only hides differences below it, and needs no ways of its own
+        if same:
             old, new = replace(old, floor=()), replace(new, floor=())
         region = ask.inside(pattern)
         for one in Effect:

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from policy import READY_MADE, Policy, loads, ready_made
+from policy.compare import compare
 from policy.findings import FINDINGS
 from policy.ignoring import ignoring
 from policy.lint import lint
@@ -109,3 +110,11 @@ def test_the_workflow_and_the_hook_are_yaml() -> None:
     folder = PAGES.parents[2] / "examples" / "ci"
     found = [yaml.safe_load(path.read_text(encoding="utf-8")) for path in sorted(folder.glob("*.yml"))]
     assert found[0]["jobs"]["policy"]["steps"][-1]["run"].startswith("ringfence diff ")
+
+
+def test_a_floor_that_asks_turns_an_allow_into_an_ask() -> None:
+    """Two policies with one floor: where it asks, a deny lifted to allow is a deny lifted to ask."""
+    text = "version: 1\nmandatory:\n  - {ask: read, paths: a}\n  - {deny: read, paths: a, except: [a]}\n"
+    old, new = (Policy.loads(f"{text}rules: {{read: {effect}}}\n") for effect in ("deny", "allow"))
+    told = {(str(each.before), str(each.after)) for each in compare(old, new).changes}
+    assert told == {("deny", "allow"), ("deny", "ask")}
