@@ -19,6 +19,7 @@ SLOW = (
     "tests/contract/test_s3.py",
     "tests/contract/test_sftp.py",
     "tests/crash/",
+    "tests/interop/",
     "tests/property/",
     "tests/race/",
     "tests/tasks/",

@@ -83,7 +83,7 @@ def parse_call(data: bytes | str, *, max_bytes: int = MAX_BYTES, max_depth: int 
         raise CallError(
             "invalid_json", f"The call is larger than {max_bytes} bytes", hint="send less content at once"
         )
-    value = _loads(data, max_depth)
+    value = read_json(data, max_depth)
     if not isinstance(value, dict):
         raise CallError("invalid_json", "The call is not a JSON object")
     return as_call(value)
@@ -123,7 +123,8 @@ def call_id_of(data: bytes | str) -> str | int | None:
     return found if isinstance(found, int) or (len(found) <= 256 and is_unicode(found)) else None
 
 
-def _loads(data: bytes | str, max_depth: int) -> Any:
+def read_json(data: bytes | str, max_depth: int = MAX_DEPTH) -> Any:
+    """Any JSON value, read strictly. Raises CallError `invalid_json` for what could be read in two ways."""
     try:
         text = data.decode("utf-8") if isinstance(data, bytes) else data
     except UnicodeDecodeError as error:

@@ -113,6 +113,12 @@ CODES: dict[str, Code] = {
         "error", "host", "the operating system does not permit it", "report it to the user"
     ),
     "io_error": Code("error", "host", "the file system failed", "report it to the user"),
+    "cancelled": Code(
+        "error",
+        "agent",
+        "the caller called it off before anything was changed",
+        "send it again if it is wanted",
+    ),
     "internal_error": Code(
         "error", "host", "a fault in Ringfence; nothing was permitted", "report it to the user"
     ),

@@ -100,6 +100,14 @@ TASKS = _opt(
 )
 TASK = _opt("--task", metavar="ID", says="the task that the agent runs in, which it may not delete")
 
+SERVING_ASK = _opt(
+    "--ask",
+    choices=("client", "queue", "deny"),
+    default="client",
+    says="where the policy asks: put it to the client's user where the client can, else queue the request;"
+    " always queue; or deny (default: client)",
+)
+
 CALLING = (ROOT, ENDPOINT, POLICY, AGENT, SESSION, STATE, ASK, TASKS, TASK, JSON, DRY_RUN)
 CALLING_ONCE = (ROOT, ENDPOINT, POLICY, AGENT, ONE_SESSION, STATE, ASK, TASKS, TASK, JSON, DRY_RUN)
 LOOKING = (ROOT, ENDPOINT, THAT_SESSION, STATE, JSON)
@@ -484,6 +492,18 @@ _ALL = (
         "Keeps what the history does not know the age of, and what changed after its deletion was scheduled.",
     ),
     Command(
+        "serve mcp",
+        "serve:mcp",
+        "serve the tools to an MCP client over stdin and stdout",
+        (ROOT, ENDPOINT, POLICY, AGENT, SESSION, STATE, SERVING_ASK, TASKS, TASK, DRY_RUN, LANDLOCK),
+        (
+            "ringfence serve mcp --root ~/project --agent coder",
+            "claude mcp add ringfence -- ringfence serve mcp --root ~/project",
+        ),
+        "One session for as long as the client is connected; stdout carries the protocol and nothing else."
+        " Offers the tools that the agent's policy can ever allow.",
+    ),
+    Command(
         "completion",
         "schemas:completion",
         "a completion script for the shell",
@@ -499,6 +519,7 @@ GROUPS: Mapping[str, str] = MappingProxyType(
         "approvals": "what waits for a person's answer",
         "audit": "the record of every call",
         "schema": "the JSON Schemas of policies and tools",
+        "serve": "the tools for clients of a protocol",
         "tasks": "task folders in a store of their own",
     }
 )

@@ -1,0 +1,98 @@
+"""The official Python client drives every tool and both ways of asking."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+anyio = pytest.importorskip("anyio")
+mcp = pytest.importorskip("mcp.client.client", reason="needs the extra `test` (mcp)")
+
+from mcp.client.stdio import StdioServerParameters, stdio_client  # noqa: E402
+from mcp_types import ElicitResult  # noqa: E402
+
+from tests.interop.conftest import ASKED, command, environment  # noqa: E402
+from toolkit.tools import TOOLS  # noqa: E402
+
+MODES = ("legacy", "2026-07-28", "auto")
+# Each tool once, with what makes it succeed under the workspace's policy.
+CALLS: dict[str, dict[str, Any]] = {
+    "get_project_root": {},
+    "read_file": {"path": "docs/guide.md"},
+    "get_file_info": {"path": "docs/guide.md"},
+    "list_directory": {"path": "docs"},
+    "directory_tree": {},
+    "search_files": {"pattern": "*.md"},
+    "search_text": {"query": "first"},
+    "create_file": {"path": "tmp/new.txt", "content": "one\ntwo\n"},
+    "edit_file": {"path": "tmp/new.txt", "old_str": "two", "new_str": "three"},
+    "insert_at_line": {"path": "tmp/new.txt", "content": "zero\n", "line": 0},
+    "create_directory": {"path": "tmp/dir"},
+    "copy_file": {"source": "tmp/new.txt", "destination": "tmp/dir/copy.txt"},
+    "move_file": {"source": "tmp/dir/copy.txt", "destination": "tmp/moved.txt"},
+    "delete_file": {"path": "tmp/moved.txt"},
+    "delete": {"path": "tmp/dir"},
+}
+
+
+def run(
+    workspace: Path, mode: str, work: Callable[[Any], Awaitable[None]], answer: dict[str, Any] | None = None
+) -> list[str]:
+    """Connect, do the work, and give the questions that were put to the user."""
+    asked: list[str] = []
+
+    async def elicit(context: Any, params: Any) -> ElicitResult:
+        asked.append(params.message)
+        return ElicitResult.model_validate(answer)
+
+    async def main() -> None:
+        words = command(workspace)
+        server = StdioServerParameters(command=words[0], args=words[1:], env=environment())
+        more = {"elicitation_callback": elicit} if answer is not None else {}
+        async with mcp.Client(stdio_client(server), mode=mode, **more) as client:
+            await work(client)
+
+    anyio.run(main)
+    return asked
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_every_tool(workspace: Path, mode: str) -> None:
+    assert set(CALLS) == {tool.name for tool in TOOLS.values() if not tool.tasks}
+
+    async def work(client: Any) -> None:
+        listed = await client.list_tools()
+        assert {tool.name for tool in listed.tools} == set(CALLS)
+        for name, arguments in CALLS.items():
+            result = await client.call_tool(name, arguments)
+            assert not result.is_error, (name, result)
+            assert result.structured_content["status"] == "ok"
+
+    assert run(workspace, mode, work) == []
+    assert (workspace / "tmp/new.txt").read_text(encoding="utf-8") == "zero\none\nthree\n"
+    assert not (workspace / "tmp/dir").exists()
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(
+    ("answer", "gone"),
+    [
+        ({"action": "accept", "content": {"decision": "allow_once"}}, True),
+        ({"action": "accept", "content": {"decision": "refuse"}}, False),
+        ({"action": "decline"}, False),
+        (None, False),
+    ],
+)
+def test_asking(workspace: Path, mode: str, answer: dict[str, Any] | None, gone: bool) -> None:
+    async def work(client: Any) -> None:
+        result = await client.call_tool("delete_file", {"path": ASKED[0], "description": "not needed"})
+        assert result.is_error is not gone
+
+    asked = run(workspace, mode, work, answer)
+    assert len(asked) == (answer is not None)
+    if asked:
+        assert "ask.txt" in asked[0] and "not needed" in asked[0] and "line two" in asked[0]
+    assert (workspace / ASKED[0]).exists() is not gone

@@ -1,0 +1,47 @@
+"""`serve`: the same session behind a protocol. Opens it, hands it over, and closes it again."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
+
+from toolkit.cli.perform import DONE
+from toolkit.cli.place import confine, open_session
+from toolkit.cli.screen import Screen, is_terminal
+
+
+def mcp(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Serve one MCP client on stdin and stdout until it ends the input."""
+    from toolkit.mcp.server import Server
+    from toolkit.mcp.stdio import Loop
+
+    ask, arguments.ask = arguments.ask, "deny" if arguments.ask == "deny" else "queue"
+    if is_terminal(sys.stdin):
+        screen.note("waiting for an MCP client on stdin; Ctrl-D ends it")
+    with open_session(arguments, screen) as session, _streams(screen) as (source, sink):
+        if arguments.landlock:
+            confine(session)
+        Loop(Server(session, ask=ask, instructions=_instructions(session)), source, sink).run()
+    return DONE
+
+
+def _instructions(session: object) -> str:
+    return ""
+
+
+@contextmanager
+def _streams(screen: Screen) -> Iterator[tuple[BinaryIO, BinaryIO]]:
+    """Stdin, and stdout for the protocol alone: what anything else prints goes to stderr meanwhile."""
+    screen.stdout.flush()
+    held = os.dup(1)
+    try:
+        os.dup2(2, 1)
+        with os.fdopen(held, "wb", closefd=False) as sink:
+            yield sys.stdin.buffer, sink
+    finally:
+        os.dup2(held, 1)
+        os.close(held)

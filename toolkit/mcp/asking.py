@@ -1,0 +1,153 @@
+"""Puts an approval to the client's user, in both dialects, and reads the answer.
+
+Only an explicit choice to allow approves. What a stateless client sends back is taken for a stranger's:
+sealed, bound to one call of one agent, expiring, and used once.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import json
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from toolkit.approvals import Answer, Request, arguments_digest
+from toolkit.call import ToolCall
+from toolkit.mcp.messages import INVALID_PARAMS, RpcError
+from toolkit.text import escape
+
+ALLOW, ALLOW_SESSION, REFUSE = "allow_once", "allow_session", "refuse"
+_CHOICES = {ALLOW: "Allow it once", ALLOW_SESSION: "Allow this for the whole session", REFUSE: "Refuse"}
+_SHOWN = 6000
+BY = "the MCP client's user"
+
+
+def question(request: Request, *, titled: bool = True) -> dict[str, Any]:
+    """The params of `elicitation/create`; without `titled` in the words of the older schema."""
+    choices = {
+        name: title for name, title in _CHOICES.items() if name != ALLOW_SESSION or request.rule is not None
+    }
+    decision: dict[str, Any] = {"type": "string", "title": "Decision"}
+    if titled:
+        decision["oneOf"] = [{"const": name, "title": title} for name, title in choices.items()]
+    else:
+        decision |= {"enum": list(choices), "enumNames": list(choices.values())}
+    return {
+        "mode": "form",
+        "message": _message(request),
+        "requestedSchema": {
+            "type": "object",
+            "properties": {"decision": decision},
+            "required": ["decision"],
+        },
+    }
+
+
+def _message(request: Request) -> str:
+    lines = [f"{request.title}?", f"Agent: {request.agent}"]
+    if request.description:
+        lines.append(f"It says why: {request.description}")
+    if reason := request.decision.get("reason"):
+        lines.append(f"It asks because: {reason}")
+    text = escape("\n".join(lines), newlines=True)
+    preview = escape(request.preview, newlines=True)
+    if len(preview) > _SHOWN:
+        left = len(preview) - _SHOWN
+        whole = f"`ringfence approvals show {request.id}`"
+        preview = f"{preview[:_SHOWN]}\n… {left} more characters; {whole} shows all of it"
+    return f"{text}\n\n{preview}".strip()
+
+
+def answer_in(response: Any) -> Answer | None:
+    """What the user said; None when they put the question aside without an answer."""
+    if not isinstance(response, dict):
+        return None
+    action, content = response.get("action"), response.get("content")
+    if action == "decline":
+        return Answer(False, by=BY)
+    if action != "accept" or not isinstance(content, dict):
+        return None
+    chosen = content.get("decision")
+    if chosen == REFUSE:
+        return Answer(False, by=BY)
+    if chosen in (ALLOW, ALLOW_SESSION):
+        return Answer(True, "session" if chosen == ALLOW_SESSION else "once", by=BY)
+    return None
+
+
+class Seals:
+    """Makes and opens the `requestState` of questions. Each one is good for one answer, until it expires.
+
+    The key is made anew for each server: what an earlier one sealed is asked again.
+    """
+
+    def __init__(self, *, lasts: float = 900.0, clock: Callable[[], float] = time.time) -> None:
+        self._key = secrets.token_bytes(32)
+        self._lasts = lasts
+        self._clock = clock
+        self._used: dict[str, float] = {}
+        self._lock = threading.Lock()
+
+    def seal(self, request: Request) -> str:
+        """The state for one question."""
+        fields = {**_bound(request), "nonce": secrets.token_hex(8), "until": self._clock() + self._lasts}
+        body = json.dumps(fields, separators=(",", ":")).encode()
+        return _packed(body) + "." + _packed(self._mac(body))
+
+    def open(self, text: Any) -> dict[str, Any] | None:
+        """What a state says; None when it has expired. RpcError for one that was not sealed here."""
+        body, _, mac = text.partition(".") if isinstance(text, str) else ("", "", "")
+        try:
+            data, given = _unpacked(body), _unpacked(mac)
+        except ValueError:
+            raise _forged() from None
+        if not hmac.compare_digest(self._mac(data), given):
+            raise _forged()
+        fields: dict[str, Any] = json.loads(data)
+        return fields if fields["until"] > self._clock() else None
+
+    def spend(self, fields: dict[str, Any], call: ToolCall, request: Request) -> None:
+        """Use a state up for one call. RpcError where it is another call's or was used before."""
+        bound = {name: value for name, value in fields.items() if name not in ("nonce", "until")}
+        fits = bound == _bound(request)
+        if not fits or (call.tool, arguments_digest(call.arguments)) != (fields["tool"], fields["arguments"]):
+            raise RpcError(INVALID_PARAMS, "The requestState belongs to another call")
+        with self._lock:
+            now = self._clock()
+            self._used = {nonce: until for nonce, until in self._used.items() if until > now}
+            if fields["nonce"] in self._used:
+                raise RpcError(INVALID_PARAMS, "The requestState was used before")
+            self._used[fields["nonce"]] = fields["until"]
+
+    def _mac(self, body: bytes) -> bytes:
+        return hmac.new(self._key, body, hashlib.sha256).digest()
+
+
+def _bound(request: Request) -> dict[str, str]:
+    """All that an answer is an answer to."""
+    return {
+        "approval": request.id,
+        "agent": request.agent,
+        "session": request.session,
+        "tool": request.tool,
+        "arguments": arguments_digest(request.arguments),
+        "plan": request.digest,
+        "policy": request.revision,
+    }
+
+
+def _packed(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def _unpacked(text: str) -> bytes:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
+
+
+def _forged() -> RpcError:
+    return RpcError(INVALID_PARAMS, "The requestState was not made by this server, or was altered")

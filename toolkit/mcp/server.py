@@ -1,0 +1,261 @@
+"""Answers the protocol's requests with one session, whatever carries them.
+
+Runs nothing that the session does not permit: a question to the client's user only gives the session an
+answer, and the call then goes through it again from the start.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from toolkit.approvals import PENDING
+from toolkit.call import Result, ToolCall, failed
+from toolkit.errors import CallError
+from toolkit.mcp import asking
+from toolkit.mcp.definitions import definition, tool_result
+from toolkit.mcp.messages import (
+    HANDSHAKE,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    NO_METHOD,
+    SERVER_KEY,
+    STATELESS,
+    Message,
+    Peer,
+    RpcError,
+    notification,
+    peer_of,
+    refusal,
+    reply,
+)
+
+if TYPE_CHECKING:
+    from toolkit.session import Session
+
+_ROUNDS = 3  # how often one call is put to the user when what it would do keeps changing
+_TELL_EVERY = 0.1  # seconds between two notes of progress
+_LIST_GOOD_FOR = 60_000  # milliseconds a client may keep the list of tools
+_TITLED_SINCE = "2025-11-25"
+
+
+@dataclass(slots=True)
+class Flight:
+    """One call under way: how to send notes about it, and whether the client has called it off."""
+
+    notify: Callable[[Message], None] = lambda _: None
+    cancelled: threading.Event = field(default_factory=threading.Event)
+    question: str | None = None  # the id of the question that was put to the client's user
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A call that waits for the client's user: `params` go to `elicitation/create`."""
+
+    id: str | int
+    call: ToolCall
+    approval: str
+    params: Message
+    peer: Peer
+    flight: Flight
+    token: Any
+    asked: int = 1
+
+
+class Server:
+    """The session behind the protocol. `ask` is "client" (put questions to it where it can) or "queue"."""
+
+    def __init__(
+        self,
+        session: Session,
+        *,
+        ask: str = "client",
+        instructions: str = "",
+        seals: asking.Seals | None = None,
+    ) -> None:
+        self.session = session
+        self._ask = ask
+        self._instructions = instructions
+        self._seals = seals or asking.Seals()
+        self._listed: tuple[str, list[Message]] | None = None
+
+    def answer(self, message: Message, known: Peer, flight: Flight) -> Message | Question:
+        """The response to one request, or the question that has to be put first (then see `resume`)."""
+        try:
+            peer = peer_of(message, known)
+            params = message.get("params", {})
+            if message["method"] == "tools/call":
+                return self._call(message["id"], params, peer, flight)
+            return reply(message["id"], self._plain(message["method"], params, peer, known))
+        except RpcError as error:
+            return refusal(message["id"], error)
+
+    def resume(self, question: Question, response: Message | None) -> Message | Question:
+        """Go on with a call after the client's user was asked; `response` is what came back."""
+        answer = asking.answer_in(response)
+        held = self.session.approvals.get(question.approval)
+        if answer is None or question.flight.cancelled.is_set() or held.state != PENDING:
+            # Put again, it says what it waits for, or what became of the question meanwhile.
+            result = self._session_call(question.call, question.flight, question.token)
+            return self._done(question.peer, question.id, result)
+        self.session.approvals.answer(question.approval, answer)
+        return self._run(question.id, question.call, question.peer, question.flight, question.token, question)
+
+    # ------------------------------------------------------------ plain requests
+
+    def _plain(self, method: str, params: Message, peer: Peer, known: Peer) -> Message:
+        if method == "initialize" and not peer.stateless:
+            return self._initialize(params, known)
+        if method == "ping":
+            return self._complete(peer, {})
+        if method == "server/discover" and peer.stateless:
+            return self._complete(
+                peer,
+                {
+                    "supportedVersions": [*STATELESS, *reversed(HANDSHAKE)],
+                    "capabilities": {"tools": {}},
+                    "ttlMs": _LIST_GOOD_FOR,
+                    "cacheScope": "private",
+                    **self._told(),
+                    "_meta": {SERVER_KEY: server_info()},
+                },
+            )
+        if method == "tools/list":
+            _check_greeted(peer)
+            found: Message = {"tools": self.tools()}
+            if peer.stateless:
+                found |= {"ttlMs": _LIST_GOOD_FOR, "cacheScope": "private"}
+            return self._complete(peer, found)
+        raise RpcError(NO_METHOD, f"Method not found: {method[:80]}")
+
+    def _initialize(self, params: Message, known: Peer) -> Message:
+        wanted, capabilities = params.get("protocolVersion"), params.get("capabilities")
+        if not isinstance(wanted, str) or not isinstance(capabilities, dict):
+            raise RpcError(INVALID_PARAMS, "initialize needs protocolVersion and capabilities")
+        known.version = wanted if wanted in HANDSHAKE else HANDSHAKE[-1]
+        known.capabilities = capabilities
+        return {
+            "protocolVersion": known.version,
+            "capabilities": {"tools": {}},
+            "serverInfo": server_info(),
+            **self._told(),
+        }
+
+    def _told(self) -> Message:
+        return {"instructions": self._instructions} if self._instructions else {}
+
+    def tools(self) -> list[Message]:
+        """What the agent is offered under the policy in force, always in the same order."""
+        policy, workspace = self.session.policy, self.session.workspace
+        if self._listed is None or self._listed[0] != policy.revision:
+            from toolkit.offers import offers
+
+            remote = "://" in workspace.url and not workspace.url.startswith("memory://")
+            found = offers(policy, self.session.agent, tasks=workspace.has_tasks)
+            self._listed = policy.revision, [definition(offer, remote=remote) for offer in found]
+        return self._listed[1]
+
+    # --------------------------------------------------------------------- calls
+
+    def _call(self, request: str | int, params: Message, peer: Peer, flight: Flight) -> Message | Question:
+        _check_greeted(peer)
+        name, arguments = params.get("name"), params.get("arguments", {})
+        if not isinstance(name, str) or not isinstance(arguments, dict):
+            raise RpcError(INVALID_PARAMS, "tools/call needs a name, and arguments that are an object")
+        known = isinstance(request, int) or len(request) <= 256
+        call = ToolCall(name, arguments, request if known else None)
+        if peer.stateless and "requestState" in params:
+            self._take_answer(params, call)
+        token = (
+            params.get("_meta", {}).get("progressToken") if isinstance(params.get("_meta"), dict) else None
+        )
+        return self._run(request, call, peer, flight, token)
+
+    def _take_answer(self, params: Message, call: ToolCall) -> None:
+        """Hand the session the answer that came with a repeated call; whether it permits is judged there."""
+        fields = self._seals.open(params["requestState"])
+        if fields is None:
+            return
+        session = self.session
+        if (fields["agent"], fields["session"]) != (session.agent, session.session):
+            raise RpcError(INVALID_PARAMS, "The requestState belongs to another agent or session")
+        request = session.approvals.get(fields["approval"])
+        self._seals.spend(fields, call, request)
+        responses = params.get("inputResponses")
+        answer = asking.answer_in(responses.get("approve") if isinstance(responses, dict) else None)
+        if answer is not None and request.state == PENDING:
+            session.approvals.answer(request.id, answer)
+
+    def _run(
+        self,
+        request: str | int,
+        call: ToolCall,
+        peer: Peer,
+        flight: Flight,
+        token: Any,
+        before: Question | None = None,
+    ) -> Message | Question:
+        result = self._session_call(call, flight, token)
+        rounds = before.asked if before else 0
+        if result.status != "approval_required" or not self._may_ask(peer) or rounds >= _ROUNDS:
+            return self._done(peer, request, result)
+        held = self.session.approvals.get(result.data["approval"]["id"])
+        params = asking.question(held, titled=peer.stateless or (peer.version or "") >= _TITLED_SINCE)
+        if not peer.stateless:
+            return Question(request, call, held.id, params, peer, flight, token, rounds + 1)
+        ask = {"approve": {"method": "elicitation/create", "params": params}}
+        state = self._seals.seal(held)
+        return reply(request, {"resultType": "input_required", "inputRequests": ask, "requestState": state})
+
+    def _session_call(self, call: ToolCall, flight: Flight, token: Any) -> Result:
+        if flight.cancelled.is_set():
+            return failed(call.id, CallError("cancelled", "Called off before it began"))
+        return self.session.call(call, _progress(flight, token))
+
+    def _may_ask(self, peer: Peer) -> bool:
+        return self._ask == "client" and peer.can_elicit
+
+    def _done(self, peer: Peer, request: str | int, result: Result) -> Message:
+        return reply(request, self._complete(peer, tool_result(result)))
+
+    def _complete(self, peer: Peer, result: Message) -> Message:
+        return {"resultType": "complete", **result} if peer.stateless else result
+
+
+def _check_greeted(peer: Peer) -> None:
+    if peer.version is None:
+        raise RpcError(INVALID_REQUEST, "initialize comes first")
+
+
+def _progress(flight: Flight, token: Any) -> Callable[[str, int, int | None], None]:
+    """Tells the client how far a call is, and stops one that was called off before it changes anything."""
+    told = isinstance(token, str | int) and not isinstance(token, bool)
+    last = 0.0
+
+    def progress(what: str, done: int, total: int | None) -> None:
+        nonlocal last
+        if what == "keeping" and flight.cancelled.is_set():
+            raise CallError("cancelled", "Called off before anything was changed")
+        now = time.monotonic()
+        if not told or now - last < _TELL_EVERY:
+            return
+        last = now
+        params = {"progressToken": token, "progress": done, "message": what}
+        flight.notify(
+            notification("notifications/progress", params | ({} if total is None else {"total": total}))
+        )
+
+    return progress
+
+
+def server_info() -> Message:
+    """This program's name and version."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return {"name": "ringfence", "title": "Ringfence", "version": version("ringfence")}
+    except PackageNotFoundError:
+        return {"name": "ringfence", "title": "Ringfence", "version": "0"}

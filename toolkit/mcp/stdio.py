@@ -1,0 +1,240 @@
+"""The protocol over two streams: one thread reads, the caller's answers calls one after another.
+
+A thin loop of our own, since the protocol's SDK alone takes several times as long to import. Nothing but the
+protocol is ever written to the sink.
+"""
+
+from __future__ import annotations
+
+import json
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from toolkit.call import MAX_BYTES, read_json
+from toolkit.errors import CallError
+from toolkit.mcp.messages import (
+    INVALID_REQUEST,
+    PARSE_ERROR,
+    Message,
+    Peer,
+    RpcError,
+    check,
+    is_request,
+    refusal,
+)
+from toolkit.mcp.server import Flight, Question, Server
+
+MAX_LINE = MAX_BYTES + (1 << 16)
+MAX_WAITING = 1000
+Send = Callable[[Message], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    message: Message
+    flight: Flight
+    reply: Send
+    batched: bool
+
+
+class Loop:
+    """One client on two binary streams. `run` returns when the source ends and every call is answered."""
+
+    def __init__(self, server: Server, source: BinaryIO, sink: BinaryIO) -> None:
+        self._server = server
+        self._source = source
+        self._sink = sink
+        self._peer = Peer()
+        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
+        self._flights: dict[str | int, Flight] = {}
+        self._asked: dict[str, queue.SimpleQueue[Message | None]] = {}
+        self._asking: list[threading.Thread] = []
+        self._count = 0
+        self._lock = threading.Lock()
+        self._writing = threading.Lock()
+        self._over = False
+
+    def run(self) -> None:
+        reader = threading.Thread(target=self._read, name="mcp-reader", daemon=True)
+        reader.start()
+        try:
+            while (job := self._jobs.get()) is not None:
+                self._work(job)
+        finally:
+            self._end_questions()
+            for thread in self._asking:
+                thread.join()
+
+    # ------------------------------------------------------------------- reading
+
+    def _read(self) -> None:
+        try:
+            for line in lines(self._source):
+                self._take(line)
+        finally:
+            self._end_questions()
+            self._jobs.put(None)
+
+    def _take(self, line: bytes) -> None:
+        try:
+            if len(line) > MAX_LINE:
+                raise RpcError(PARSE_ERROR, f"A message is longer than {MAX_LINE} bytes")
+            value = read_json(line)
+        except CallError as error:
+            self._send(refusal(None, RpcError(PARSE_ERROR, error.message)))
+            return
+        except RpcError as error:
+            self._send(refusal(None, error))
+            return
+        # Several messages at once: a part of 2025-03-26 alone.
+        if isinstance(value, list) and self._peer.version == "2025-03-26" and value:
+            batch = _Batch(sum(map(_is_answered, value)), self._send)
+            for message in value:
+                self._route(message, batch.add, batched=True)
+            return
+        self._route(value, self._send)
+
+    def _route(self, value: Any, send: Send, *, batched: bool = False) -> None:
+        try:
+            message = check(value)
+        except RpcError as error:
+            given = value.get("id") if isinstance(value, dict) else None
+            fits = isinstance(given, str | int) and not isinstance(given, bool)
+            send(refusal(given if fits else None, error))
+            return
+        if "method" not in message:
+            self._take_response(message)
+        elif "id" not in message:
+            self._take_notification(message)
+        elif message["method"] == "tools/call":
+            self._take_call(message, send, batched)
+        else:
+            answer = self._server.answer(message, self._peer, Flight())
+            assert not isinstance(answer, Question), "only a call can ask"
+            send(answer)
+
+    def _take_call(self, message: Message, send: Send, batched: bool) -> None:
+        flight = Flight(notify=self._send)
+        with self._lock:
+            if message["id"] in self._flights or len(self._flights) >= MAX_WAITING:
+                why = "This id is in use" if message["id"] in self._flights else "Too many calls at once"
+                send(refusal(message["id"], RpcError(INVALID_REQUEST, why)))
+                return
+            self._flights[message["id"]] = flight
+        self._jobs.put(_Job(message, flight, send, batched))
+
+    def _take_notification(self, message: Message) -> None:
+        if message["method"] == "notifications/cancelled":
+            given = message.get("params", {}).get("requestId")
+            flight = self._flights.get(given) if isinstance(given, str | int) else None
+            if flight is not None:
+                flight.cancelled.set()
+                self._end_questions(flight)
+
+    def _take_response(self, message: Message) -> None:
+        with self._lock:
+            waiting = self._asked.get(message["id"]) if isinstance(message["id"], str) else None
+        if waiting is not None:
+            waiting.put(message.get("result"))
+
+    # ------------------------------------------------------------------- calling
+
+    def _work(self, job: _Job) -> None:
+        answer = self._server.answer(job.message, self._peer, job.flight)
+        if not isinstance(answer, Question):
+            self._finish(job, answer)
+            return
+        # While the user thinks, other calls go on.
+        thread = threading.Thread(target=self._put, args=(job, answer), name="mcp-question", daemon=True)
+        self._asking = [one for one in self._asking if one.is_alive()] + [thread]
+        thread.start()
+
+    def _put(self, job: _Job, question: Question) -> None:
+        """Put a question to the client's user and go on with the call, until there is an answer."""
+        answer: Message | Question = question
+        while isinstance(answer, Question):
+            answer = self._server.resume(answer, self._elicit(answer))
+        self._finish(job, answer)
+
+    def _elicit(self, question: Question) -> Message | None:
+        waiting: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
+        with self._lock:
+            if self._over or question.flight.cancelled.is_set():
+                return None
+            self._count += 1
+            name = f"ask-{self._count}"
+            self._asked[name] = waiting
+            question.flight.question = name
+        try:
+            request = {
+                "jsonrpc": "2.0",
+                "id": name,
+                "method": "elicitation/create",
+                "params": question.params,
+            }
+            self._send(request)
+            return waiting.get()
+        finally:
+            with self._lock:
+                del self._asked[name]
+                question.flight.question = None
+
+    def _end_questions(self, flight: Flight | None = None) -> None:
+        """Nobody will answer any more: all questions, or those of a call that was called off."""
+        with self._lock:
+            self._over = self._over or flight is None
+            for name, waiting in self._asked.items():
+                if flight is None or flight.question == name:
+                    waiting.put(None)
+
+    def _finish(self, job: _Job, answer: Message) -> None:
+        with self._lock:
+            self._flights.pop(job.message["id"], None)
+        # A call that was called off gets no answer; what became of it is in the audit record.
+        if job.batched or not job.flight.cancelled.is_set():
+            job.reply(answer)
+
+    def _send(self, message: Message | list[Message]) -> None:
+        data = json.dumps(message, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+        with self._writing:
+            try:
+                self._sink.write(data)
+                self._sink.flush()
+            except (BrokenPipeError, ValueError):
+                self._over = True  # the client is gone; what is queued is still done and recorded
+
+
+class _Batch:
+    """Collects the answers to the requests that came in one array."""
+
+    def __init__(self, size: int, send: Callable[[list[Message]], None]) -> None:
+        self._size = size
+        self._send = send
+        self._answers: list[Message] = []
+        self._lock = threading.Lock()
+
+    def add(self, answer: Message) -> None:
+        with self._lock:
+            self._answers.append(answer)
+            if len(self._answers) == self._size:
+                self._send(self._answers)
+
+
+def _is_answered(value: Any) -> bool:
+    try:
+        return is_request(check(value))
+    except RpcError:
+        return True
+
+
+def lines(source: BinaryIO) -> Iterator[bytes]:
+    """The lines that are not blank; of one that is too long only as much as shows that it is."""
+    while line := source.readline(MAX_LINE + 2):
+        rest = line
+        while len(rest) > MAX_LINE and not rest.endswith(b"\n"):
+            rest = source.readline(MAX_LINE + 2)
+        if line.strip():
+            yield line
