@@ -23,6 +23,7 @@ SLOW = (
     "tests/property/",
     "tests/race/",
     "tests/tasks/",
+    "tests/together/",
 )
 
 

@@ -15,8 +15,9 @@ from typing import Any
 from policy import Amount
 from toolkit import paths
 from toolkit.backends import Missed
+from toolkit.busy import Busy
 from toolkit.errors import CallError
-from toolkit.history import ABORTED, DONE, GONE, UNSEEN, Busy, History, Item, Operation
+from toolkit.history import ABORTED, DONE, GONE, UNSEEN, History, Item, Operation
 from toolkit.plan import (
     DIRECTORY,
     FILE,
@@ -137,6 +138,7 @@ def _begin(
 class _Work:
     def __init__(self, workspace: Workspace, spots: dict[str, Any], progress: Progress | None) -> None:
         self._backend = workspace.backend
+        self._below = workspace.below
         self._spots = spots
         self._own: list[Any] = []
         self._progress = progress
@@ -294,6 +296,7 @@ class _Work:
             source, destination = self._spot(change.source), self._new_spot(change.destination)
             backend.check(source)
             backend.check(destination)
+            self._check_tree(source, change)
             backend.move(source, destination, change)
             self._moved_seen(change, outcome)
             return
@@ -315,6 +318,14 @@ class _Work:
                     self._modes.append((change.path, change.mode))
             case MakeLink():
                 backend.make_link(spot, change.target)
+
+    def _check_tree(self, source: Any, change: Move) -> None:
+        """A rename takes along what came into a directory since it was listed, which nobody judged."""
+        if change.stat.kind != DIRECTORY or not self._backend.traits.rename:
+            return
+        listed = {entry.path: entry.stat.kind for entry in change.entries}
+        if {entry.path: entry.stat.kind for entry in self._below(source, change.source)} != listed:
+            raise CallError("path_changed", f"'{change.source}' changed after it was listed")
 
     def _write(self, spot: Any, change: Write) -> None:
         name = self._name(change)

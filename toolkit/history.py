@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from policy import Amount
 from toolkit import audit
+from toolkit.busy import Taken
 from toolkit.errors import CallError
 from toolkit.plan import DIRECTORY, FILE, LINK, sha256
 from toolkit.state import State
@@ -103,10 +104,6 @@ class Operation:
     undoes: str | None = None
 
 
-class Busy(CallError):
-    """Another call has an open intent at the same path; it may be over in a moment."""
-
-
 class History:
     """Contents and operations of one workspace."""
 
@@ -132,8 +129,10 @@ class History:
         self._catch_up()
         with self._state.transaction(durable=self._durable) as db:
             guard()
+            taken = Taken(db)
             op = self._insert(db, operation)
             for n, item in enumerate(items):
+                taken.check(item)
                 self._put_item(db, op, n, item)
             db.executemany(
                 "INSERT INTO usage VALUES(?,?,?,?)",
@@ -317,15 +316,6 @@ class History:
         return int(cursor.lastrowid or 0)
 
     def _put_item(self, db: sqlite3.Connection, op: int, n: int, item: Item) -> None:
-        # The transaction holds the write lock, so nobody can come between this look and the insert. One
-        # operation may be at a path twice: undoing a move over a file moves it away and writes it again.
-        busy = "SELECT 1 FROM item WHERE path IN (?, ?) AND state = 'pending' AND op != ?"
-        if db.execute(busy, (item.path, item.path2 or item.path, op)).fetchone() is not None:
-            raise Busy(
-                "path_changed",
-                "Another call is changing the same path",
-                hint="send the call again in a moment",
-            )
         before = _keep(db, item.before)
         after = _keep(db, item.after)
         db.execute(

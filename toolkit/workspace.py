@@ -109,6 +109,16 @@ class Workspace:
         ):
             raise _protected(path)
 
+    def below(self, spot: Any, path: str) -> Iterator[Entry]:
+        """Every descendant of the directory at `spot`, whoever may read it, parents before children."""
+        with self.backend.folder(spot) as folder:
+            for name, stat in folder.scan():
+                if not self.hides(path, name):
+                    entry = Entry(paths.child(path, name), stat)
+                    yield entry
+                    if stat.kind == DIRECTORY:
+                        yield from self.below(folder.spot(name), entry.path)
+
     def hides(self, path: str, name: str) -> bool:
         """Whether an entry is Ringfence's own and shown to nobody."""
         folded = self._folded(name)

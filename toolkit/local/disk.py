@@ -134,9 +134,10 @@ class Local:
         right = os.W_OK if write else os.R_OK
         if spot.name == ".":
             return os.access(self.root, right)
-        if os.access in os.supports_follow_symlinks:
-            return os.access(spot.name, right, dir_fd=spot.fd, follow_symlinks=False)
-        return os.access(spot.name, right, dir_fd=spot.fd)
+        follow = {"follow_symlinks": False} if os.access in os.supports_follow_symlinks else {}
+        permitted = os.access(spot.name, right, dir_fd=spot.fd, **follow)
+        # What went away meanwhile is not forbidden; whoever acts on it finds that out.
+        return permitted or self.stat(spot) is None
 
     def missing(self, spot: LocalSpot) -> tuple[str, ...]:
         """The parents of `spot` that are not there, outermost first. Raises CallError `not_a_directory`."""
@@ -150,7 +151,10 @@ class Local:
 
     def check(self, spot: LocalSpot) -> None:
         """Refuse (`path_changed`) when the spot's directory is no longer where it was judged."""
-        folder = spot.names[: max(len(spot.names) - 1 - spot.rest, 0)]
+        if spot.rest:
+            # A parent is gone: the name that would be made is the parent's.
+            raise changed(spot.path)
+        folder = spot.names[: max(len(spot.names) - 1, 0)]
         try:
             now = self.resolve((*folder, "."), follow=False)
         except CallError:

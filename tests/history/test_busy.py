@@ -1,0 +1,117 @@
+"""A call at a path keeps others from that path, from what is below a tree that goes, and from no more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from policy import Policy
+from toolkit import apply
+from toolkit.session import Session
+
+ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
+
+DELETE_TREE = ("remove", "delete", {"path": "d"})
+MOVE_TREE = ("move", "move_file", {"source": "d", "destination": "e"})
+MOVE = ("move", "move_file", {"source": "f", "destination": "g"})
+CREATE = ("create", "create_file", {"path": "d/new", "content": ""})
+BELOW = ("create_file", {"path": "d/s/new", "content": ""})
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(apply, "_PATIENCE", 0.05)
+    (tmp_path / "ws" / "d" / "s").mkdir(parents=True)
+    for path in ("d/a", "d/s/b", "f"):
+        (tmp_path / "ws" / path).write_text(path)
+    return tmp_path / "ws"
+
+
+def opened(root: Path) -> Session:
+    return Session(root, ALLOW, state=root.parent / "state")
+
+
+def stop(*_: Any) -> Any:
+    raise KeyboardInterrupt
+
+
+@pytest.fixture
+def at_work(root: Path, request: pytest.FixtureRequest) -> Iterator[Session]:
+    """A session that is in the middle of a call, where the backend would make the change."""
+    step, tool, arguments = request.param
+    with opened(root) as session:
+        setattr(session.workspace.backend, step, stop)
+        session.history.abandon = lambda op: None  # type: ignore[method-assign]
+        with pytest.raises(KeyboardInterrupt):
+            session.call({"tool": tool, "arguments": arguments})
+        yield session
+
+
+@pytest.mark.parametrize(
+    ("at_work", "tool", "arguments"),
+    [
+        (DELETE_TREE, *BELOW),
+        (DELETE_TREE, "delete", {"path": "d/s"}),
+        (DELETE_TREE, "move_file", {"source": "f", "destination": "d/g"}),
+        (MOVE_TREE, *BELOW),
+        (MOVE_TREE, "create_file", {"path": "e/x", "content": ""}),
+        (MOVE, "create_file", {"path": "g", "content": ""}),
+        (MOVE, "delete_file", {"path": "f"}),
+        (CREATE, "delete", {"path": "d"}),
+        (CREATE, "move_file", {"source": "d", "destination": "e"}),
+    ],
+    indirect=["at_work"],
+)
+def test_who_is_kept_off(root: Path, at_work: Session, tool: str, arguments: dict[str, Any]) -> None:
+    with opened(root) as other:
+        result = other.call({"tool": tool, "arguments": arguments})
+    assert (result.error or {}).get("code") == "path_changed", result.content
+
+
+@pytest.mark.parametrize(
+    ("at_work", "tool", "arguments"),
+    [
+        (DELETE_TREE, "create_file", {"path": "e/x", "content": ""}),
+        (DELETE_TREE, "read_file", {"path": "d/a"}),
+        (MOVE, "create_file", {"path": "h", "content": ""}),
+        (CREATE, "create_file", {"path": "d/other", "content": ""}),
+        (CREATE, "delete", {"path": "d/s"}),
+    ],
+    indirect=["at_work"],
+)
+def test_who_goes_on_side_by_side(root: Path, at_work: Session, tool: str, arguments: dict[str, Any]) -> None:
+    with opened(root) as other:
+        assert other.call({"tool": tool, "arguments": arguments}).ok
+
+
+def test_what_came_into_a_directory_since_it_was_listed_is_not_moved_along(root: Path) -> None:
+    with opened(root) as session:
+        real = session.history.begin
+
+        def begin(*given: Any) -> int:
+            (root / "d" / "late").write_text("theirs")
+            return real(*given)
+
+        session.history.begin = begin  # type: ignore[method-assign]
+        result = session.call({"tool": "move_file", "arguments": {"source": "d", "destination": "e"}})
+    assert (result.error or {}).get("code") == "path_changed"
+    assert (root / "d" / "late").exists()
+    assert not (root / "e").exists()
+
+
+def test_nothing_is_made_at_a_parents_name_when_the_parent_is_gone(root: Path) -> None:
+    (root / "x").mkdir()
+    with opened(root) as session:
+        real = session.history.begin
+
+        def begin(*given: Any) -> int:
+            (root / "x").rmdir()
+            return real(*given)
+
+        session.history.begin = begin  # type: ignore[method-assign]
+        result = session.call({"tool": "create_file", "arguments": {"path": "x/y/z", "content": "1"}})
+    assert (result.error or {}).get("code") == "path_changed"
+    assert not (root / "x").exists()
