@@ -188,6 +188,7 @@ MAY_WRITE = {
     "toolkit.tasks.place": "the root of a task store in memory",
     "toolkit.workspace": "the root of a store in memory",
     "toolkit.state": "its own store",
+    "toolkit.upgrade": "a copy of its own store",
     "toolkit.contract": "the workspace that its test fixture gives",
     "toolkit.cli.starter": "a new ringfence.yaml, at a person's command",
     "toolkit.cli.reference": "the pages of docs/",

@@ -17,7 +17,7 @@ from toolkit.errors import CallError
 if TYPE_CHECKING:
     import sqlite3
 
-VERSION = 1
+VERSION = 2  # `toolkit.upgrade` knows the way from each older one
 MEMORY = ":memory:"
 _WAIT = 30.0  # seconds another process may hold the write lock before a call gives up
 _SCHEMA = """
@@ -34,6 +34,8 @@ CREATE TABLE item(op INTEGER NOT NULL, n INTEGER NOT NULL, kind TEXT NOT NULL, p
 CREATE INDEX item_path ON item(path, op);
 CREATE INDEX item_path2 ON item(path2, op) WHERE path2 IS NOT NULL;
 CREATE INDEX item_busy ON item(path) WHERE state = 'pending';
+CREATE INDEX item_before ON item(before) WHERE kind = 'delete';
+CREATE TABLE caught(name TEXT PRIMARY KEY, op INTEGER NOT NULL, path TEXT NOT NULL);
 CREATE TABLE usage(op INTEGER NOT NULL, action TEXT NOT NULL, files INTEGER NOT NULL, bytes INTEGER NOT NULL,
     PRIMARY KEY(op, action)) WITHOUT ROWID;
 CREATE TABLE seen(session TEXT NOT NULL, path TEXT NOT NULL, digest TEXT NOT NULL, PRIMARY KEY(session, path))
@@ -166,12 +168,10 @@ class State:
                     self.db.execute(statement)
                 self.db.execute(f"PRAGMA user_version={VERSION}")
             self.db.execute("COMMIT")
-        elif found > VERSION:
-            raise CallError(
-                "history_unavailable",
-                f"The state was written by a newer Ringfence (schema {found}, this one knows {VERSION})",
-                hint="upgrade Ringfence, or choose another --state",
-            )
+        elif found != VERSION:
+            from toolkit.upgrade import upgrade
+
+            upgrade(self.db, None if self.place == MEMORY else os.path.join(self.place, "state.db"), VERSION)
 
 
 def unavailable(error: Exception) -> CallError:

@@ -1,0 +1,79 @@
+"""Brings the state of an older schema up to date, in place, after a copy of it was made.
+
+One transaction an upgrade, so that a process killed in it leaves the old schema or the new one. Never
+touches a state that a newer version wrote.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from pathlib import Path
+
+from toolkit.errors import CallError
+
+# What leads from each version to the next; one statement a row.
+STEPS: dict[int, tuple[str, ...]] = {
+    1: (
+        "CREATE TABLE caught(name TEXT PRIMARY KEY, op INTEGER NOT NULL, path TEXT NOT NULL)",
+        "CREATE INDEX item_before ON item(before) WHERE kind = 'delete'",
+    ),
+}
+
+
+def upgrade(db: sqlite3.Connection, file: str | None, version: int) -> None:
+    """Bring `db` (kept in `file`) to `version`. Raises CallError `history_unavailable` for a newer one."""
+    found = version_of(db)
+    if found > version:
+        raise CallError(
+            "history_unavailable",
+            f"The state was written by a newer Ringfence (schema {found}, this one knows {version})",
+            hint="upgrade Ringfence, or choose another --state",
+        )
+    if found == version:
+        return
+    db.execute("BEGIN IMMEDIATE")
+    try:
+        found = version_of(db)  # another process may have done it while this one waited for the lock
+        if found < version and file is not None:
+            _copy(file, found)
+        for step in range(found, version):
+            for statement in STEPS[step]:
+                db.execute(statement)
+        db.execute(f"PRAGMA user_version={max(found, version)}")
+        db.execute("COMMIT")
+    except BaseException:
+        if db.in_transaction:
+            db.execute("ROLLBACK")
+        raise
+
+
+def version_of(db: sqlite3.Connection) -> int:
+    return int(db.execute("PRAGMA user_version").fetchone()[0])
+
+
+def _copy(file: str, version: int) -> None:
+    """A whole copy beside the database; its final name means that it is complete and on the disk."""
+    to, part = Path(f"{file}.v{version}"), Path(f"{file}.v{version}.part")
+    if to.exists():
+        return
+    part.unlink(missing_ok=True)
+    # A second connection reads what is committed; the caller's lock keeps everybody else from adding to it.
+    source, copy = sqlite3.connect(file), sqlite3.connect(part)
+    try:
+        source.backup(copy)
+        copy.execute("PRAGMA journal_mode=DELETE")
+    finally:
+        source.close()
+        copy.close()
+    _sync(part)
+    part.rename(to)
+    _sync(to.parent)
+
+
+def _sync(place: Path) -> None:
+    fd = os.open(place, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
