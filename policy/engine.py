@@ -6,7 +6,6 @@ everything a call needs, and over an agent and all its parents, is the call's.
 
 from __future__ import annotations
 
-import bisect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any, Literal
 
 from policy import limits as ceilings
 from policy.glob import Name, parse_agent
-from policy.machine import ROOT, Machine, Matcher, Span, State
+from policy.machine import ROOT, Found, Machine
 from policy.model import (
     ACTIONS,
     TOOL_ACTIONS,
@@ -32,14 +31,14 @@ from policy.model import (
     Mandatory,
     Need,
     Rule,
-    RuleMap,
     Tasks,
 )
+from policy.names import Matcher
 
 _MAX_QUERIES = 4_096
-_NOWHERE: Span = (0, 0)
+_NO_GROUP = -1
 Verdict = tuple[Effect, "Rule | None"]
-Ladder = tuple[Span, Span, Span]  # the places of a tier's rules by the tool, by the action, by `*`
+Ladder = tuple[int, int, int]  # the groups of a tier's rules by the tool, by the action, by `*`
 
 
 class Query:
@@ -47,7 +46,7 @@ class Query:
 
     __slots__ = ("floor", "ladders", "number")
 
-    def __init__(self, number: int, floor: dict[int, int], ladders: tuple[tuple[Ladder, ...], ...]) -> None:
+    def __init__(self, number: int, floor: Floor, ladders: tuple[tuple[Ladder, ...], ...]) -> None:
         self.number = number
         self.floor = floor
         self.ladders = ladders
@@ -68,7 +67,7 @@ class Policy:
         self.revision = revision
         self.files = files
         self.tools = MappingProxyType({**TOOL_ACTIONS, **(tools or {})})
-        self._rules, self._maps, self._floor = _lay_out(content)
+        self._laid = _Laid(content)
         self._names = {name: parse_agent(name) for name in content.agents}
         self._machines: dict[bool, Machine] = {}
         self._queries: dict[tuple[str, str, str], Query] = {}
@@ -158,11 +157,11 @@ class Policy:
             machine = self._machine(fold)
         state = machine.at(path)
         whole = directory or path == ROOT
-        key = query.number * 2 + whole
-        known = state.memo.get(key)
+        found = state.directory if whole else state.file
+        known = found.memo.get(query.number)
         if known is None:
-            known = self._judge(machine, state, query, whole)
-            machine.note(state, key, known)
+            known = self._judge(found, query)
+            machine.note(found, query.number, known)
         return known  # type: ignore[return-value]
 
     def explain(
@@ -241,28 +240,17 @@ class Policy:
                 yield name, limit
 
     def _machine(self, fold: bool) -> Machine:
-        patterns = [rule.pattern if isinstance(rule, Rule) else rule for rule in self._rules]
-        return self._machines.setdefault(fold, Machine(patterns, fold))
+        laid = self._laid
+        return self._machines.setdefault(fold, Machine(laid.patterns, fold, laid.groups))
 
     def _query(self, agent: str, tool: str, action: str) -> Query:
-        machine = self._machines.get(False) or self._machine(False)
-        tool_key = "" if tool in ACTIONS else tool
+        keys = "" if tool in ACTIONS else tool, action, "*"
         entries = dict.fromkeys(entry.name if entry else None for _, entry in self.chain(agent))
-
-        def tier(owner: str | None) -> Ladder:
-            maps = (self._maps.get((owner, key)) for key in (tool_key, action, "*"))
-            by_tool, by_action, by_any = (machine.span(each) if each else _NOWHERE for each in maps)
-            return by_tool, by_action, by_any
-
-        everybody = tier(None)
-        ladders = tuple((tier(name), everybody) if name is not None else (everybody,) for name in entries)
-        keys = {tool_key, action, "*"}
-        floor = {
-            place: index
-            for index, (item, _) in self._floor.items()
-            if keys & set(item.keys)
-            for place in range(*machine.spans[index])
-        }
+        everybody = self._laid.ladder(None, keys)
+        ladders = tuple(
+            (everybody,) if name is None else (self._laid.ladder(name, keys), everybody) for name in entries
+        )
+        floor = {group: each for group, each in self._laid.floor.items() if set(keys) & set(each[0].keys)}
         if len(self._queries) >= _MAX_QUERIES:
             self._queries.clear()
         self._numbers += 1
@@ -270,66 +258,38 @@ class Policy:
         self._queries[agent, tool, action] = query
         return query
 
-    def _judge(self, machine: Machine, state: State, query: Query, whole: bool) -> Verdict:
-        matched = machine.matched(state, whole)
-        effect, rule = self._judge_floor(machine, matched, query.floor)
+    def _judge(self, found: Found, query: Query) -> Verdict:
+        last = found.last
+        effect, rule = self._judge_floor(last, query.floor)
         best: Verdict | None = None
         for ladder in query.ladders:
-            found: Verdict = (Effect.ASK, None)
-            for tier in ladder:
-                chosen = self._decides(matched, tier)
-                if chosen is not None:
-                    found = chosen.effect, chosen
-                    break
-            if best is None or found[0] > best[0]:
-                best = found
+            decides = (self._decides(last, tier) for tier in ladder)
+            chosen = next((each for each in decides if each is not None), None)
+            verdict: Verdict = (Effect.ASK, None) if chosen is None else (chosen.effect, chosen)
+            if best is None or verdict[0] > best[0]:
+                best = verdict
         assert best is not None
         return (effect, rule) if rule is not None and effect >= best[0] else best
 
-    def _judge_floor(self, machine: Machine, matched: list[int], floor: dict[int, int]) -> Verdict:
+    def _judge_floor(self, last: Mapping[int, int], floor: Floor) -> Verdict:
         """Return the strictest mandatory rule that matched, the first one written of equals."""
         effect, rule = Effect.ALLOW, None
-        for place in reversed(matched if floor else ()):
-            index = floor.get(place)
-            if index is None:
-                continue
-            item, excepts = self._floor[index]
-            if item.effect > effect and not (excepts and _last(matched, machine.span(excepts)) is not None):
-                effect, rule = item.effect, self._rule(index)
+        for group in sorted(floor.keys() & last.keys()):
+            item, excepts = floor[group]
+            if item.effect > effect and excepts not in last:
+                effect, rule = item.effect, self._laid.rules[last[group]]
         return effect, rule
 
-    def _decides(self, matched: list[int], tier: Ladder) -> Rule | None:
+    def _decides(self, last: Mapping[int, int], tier: Ladder) -> Rule | None:
         """Return the rule that decides in a tier: the tool's, the action's, else that of `*`."""
-        by_tool, by_action, by_any = (_last(matched, span) for span in tier)
+        by_tool, by_action, by_any = (
+            self._laid.rules[last[group]] if group in last else None for group in tier
+        )
         if by_tool is None:
-            hit = by_any if by_action is None else by_action
-            return None if hit is None else self._at(hit)
-        rule = self._at(by_tool)
-        if by_action is not None and rule.effect is not Effect.DENY:
-            other = self._at(by_action)
-            # A tool's key can loosen an ask; a deny of the action itself stands.
-            return other if other.effect is Effect.DENY else rule
-        return rule
-
-    def _at(self, place: int) -> Rule:
-        """Return the rule that a place belongs to."""
-        spans = self._machines[False].spans
-        return self._rule(bisect.bisect_right(spans, place, key=_start) - 1)
-
-    def _rule(self, index: int) -> Rule:
-        rule = self._rules[index]
-        assert isinstance(rule, Rule)
-        return rule
-
-
-def _start(span: Span) -> int:
-    return span[0]
-
-
-def _last(matched: list[int], span: Span) -> int | None:
-    """Return the last place within a span, out of places from the last to the first."""
-    low, high = span
-    return next((place for place in matched if low <= place < high), None) if high else None
+            return by_any if by_action is None else by_action
+        # A tool's key can loosen an ask; a deny of the action itself stands.
+        stands = by_action is not None and by_action.effect is Effect.DENY
+        return by_action if stands and by_tool.effect is not Effect.DENY else by_tool
 
 
 _LIMIT_HINTS = {
@@ -339,30 +299,44 @@ _LIMIT_HINTS = {
 }
 _EMPTY_REVISION = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"  # sha256 of nothing
 
-Laid = tuple[list["Rule | str"], dict[tuple[str | None, str], range], dict[int, tuple[Mandatory, range]]]
+Floor = Mapping[
+    int, tuple[Mandatory, int]
+]  # by the group of an item's rules: the item, its exceptions' group
 
 
-def _lay_out(content: Content) -> Laid:
-    """Put all patterns in one row, so that in each map a later rule has a higher number."""
-    row: list[Rule | str] = []
-    maps: dict[tuple[str | None, str], range] = {}
-    floor: dict[int, tuple[Mandatory, range]] = {}
+class _Laid:
+    """All patterns in one row; those of which only the last to match counts are a group."""
 
-    def add(owner: str | None, rules: RuleMap) -> None:
-        for key, listed in rules.items():
-            maps[owner, key] = range(len(row), len(row) + len(listed))
-            row.extend(listed)
+    def __init__(self, content: Content) -> None:
+        self.patterns: list[str] = []
+        self.groups: list[int] = []
+        self.rules: dict[int, Rule] = {}
+        self.floor: dict[int, tuple[Mandatory, int]] = {}
+        self._maps: dict[tuple[str | None, str], int] = {}
+        self._count = 0
+        for owner, rules in (
+            (None, content.rules),
+            *((each.name, each.rules) for each in content.agents.values()),
+        ):
+            for key, listed in rules.items():
+                self._maps[owner, key] = self._group(listed)
+        for item in content.mandatory:
+            # The last to match is to be the first one written.
+            self.floor[self._group(item.rules[::-1])] = item, self._group(item.excepts)
 
-    add(None, content.rules)
-    for agent in content.agents.values():
-        add(agent.name, agent.rules)
-    for item in content.mandatory:
-        excepts = range(len(row), len(row) + len(item.excepts))
-        row.extend(item.excepts)
-        for rule in item.rules:
-            floor[len(row)] = item, excepts
-            row.append(rule)
-    return row, maps, floor
+    def ladder(self, owner: str | None, keys: tuple[str, str, str]) -> Ladder:
+        """Return the groups that speak for an agent (None: for everybody) under these keys."""
+        by_tool, by_action, by_any = (self._maps.get((owner, key), _NO_GROUP) for key in keys)
+        return by_tool, by_action, by_any
+
+    def _group(self, listed: Iterable[Rule | str]) -> int:
+        self._count += 1
+        for each in listed:
+            if isinstance(each, Rule):
+                self.rules[len(self.patterns)] = each
+            self.patterns.append(each.pattern if isinstance(each, Rule) else each)
+            self.groups.append(self._count)
+        return self._count
 
 
 def _names_agent(names: tuple[Name, ...], parts: list[str]) -> bool:

@@ -1,150 +1,149 @@
 """All patterns of a policy as one machine that reads a path name by name.
 
-A place is a name of a pattern that is waited for; a state is the set of places reached. What every state has
-(patterns at any depth wait everywhere) is kept apart, so a step costs what is special to the path, not the
-number of patterns. States are remembered, within a bound, and can be forgotten at any time. Never backtracks.
+The patterns form a tree of names. A state is the nodes to go on from, and what has matched by then: of each
+group only the last pattern, so few states are told apart however many patterns there are. States are
+remembered, within a bound, and can be forgotten at any time: one that is held stays right. Never backtracks.
 """
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from typing import Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
 
-from policy.glob import ANY_NAME, CROSS, Atom, Branch, CharClass, Name, as_text, folded, parse
+from policy.glob import ANY_NAME, CROSS, Branch, Name, Segment, folded, parse
+from policy.names import Names
 
 ROOT: Final = "."
 _MAX_BYTES: Final = 32 * 1024 * 1024  # of remembered states, about; then all are forgotten
-_MAX_NAMES: Final = 16_384
+_MAX_NAMES: Final = 65_536
 _MAX_DIRECTORIES: Final = 8_192
+_LONG_NAME: Final = 256  # what is longer is not remembered
+_LONG_PATH: Final = 1_024
 _NOT_NAMES: Final = frozenset({"", ".", ".."})
+_START: Final = 0  # the node where a path begins
+_NOTHING: Final[frozenset[int]] = frozenset()
 
-Places = frozenset[int]
-Span = tuple[int, int]
+Nodes = frozenset[int]
+Leads = tuple[Mapping[int, int], ...]
+
+
+class Found:
+    """The patterns that match, the last of each group; `memo` is the caller's, for what it concluded."""
+
+    __slots__ = ("last", "memo")
+
+    def __init__(self, last: dict[int, int]) -> None:
+        self.last = last  # from group to pattern
+        self.memo: dict[int, object] = {}
 
 
 class State:
-    """The places reached by some names; `memo` is the caller's, for what it concluded here."""
+    """What has matched a path, a directory there and all below one; `nodes` are the nodes to go on from."""
 
-    __slots__ = ("carried", "memo", "next", "places")
+    __slots__ = ("below", "directory", "file", "next", "nodes")
 
-    def __init__(self, places: Places) -> None:
-        self.places = places
-        self.carried: Places | None = None  # what any name whatever leads to
+    def __init__(self, nodes: Nodes, file: Found, directory: Found, below: Found) -> None:
+        self.nodes = nodes
+        self.file = file
+        self.directory = directory
+        self.below = below
         self.next: dict[Kind, State] = {}
-        self.memo: dict[int, object] = {}
 
-    @property
-    def bits(self) -> Places:
-        """The places, to be met with a `Machine.mask`."""
-        return self.places
+
+class Ends(NamedTuple):
+    """Patterns that match what they end at; that if it is a directory; and what is below it."""
+
+    file: tuple[int, ...] = ()
+    directory: tuple[int, ...] = ()
+    below: tuple[int, ...] = ()
 
 
 class Kind:
-    """All names that no pattern tells apart: the places they fit, and where they lead from anywhere."""
+    """All names that no pattern tells apart: where they lead to, and what they do wherever they stand."""
 
-    __slots__ = ("anywhere", "fits")
+    __slots__ = ("ends", "leads", "nodes")
 
-    def __init__(self, fits: Places, anywhere: Places) -> None:
-        self.fits = fits
-        self.anywhere = anywhere
+    def __init__(self, leads: Leads, nodes: Nodes, ends: Ends) -> None:
+        self.leads = leads
+        self.nodes = nodes
+        self.ends = ends
 
 
-@dataclass(slots=True)
-class _Layout:
-    """The places of all patterns in a row: each branch one place a name, then one where it has matched."""
+class _Tree:
+    """The patterns put together: beginnings they share are there once."""
 
-    names: dict[Name, list[int]] = field(default_factory=dict)
-    starts: list[int] = field(default_factory=list)
-    everywhere: list[int] = field(default_factory=list)  # waited for in every state
-    cross: list[int] = field(default_factory=list)
-    final: list[int] = field(default_factory=list)
-    fresh: list[int] = field(default_factory=list)  # matched if it is a directory; below it, final
-    at_root: list[int] = field(default_factory=list)
-    spans: list[Span] = field(default_factory=list)
-    size: int = 0
+    def __init__(self) -> None:
+        self.size = 1
+        self.names: dict[Name, dict[int, int]] = {}  # for each name, the nodes it leads from and to
+        self.cross: dict[int, int] = {}
+        self.ends: dict[int, Ends] = {}
+        self.at_root: list[int] = []
 
-    def add(self, branches: Iterable[Branch]) -> None:
-        start = self.size
+    def add(self, number: int, branches: Iterable[Branch]) -> None:
         for branch in branches:
-            self._add(branch)
-        self.spans.append((start, self.size))
+            segments, inside = branch.segments, False
+            if segments[-1] == ANY_NAME and not branch.directory:
+                # A match covers what is below it: a star, or two, at the end is all there is below.
+                inside = True
+                segments = segments[: -2 if segments[-2:-1] == (CROSS,) else -1]
+            at = _START
+            for segment in segments:
+                at = self._under(at, segment)
+            own = self.ends.get(at, Ends())
+            self.ends[at] = Ends(
+                own.file if inside or branch.directory else (*own.file, number),
+                own.directory if inside else (*own.directory, number),
+                (*own.below, number),
+            )
+            if branch.root:
+                self.at_root.append(number)
 
-    def _add(self, branch: Branch) -> None:
-        at = self.size
-        if branch.segments[0] is CROSS:
-            self.everywhere += [at, at + 1]
-        else:
-            self.starts.append(at)
-        for segment in branch.segments:
-            if segment is CROSS:
-                self.cross.append(at)
-            else:
-                self.names.setdefault(segment, []).append(at)
-            at += 1
-        if branch.directory:
-            self.fresh.append(at)
-            self.names.setdefault(ANY_NAME, []).append(at)
-            at += 1
-        if branch.root:
-            self.at_root.append(at)
-        self.final.append(at)
-        self.size = at + 1
+    def opened(self) -> dict[int, tuple[int, ...]]:
+        """Return for each node where a path may go on once it is reached: there, and at a `**` after it."""
+        goes_on = {node for leads in self.names.values() for node in leads}
+        found: dict[int, tuple[int, ...]] = {node: (node,) for node in goes_on}
+        for node, waiting in self.cross.items():
+            found[node] = (node, waiting) if node in goes_on else (waiting,)
+        return found
+
+    def _under(self, at: int, segment: Segment) -> int:
+        leads = self.cross if segment is CROSS else self.names.setdefault(segment, {})
+        under = leads.get(at)
+        if under is None:
+            under = leads[at] = self.size
+            self.size += 1
+        return under
 
 
 class Machine:
-    """Reads paths against patterns. The order of places follows the order of the patterns given."""
+    """Reads paths against patterns, which are known by their numbers in the order given.
 
-    def __init__(self, patterns: Sequence[str], fold: bool = False) -> None:
+    Each is of a group, of which only the last one to match is told; without groups all are of one.
+    """
+
+    def __init__(self, patterns: Sequence[str], fold: bool = False, groups: Sequence[int] = ()) -> None:
         self.fold = fold
         self.steps = 0  # steps really worked out, for tests and benchmarks
-        layout = _Layout()
-        for text in patterns:
-            layout.add(parse(text, fold).branches)
-        self.spans = layout.spans
-        self._final = frozenset(layout.final)
-        self._final_or_fresh = self._final | frozenset(layout.fresh)
-        self._everywhere = frozenset(layout.everywhere)
-        self._cross = frozenset(layout.cross)
-        self._stay = self._cross | self._final
-        self._any = frozenset(layout.names.pop(ANY_NAME, ()))
-        self._any_everywhere = self._any & self._everywhere
-        self._names = Names(layout.names)
-        self._begin = frozenset(layout.starts)
-        self._at_root = frozenset(layout.at_root)
+        self._groups = groups or [0] * len(patterns)
+        tree = _Tree()
+        for number, text in enumerate(patterns):
+            tree.add(number, parse(text, fold).branches)
+        self._ends = tree.ends
+        self._opened = tree.opened()
+        self._waits = frozenset(tree.cross.values())
+        self._everywhere = tree.cross.get(_START, -1)  # the `**` at the start waits in every state
+        self._any = tree.names.pop(ANY_NAME, {})
+        self._names = Names(tree.names)
+        self._leads = list(tree.names.values())
+        self._at_root = tree.at_root
         self._forget()
-
-    def span(self, indexes: range) -> Span:
-        """Return the places of patterns that stand in a row."""
-        return self.spans[indexes[0]][0], self.spans[indexes[-1]][1]
-
-    def mask(self, indexes: Iterable[int]) -> tuple[Places, Places]:
-        """Return where some patterns have matched: for what is no directory, and for a directory."""
-        own = {place for index in indexes for place in range(*self.spans[index])}
-        return self._final & own, self._final_or_fresh & own
-
-    def matched(self, state: State, directory: bool) -> list[int]:
-        """Return the places where patterns have matched, the last pattern first."""
-        return sorted(state.places & (self._final_or_fresh if directory else self._final), reverse=True)
 
     def at(self, path: str) -> State:
         """Return the state for a canonical path; ValueError for text that is none."""
         if path == ROOT:
             return self.top
         head, slash, name = path.rpartition("/")
-        if not slash:
-            return self.step(self.root, name)
-        state = self._directories.get(head)
-        if state is None:
-            state = self.root
-            for part in head.split("/"):
-                state = self.step(state, part)
-            if len(self._directories) >= _MAX_DIRECTORIES:
-                self._directories.clear()
-            self._directories[head] = state
-        return self.step(state, name)
+        return self.step(self._directory(head) if slash else self.root, name)
 
     def step(self, state: State, name: str) -> State:
         """Return the state one name further down."""
@@ -154,187 +153,152 @@ class Machine:
         after = state.next.get(kind)
         return after if after is not None else self._step(state, kind)
 
-    def note(self, state: State, key: int, value: object) -> None:
-        """Remember a conclusion with a state."""
-        state.memo[key] = value
+    def matches(self, path: str, directory: bool) -> bool:
+        """Whether any pattern matches a canonical path."""
+        state = self.at(path)
+        return bool((state.directory if directory else state.file).last)
+
+    def note(self, found: Found, key: int, value: object) -> None:
+        """Remember a conclusion from what was found."""
+        found.memo[key] = value
         self._spent += 100
+
+    def _directory(self, path: str) -> State:
+        state = self._directories.get(path)
+        if state is None:
+            above, _, name = path.rpartition("/")
+            parent = self._directories.get(above)
+            state = self.root if parent is None else self.step(parent, name)
+            if parent is None:
+                for each in path.split("/"):
+                    state = self.step(state, each)
+            if len(self._directories) >= _MAX_DIRECTORIES:
+                self._directories.clear()
+            if len(path) < _LONG_PATH:
+                self._directories[path] = state
+        return state
 
     def _step(self, state: State, kind: Kind) -> State:
         self.steps += 1
-        if state.carried is None:
-            state.carried = self._carried(state.places)
-        moved = {place + 1 for place in state.places & kind.fits}
-        moved.update([place + 1 for place in moved & self._cross])
-        places = kind.anywhere.union(state.carried, moved)
+        nodes, ends = kind.nodes, kind.ends
+        if state.nodes:
+            reached = _reached(kind.leads, state.nodes)
+            if not self._waits.isdisjoint(state.nodes):
+                nodes = nodes.union(state.nodes & self._waits)
+            if reached:
+                nodes = nodes.union(self._open(reached))
+                ends = self._ended(reached, ends)
+        file = self._latest(state.below, ends.file)
+        directory = file if ends.directory == ends.file else self._latest(state.below, ends.directory)
+        below = directory if ends.below == ends.directory else self._latest(state.below, ends.below)
         if self._spent > _MAX_BYTES:
             self._forget()
-        after = self._states.get(places)
-        if after is None:
-            after = self._states[places] = State(places)
-            self._spent += 500 + 100 * len(places)
+        after = self._state(nodes, file, directory, below)
         state.next[kind] = after
         self._spent += 100
         return after
 
-    def _carried(self, here: Places) -> Places:
-        moved = {place + 1 for place in here & self._any}
-        moved |= here & self._stay
-        moved.update([place + 1 for place in moved & self._cross])
-        self._spent += 100 * len(moved)
-        return frozenset(moved)
+    def _state(self, nodes: Nodes, file: Found, directory: Found, below: Found) -> State:
+        key = nodes, file, directory, below
+        state = self._states.get(key)
+        if state is None:
+            state = self._states[key] = State(*key)
+            self._spent += 500 + 60 * len(nodes)
+        return state
+
+    def _latest(self, above: Found, numbers: Iterable[int]) -> Found:
+        """Return what is found once these numbers join what was found above."""
+        last = above.last
+        for number in numbers:
+            group = self._groups[number]
+            if number > last.get(group, -1):
+                if last is above.last:
+                    last = dict(last)
+                last[group] = number
+        if last is above.last:
+            return above
+        key = frozenset(last.values())
+        found = self._founds.get(key)
+        if found is None:
+            found = self._founds[key] = Found(last)
+            self._spent += 500 + 150 * len(last)
+        return found
+
+    def _ended(self, nodes: Iterable[int], others: Ends) -> Ends:
+        """Return what ends at some nodes and elsewhere, the last of each group."""
+        every = [own for node in nodes if (own := self._ends.get(node)) is not None]
+        if others.below:
+            every.append(others)
+        if len(every) <= 1:
+            return every[0] if every else others
+        file, directory, below = ([n for own in each for n in own] for each in zip(*every, strict=True))
+        return Ends(self._last(file), self._last(directory), self._last(below))
+
+    def _last(self, numbers: list[int]) -> tuple[int, ...]:
+        """Return the last number of each group."""
+        numbers.sort()
+        return tuple({self._groups[number]: number for number in numbers}.values())
+
+    def _open(self, nodes: Iterable[int]) -> list[int]:
+        return [each for node in nodes for each in self._opened.get(node, ())]
 
     def _kind(self, name: str) -> Kind:
         if name in _NOT_NAMES or "/" in name:
             raise ValueError(f"not a name in a canonical path: {name!r}")
-        found = self._names.find(folded(name) if self.fold else name)
-        kind = self._kinds.get(found)
+        fits = self._names.find(folded(name) if self.fold else name)
+        kind = self._kinds_fit.get(fits)
         if kind is None:
-            kind = self._kinds[found] = self._new_kind(self._names.places(found))
+            kind = self._kinds_fit[fits] = self._new_kind(fits)
         if len(self._kinds_of) >= _MAX_NAMES:
             self._kinds_of.clear()
-        if len(name) < 256:
+        if len(name) < _LONG_NAME:
             self._kinds_of[name] = kind
         return kind
 
-    def _new_kind(self, fits: Places) -> Kind:
-        anywhere = {place + 1 for place in fits & self._everywhere}
-        anywhere.update(place + 1 for place in self._any_everywhere)
-        anywhere.update([place + 1 for place in anywhere & self._cross])
-        self._spent += 500 + 100 * (len(fits) + len(anywhere))
-        return Kind(fits, frozenset(anywhere))
+    def _new_kind(self, fits: tuple[int, ...]) -> Kind:
+        leads = [self._leads[index] for index in fits]
+        if self._any:
+            leads.append(self._any)
+        anywhere = [each[self._everywhere] for each in leads if self._everywhere in each]
+        others = tuple(each for each in leads if len(each) > 1 or self._everywhere not in each)
+        kind = Kind(others, frozenset(self._open(anywhere)), self._ended(anywhere, Ends()))
+        self._spent += 1_000 + 100 * (len(others) + len(kind.nodes)) + 30 * len(kind.ends.below)
+        key = tuple(map(id, others)), kind.nodes, kind.ends
+        return self._kinds.setdefault(key, kind)
 
     def _forget(self) -> None:
-        self.root = State(self._begin)
-        self.top = State(self._at_root)
-        self._states: dict[Places, State] = {self._begin: self.root}
-        self._kinds: dict[tuple[int, ...], Kind] = {}
+        self._spent = 0
+        self._founds: dict[frozenset[int], Found] = {}
+        self._states: dict[tuple[Nodes, Found, Found, Found], State] = {}
+        self._kinds: dict[tuple[tuple[int, ...], Nodes, Ends], Kind] = {}
+        self._kinds_fit: dict[tuple[int, ...], Kind] = {}  # by the names of patterns that fit
         self._kinds_of: dict[str, Kind] = {}
         self._directories: dict[str, State] = {}
-        self._spent = 0
+        nothing = Found({})
+        at_root = self._latest(nothing, self._at_root)
+        self.top = State(_NOTHING, at_root, at_root, at_root)
+        everything = self._latest(nothing, self._ends.get(_START, Ends()).below)
+        opened = frozenset(self._open([_START])) - {self._everywhere}
+        self.root = State(opened, nothing, nothing, everything)
 
 
-class Names:
-    """Finds which of some names of patterns fit a name: by dict where it can, one by one for the rest."""
-
-    def __init__(self, places: dict[Name, list[int]]) -> None:
-        self._places = list(places.values())
-        self._whole: dict[str, int] = {}
-        self._tails: dict[str, list[tuple[int, Matcher | None]]] = {}
-        self._heads: dict[str, list[tuple[int, Matcher | None]]] = {}
-        self._rest: list[tuple[int, Matcher]] = []
-        heads = Counter(as_text(name.pieces[0]) for name in places)
-        tails = Counter(as_text(name.pieces[-1]) for name in places)
-        for index, name in enumerate(places):
-            if name.literal is not None:
-                self._whole[name.literal] = index
-                continue
-            head, tail = as_text(name.pieces[0]), as_text(name.pieces[-1])
-            test = None if _only_an_end(name) else Matcher(name)
-            if len(name.pieces) == 1 or not (head or tail):
-                self._rest.append((index, Matcher(name)))
-            elif head and (not tail or heads[head] <= tails[tail]):  # by the rarer of the two
-                self._heads.setdefault(head, []).append((index, test))
-            elif tail:
-                self._tails.setdefault(tail, []).append((index, test))
-        self._tail_lengths = sorted({len(tail) for tail in self._tails})
-        self._head_lengths = sorted({len(head) for head in self._heads})
-
-    def find(self, name: str) -> tuple[int, ...]:
-        """Return the indexes of all that fit."""
-        found: list[int] = []
-        whole = self._whole.get(name)
-        if whole is not None:
-            found.append(whole)
-        for length in self._tail_lengths:
-            for index, test in self._tails.get(name[-length:], ()):
-                if test is None or test.fits(name):
-                    found.append(index)
-        for length in self._head_lengths:
-            for index, test in self._heads.get(name[:length], ()):
-                if test is None or test.fits(name):
-                    found.append(index)
-        found += [index for index, test in self._rest if test.fits(name)]
-        return tuple(found)
-
-    def places(self, found: tuple[int, ...]) -> Places:
-        """Return the places of these."""
-        return frozenset(place for index in found for place in self._places[index])
-
-
-class Matcher:
-    """Fits a name against the pieces between the stars, each found once and leftmost: linear work."""
-
-    __slots__ = ("_after", "_head", "_least", "_middle", "_single", "_tail")
-
-    def __init__(self, name: Name) -> None:
-        pieces = name.pieces
-        self._single = len(pieces) == 1
-        self._head = _piece(pieces[0])
-        self._after = len(pieces[0])
-        self._middle = [(_piece(piece), len(piece)) for piece in pieces[1:-1]]
-        self._tail = (_piece(pieces[-1]), len(pieces[-1]))
-        self._least = sum(len(piece) for piece in pieces)
-
-    def fits(self, name: str) -> bool:
-        if len(name) < self._least or not _starts(self._head, name, 0):
-            return False
-        if self._single:
-            return len(name) == self._least
-        tail, length = self._tail
-        end = len(name) - length
-        if not _starts(tail, name, end):
-            return False
-        at = self._after
-        for piece, size in self._middle:
-            at = _find(piece, name, at, end)
-            if at < 0:
-                return False
-            at += size
-        return at <= end
-
-
-Piece = str | re.Pattern[str]
-
-
-def _only_an_end(name: Name) -> bool:
-    """Whether a name is a text and a star, or a star and a text: finding the text is all."""
-    return len(name.pieces) == 2 and () in name.pieces
-
-
-def _piece(atoms: tuple[Atom, ...]) -> Piece:
-    text = as_text(atoms)
-    if text is not None:
-        return text
-    return re.compile("".join(_expression(atom) for atom in atoms), re.DOTALL)
-
-
-def _expression(atom: Atom) -> str:
-    if isinstance(atom, CharClass):
-        if not atom.ranges:
-            return "." if atom.negated else "(?!)"
-        inner = "".join(f"{re.escape(low)}-{re.escape(high)}" for low, high in atom.ranges)
-        return f"[{'^' if atom.negated else ''}{inner}]"
-    return re.escape(atom)
-
-
-def _starts(piece: Piece, name: str, at: int) -> bool:
-    if isinstance(piece, str):
-        return name.startswith(piece, at)
-    return piece.match(name, at) is not None
-
-
-def _find(piece: Piece, name: str, at: int, end: int) -> int:
-    if isinstance(piece, str):
-        return name.find(piece, at, end)
-    found = piece.search(name, at, end)
-    return found.start() if found else -1
+def _reached(kind: Leads, nodes: Nodes) -> list[int]:
+    """Return where names of a kind lead from `nodes`, each at the cost of the smaller of the two."""
+    if len(nodes) == 1:
+        (node,) = nodes
+        return [leads[node] for leads in kind if node in leads]
+    reached: list[int] = []
+    for leads in kind:
+        if len(nodes) <= len(leads):
+            reached += [leads[node] for node in nodes if node in leads]
+        else:
+            reached += [under for node, under in leads.items() if node in nodes]
+    return reached
 
 
 def matches(pattern: str, path: str, directory: bool = False, *, fold: bool = False) -> bool:
     """Whether one pattern matches a path, or a directory above it. Text that is no path is not matched."""
-    machine = Machine([pattern], fold)
     try:
-        state = machine.at(path)
+        return Machine([pattern], fold).matches(path, directory or path == ROOT)
     except ValueError:
         return False
-    return bool(machine.matched(state, directory or path == ROOT))

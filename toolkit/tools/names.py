@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from policy.glob import CROSS, Branch, PatternError, parse
-from policy.machine import Machine, Matcher
+from policy.machine import Machine
+from policy.names import Matcher
 from toolkit.errors import CallError
 from toolkit.paths import ROOT
 from toolkit.plan import DIRECTORY, Entry
@@ -78,6 +79,5 @@ def excluding(entries: Iterable[Entry], base: str, patterns: list[str]) -> Itera
 def _kept(entries: Iterable[Entry], base: str, patterns: list[str]) -> Iterator[Entry]:
     machine = Machine(patterns)
     for entry in entries:
-        state = machine.at(below(entry.path, base))
-        if not machine.matched(state, entry.stat.kind == DIRECTORY):
+        if not machine.matches(below(entry.path, base), entry.stat.kind == DIRECTORY):
             yield entry
