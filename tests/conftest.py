@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -29,7 +31,7 @@ SLOW = (
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.nodeid.startswith(SLOW):
+        if item.nodeid.startswith(SLOW) or "[postgres" in item.nodeid or "-postgres" in item.nodeid:
             item.add_marker(pytest.mark.slow)
 
 
@@ -40,3 +42,21 @@ def state_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
     for name in ("NO_COLOR", "FORCE_COLOR", "COLUMNS"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
+
+
+@pytest.fixture(scope="session")
+def postgres_url() -> Iterator[str]:
+    """A real PostgreSQL, started when the first test asks for it."""
+    from tests.services.postgres import postgres
+
+    with postgres() as url:
+        yield url
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def state_place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Where to keep state, once for each kind of database."""
+    if request.param == "sqlite":
+        return str(tmp_path / "state")
+    url: str = request.getfixturevalue("postgres_url")
+    return url

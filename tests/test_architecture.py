@@ -22,7 +22,12 @@ STANDARD = sys.stdlib_module_names
 READS_POLICIES = ("policy.loading", "policy.ready", "policy.check")
 DEPENDENCIES = {"yaml", "jsonschema", "referencing", "fsspec", "platformdirs", "rich", "shtab"}
 # What is imported only by who has asked for it.
-OPTIONAL = {"toolkit.contract": {"pytest"}, "toolkit.s3": {"botocore"}, "toolkit.sftp": {"paramiko"}}
+OPTIONAL = {
+    "toolkit.contract": {"pytest"},
+    "toolkit.s3": {"botocore"},
+    "toolkit.sftp": {"paramiko"},
+    "toolkit.postgres": {"psycopg"},
+}
 
 
 def words(text: str) -> set[str]:
@@ -187,6 +192,7 @@ MAY_WRITE = {
     "toolkit.tasks.joined": "the task store, as the backend that joins it to the workspace",
     "toolkit.tasks.place": "the root of a task store in memory",
     "toolkit.workspace": "the root of a store in memory",
+    "toolkit.owners": "the locks of processes, beside the state",
     "toolkit.state": "its own store",
     "toolkit.upgrade": "a copy of its own store",
     "toolkit.contract": "the workspace that its test fixture gives",

@@ -73,7 +73,7 @@ def apply(
 
     Raises CallError when nothing was changed; what went wrong half-way is in the Outcome.
     """
-    work = _Work(workspace, spots, progress)
+    work = _Work(workspace, spots, progress, history.check)
     try:
         numbered = work.number(plan.changes)
         op = _begin(work, numbered, workspace, history, operation, usage, guard)
@@ -136,12 +136,19 @@ def _begin(
 
 
 class _Work:
-    def __init__(self, workspace: Workspace, spots: dict[str, Any], progress: Progress | None) -> None:
+    def __init__(
+        self,
+        workspace: Workspace,
+        spots: dict[str, Any],
+        progress: Progress | None,
+        still_ours: Callable[[], None],
+    ) -> None:
         self._backend = workspace.backend
         self._below = workspace.below
         self._spots = spots
         self._own: list[Any] = []
         self._progress = progress
+        self._still_ours = still_ours
         self._total = 0
         self._count = 0
         self._temporary: dict[int, str] = {}
@@ -270,6 +277,7 @@ class _Work:
             outcome.states.update(dict.fromkeys(numbers, ABORTED))
             return
         try:
+            self._still_ours()
             if isinstance(change, Delete):
                 self._delete(change, first, outcome)
             else:
@@ -343,6 +351,8 @@ class _Work:
         at[change.path] = first
         for step in self._backend.remove(spot, change, self._name(change)):
             self._report("deleting")
+            if not self._backend.traits.rename:
+                self._still_ours()
             if isinstance(step, Missed):
                 outcome.failures.append(step)
                 outcome.states[at[step.path]] = ABORTED

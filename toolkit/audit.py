@@ -13,9 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    import sqlite3
-
-    from toolkit.state import State
+    from toolkit.state import Database, State
 
 START = "0" * 64
 _NAMED = 1000  # missing records in a row that are named one by one
@@ -29,7 +27,7 @@ class Fault:
     what: str
 
 
-def append(db: sqlite3.Connection, record: dict[str, Any]) -> int:
+def append(db: Database, record: dict[str, Any]) -> int:
     """Add a record inside the caller's transaction; gives its number."""
     last = db.execute("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1").fetchone()
     seq, prev = (last[0] + 1, last[1]) if last else (1, START)

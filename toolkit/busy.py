@@ -13,9 +13,8 @@ from toolkit.errors import CallError
 from toolkit.plan import DIRECTORY
 
 if TYPE_CHECKING:
-    import sqlite3
-
     from toolkit.history import Item
+    from toolkit.state import Database
 
 
 class Busy(CallError):
@@ -25,7 +24,7 @@ class Busy(CallError):
 class Taken:
     """What the open intents hold: a path, and below a directory that is deleted or moved all there is."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: Database) -> None:
         self._paths: set[str] = set()
         self._trees: set[str] = set()
         self._above: set[str] = set()

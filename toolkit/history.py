@@ -10,17 +10,14 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from policy import Amount
 from toolkit import audit
 from toolkit.busy import Taken
 from toolkit.errors import CallError
 from toolkit.plan import DIRECTORY, FILE, LINK, sha256
-from toolkit.state import State
-
-if TYPE_CHECKING:
-    import sqlite3
+from toolkit.state import Database, State
 
 PENDING, DONE, ABORTED, PARTIAL, UNKNOWN = "pending", "done", "aborted", "partial", "unknown"
 # What a session knows of a path it deleted, and of one it knows nothing of any more.
@@ -140,6 +137,10 @@ class History:
             )
             return op
 
+    def check(self) -> None:
+        """Refuse when the intents of this process may not be its own any more."""
+        self._state.check()
+
     def finish(
         self, op: int, states: dict[int, str], seen: dict[tuple[str, str], str], record: dict[str, Any]
     ) -> str:
@@ -233,7 +234,8 @@ class History:
         elif key != "*":
             where, values = "AND op.tool = ?", (key,)  # type: ignore[assignment]
         rows = self._state.rows(
-            "SELECT coalesce(sum(files), 0), coalesce(sum(bytes), 0) FROM usage JOIN op ON op.id = usage.op"
+            "SELECT CAST(coalesce(sum(files), 0) AS BIGINT), CAST(coalesce(sum(bytes), 0) AS BIGINT)"
+            " FROM usage JOIN op ON op.id = usage.op"
             f" WHERE op.session = ? AND (op.agent = ? OR substr(op.agent, 1, ?) = ?) {where}",
             (session, agent, len(agent) + 1, agent + "/", *values),
         )
@@ -295,10 +297,10 @@ class History:
 
     # ------------------------------------------------------------------- inside
 
-    def _insert(self, db: sqlite3.Connection, operation: Operation) -> int:
-        cursor = db.execute(
+    def _insert(self, db: Database, operation: Operation) -> int:
+        row = db.execute(
             "INSERT INTO op(call, given, session, owner, agent, tool, started, state, durable, reason,"
-            " undoes) VALUES(?,?,?,?,?,?,?,?,?,?,?)",
+            " undoes) VALUES(?,?,?,?,?,?,?,?,?,?,?) RETURNING id",
             (
                 operation.call,
                 None if operation.given is None else str(operation.given),
@@ -312,10 +314,10 @@ class History:
                 operation.reason,
                 operation.undoes,
             ),
-        )
-        return int(cursor.lastrowid or 0)
+        ).fetchone()
+        return int(row[0])
 
-    def _put_item(self, db: sqlite3.Connection, op: int, n: int, item: Item) -> None:
+    def _put_item(self, db: Database, op: int, n: int, item: Item) -> None:
         before = _keep(db, item.before)
         after = _keep(db, item.after)
         db.execute(
@@ -340,7 +342,7 @@ class History:
         )
 
 
-def _keep(db: sqlite3.Connection, content: bytes | str | None) -> str | None:
+def _keep(db: Database, content: bytes | str | None) -> str | None:
     if content is None or isinstance(content, str):
         return content
     digest = sha256(content)
@@ -354,9 +356,9 @@ def _keep(db: sqlite3.Connection, content: bytes | str | None) -> str | None:
     return digest
 
 
-def _remember(db: sqlite3.Connection, seen: dict[tuple[str, str], str]) -> None:
+def _remember(db: Database, seen: dict[tuple[str, str], str]) -> None:
     db.executemany(
-        "INSERT INTO seen VALUES(?,?,?) ON CONFLICT DO UPDATE SET digest = excluded.digest",
+        "INSERT INTO seen VALUES(?,?,?) ON CONFLICT(session, path) DO UPDATE SET digest = excluded.digest",
         [(session, path, digest) for (session, path), digest in seen.items() if digest != UNSEEN],
     )
     unseen = [key for key, digest in seen.items() if digest == UNSEEN]

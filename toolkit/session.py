@@ -26,7 +26,7 @@ from toolkit.events import Subscriber, Subscription, events
 from toolkit.faked import import_past_the_fake
 from toolkit.following import Following
 from toolkit.history import History, Version
-from toolkit.state import MEMORY, State, default_place
+from toolkit.state import default_place, open_state
 from toolkit.undo import Way, pick, restore, undo
 from toolkit.workspace import Workspace
 
@@ -38,11 +38,12 @@ class Session:
 
     `root` is a directory, `memory://` or an fsspec URL (opened with `options`), or a path on `fs`. `policy`
     is a Policy, the path of a file, or None (then everything asks); a file is followed when it changes.
-    `state` is a directory, ":memory:", or None for the user's state directory. `ask` says what becomes of a
-    call that needs a person: "queue" answers `approval_required` and keeps the request, "deny" refuses,
-    "prompt" asks `approver` at once. A policy that does not load denies every call; one given as a Policy
-    is followed at `policy_file`, where it came from. `tasks` is where the task folders are (given as `root`
-    is, or by the policy), `task` the id of the one that the agent runs in.
+    `state` is a directory, ":memory:", a postgresql:// URL for several machines to share, or None for the
+    user's state directory. `ask` says what becomes of a call that needs a person: "queue" answers
+    `approval_required` and keeps the request, "deny" refuses, "prompt" asks `approver` at once.
+    A policy that does not load denies every call; one given as a Policy is followed at `policy_file`, where
+    it came from. `tasks` is where the task folders are (given as `root` is, or by the policy), `task` the id
+    of the one that the agent runs in.
     Raises CallError for a root or a state that cannot be used.
     """
 
@@ -84,15 +85,15 @@ class Session:
         self.workspace.own_task = task.lower() if task is not None else None
         place = default_place(self.workspace.url, None if state is None else os.fspath(state))
         try:
-            self.state = State(place)
+            self.state = open_state(place)
         except CallError:
             self.workspace.close()
             raise
         self.history = History(self.state, durable=self.policy.durable)
         self.approvals = Approvals(self.state)
         self._protect_policy()
-        if place != MEMORY:
-            self.workspace.protect(str(Path(place).parent))
+        if self.state.folder is not None:
+            self.workspace.protect(str(Path(self.state.folder).parent))
         self.workspace.protect_tasks()
         self._settle()
 

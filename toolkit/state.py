@@ -1,26 +1,29 @@
-"""The state kept for a workspace, outside it: one SQLite database for history, approvals and audit.
+"""The state kept for a workspace, outside it: one database for history, approvals and audit.
 
-Opens it, upgrades nothing silently, and gives transactions that are durable or lazy.
+In SQLite here, in PostgreSQL by `toolkit.postgres`. Write transactions are durable or lazy, one at a time.
 """
 
 from __future__ import annotations
 
 import os
 import secrets
+import socket
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any, Protocol
 
 from toolkit.errors import CallError
+from toolkit.owners import Owner
 
 if TYPE_CHECKING:
     import sqlite3
 
 VERSION = 2  # `toolkit.upgrade` knows the way from each older one
 MEMORY = ":memory:"
+SHARED = ("postgresql://", "postgres://")
 _WAIT = 30.0  # seconds another process may hold the write lock before a call gives up
-_SCHEMA = """
+SCHEMA = """
 CREATE TABLE blob(hash TEXT PRIMARY KEY, size INTEGER NOT NULL, packed INTEGER NOT NULL, data BLOB NOT NULL);
 CREATE TABLE op(id INTEGER PRIMARY KEY AUTOINCREMENT, call TEXT NOT NULL, given TEXT, session TEXT NOT NULL,
     owner TEXT NOT NULL, agent TEXT NOT NULL, tool TEXT NOT NULL, started REAL NOT NULL, state TEXT NOT NULL,
@@ -49,26 +52,76 @@ CREATE INDEX approval_call ON approval(session, agent, tool, state);
 """
 
 
-class State:
-    """One workspace's database, and the lock that shows this process is alive.
+class Cursor(Protocol):
+    """What a statement gave."""
 
-    `place` is a directory or ":memory:". Raises CallError `history_unavailable` when it cannot be used.
+    @property
+    def rowcount(self) -> int: ...
+    def fetchone(self) -> Any: ...
+    def fetchall(self) -> list[Any]: ...
+
+
+class Database(Protocol):
+    """A connection inside a transaction; both kinds of database take the same statements."""
+
+    def execute(self, sql: str, values: Any = ..., /) -> Cursor: ...
+    def executemany(self, sql: str, values: Any, /) -> Cursor: ...
+
+
+class State(Protocol):
+    """What is kept of one workspace, and the sign that this process is alive.
+
+    Every method raises CallError `history_unavailable` when the state cannot be used.
     """
+
+    @property
+    def owner(self) -> str:
+        """What names this process in the intents that it has open."""
+
+    @property
+    def folder(self) -> str | None:
+        """The directory of this machine in which something is kept for it."""
+
+    def transaction(self, *, durable: bool = False) -> AbstractContextManager[Database]:
+        """A write transaction, the only one at its time; a durable one is on the disk when it ends."""
+
+    def rows(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]: ...
+
+    def dead(self, owner: str) -> bool:
+        """Whether the process that `owner` names is gone, so that its intents are to be settled."""
+
+    def check(self) -> None:
+        """Refuse when others may take this process for dead by now: it must change nothing more."""
+
+    def close(self) -> None: ...
+
+
+def open_state(place: str) -> State:
+    """The state at a directory, ":memory:", or what `default_place` made of a postgresql:// URL."""
+    if place.startswith(SHARED):
+        from toolkit.postgres import PostgresState
+
+        return PostgresState(place)
+    return SqliteState(place)
+
+
+class SqliteState:
+    """One workspace's database in a directory or in memory, and the lock that shows this process is alive."""
 
     def __init__(self, place: str) -> None:
         import sqlite3
 
-        self.place = place
-        self.owner = secrets.token_hex(8)
-        self._held = -1
+        self.folder = None if place == MEMORY else place
+        self._owner: Owner | None = None
         self._lock = threading.RLock()
         try:
-            if place != MEMORY:
-                os.makedirs(os.path.join(place, "owners"), mode=0o700, exist_ok=True)
-                self._held = self._hold()
-                self._sweep_owners()
+            if self.folder is not None:
+                self._owner = Owner(os.path.join(place, "owners"))
+                for owner in self._owner.gone():
+                    self._owner.forget(owner)  # a missing file says the same
+            self.owner = self._owner.name if self._owner is not None else secrets.token_hex(8)
             self.db: sqlite3.Connection = sqlite3.connect(
-                MEMORY if place == MEMORY else os.path.join(place, "state.db"),
+                MEMORY if self.folder is None else os.path.join(place, "state.db"),
                 timeout=_WAIT,
                 isolation_level=None,
                 check_same_thread=False,
@@ -79,10 +132,8 @@ class State:
 
     def close(self) -> None:
         self.db.close()
-        if self._held >= 0:
-            os.unlink(self._owner_file(self.owner))
-            os.close(self._held)
-            self._held = -1
+        if self._owner is not None:
+            self._owner.close()
 
     @contextmanager
     def transaction(self, *, durable: bool = False) -> Iterator[sqlite3.Connection]:
@@ -118,44 +169,10 @@ class State:
         """Whether the process that `owner` names is gone; its lock goes with it, however it ended."""
         if not owner:
             return True  # left open by a process that lives on and does not know what became of it
-        if owner == self.owner or self.place == MEMORY:
-            return False
-        import fcntl
+        return self._owner is not None and self._owner.dead(owner) is not False
 
-        try:
-            fd = os.open(self._owner_file(owner), os.O_RDWR | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return True
-        try:
-            # Shared, so that two who look at once do not take each other for the owner.
-            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            return True
-        except BlockingIOError:
-            return False
-        finally:
-            os.close(fd)
-
-    def _hold(self) -> int:
-        import fcntl
-
-        while True:
-            fd = os.open(self._owner_file(self.owner), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            fcntl.flock(fd, fcntl.LOCK_EX)
-            if os.fstat(fd).st_nlink:
-                return fd
-            os.close(fd)  # swept by another process before it was locked
-
-    def _sweep_owners(self) -> None:
-        """Remove the files of owners that are gone; a missing file says the same."""
-        for owner in os.listdir(os.path.join(self.place, "owners")):
-            if owner != self.owner and self.dead(owner):
-                try:
-                    os.unlink(self._owner_file(owner))
-                except FileNotFoundError:
-                    pass
-
-    def _owner_file(self, owner: str) -> str:
-        return os.path.join(self.place, "owners", owner)
+    def check(self) -> None:
+        """The lock is the kernel's: while this process lives, nobody takes it for dead."""
 
     def _open(self) -> None:
         self.db.execute("PRAGMA journal_mode=WAL")
@@ -164,14 +181,15 @@ class State:
             self.db.execute("BEGIN IMMEDIATE")
             # Another process may have made the tables while this one waited for the lock.
             if self.db.execute("PRAGMA user_version").fetchone() == (0,):
-                for statement in _SCHEMA.split(";\n"):
+                for statement in SCHEMA.split(";\n"):
                     self.db.execute(statement)
                 self.db.execute(f"PRAGMA user_version={VERSION}")
             self.db.execute("COMMIT")
         elif found != VERSION:
             from toolkit.upgrade import upgrade
 
-            upgrade(self.db, None if self.place == MEMORY else os.path.join(self.place, "state.db"), VERSION)
+            place = None if self.folder is None else os.path.join(self.folder, "state.db")
+            upgrade(self.db, place, VERSION)
 
 
 def unavailable(error: Exception) -> CallError:
@@ -181,11 +199,18 @@ def unavailable(error: Exception) -> CallError:
 
 
 def default_place(url: str, state: str | None) -> str:
-    """Where the state of the workspace `url` is kept: below `state`, or the user's state directory."""
+    """Where the state of the workspace `url` is kept: below `state`, or the user's state directory.
+
+    In a shared database it is a schema of its own, named after the `#`.
+    """
     import hashlib
 
     if state == MEMORY:
         return MEMORY
+    if state is not None and state.startswith(SHARED):
+        # A path means the same files on one machine only, a store's URL everywhere.
+        whole = url if "://" in url else f"file://{socket.gethostname()}{url}"
+        return f"{state}#ringfence_{hashlib.sha256(whole.encode()).hexdigest()[:16]}"
     if state is None:
         import platformdirs
 

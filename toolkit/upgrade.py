@@ -25,11 +25,7 @@ def upgrade(db: sqlite3.Connection, file: str | None, version: int) -> None:
     """Bring `db` (kept in `file`) to `version`. Raises CallError `history_unavailable` for a newer one."""
     found = version_of(db)
     if found > version:
-        raise CallError(
-            "history_unavailable",
-            f"The state was written by a newer Ringfence (schema {found}, this one knows {version})",
-            hint="upgrade Ringfence, or choose another --state",
-        )
+        raise newer(found, version)
     if found == version:
         return
     db.execute("BEGIN IMMEDIATE")
@@ -46,6 +42,14 @@ def upgrade(db: sqlite3.Connection, file: str | None, version: int) -> None:
         if db.in_transaction:
             db.execute("ROLLBACK")
         raise
+
+
+def newer(found: int, version: int) -> CallError:
+    return CallError(
+        "history_unavailable",
+        f"The state was written by a newer Ringfence (schema {found}, this one knows {version})",
+        hint="upgrade Ringfence, or choose another --state",
+    )
 
 
 def version_of(db: sqlite3.Connection) -> int:

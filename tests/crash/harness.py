@@ -34,6 +34,7 @@ from toolkit.local import kernel
 from toolkit.session import Session
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\ndurable: false\n')
+STATE = "CRASH_STATE"  # where to keep the state, if not beside the workspace
 CALLS = 5
 _NAMES = ("rename", "link", "unlink", "write", "fsync", "mkdir", "rmdir", "symlink", "fchmod", "close")
 Tree = dict[str, bytes]
@@ -163,6 +164,25 @@ class Steps:
 
         real_connect = sqlite3.connect
         sqlite3.connect = lambda *a, **k: real_connect(*a, **k, factory=Watched)  # type: ignore[assignment]
+        self._watch_postgres()
+
+    def _watch_postgres(self) -> None:
+        if "psycopg" not in sys.modules:
+            return
+        import psycopg
+
+        real = psycopg.Connection.execute
+
+        def execute(connection: Any, sql: Any, *values: Any, **options: Any) -> Any:
+            word = str(sql).split(" ")[0].rstrip(";")
+            if word not in ("COMMIT", "INSERT", "UPDATE", "BEGIN"):
+                return real(connection, sql, *values, **options)
+            self.step(f"{word} before")
+            cursor = real(connection, sql, *values, **options)
+            self.step(f"{word} after")
+            return cursor
+
+        psycopg.Connection.execute = execute  # type: ignore[method-assign]
 
     def step(self, label: str) -> None:
         self.left -= 1
@@ -198,7 +218,7 @@ def _answer_all(session: Session, calls: list[dict[str, Any]], answer: Callable[
 
 
 def open_session(base: Path) -> Session:
-    return Session(base / "ws", ALLOW, state=base / "state", session="s")
+    return Session(base / "ws", ALLOW, state=os.environ.get(STATE) or base / "state", session="s")
 
 
 # --------------------------------------------------------------------------- checks
@@ -245,6 +265,7 @@ class Run:
         self.labels: Counter[str] = Counter()
         self.settled: Counter[str] = Counter()
         self.killed = self.recorded = 0
+        self.told: set[str | None] = set()
         (base / "ws").mkdir(parents=True)
         for n in range(24):
             place = base / "ws" / f"d{n % 5}" / (f"s{n % 3}/init{n}" if n % 2 else f"init{n}")
@@ -353,11 +374,12 @@ class Run:
                 self._wrong("an answered call is not done in the history", call)
         for body in audit.records(session.state, since=self.recorded):
             self.recorded = body["seq"]
+            self.told.add(body.get("call"))
             if body["event"] == "settled":
                 self.settled[body["outcome"]] += 1
                 if body["outcome"] == "unknown" or "unknown" in body.get("counts", {}):
                     self._wrong("unknown although nobody else was there", str(body))
-        if rows("SELECT 1 FROM op WHERE call NOT IN (SELECT json_extract(body, '$.call') FROM audit)"):
+        if {row[0] for row in rows("SELECT call FROM op")} - self.told:
             self._wrong("a change without a record", "")
         if faults := audit.verify(session.state):
             self._wrong("the audit chain is broken", str(faults[:2]))
@@ -370,16 +392,15 @@ class Run:
             for place in left:
                 if place.is_file():
                     place.unlink()
-        owners = list((self.base / "state").rglob("owners/*"))
+        homes = (self.base / "state", Path(os.environ.get("XDG_STATE_HOME", "/nowhere")))
+        owners = [place for home in homes for place in home.rglob("owners/*")]
         if len(owners) > 1:
             self._wrong("owners of dead processes left", str(len(owners)))
 
     def _forget(self) -> None:
-        database = next((self.base / "state").rglob("state.db"))
-        with sqlite3.connect(database) as db:
+        with open_session(self.base) as session, session.state.transaction() as db:
             for table in ("op", "item", "usage", "seen"):
                 db.execute(f"DELETE FROM {table}")
-        db.close()
 
     def _wrong(self, what: str, example: str) -> None:
         self.violations[what] += 1

@@ -24,6 +24,9 @@ def record_after() -> None:
             def abandon(self, op: int) -> None:
                 pass
 
+            def check(self) -> None:
+                pass
+
         outcome = real(plan, workspace, Later(), operation, usage, **options)
         outcome.op = history.begin(operation, kept, usage, lambda: None)
         return outcome
@@ -46,6 +49,9 @@ def record_before() -> None:
                 return op
 
             def abandon(self, op: int) -> None:
+                pass
+
+            def check(self) -> None:
                 pass
 
         return real(plan, workspace, Sure(), operation, usage, **options)

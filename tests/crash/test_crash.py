@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.crash.harness import STATE
 from tests.crash.mutants import MUTANTS
 
 RUNS = int(os.environ.get("CRASH_RUNS", "60"))
@@ -39,6 +40,18 @@ def test_a_killed_process_loses_nothing_and_leaves_no_lie(mode: str) -> None:
     # At random moments a short run may end before it is killed; at a step it is killed there.
     assert sum(result["killed"] for result in results) > RUNS / (3 if mode == "points" else 10)
     assert [result["examples"] for result in results if result["violations"]] == []
+
+
+@pytest.mark.timeout(120 + RUNS)
+@pytest.mark.parametrize("mode", ["points", "random"])
+def test_the_same_with_state_in_postgresql(
+    mode: str, postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(STATE, postgres_url)
+    found = harness(mode, max(20, RUNS // 6), 7)
+    print({mode: {k: found[k] for k in ("runs", "killed", "seconds", "settled")}})
+    assert found["killed"] > found["runs"] / (3 if mode == "points" else 10)
+    assert found["examples"] == {}
 
 
 @pytest.mark.parametrize("mutant", sorted(MUTANTS))

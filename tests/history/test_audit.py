@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -14,12 +15,18 @@ RULES = 'version: 1\nrules: {"*": allow, delete: {"*": allow, "keep/": deny}}\n'
 
 
 @pytest.fixture
-def session() -> Iterator[Session]:
-    with Session("memory://", Policy.loads(RULES), state=":memory:", agent="coder/helper") as session:
+def session(tmp_path: Path, state_place: str) -> Iterator[Session]:
+    (tmp_path / "ws").mkdir()
+    with Session(tmp_path / "ws", Policy.loads(RULES), state=state_place, agent="coder/helper") as session:
         for n in range(4):
             session.call({"tool": "create_file", "arguments": {"path": f"f{n}", "content": "x"}})
         session.call({"tool": "delete_file", "arguments": {"path": "keep/me"}})
         yield session
+
+
+def tampered(session: Session, sql: str, *values: object) -> None:
+    with session.state.transaction() as db:
+        db.execute(sql, values)
 
 
 def faults(session: Session) -> list[tuple[int, str]]:
@@ -36,19 +43,19 @@ def faults(session: Session) -> list[tuple[int, str]]:
     ],
 )
 def test_verify_says_which_record_and_what(session: Session, sql: str, found: list[tuple[int, str]]) -> None:
-    session.state.db.execute(sql)
+    tampered(session, sql)
     assert faults(session) == found
 
 
 def test_two_swapped_records_are_found(session: Session) -> None:
     rows = session.state.rows("SELECT body FROM audit WHERE seq IN (2, 3) ORDER BY seq")
     for seq, (body,) in zip((3, 2), rows, strict=True):
-        session.state.db.execute("UPDATE audit SET body = ? WHERE seq = ?", (body, seq))
+        tampered(session, "UPDATE audit SET body = ? WHERE seq = ?", body, seq)
     assert faults(session) == [(2, "swapped"), (3, "swapped")]
 
 
 def test_a_number_far_away_is_not_counted_to(session: Session) -> None:
-    session.state.db.execute("UPDATE audit SET seq = 9000000000 WHERE seq = 5")
+    tampered(session, "UPDATE audit SET seq = 9000000000 WHERE seq = 5")
     assert len(faults(session)) == 1001
 
 

@@ -22,16 +22,17 @@ BELOW = ("create_file", {"path": "d/s/new", "content": ""})
 
 
 @pytest.fixture
-def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def root(tmp_path: Path, state_place: str, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(apply, "_PATIENCE", 0.05)
     (tmp_path / "ws" / "d" / "s").mkdir(parents=True)
     for path in ("d/a", "d/s/b", "f"):
         (tmp_path / "ws" / path).write_text(path)
+    (tmp_path / "state_place").write_text(state_place)
     return tmp_path / "ws"
 
 
 def opened(root: Path) -> Session:
-    return Session(root, ALLOW, state=root.parent / "state")
+    return Session(root, ALLOW, state=(root.parent / "state_place").read_text())
 
 
 def stop(*_: Any) -> Any:

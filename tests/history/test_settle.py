@@ -19,13 +19,14 @@ ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Path:
+def root(tmp_path: Path, state_place: str) -> Path:
     (tmp_path / "ws").mkdir()
+    (tmp_path / "state_place").write_text(state_place)
     return tmp_path / "ws"
 
 
 def opened(root: Path) -> Session:
-    return Session(root, ALLOW, state=root.parent / "state", session="s")
+    return Session(root, ALLOW, state=(root.parent / "state_place").read_text(), session="s")
 
 
 def call(session: Session, tool: str, **arguments: Any) -> Any:

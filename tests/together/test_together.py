@@ -13,9 +13,9 @@ PROCESSES = 8
 CALLS = int(os.environ.get("TOGETHER_CALLS", "40"))
 
 
-@pytest.mark.timeout(60 + CALLS)
-def test_processes_on_one_workspace_lose_nothing_and_agree(tmp_path: Path) -> None:
-    found = together(tmp_path, str(tmp_path / "state"), PROCESSES, CALLS)
+@pytest.mark.timeout(120 + CALLS)
+def test_processes_on_one_workspace_lose_nothing_and_agree(tmp_path: Path, state_place: str) -> None:
+    found = together(tmp_path, state_place, PROCESSES, CALLS)
     print(found)
     assert found["problems"] == []
     assert found["answers"]["ok"] > PROCESSES * CALLS / 4

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from toolkit.approvals import EXPIRED, WAIT, Answer, Approvals, Request
 from toolkit.errors import CallError
-from toolkit.state import MEMORY, State
+from toolkit.state import default_place, open_state
 
 RULE = {"tier": "global", "agent": None, "key": "delete", "pattern": "*", "line": 1, "file": "p.yaml"}
 ASKED = Request(
@@ -42,8 +43,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def approvals(clock: Clock) -> Iterator[Approvals]:
-    state = State(MEMORY)
+def approvals(clock: Clock, tmp_path: Path, state_place: str) -> Iterator[Approvals]:
+    state = open_state(default_place(str(tmp_path), state_place))
     yield Approvals(state, clock)
     state.close()
 

@@ -79,7 +79,8 @@ STATE = _opt(
     "--state",
     metavar="DIR",
     completes="directory",
-    says="where history, approvals and audit are kept (default: the user's state directory)",
+    says="where history, approvals and audit are kept: a directory, or a postgresql:// URL (default: the"
+    " user's state directory)",
 )
 ASK = _opt(
     "--ask",

@@ -125,7 +125,7 @@ def confine(session: Session) -> None:
         raise UsageError("--landlock: only for a workspace on disk")
     libraries = {*sysconfig.get_paths().values(), sys.prefix, sys.base_prefix, *filter(None, sys.path)}
     policies = {str(Path(file).parent) for file in session.policy.files}
-    state = () if session.state.place == ":memory:" else (session.state.place,)
+    state = () if session.state.folder is None else (session.state.folder,)
     restrict(
         (session.workspace.url, *state, os.devnull, "/dev/tty"),
         (*libraries, *policies, "/usr/share", "/etc", "/lib", "/usr/lib", "/dev/urandom"),

@@ -1,0 +1,212 @@
+"""State in PostgreSQL: what several machines share, and what is made of a machine that is not heard of.
+
+Another machine is another directory for the locks of processes: what is known there is not known here.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from policy import Policy
+from toolkit import apply, audit, postgres
+from toolkit.approvals import Answer
+from toolkit.cli import main
+from toolkit.errors import CallError
+from toolkit.session import Session
+from toolkit.state import VERSION
+
+pytestmark = pytest.mark.slow
+ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
+ASK = Policy.loads('version: 1\nrules: {"*": allow, delete: ask}\n')
+LIMITED = Policy.loads(
+    'version: 1\nrules: {"*": allow}\nlimits: {write: {max_files: 2, per: session, over: deny}}\n'
+)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "ws").mkdir()
+    (tmp_path / "ws" / "f").write_text("old")
+    return tmp_path / "ws"
+
+
+@pytest.fixture
+def on(
+    root: Path, postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Session]:
+    monkeypatch.setattr(apply, "_PATIENCE", 0.05)
+
+    def opened(machine: str, policy: Policy = ALLOW, session: str = "s") -> Session:
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / machine))
+        return Session(root, policy, state=postgres_url, session=session)
+
+    return opened
+
+
+def call(session: Session, tool: str, **arguments: Any) -> Any:
+    return session.call({"tool": tool, "arguments": arguments})
+
+
+def code(result: Any) -> str:
+    return result.error["code"] if result.error else "ok"
+
+
+def stop_in(session: Session, tool: str, step: str, **arguments: Any) -> None:
+    """Leave a call open, as a process that is stopped for a while does."""
+    real = getattr(session.workspace.backend, step)
+
+    def stop(*_: Any) -> Any:
+        raise KeyboardInterrupt
+
+    setattr(session.workspace.backend, step, stop)
+    session.history.abandon = lambda op: None  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        call(session, tool, **arguments)
+    setattr(session.workspace.backend, step, real)
+
+
+def settled(session: Session) -> list[str]:
+    return [r["outcome"] for r in audit.records(session.state) if r["event"] == "settled"]
+
+
+def test_machines_share_history_approvals_totals_and_audit(on: Callable[..., Session]) -> None:
+    with on("one", ASK) as one, on("two", ASK) as two:
+        assert call(one, "create_file", path="g", content="1").ok
+        assert [version.name for version in two.versions("g")] == ["initial", "v1"]
+        asked = call(one, "delete_file", path="g")
+        two.approvals.answer(asked.data["approval"]["id"], Answer(True, by="somebody"))
+        gone = call(one, "delete_file", path="g")
+        assert gone.ok, gone.content
+        assert two.undo(gone.data["call_id"]).ok
+        assert (one.workspace.root_name, audit.verify(two.state)) == ("ws", [])
+    with on("one", LIMITED, "t") as one, on("two", LIMITED, "t") as two:
+        assert call(one, "create_file", path="x", content="").ok
+        assert call(two, "create_file", path="y", content="").ok
+        assert code(call(one, "create_file", path="z", content="")) == "limit_exceeded"
+
+
+def test_another_machines_live_process_is_left_alone(on: Callable[..., Session]) -> None:
+    with on("one") as one:
+        stop_in(one, "delete_file", "remove", path="f")
+        with on("two") as two:
+            assert code(call(two, "delete_file", path="f")) == "path_changed"
+            assert call(two, "create_file", path="g", content="").ok
+            assert settled(two) == []
+
+
+def test_a_machine_not_heard_of_for_the_lease_is_taken_for_dead_and_changes_nothing_more(
+    on: Callable[..., Session], root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with on("one") as one:
+        stop_in(one, "delete_file", "remove", path="f")
+        with on("two") as two:
+            with two.state.transaction() as db:
+                db.execute(
+                    "UPDATE owner SET beat = beat - interval '2 minutes' WHERE id = ?", (one.state.owner,)
+                )
+            assert call(two, "create_file", path="f", content="new", allow_overwrite=True).ok
+            assert settled(two) == ["aborted"]
+        # What the one machine had begun it does not go on with, once it has been out of touch.
+        monkeypatch.setattr(postgres, "_TRUSTED", -1.0)
+        assert code(call(one, "create_file", path="g", content="")) == "history_unavailable"
+        assert not (root / "g").exists()
+
+
+def test_who_was_taken_for_dead_begins_anew(on: Callable[..., Session]) -> None:
+    with on("one") as one:
+        assert isinstance(one.state, postgres.PostgresState)
+        before = one.state.owner
+        with one.state.transaction() as db:
+            db.execute("DELETE FROM owner")
+        one.state._beat(lambda: one.state._connection)  # type: ignore[attr-defined]
+        with pytest.raises(CallError):
+            one.state.check()
+        assert call(one, "create_file", path="g", content="").ok
+        assert one.state.owner != before
+
+
+def cut(session: Session, other: Session) -> None:
+    assert isinstance(session.state, postgres.PostgresState)
+    process = session.state._connection.info.backend_pid
+    other.state.rows("SELECT pg_terminate_backend(?)", (process,))
+
+
+def test_a_connection_that_is_cut_costs_one_call_and_nothing_else(
+    on: Callable[..., Session], root: Path
+) -> None:
+    with on("one") as one, on("one") as two:
+        cut(one, two)
+        assert code(call(one, "create_file", path="g", content="")) == "history_unavailable"
+        assert not (root / "g").exists()
+        assert call(one, "create_file", path="g", content="").ok
+        real = one.workspace.backend.create
+
+        def create(*given: Any) -> None:
+            real(*given)
+            cut(one, two)
+
+        one.workspace.backend.create = create  # type: ignore[method-assign]
+        assert call(one, "create_file", path="h", content="").ok
+        one.workspace.backend.create = real  # type: ignore[method-assign]
+        assert call(one, "create_file", path="i", content="").ok
+        assert [version.name for version in two.versions("h")] == ["initial", "v1"]
+        assert not two.state.rows("SELECT 1 FROM op WHERE state = 'pending'")
+        assert audit.verify(two.state) == []
+
+
+def test_a_database_that_is_not_there_is_named_without_its_place(root: Path) -> None:
+    with pytest.raises(CallError) as caught:
+        Session(root, ALLOW, state="postgresql://somebody:secret@127.0.0.1:1/db")
+    assert caught.value.code == "history_unavailable"
+    assert not any(part in str(caught.value) for part in ("secret", "somebody", "127.0.0.1"))
+
+
+def test_without_the_extra_it_is_named(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    with pytest.raises(CallError) as caught:
+        Session(root, ALLOW, state="postgresql://127.0.0.1:1/db")
+    assert caught.value.hint == "pip install 'ringfence[postgres]'"
+
+
+def test_a_newer_schema_is_refused(on: Callable[..., Session]) -> None:
+    with on("one") as one, one.state.transaction() as db:
+        db.execute("UPDATE version SET number = 99")
+    with pytest.raises(CallError, match="newer Ringfence"):
+        on("one")
+
+
+def test_an_older_schema_is_brought_up_to_date(on: Callable[..., Session]) -> None:
+    with on("one") as one:
+        assert call(one, "delete_file", path="f").ok
+        with one.state.transaction() as db:
+            db.execute("UPDATE version SET number = 1")
+            db.execute("DROP TABLE caught")
+            db.execute("DROP INDEX item_before")
+    with on("one") as one:
+        assert one.state.rows("SELECT number FROM version") == [(VERSION,)]
+        assert one.state.rows("SELECT * FROM caught") == []
+        assert [version.name for version in one.versions("f")] == ["initial", "v1"]
+
+
+def test_text_with_a_nul_is_kept_as_far_as_the_database_can(on: Callable[..., Session]) -> None:
+    with on("one") as one:
+        assert call(one, "create_file", path="g", content="a\0b", description="why\0").ok
+        assert [r["reason"] for r in audit.records(one.state)] == ["why\0"]
+        assert one.history.content(str(one.versions("g")[-1].digest)) == b"a\0b"
+
+
+def test_on_the_command_line(root: Path, postgres_url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    where = ["--root", str(root), "--state", postgres_url]
+    (root / "ringfence.yaml").write_text('version: 1\nrules: {"*": allow}\n')
+    assert main(["call", "delete_file", '{"path": "f"}', *where, "--json"]) == 0
+    name = json.loads(capsys.readouterr().out)["data"]["call_id"]
+    assert main(["undo", name, "--yes", *where]) == 0
+    assert main(["audit", "verify", *where]) == 0
+    assert "the audit chain holds: 3 records" in capsys.readouterr().out  # with that of the preview
+    assert (root / "f").read_text() == "old"

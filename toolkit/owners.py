@@ -1,0 +1,68 @@
+"""Which processes of this machine live: each holds a lock on its own file, which the kernel drops with it.
+
+Says nothing of processes on other machines, and removes only the files of owners that are gone.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+
+
+class Owner:
+    """This process's own lock in `folder`, and a look at those of the others. Raises OSError."""
+
+    def __init__(self, folder: str) -> None:
+        self.name = secrets.token_hex(8)
+        self._folder = folder
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        self._held = self._hold()
+
+    def close(self) -> None:
+        if self._held >= 0:
+            os.unlink(self._file(self.name))
+            os.close(self._held)
+            self._held = -1
+
+    def dead(self, owner: str) -> bool | None:
+        """Whether the process of this machine that `owner` names is gone; None where it has no lock."""
+        import fcntl
+
+        if owner == self.name:
+            return False
+        try:
+            fd = os.open(self._file(owner), os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return None
+        try:
+            # Shared, so that two who look at once do not take each other for the owner.
+            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            return False
+        finally:
+            os.close(fd)
+
+    def gone(self) -> list[str]:
+        """The owners whose processes are gone and whose files are still there."""
+        return [owner for owner in os.listdir(self._folder) if self.dead(owner)]
+
+    def forget(self, owner: str) -> None:
+        """Remove the file of an owner that is gone."""
+        try:
+            os.unlink(self._file(owner))
+        except FileNotFoundError:
+            pass
+
+    def _hold(self) -> int:
+        import fcntl
+
+        while True:
+            fd = os.open(self._file(self.name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(fd, fcntl.LOCK_EX)
+            if os.fstat(fd).st_nlink:
+                return fd
+            os.close(fd)  # swept by another process before it was locked
+
+    def _file(self, owner: str) -> str:
+        return os.path.join(self._folder, owner)

@@ -1,0 +1,314 @@
+"""The state in PostgreSQL, for several machines to share: a schema for each workspace, tables as in SQLite.
+
+One write transaction at a time in a workspace, as in SQLite. Never takes another machine's process for dead
+before its lease has run out, and lets no change be made under a lease of our own that may have.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from toolkit.errors import CallError
+from toolkit.owners import Owner
+from toolkit.state import SCHEMA, VERSION
+
+if TYPE_CHECKING:
+    import psycopg
+
+LEASE = 60.0  # seconds after its last sign of life in which a process counts as alive everywhere
+_BEAT = 15.0  # seconds between two signs of life
+_TRUSTED = 40.0  # seconds after our own last sign in which we change something; less than the lease
+_SETTINGS = (
+    # Bounded waits: for the turn to write, and for a process that stopped while it had the turn.
+    "SET lock_timeout = '30s'",
+    "SET idle_in_transaction_session_timeout = '60s'",
+)
+_OWNERS = """
+CREATE TABLE owner(id TEXT PRIMARY KEY, host TEXT NOT NULL, boot TEXT NOT NULL, pid INTEGER NOT NULL,
+    beat TIMESTAMPTZ NOT NULL);
+CREATE TABLE version(number INTEGER NOT NULL)"""
+_BEATS = "UPDATE owner SET beat = clock_timestamp() WHERE id = %s"
+_log = logging.getLogger("ringfence")
+
+
+class PostgresState:
+    """The state of one workspace; `place` is a URL and, after the `#`, the schema's name."""
+
+    def __init__(self, place: str) -> None:
+        self._url, _, self._schema = place.rpartition("#")
+        self.folder: str | None = _locks(self._schema)
+        self._lock = threading.RLock()
+        self._beating: threading.Thread | None = None
+        self._closing = threading.Event()
+        self._owner: Owner | None = None
+        self._beaten = 0.0
+        self._lost = False
+        turn = hashlib.sha256(self._schema.encode()).digest()[:8]
+        self._turn = int.from_bytes(turn, "big", signed=True)
+        with _errors():
+            self._connection = self._connect()
+            try:
+                self._open()
+                self._new_owner()
+                self._sweep_owners()
+            except BaseException:
+                self.close()
+                raise
+
+    @property
+    def owner(self) -> str:
+        return self._owner.name if self._owner is not None else ""
+
+    def close(self) -> None:
+        self._closing.set()
+        if self._beating is not None:
+            self._beating.join()
+        with suppress(CallError), _errors():
+            if self._owner is not None and not self._connection.closed:
+                self._connection.execute("DELETE FROM owner WHERE id = %s", (self.owner,))
+        self._connection.close()
+        if self._owner is not None:
+            self._owner.close()
+            self._owner = None
+
+    @contextmanager
+    def transaction(self, *, durable: bool = False) -> Iterator[_Statements]:
+        with self._lock, _errors():
+            self._renew()
+            db = self._connection
+            if durable:
+                self._keep_beating()
+            try:
+                # In one go: it is the same for every call, and the others wait for the turn meanwhile.
+                db.execute(
+                    f"BEGIN; SET LOCAL synchronous_commit = {'on' if durable else 'off'};"
+                    f" SELECT pg_advisory_xact_lock({self._turn})"
+                )
+                yield _Statements(db)
+                db.execute("COMMIT")
+            except BaseException:
+                with suppress(Exception):
+                    db.execute("ROLLBACK")
+                raise
+
+    def rows(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
+        with self._lock, _errors():
+            if self._connection.closed:
+                self._renew()
+            return _Statements(self._connection).execute(sql, values).fetchall()
+
+    def dead(self, owner: str) -> bool:
+        if not owner:
+            return True  # left open by a process that lives on and does not know what became of it
+        assert self._owner is not None
+        here = self._owner.dead(owner)
+        if here is not None:
+            return here
+        late = "SELECT beat < clock_timestamp() - make_interval(secs => ?) FROM owner WHERE id = ?"
+        found = self.rows(late, (LEASE, owner))
+        return not found or bool(found[0][0])
+
+    def check(self) -> None:
+        if self._lost or _now() - self._beaten > _TRUSTED:
+            raise CallError(
+                "history_unavailable",
+                "The shared history has not answered for too long, so nothing more was changed",
+                hint="send the call again when the database can be reached",
+            )
+
+    # ------------------------------------------------------------------- inside
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        try:
+            import psycopg
+        except ImportError:
+            raise CallError(
+                "history_unavailable",
+                "What a shared state needs is not installed",
+                hint="pip install 'ringfence[postgres]'",
+            ) from None
+        db = psycopg.connect(self._url, autocommit=True, connect_timeout=10, application_name="ringfence")
+        try:
+            for setting in (*_SETTINGS, f"SET search_path = {self._schema}"):
+                db.execute(setting)
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _open(self) -> None:
+        db = self._connection
+        with db.transaction():
+            db.execute("SELECT pg_advisory_xact_lock(%s)", (self._turn,))
+            if db.execute("SELECT to_regclass(%s)", (f"{self._schema}.version",)).fetchone() == (None,):
+                db.execute(f"CREATE SCHEMA IF NOT EXISTS {self._schema}")
+                for statement in (*SCHEMA.split(";\n"), *_OWNERS.split(";\n")):
+                    if statement.strip():
+                        db.execute(_table(statement))
+                db.execute("INSERT INTO version VALUES(%s)", (VERSION,))
+            (found,) = db.execute("SELECT number FROM version").fetchone() or (0,)
+            if found != VERSION:
+                self._upgrade(found)
+
+    def _upgrade(self, found: int) -> None:
+        """The steps of SQLite's; the transaction is all the copy that there is."""
+        from toolkit.upgrade import STEPS, newer
+
+        if found > VERSION:
+            raise newer(found, VERSION)
+        for step in range(found, VERSION):
+            for statement in STEPS[step]:
+                self._connection.execute(_table(statement))
+        self._connection.execute("UPDATE version SET number = %s", (VERSION,))
+
+    def _renew(self) -> None:
+        """Connect again where the connection was lost; whoever had it is dead to the others, and so to us."""
+        if self._connection.closed:
+            self._connection = self._connect()
+            self._lost = True
+        if self._lost:
+            old = self.owner
+            if self._owner is not None:
+                self._owner.close()
+            self._connection.execute("DELETE FROM owner WHERE id = %s", (old,))
+            self._new_owner()
+
+    def _new_owner(self) -> None:
+        assert self.folder is not None
+        self._owner = Owner(self.folder)
+        told = (self._owner.name, socket.gethostname(), _boot(), os.getpid())
+        started = _now()
+        self._connection.execute("INSERT INTO owner VALUES(%s, %s, %s, %s, clock_timestamp())", told)
+        self._beaten, self._lost = started, False
+
+    def _sweep_owners(self) -> None:
+        """Forget the owners of this machine that are gone, and those not heard of for long."""
+        assert self._owner is not None
+        for owner in self._owner.gone():
+            # The row first: while the file is there the others of this machine know better.
+            self._connection.execute("DELETE FROM owner WHERE id = %s", (owner,))
+            self._owner.forget(owner)
+        late = "DELETE FROM owner WHERE beat < clock_timestamp() - make_interval(secs => %s)"
+        self._connection.execute(late, (LEASE * 10,))
+
+    def _keep_beating(self) -> None:
+        """Give signs of life from now on; started only by a process that is about to change something."""
+        if _now() - self._beaten > _BEAT:
+            self._beat(lambda: self._connection)
+        if self._beating is None:
+            self._beating = threading.Thread(target=self._beats, name="ringfence-lease", daemon=True)
+            self._beating.start()
+
+    def _beats(self) -> None:
+        own: list[psycopg.Connection[Any]] = []
+
+        def connection() -> psycopg.Connection[Any]:
+            # One of its own: the other one may be in the middle of a transaction.
+            if not own or own[0].closed:
+                own[:] = [self._connect()]
+            return own[0]
+
+        while not self._closing.wait(_BEAT):
+            try:
+                self._beat(connection)
+            except Exception as error:
+                _log.warning("no sign of life given to the shared history: %s", error)
+        for db in own:
+            db.close()
+
+    def _beat(self, connection: Callable[[], psycopg.Connection[Any]]) -> None:
+        owner, started = self.owner, _now()
+        found = connection().execute(_BEATS, (owner,)).rowcount
+        if owner == self.owner:
+            # No row: the others took us for dead, and may have settled what we had begun.
+            self._lost = self._lost or found == 0
+            self._beaten = started
+
+
+class _Statements:
+    """Statements as SQLite takes them, to PostgreSQL."""
+
+    def __init__(self, db: psycopg.Connection[Any]) -> None:
+        self._db = db
+
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> psycopg.Cursor[Any]:
+        return self._db.execute(_marked(sql), _storable(values))
+
+    def executemany(self, sql: str, values: Sequence[Sequence[Any]]) -> psycopg.Cursor[Any]:
+        cursor = self._db.cursor()
+        if values:
+            cursor.executemany(_marked(sql), [_storable(row) for row in values])
+        return cursor
+
+
+@lru_cache(256)
+def _marked(sql: str) -> str:
+    return sql.replace("%", "%%").replace("?", "%s")
+
+
+def _storable(values: Sequence[Any]) -> list[Any]:
+    # PostgreSQL's text holds no NUL; the audit record has it all the same, as JSON escapes it.
+    return [v.replace("\0", "\N{REPLACEMENT CHARACTER}") if isinstance(v, str) else v for v in values]
+
+
+def _table(statement: str) -> str:
+    """A statement of the schema in PostgreSQL's words."""
+    for pattern, instead in (
+        (r"INTEGER PRIMARY KEY AUTOINCREMENT", "BIGINT GENERATED BY DEFAULT AS IDENTITY PRIMARY KEY"),
+        (r"\bINTEGER\b", "BIGINT"),
+        (r"\bREAL\b", "DOUBLE PRECISION"),
+        (r"\bBLOB\b", "BYTEA"),
+        (r"\s*WITHOUT ROWID", ""),
+    ):
+        statement = re.sub(pattern, instead, statement)
+    return statement
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    try:
+        yield
+    except CallError:
+        raise
+    except OSError as error:
+        raise CallError(
+            "history_unavailable", f"The history cannot be used ({error.strerror}), so nothing was changed"
+        ) from None
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] != "psycopg":
+            raise
+        # What the server says may name hosts and users, which are not for an agent.
+        _log.warning("the shared history cannot be used: %s", error)
+        what = getattr(error, "sqlstate", None) or type(error).__name__
+        raise CallError(
+            "history_unavailable", f"The shared history cannot be used ({what}), so nothing was changed"
+        ) from None
+
+
+def _locks(schema: str) -> str:
+    import platformdirs
+
+    return os.path.join(platformdirs.user_state_dir("ringfence"), f"shared-{schema}", "owners")
+
+
+def _boot() -> str:
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def _now() -> float:
+    """Seconds that go on while the machine sleeps, as the lease does."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))
