@@ -41,6 +41,7 @@ def on(
     root: Path, postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., Session]:
     monkeypatch.setattr(apply, "_PATIENCE", 0.05)
+    monkeypatch.setattr(postgres, "_BEAT", 3600.0)
 
     def opened(machine: str, policy: Policy = ALLOW, session: str = "s") -> Session:
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / machine))
