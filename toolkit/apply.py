@@ -129,7 +129,8 @@ def _begin(
             if history.orphans():
                 from toolkit.settle import settle
 
-                settle(history, workspace.backend)
+                if settle(history, workspace.backend):
+                    continue
             if time.monotonic() > until:
                 raise
             time.sleep(_PAUSE)
