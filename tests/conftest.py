@@ -22,6 +22,7 @@ SLOW = (
     "tests/contract/test_sftp.py",
     "tests/crash/",
     "tests/interop/",
+    "tests/performance/",
     "tests/property/",
     "tests/race/",
     "tests/tasks/",

@@ -1,10 +1,18 @@
-"""Ringfence's tools for files: calls come in as JSON, are judged by a policy, applied and kept undoable."""
+"""Ringfence's tools for files: calls come in as JSON, are judged by a policy, applied and kept undoable.
 
-from toolkit.approvals import Answer, Request
-from toolkit.call import Result, ToolCall, parse_call
-from toolkit.errors import CODES, CallError
-from toolkit.session import Session
-from toolkit.tools import TOOLS, Tool
+Each name is imported when it is first asked for: a command that only asks for a verdict loads no session.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from toolkit.approvals import Answer, Request
+    from toolkit.call import Result, ToolCall, parse_call
+    from toolkit.errors import CODES, CallError
+    from toolkit.session import Session
+    from toolkit.tools import TOOLS, Tool
 
 __all__ = [
     "CODES",
@@ -18,3 +26,30 @@ __all__ = [
     "ToolCall",
     "parse_call",
 ]
+
+_HOMES = {
+    "CODES": "errors",
+    "TOOLS": "tools",
+    "Answer": "approvals",
+    "CallError": "errors",
+    "Request": "approvals",
+    "Result": "call",
+    "Session": "session",
+    "Tool": "tools",
+    "ToolCall": "call",
+    "parse_call": "call",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = globals()[name] = getattr(import_module(f"toolkit.{home}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

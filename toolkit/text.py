@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from difflib import SequenceMatcher
 
 _UNITS = ("KB", "MB", "GB", "TB", "PB", "EB")
 _CONTEXT = 3
@@ -154,6 +153,8 @@ def _changes(old: list[bytes], new: list[bytes]) -> Iterator[_Change]:
     if len(a) * len(b) > _COMPARED:
         yield start, start + len(a), start, start + len(b)
         return
+    from difflib import SequenceMatcher  # only what shows changes needs it
+
     for tag, i1, i2, j1, j2 in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
         if tag != "equal":
             yield start + i1, start + i2, start + j1, start + j2

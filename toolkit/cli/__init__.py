@@ -14,10 +14,16 @@ __all__ = ["main"]
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; gives the exit status, and raises nothing that a user can cause."""
+    words = list(sys.argv[1:] if argv is None else argv)
+    if words == ["--version"]:  # without a parser: it is asked by scripts and editors at each start
+        from toolkit.cli.version import said
+
+        print(said())
+        return 0
     from toolkit.cli.parser import build
 
     try:
-        arguments = build().parse_args(argv)
+        arguments = build().parse_args(words)
     except SystemExit as done:  # how argparse ends --help and wrong usage
         return done.code if isinstance(done.code, int) else 2
     from toolkit.cli.perform import perform

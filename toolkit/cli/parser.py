@@ -62,10 +62,7 @@ class _Version(argparse.Action):
     """Looks the version up only when it is asked for."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from importlib.metadata import PackageNotFoundError, version
+        from toolkit.cli.version import said
 
-        try:
-            print(f"ringfence {version('ringfence')}")
-        except PackageNotFoundError:
-            print("ringfence (not installed)")
+        print(said())
         parser.exit()

@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import importlib
 import json
-import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -74,6 +73,8 @@ class Tool:
 @functools.cache
 def _document(name: str) -> dict[str, Any]:
     # By the import system, which a fake file system under test leaves alone.
+    import pkgutil  # a verdict alone needs no schema
+
     data = pkgutil.get_data(__package__, f"{name}.json")
     assert data is not None, "the document of every tool is beside its module"
     document: dict[str, Any] = json.loads(data)
