@@ -197,6 +197,8 @@ MAY_WRITE = {
     "toolkit.upgrade": "a copy of its own store",
     "toolkit.contract": "the workspace that its test fixture gives",
     "toolkit.cli.starter": "a new ringfence.yaml, at a person's command",
+    "toolkit.hooks.run": "/dev/null",
+    "toolkit.cli.hook": "another program's settings, at a person's command",
     "toolkit.cli.reference": "the pages of docs/",
     "toolkit.cli.prompt": "the terminal",
     "toolkit.cli.perform": "/dev/null",

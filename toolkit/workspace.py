@@ -16,12 +16,9 @@ from toolkit import paths
 from toolkit.backends import Backend
 from toolkit.errors import CallError
 from toolkit.plan import DIRECTORY, Entry, MakeDirectory, Place, Stat
+from toolkit.protection import TASKS, Protection
 
 MAX_FILE = 64 << 20
-POLICY_NAME = "ringfence.yaml"
-HIDDEN = ".ringfence"
-_TEMPORARY = ".ringfence-"
-TASKS = "@tasks"  # the task store's name in paths; at a workspace's root it is reserved
 
 
 class Workspace:
@@ -50,7 +47,7 @@ class Workspace:
         self.url = self.backend.url
         self.root_name = self.url.rstrip("/").rpartition("/")[2] or self.url
         self.found_by = found_by
-        self._protected: set[str] = set()
+        self._protection = Protection(self.roots, self.fold)
 
     def _join(self, tasks: str, fs: Any, durable: bool, options: dict[str, Any]) -> None:
         from toolkit.tasks.place import join
@@ -80,11 +77,7 @@ class Workspace:
 
     def protect(self, absolute: str) -> None:
         """Name a file or directory of this machine that no tool may change, where it lies in the root."""
-        for root in self.roots:
-            for form in (absolute, os.path.realpath(absolute)):
-                relative = os.path.relpath(form, root)
-                if relative != ".." and not relative.startswith("../"):
-                    self._protected.add(self._folded(relative))
+        self._protection.protect(absolute)
 
     def protect_tasks(self) -> None:
         """The task store belongs to the task tools alone, also where it lies in the workspace."""
@@ -94,20 +87,7 @@ class Workspace:
 
     def guard(self, path: str, *, reading: bool = False, tasks: bool = False) -> None:
         """Refuse (`protected_path`) a path that no policy can open up; `tasks` for a task tool's own."""
-        folded = self._folded(path)
-        first = folded.partition("/")[0]
-        if (first == TASKS) != tasks:
-            raise _protected(path)
-        if first == HIDDEN or any(name.startswith(_TEMPORARY) for name in paths.parts(folded)):
-            raise _protected(path)
-        if reading:
-            return
-        name = folded.rpartition("/")[2]
-        if name == POLICY_NAME or any(
-            folded == held or paths.is_below(folded, held) or paths.is_below(held, folded)
-            for held in self._protected
-        ):
-            raise _protected(path)
+        self._protection.guard(path, reading=reading, tasks=tasks)
 
     def below(self, spot: Any, path: str) -> Iterator[Entry]:
         """Every descendant of the directory at `spot`, whoever may read it, parents before children."""
@@ -121,11 +101,7 @@ class Workspace:
 
     def hides(self, path: str, name: str) -> bool:
         """Whether an entry is Ringfence's own and shown to nobody."""
-        folded = self._folded(name)
-        return folded.startswith(_TEMPORARY) or (path == paths.ROOT and folded in (HIDDEN, TASKS))
-
-    def _folded(self, path: str) -> str:
-        return path.casefold() if self.fold else path
+        return self._protection.hides(path, name)
 
 
 @dataclass(slots=True)
@@ -353,7 +329,3 @@ def _open(root: str, fs: Any, durable: bool, options: dict[str, Any]) -> tuple[B
         fs, root = open_store(root, options)
     store = store_on(fs, root)
     return store, (store.root,)
-
-
-def _protected(path: str) -> CallError:
-    return CallError("protected_path", f"'{path}' is protected", where=path)

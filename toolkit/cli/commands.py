@@ -6,115 +6,34 @@ The parser, the completions and the reference page are all made from it; nothing
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any
 
-
-@dataclass(frozen=True, slots=True)
-class Option:
-    """One argument of a command, as argparse takes it; `completes` is "file", "directory" or ""."""
-
-    flags: tuple[str, ...]
-    help: str
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    completes: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Command:
-    """One command; `run` is "module:function" below toolkit.cli, imported only when it is used."""
-
-    name: str
-    run: str
-    summary: str
-    options: tuple[Option, ...] = ()
-    examples: tuple[str, ...] = ()
-    about: str = ""
-
-
-def _opt(*flags: str, says: str, completes: str = "", **settings: Any) -> Option:
-    return Option(flags, says, settings, completes)
-
-
-def _count(text: str) -> int:
-    if not text.isascii() or not text.isdigit():
-        raise ValueError
-    return int(text)
-
-
-_count.__name__ = "number"  # what argparse calls it in its message
-ROOT = _opt(
-    "--root",
-    metavar="DIR",
-    completes="directory",
-    says="the workspace, a directory or a URL (default: the nearest folder upwards with a ringfence.yaml"
-    " or a VCS folder, else this one)",
+from toolkit.cli.commands_hook import HOOKS
+from toolkit.cli.options import (
+    AGENT,
+    APPROVING,
+    BRINGING_BACK,
+    CALLING,
+    CALLING_ONCE,
+    DRY_RUN,
+    ENDPOINT,
+    JSON,
+    LANDLOCK,
+    LAST_SESSION,
+    LOOKING,
+    ON_TASKS,
+    POLICY,
+    ROOT,
+    SERVING_ASK,
+    SESSION,
+    STATE,
+    TASK,
+    TASKS,
+    YES,
+    Command,
+    count,
 )
-ENDPOINT = _opt(
-    "--endpoint",
-    metavar="URL",
-    says="the server of an s3:// root (default: AWS_ENDPOINT_URL, else Amazon's)",
-)
-LANDLOCK = _opt(
-    "--landlock",
-    action="store_true",
-    says="let the kernel hold this process to the workspace and its state as well (Linux)",
-)
-POLICY = _opt(
-    "--policy",
-    metavar="FILE",
-    completes="file",
-    says="a policy file, or a ready-made policy's name (default: ringfence.yaml in the root; none:"
-    " everything asks)",
-)
-AGENT = _opt("--agent", metavar="NAME", default="default", says="whose rules apply (default: default)")
-SESSION = _opt("--session", metavar="ID", says="the session (default: a new one)")
-ONE_SESSION = _opt("--session", metavar="ID", says="the session (default: one for all single calls)")
-THAT_SESSION = _opt("--session", metavar="ID", says="only this session (default: all)")
-LAST_SESSION = _opt(
-    "--session", metavar="ID", says="which session (default: the last that changed something)"
-)
-STATE = _opt(
-    "--state",
-    metavar="DIR",
-    completes="directory",
-    says="where history, approvals and audit are kept: a directory, or a postgresql:// URL (default: the"
-    " user's state directory)",
-)
-ASK = _opt(
-    "--ask",
-    choices=("prompt", "deny", "queue"),
-    says="where the policy asks: prompt on the terminal, deny, or queue the request and answer"
-    " approval_required (default: prompt at a terminal, queue elsewhere)",
-)
-JSON = _opt("--json", action="store_true", says="print JSON")
-DRY_RUN = _opt("--dry-run", action="store_true", says="judge and plan, but change nothing")
-YES = _opt("-y", "--yes", action="store_true", says="do not ask for confirmation")
-FORCE = _opt("--force", action="store_true", says="also replace content that is newer")
-
-TASKS = _opt(
-    "--tasks",
-    metavar="DIR",
-    completes="directory",
-    says="the folder or URL of the task folders (default: what the policy's `tasks` says)",
-)
-TASK = _opt("--task", metavar="ID", says="the task that the agent runs in, which it may not delete")
-
-SERVING_ASK = _opt(
-    "--ask",
-    choices=("client", "queue", "deny"),
-    default="client",
-    says="where the policy asks: put it to the client's user where the client can, else queue the request;"
-    " always queue; or deny (default: client)",
-)
-
-CALLING = (ROOT, ENDPOINT, POLICY, AGENT, SESSION, STATE, ASK, TASKS, TASK, JSON, DRY_RUN)
-CALLING_ONCE = (ROOT, ENDPOINT, POLICY, AGENT, ONE_SESSION, STATE, ASK, TASKS, TASK, JSON, DRY_RUN)
-LOOKING = (ROOT, ENDPOINT, THAT_SESSION, STATE, JSON)
-BRINGING_BACK = (YES, FORCE, ROOT, ENDPOINT, POLICY, AGENT, SESSION, STATE, TASKS, JSON, DRY_RUN)
-ON_TASKS = (TASKS, ROOT, POLICY, STATE, JSON)
-APPROVING = (ROOT, ENDPOINT, STATE, JSON)
+from toolkit.cli.options import opt as _opt
 
 _ALL = (
     Command(
@@ -179,7 +98,7 @@ _ALL = (
             _opt("--notes", action="store_true", says="show findings of level note, too"),
             _opt(
                 "--coverage",
-                type=_count,
+                type=count,
                 metavar="MIN",
                 says="show the rules that no case exercises; exit status 1 if fewer than MIN percent are",
             ),
@@ -277,7 +196,7 @@ _ALL = (
         "audit records, oldest first",
         (
             _opt(
-                "-n", "--lines", type=_count, default=50, metavar="N", says="the last N (default: 50; 0: all)"
+                "-n", "--lines", type=count, default=50, metavar="N", says="the last N (default: 50; 0: all)"
             ),
             _opt("--agent", dest="by_agent", metavar="NAME", says="only this agent and its sub-agents"),
             _opt("--tool", metavar="TOOL", says="only this tool"),
@@ -504,6 +423,7 @@ _ALL = (
         "One session for as long as the client is connected; stdout carries the protocol and nothing else."
         " Offers the tools that the agent's policy can ever allow.",
     ),
+    *HOOKS,
     Command(
         "completion",
         "schemas:completion",
@@ -517,6 +437,7 @@ COMMANDS: Mapping[str, Command] = MappingProxyType({command.name: command for co
 
 GROUPS: Mapping[str, str] = MappingProxyType(
     {
+        "hook": "verdicts on the file tools of other programs",
         "approvals": "what waits for a person's answer",
         "audit": "the record of every call",
         "schema": "the JSON Schemas of policies and tools",

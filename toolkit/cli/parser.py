@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from toolkit.cli.commands import COMMANDS, GROUPS, Command
+from toolkit.cli.commands import COMMANDS, GROUPS
+from toolkit.cli.options import Command
 
 
 def build() -> argparse.ArgumentParser:

@@ -14,30 +14,19 @@ from policy import READY_MADE, Policy, ready_made
 from toolkit.cli.perform import UsageError
 from toolkit.cli.screen import Screen, is_terminal
 from toolkit.errors import CallError
+from toolkit.finding import POLICY_FILE, find_root
 
 if TYPE_CHECKING:
     from toolkit.session import Session
-
-POLICY_FILE = "ringfence.yaml"
-_MARKS = (POLICY_FILE, ".git", ".hg", ".svn", ".jj")
 
 
 def root_of(arguments: argparse.Namespace) -> tuple[str, str]:
     """The root and how it was found: `--root`, else the nearest folder upwards that is a project."""
     if arguments.root is None:
-        return find_root(Path.cwd())
+        return find_root(str(Path.cwd()))
     if "://" not in arguments.root and not Path(arguments.root).is_dir():
         raise UsageError(f"--root {arguments.root}: there is no such folder")
     return arguments.root, "--root"
-
-
-def find_root(start: Path) -> tuple[str, str]:
-    """The nearest of `start` and the folders above it that holds a mark of a project, else `start`."""
-    for folder in (start, *start.parents):
-        for mark in _MARKS:
-            if (folder / mark).exists():
-                return str(folder), mark
-    return str(start), "the current folder"
 
 
 def policy_of(arguments: argparse.Namespace, root: str) -> Policy:

@@ -19,8 +19,9 @@ from policy.model import Rule
 from policy.prove import Proof, broken, prove
 from toolkit.cli.annotations import FORMATS
 from toolkit.cli.perform import DONE, FELL_SHORT, USAGE, UsageError
-from toolkit.cli.place import POLICY_FILE, policy_file, policy_in, root_of
+from toolkit.cli.place import policy_file, policy_in, root_of
 from toolkit.cli.screen import Screen
+from toolkit.finding import POLICY_FILE
 
 _STYLES = {"error": "red", "warning": "yellow", "note": "dim"}
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from toolkit.cli.commands import COMMANDS, Command, Option
+from toolkit.cli.commands import COMMANDS
+from toolkit.cli.options import Command, Option
 from toolkit.errors import CODES
 
 _NOTE = "<!-- made by `python -m toolkit.cli.reference`; do not edit -->"

@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 
 from toolkit.cli.perform import DONE, UsageError
-from toolkit.cli.place import POLICY_FILE
 from toolkit.cli.screen import Screen
+from toolkit.finding import POLICY_FILE
 
 STARTER = """\
 # What agents may do to the files of this folder. `ringfence check` tries the cases below,

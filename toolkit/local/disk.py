@@ -13,6 +13,7 @@ from contextlib import contextmanager
 
 from toolkit import paths
 from toolkit.backends import BACKENDS, Missed
+from toolkit.casing import folds_case
 from toolkit.errors import CallError
 from toolkit.local import kernel
 from toolkit.local.files import (
@@ -54,7 +55,7 @@ class Local:
             raise CallError("io_error", f"The project root cannot be opened: {error.strerror}") from None
         self.kernel = kernel.probe(self._fd)
         self._mount = kernel.mount_of(self._fd, self.kernel)
-        self.fold = self._folds_case()
+        self.fold = folds_case(self._fd, self.root)
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -377,23 +378,6 @@ class Local:
             os.fsync(fresh)
         finally:
             os.close(fresh)
-
-    def _folds_case(self) -> bool:
-        """Whether this directory takes `A` and `a` for one name; asked by looking, never by writing."""
-        name = next((n for n in sorted(os.listdir(self._fd)) if n.swapcase() != n), None)
-        if name is None:
-            head, tail = os.path.split(self.root)
-            return (
-                bool(tail)
-                and tail.swapcase() != tail
-                and os.path.lexists(os.path.join(head, tail.swapcase()))
-            )
-        try:
-            twin = os.stat(name.swapcase(), dir_fd=self._fd, follow_symlinks=False)
-        except OSError:
-            return False
-        here = os.stat(name, dir_fd=self._fd, follow_symlinks=False)
-        return (twin.st_dev, twin.st_ino) == (here.st_dev, here.st_ino)
 
 
 def _keep_owner(fd: int, old: os.stat_result) -> None:

@@ -1,0 +1,229 @@
+"""Every file tool of every host, with recorded shapes, and events that nobody should send."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from policy import Policy
+from tests.hooks.conftest import HERE, Said, event_of
+from toolkit.hooks import run as hooks
+from toolkit.hooks.touched import TOUCHES
+
+ROOT = HERE.parent.parent
+Hook = Callable[..., Said]
+
+
+def cases() -> list[Any]:
+    found = []
+    for host in hooks.EVENTS:
+        listed = yaml.safe_load((HERE / f"{host}.yaml").read_text(encoding="utf-8"))
+        found += [
+            pytest.param(host, case, id=f"{host}-{n}-{case.get('tool', case['event'])}")
+            for n, case in enumerate(listed)
+        ]
+    assert len(found) > 120
+    return found
+
+
+@pytest.mark.parametrize(("host", "case"), cases())
+def test_a_recorded_event(host: str, case: dict[str, Any], hook: Hook, workspace: Path) -> None:
+    said = hook(host, event_of(case, workspace), *case.get("options", ()))
+    assert verdict_of(host, case["event"], said) == case["want"], said
+    assert case.get("reason", "") in said.out
+    if "hides" in case:
+        assert case["hides"] not in said.answer["hookSpecificOutput"]["permissionDecisionReason"].split()
+    assert "project-other" not in said.out
+
+
+def verdict_of(host: str, event: str, said: Said) -> str:
+    """One word for an answer, which has to have exactly the host's shape."""
+    if said.status != 0:
+        assert (said.status, said.out) == (2, "")
+        assert said.log.startswith("ringfence: blocked")
+        return "blocked"
+    assert said.log == ""
+    if said.out == "":
+        return "nothing"
+    answer = said.answer
+    if host == "gemini":
+        assert set(answer) == {"decision", "reason"}
+        return str(answer["decision"])
+    assert set(answer) == {"hookSpecificOutput"}
+    inner = answer["hookSpecificOutput"]
+    assert inner["hookEventName"] == event
+    if event == "PreToolUse":
+        assert set(inner) == {"hookEventName", "permissionDecision", "permissionDecisionReason"}
+        assert inner["permissionDecisionReason"].strip()
+        return str(inner["permissionDecision"])
+    assert set(inner["decision"]) <= {"behavior", "message"}
+    return str(inner["decision"]["behavior"])
+
+
+def test_every_file_tool_has_an_event() -> None:
+    for host in hooks.EVENTS:
+        listed = yaml.safe_load((HERE / f"{host}.yaml").read_text(encoding="utf-8"))
+        seen = {case.get("tool", "").lower() for case in listed}
+        if host == "codex":
+            seen |= {"shell", *TOUCHES["claude-code"]}
+        assert set(TOUCHES[host]) <= seen, host
+
+
+READ = {"event": "PreToolUse", "tool": "Read", "input": {"file_path": "$ROOT/src/app.py"}, "want": "allow"}
+
+
+def test_a_truncated_event_is_blocked_wherever_it_ends(hook: Hook, workspace: Path) -> None:
+    whole = event_of(READ, workspace)
+    assert hook("claude-code", whole).answer is not None
+    for end in range(len(whole)):
+        assert hook("claude-code", whole[:end]).status == 2
+
+
+READS_A = b'{"hook_event_name": "PreToolUse", "tool_name": "Read", "tool_input": {"file_path": "a"}%s}'
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"null",
+        b"[]",
+        b'"x"',
+        b"{}",
+        b"\xff\xfe{}",
+        b'{"hook_event_name": 1}',
+        b'{"hook_event_name": "PreToolUse"}',
+        b'{"hook_event_name": "PreToolUse", "tool_name": "Read"}',
+        b'{"hook_event_name": "PreToolUse", "tool_name": "Read", "tool_input": []}',
+        b'{"hook_event_name": "PreToolUse", "tool_name": "", "tool_input": {}}',
+        READS_A % b', "cwd": 7',
+        READS_A % b', "cwd": "x"',
+        READS_A % b', "cwd": "/none"',
+        READS_A % b', "tool_name": "Bash"',
+        b"[" * 100_000,
+    ],
+)
+def test_a_wrong_event_is_blocked(data: bytes, hook: Hook) -> None:
+    said = hook("claude-code", data)
+    assert (said.status, said.out) == (2, "")
+    assert said.log
+
+
+def test_without_a_policy_everything_asks(hook: Hook, workspace: Path) -> None:
+    (workspace / "ringfence.yaml").unlink()
+    (workspace / ".git").mkdir()
+    assert verdict_of("claude-code", "PreToolUse", hook("claude-code", event_of(READ, workspace))) == "ask"
+
+
+@pytest.mark.parametrize("policy", ["none.yaml", "bseline"])
+def test_a_policy_that_is_not_there_blocks(policy: str, hook: Hook, workspace: Path) -> None:
+    assert hook("claude-code", event_of(READ, workspace), "--policy", policy).status == 2
+
+
+@pytest.mark.parametrize("text", ["", "version: 1\nrules: {raed: allow}\n", "\0", "a: [", "version: 2\n"])
+def test_a_policy_that_does_not_load_blocks(text: str, hook: Hook, workspace: Path) -> None:
+    (workspace / "ringfence.yaml").write_text(text, encoding="utf-8")
+    said = hook("claude-code", event_of(READ, workspace))
+    assert (said.status, said.out) == (2, "")
+    assert "the policy does not load" in said.log
+
+
+def test_a_policy_that_is_a_link_to_nowhere_blocks(hook: Hook, workspace: Path) -> None:
+    (workspace / "ringfence.yaml").unlink()
+    (workspace / "ringfence.yaml").symlink_to("gone.yaml")
+    assert hook("claude-code", event_of(READ, workspace), "--root", str(workspace)).status == 2
+
+
+def test_monitoring_says_nothing_but_keeps_the_refusals(hook: Hook, workspace: Path) -> None:
+    text = (workspace / "ringfence.yaml").read_text(encoding="utf-8")
+    (workspace / "ringfence.yaml").write_text(text + "mode: monitor\n", encoding="utf-8")
+    secret = {**READ, "input": {"file_path": "$ROOT/.env"}}
+    outside = {**READ, "input": {"file_path": "/etc/passwd"}}
+    assert hook("claude-code", event_of(secret, workspace)).out == ""
+    assert "outside_root" in hook("claude-code", event_of(outside, workspace)).out
+
+
+@pytest.mark.parametrize("error", [RuntimeError("secret"), MemoryError(), KeyboardInterrupt(), SystemExit(0)])
+@pytest.mark.parametrize("place", ["decide", "load"])
+def test_a_crash_in_the_middle_blocks(
+    error: BaseException, place: str, hook: Hook, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def crash(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(Policy, place, crash)
+    said = hook("claude-code", event_of(READ, workspace))
+    assert (said.status, said.out) == (2, "")
+    assert said.log and "secret" not in said.log
+
+
+def test_an_answer_that_cannot_be_written_blocks(workspace: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "toolkit.cli", "hook", "claude-code"],
+            input=event_of(READ, workspace),
+            stdout=full,
+            stderr=subprocess.PIPE,
+            cwd=ROOT,
+        )
+    assert done.returncode == 2
+
+
+def program(*words: str, data: bytes = b"", code: str = "pass") -> subprocess.CompletedProcess[bytes]:
+    start = f"import sys; {code}; from toolkit.cli import main; sys.exit(main({list(words)!r}))"
+    return subprocess.run([sys.executable, "-c", start], input=data, capture_output=True, cwd=ROOT)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["claude-code", "--agent", "x"],
+        ["claude-code", "--agent=x"],
+        ["claude-code"],
+        ["claude-code", "--ask", "host", "--root", "$ROOT"],
+        ["claude-code", "--ask=host", "--root=$ROOT"],
+    ],
+)
+def test_both_parsers_give_the_same(words: list[str], workspace: Path) -> None:
+    words = [word.replace("$ROOT", str(workspace)) for word in words]
+    done = program("hook", *words, data=event_of(READ, workspace))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["hookSpecificOutput"]["permissionDecision"] == "allow"
+
+
+@pytest.mark.parametrize(
+    "words", [[], ["claude"], ["claude-code", "--ask", "x"], ["claude-code", "x"], ["gemini", "--root"]]
+)
+def test_wrong_usage_is_exit_status_2(words: list[str], workspace: Path) -> None:
+    assert program("hook", *words, data=event_of(READ, workspace)).returncode == 2
+
+
+@pytest.mark.parametrize("module", ["toolkit.hooks.run", "toolkit.hooks.judge", "policy", "json"])
+def test_a_module_that_does_not_import_blocks(module: str, workspace: Path) -> None:
+    done = program(
+        "hook", "claude-code", data=event_of(READ, workspace), code=f"sys.modules[{module!r}] = None"
+    )
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert done.stderr
+
+
+def test_a_hook_brings_in_nothing_of_a_session(workspace: Path) -> None:
+    heavy = (
+        "{'sqlite3', 'jsonschema', 'fsspec', 'rich', 'argparse', 'toolkit.session', 'toolkit.cli.commands'}"
+    )
+    code = (
+        "import sys; from toolkit.cli import main; main(['hook', 'claude-code']);"
+        f"print(*sorted({heavy} & set(sys.modules)), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=event_of(READ, workspace), capture_output=True, cwd=ROOT
+    )
+    assert b"allow" in done.stdout
+    assert done.stderr.strip() == b""

@@ -1,0 +1,181 @@
+"""A host's settings with the hook and without: nothing else changes, and the way back is exact."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.hooks.conftest import HERE, event_of
+from toolkit.cli import main
+from toolkit.hooks.install import SETTINGS, NotPlain, command, installed, removed
+from toolkit.hooks.touched import TOUCHES
+
+HOSTS = list(SETTINGS)
+RUN = {host: command(host, "default", None, None) for host in HOSTS}
+EMPTY_ONLY = {"hooks"}
+
+keys = st.text('abhkoqs"\\{}[]:, é', max_size=5).filter(lambda key: key not in EMPTY_ONLY)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text('a"\\[]{},: \nü', max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3),
+    max_leaves=8,
+)
+other = st.fixed_dictionaries(
+    {"matcher": st.just("Bash"), "hooks": st.lists(st.just({"type": "command", "command": "x"}), min_size=1)}
+)
+hooks = st.dictionaries(
+    st.sampled_from(["PreToolUse", "PermissionRequest", "BeforeTool", "Stop"]),
+    st.lists(other, min_size=1, max_size=2),
+    min_size=1,
+)
+documents = st.builds(
+    lambda rest, mine: rest | mine,
+    st.dictionaries(keys, values, min_size=1, max_size=3),
+    st.just({}) | st.builds(lambda each: {"hooks": each}, hooks),
+)
+layouts = st.sampled_from(
+    [{"indent": 2}, {"indent": 4}, {"indent": "\t"}, {}, {"indent": None, "separators": (",", ":")}]
+)
+
+
+@given(documents, layouts, st.sampled_from(["", "\n", "\r\n"]), st.sampled_from(HOSTS), st.booleans())
+def test_the_way_back_is_exact(
+    document: dict[str, Any], layout: dict[str, Any], end: str, host: str, plain: bool
+) -> None:
+    text = json.dumps(document, ensure_ascii=plain, **layout) + end
+    after = installed(text, host, RUN[host])
+    assert json.loads(after) == expected(document, host)
+    assert installed(after, host, RUN[host]) == after
+    assert removed(after, host) == text
+
+
+def expected(document: dict[str, Any], host: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(json.dumps(document))
+    settings = SETTINGS[host]
+    for event in settings.events:
+        hook = {"type": "command", "command": RUN[host], "timeout": settings.timeout}
+        group = {"matcher": settings.matcher, "hooks": [hook]}
+        found.setdefault("hooks", {}).setdefault(event, []).append(group)
+    return found
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_a_new_file_is_made_and_goes_again(host: str) -> None:
+    after = installed("", host, RUN[host])
+    assert json.loads(after) == expected({}, host)
+    assert removed(after, host) == ""
+
+
+def test_another_command_takes_the_place_of_the_first() -> None:
+    text = '{"a": 1}'
+    first = installed(text, "claude-code", RUN["claude-code"])
+    second = installed(first, "claude-code", command("claude-code", "coder", "baseline", "deny"))
+    assert "--agent coder" in second and second.count("ringfence hook") == 2
+    assert removed(second, "claude-code") == text
+
+
+def test_a_hook_beside_others_in_one_group_goes_alone() -> None:
+    mine = {"type": "command", "command": "ringfence hook claude-code"}
+    text = json.dumps({"hooks": {"PreToolUse": [{"matcher": "Read", "hooks": [{"command": "x"}, mine]}]}})
+    assert json.loads(removed(text, "claude-code")) == {
+        "hooks": {"PreToolUse": [{"matcher": "Read", "hooks": [{"command": "x"}]}]}
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[]", "{", "// c\n{}", '{"a": 1, "a": 2}', '{"hooks": []}', '{"hooks": {"PreToolUse": {}}}', "[" * 9999],
+)
+def test_what_is_not_plain_is_left(text: str) -> None:
+    with pytest.raises(NotPlain):
+        installed(text, "claude-code", RUN["claude-code"])
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_every_tool_that_is_judged_is_matched(host: str) -> None:
+    import re
+
+    own = {"codex": set(TOUCHES["claude-code"]) | {"shell"}}.get(host, set())
+    for tool in set(TOUCHES[host]) - own:
+        assert re.fullmatch(SETTINGS[host].matcher, tool, re.I), tool
+
+
+def test_at_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = ["hook", "install", "claude-code", "--root", str(tmp_path)]
+    file = tmp_path / ".claude" / "settings.json"
+    assert main(words) == 2  # nobody is there to confirm
+    assert main([*words, "--dry-run"]) == 0
+    assert not file.exists()
+    assert "+++" in capsys.readouterr().out
+    assert main([*words, "--yes"]) == 0
+    whole = file.read_text(encoding="utf-8")
+    assert "ringfence hook claude-code --root" in whole
+    capsys.readouterr()
+    assert main([*words, "--yes", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["changed"] is False
+    assert file.read_text(encoding="utf-8") == whole
+    assert main([*words, "--yes", "--undo"]) == 0
+    assert list(file.parent.iterdir()) == []
+
+
+def test_a_link_stays_one_and_the_mode_is_kept(tmp_path: Path) -> None:
+    real = tmp_path / "dotfiles.json"
+    real.write_text('{"model": "x"}\n', encoding="utf-8")
+    real.chmod(0o600)
+    (tmp_path / ".gemini").mkdir()
+    link = tmp_path / ".gemini" / "settings.json"
+    os.symlink("../dotfiles.json", link)
+    assert main(["hook", "install", "gemini", "--root", str(tmp_path), "--yes"]) == 0
+    assert link.is_symlink()
+    assert real.stat().st_mode & 0o777 == 0o600
+    assert "ringfence hook gemini" in real.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("scope", ["local"])
+def test_a_scope_that_a_host_does_not_have(scope: str, tmp_path: Path) -> None:
+    assert main(["hook", "install", "codex", "--root", str(tmp_path), "--scope", scope, "--yes"]) == 2
+
+
+def test_the_settings_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert main(["hook", "install", "codex", "--scope", "user", "--yes"]) == 0
+    assert "ringfence hook codex" in (tmp_path / ".codex" / "hooks.json").read_text(encoding="utf-8")
+
+
+def shell(run: str, workspace: Path, name: str, path: Path) -> subprocess.CompletedProcess[bytes]:
+    case = {"event": "PreToolUse", "tool": "Read", "input": {"file_path": name}}
+    return subprocess.run(
+        ["sh", "-c", run],
+        input=event_of(case, workspace),
+        capture_output=True,
+        env={"PATH": f"{path}:/usr/bin:/bin", "CLAUDE_PROJECT_DIR": str(workspace)},
+    )
+
+
+def test_what_was_installed_judges_and_a_missing_program_blocks(workspace: Path, tmp_path: Path) -> None:
+    """The command as the host's shell runs it."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    run = RUN["claude-code"]
+    gone = shell(run, workspace, "$ROOT/src/app.py", folder)
+    assert (gone.returncode, gone.stdout) == (2, b"")
+    assert gone.stderr
+    program = folder / "ringfence"
+    program.write_text(
+        f'#!/bin/sh\nPYTHONPATH={HERE.parent.parent} exec {sys.executable} -m toolkit.cli "$@"\n',
+        encoding="utf-8",
+    )
+    program.chmod(0o755)
+    assert b'"allow"' in shell(run, workspace, "$ROOT/src/app.py", folder).stdout
+    assert b'"deny"' in shell(run, workspace, "$ROOT/.env", folder).stdout
+    program.write_text("#!/bin/sh\nkill -9 $$\n", encoding="utf-8")
+    killed = shell(run, workspace, "$ROOT/src/app.py", folder)
+    assert (killed.returncode, killed.stdout) == (2, b"")

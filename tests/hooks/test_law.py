@@ -1,0 +1,97 @@
+"""For any spelling of a path the hook says what the policy says of the path that it leads to."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from policy import Effect, Need, Policy
+from toolkit.hooks.judge import Judge, Verdict
+from toolkit.hooks.touched import Touch
+
+NAMES = st.sampled_from(
+    [
+        "src",
+        "keys",
+        "drafts",
+        "tmp",
+        "app.py",
+        ".env",
+        "id",
+        "a.md",
+        "new",
+        "..",
+        ".",
+        "locked",
+        "link-to-env",
+        "link-out",
+        "linked-keys",
+        "linked-out",
+        "to-policy",
+        "x.lock",
+    ]
+)
+TOOLS = {
+    "read_file": ("read",),
+    "create_file": ("write",),
+    "edit_file": ("read", "write"),
+    "delete_file": ("delete",),
+}
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(names=st.lists(NAMES, min_size=1, max_size=5), absolute=st.booleans())
+def test_the_verdict_is_that_of_the_path_it_leads_to(
+    tool: str, names: list[str], absolute: bool, workspace: Path
+) -> None:
+    policy = Policy.load(workspace / "ringfence.yaml")
+    text = "/".join(names)
+    if not text:
+        return
+    spelled = f"{workspace}/{text}" if absolute else text.lstrip("/") or "."
+    touch = Touch(tool, TOOLS[tool], spelled)
+    said = Judge(str(workspace), policy, "default", str(workspace)).judge((touch,))
+    assert_as_expected(said, tool, workspace / spelled, workspace, policy)
+
+
+def assert_as_expected(said: Verdict, tool: str, path: Path, root: Path, policy: Policy) -> None:
+    """The same, worked out by the operating system and `Policy.decide` alone."""
+    real, named = Path(os.path.realpath(path)), Path(os.path.normpath(path))
+    if not named.is_relative_to(root) or not real.is_relative_to(root) or goes_above(path, root):
+        assert said.refused
+        return
+    if real != Path(os.path.realpath(named)):
+        assert said.refused  # `..` behind a link means one thing to the kernel and another by its text
+        return
+    places = {str(each.relative_to(root)) for each in (named, real)}
+    if tool != "read_file" and {place.split("/")[0] for place in places} & {".", "ringfence.yaml"}:
+        assert said.refused
+        return
+    kinds = [real.is_dir()] if real.exists() else [False] if tool == "create_file" else [False, True]
+    effects = [Effect.ALLOW]
+    for action in TOOLS[tool]:
+        for place in places:
+            there = [False] if action == "write" and not real.exists() else kinds
+            needs = [Need(action, place, directory) for directory in there]
+            effects.append(policy.decide("default", tool, needs).effect)
+    for above in real.parents:
+        if "write" in TOOLS[tool] and above != root and above.is_relative_to(root) and not above.exists():
+            need = Need("write", str(above.relative_to(root)), True)
+            effect = policy.decide("default", tool, [need]).effect
+            effects += [effect] if effect is Effect.DENY else []
+    assert (said.effect, said.refused) == (max(effects), False)
+
+
+def goes_above(path: Path, root: Path) -> bool:
+    """Whether the text alone leaves the root on its way."""
+    depth = 0
+    for name in path.parts[len(root.parts) :]:
+        depth += -1 if name == ".." else 1
+        if depth < 0:
+            return True
+    return False

@@ -1,0 +1,115 @@
+"""`hook`: what a host starts, in case it was not written in its plain form, and `install`."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import secrets
+import sys
+from pathlib import Path
+
+from toolkit.cli.perform import DONE, FELL_SHORT, UsageError
+from toolkit.cli.place import root_of
+from toolkit.cli.prompt import confirm
+from toolkit.cli.screen import Screen
+from toolkit.hooks.install import SETTINGS, NotPlain, command, installed, removed
+from toolkit.hooks.run import Options, respond
+
+
+def claude_code(arguments: argparse.Namespace, screen: Screen) -> int:
+    return _respond("claude-code", arguments, screen)
+
+
+def codex(arguments: argparse.Namespace, screen: Screen) -> int:
+    return _respond("codex", arguments, screen)
+
+
+def gemini(arguments: argparse.Namespace, screen: Screen) -> int:
+    return _respond("gemini", arguments, screen)
+
+
+def _respond(host: str, arguments: argparse.Namespace, screen: Screen) -> int:
+    options = Options(arguments.root, arguments.policy, arguments.agent, arguments.ask)
+    return respond(host, options, sys.stdin.buffer, screen.stdout, screen.stderr)
+
+
+def install(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Show how the host's settings change, ask, and change them; `--undo` takes the hook out again."""
+    host, file = arguments.host, _settings_file(arguments)
+    before = _read(file)
+    try:
+        if arguments.undo:
+            after = removed(before or "", host)
+        else:
+            run = command(host, arguments.agent, arguments.policy, arguments.ask)
+            after = installed(before or "", host, run)
+    except NotPlain as error:
+        raise UsageError(f"{file}: {error}; it was left as it is") from None
+    changed = after != (before or "")
+    diff = _diff(before or "", after, file)
+    if changed and not arguments.dry_run:
+        if not arguments.yes:
+            if not screen.is_terminal or screen.as_json:
+                raise UsageError("there is no terminal to confirm at: give --yes, or --dry-run to look")
+            screen.diff(diff, screen.stderr)
+            if not confirm(f"Change {file}?"):
+                return FELL_SHORT
+        _write(file, after)
+    if screen.as_json:
+        done = changed and not arguments.dry_run
+        screen.json({"host": host, "file": str(file), "changed": done, "diff": diff})
+    elif not changed:
+        screen.line(f"nothing to change in {file}")
+    elif arguments.dry_run:
+        screen.diff(diff)
+    else:
+        screen.diff(diff)
+        screen.line(f"changed {file}")
+    return DONE
+
+
+def _settings_file(arguments: argparse.Namespace) -> Path:
+    files = SETTINGS[arguments.host].files
+    if arguments.scope not in files:
+        raise UsageError(f"--scope {arguments.scope}: {arguments.host} has {' and '.join(files)}")
+    named = files[arguments.scope]
+    return Path(named).expanduser() if named.startswith("~") else Path(root_of(arguments)[0]) / named
+
+
+def _read(file: Path) -> str | None:
+    try:
+        return file.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        said = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise UsageError(f"{file} cannot be read: {said}") from None
+
+
+def _write(file: Path, text: str) -> None:
+    """Put the whole new text in place at once; a link to the settings stays a link."""
+    real = Path(os.path.realpath(file))
+    if not text:
+        real.unlink()
+        return
+    real.parent.mkdir(parents=True, exist_ok=True)
+    new = real.with_name(f"{real.name}.{secrets.token_hex(4)}.new")
+    try:
+        with new.open("xb") as out:
+            out.write(text.encode("utf-8"))
+            out.flush()
+            os.fsync(out.fileno())
+        if real.exists():
+            new.chmod(real.stat().st_mode & 0o7777)
+        new.replace(real)
+    except OSError as error:
+        new.unlink(missing_ok=True)
+        raise UsageError(f"{file} cannot be written: {error.strerror}") from None
+
+
+def _diff(before: str, after: str, file: Path) -> str:
+    lines = difflib.unified_diff(
+        before.splitlines(), after.splitlines(), str(file), str(file), lineterm="", n=3
+    )
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,111 @@
+"""What a command and its arguments are, and the options that mean the same wherever they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Option:
+    """One argument of a command, as argparse takes it; `completes` is "file", "directory" or ""."""
+
+    flags: tuple[str, ...]
+    help: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    completes: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """One command; `run` is "module:function" below toolkit.cli, imported only when it is used."""
+
+    name: str
+    run: str
+    summary: str
+    options: tuple[Option, ...] = ()
+    examples: tuple[str, ...] = ()
+    about: str = ""
+
+
+def opt(*flags: str, says: str, completes: str = "", **settings: Any) -> Option:
+    return Option(flags, says, settings, completes)
+
+
+def count(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise ValueError
+    return int(text)
+
+
+count.__name__ = "number"  # what argparse calls it in its message
+ROOT = opt(
+    "--root",
+    metavar="DIR",
+    completes="directory",
+    says="the workspace, a directory or a URL (default: the nearest folder upwards with a ringfence.yaml"
+    " or a VCS folder, else this one)",
+)
+ENDPOINT = opt(
+    "--endpoint",
+    metavar="URL",
+    says="the server of an s3:// root (default: AWS_ENDPOINT_URL, else Amazon's)",
+)
+LANDLOCK = opt(
+    "--landlock",
+    action="store_true",
+    says="let the kernel hold this process to the workspace and its state as well (Linux)",
+)
+POLICY = opt(
+    "--policy",
+    metavar="FILE",
+    completes="file",
+    says="a policy file, or a ready-made policy's name (default: ringfence.yaml in the root; none:"
+    " everything asks)",
+)
+AGENT = opt("--agent", metavar="NAME", default="default", says="whose rules apply (default: default)")
+SESSION = opt("--session", metavar="ID", says="the session (default: a new one)")
+ONE_SESSION = opt("--session", metavar="ID", says="the session (default: one for all single calls)")
+THAT_SESSION = opt("--session", metavar="ID", says="only this session (default: all)")
+LAST_SESSION = opt("--session", metavar="ID", says="which session (default: the last that changed something)")
+STATE = opt(
+    "--state",
+    metavar="DIR",
+    completes="directory",
+    says="where history, approvals and audit are kept: a directory, or a postgresql:// URL (default: the"
+    " user's state directory)",
+)
+ASK = opt(
+    "--ask",
+    choices=("prompt", "deny", "queue"),
+    says="where the policy asks: prompt on the terminal, deny, or queue the request and answer"
+    " approval_required (default: prompt at a terminal, queue elsewhere)",
+)
+JSON = opt("--json", action="store_true", says="print JSON")
+DRY_RUN = opt("--dry-run", action="store_true", says="judge and plan, but change nothing")
+YES = opt("-y", "--yes", action="store_true", says="do not ask for confirmation")
+FORCE = opt("--force", action="store_true", says="also replace content that is newer")
+
+TASKS = opt(
+    "--tasks",
+    metavar="DIR",
+    completes="directory",
+    says="the folder or URL of the task folders (default: what the policy's `tasks` says)",
+)
+TASK = opt("--task", metavar="ID", says="the task that the agent runs in, which it may not delete")
+
+SERVING_ASK = opt(
+    "--ask",
+    choices=("client", "queue", "deny"),
+    default="client",
+    says="where the policy asks: put it to the client's user where the client can, else queue the request;"
+    " always queue; or deny (default: client)",
+)
+
+CALLING = (ROOT, ENDPOINT, POLICY, AGENT, SESSION, STATE, ASK, TASKS, TASK, JSON, DRY_RUN)
+CALLING_ONCE = (ROOT, ENDPOINT, POLICY, AGENT, ONE_SESSION, STATE, ASK, TASKS, TASK, JSON, DRY_RUN)
+LOOKING = (ROOT, ENDPOINT, THAT_SESSION, STATE, JSON)
+BRINGING_BACK = (YES, FORCE, ROOT, ENDPOINT, POLICY, AGENT, SESSION, STATE, TASKS, JSON, DRY_RUN)
+ON_TASKS = (TASKS, ROOT, POLICY, STATE, JSON)
+APPROVING = (ROOT, ENDPOINT, STATE, JSON)

@@ -1,0 +1,251 @@
+"""A host's settings with the hook in them, or without it: text in, text out, all else as it was.
+
+Pure. The text is spliced, not written anew, so that what a person formatted stays as it is.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+_SPACE = " \t\r\n"
+_DECODER = json.JSONDecoder()
+_CLAUDE_TOOLS = "Read|Write|Edit|MultiEdit|NotebookEdit|NotebookRead|Glob|Grep|LS"
+_CODEX_TOOLS = "^(apply_patch|Bash|view_image|read_file|list_dir|grep_files)$"
+_GEMINI_TOOLS = (
+    "^(read_file|read_many_files|write_file|replace|list_directory|glob|grep_search|search_file_content)$"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Where a host keeps its hooks, and what it calls things. `root` is how a command there finds it."""
+
+    files: Mapping[str, str]
+    events: tuple[str, ...]
+    matcher: str
+    timeout: int
+    root: str = ""
+
+
+SETTINGS: Mapping[str, Settings] = MappingProxyType(
+    {
+        "claude-code": Settings(
+            {
+                "project": ".claude/settings.json",
+                "local": ".claude/settings.local.json",
+                "user": "~/.claude/settings.json",
+            },
+            ("PreToolUse", "PermissionRequest"),
+            _CLAUDE_TOOLS,
+            60,
+            '--root "$CLAUDE_PROJECT_DIR"',
+        ),
+        "codex": Settings(
+            {"project": ".codex/hooks.json", "user": "~/.codex/hooks.json"},
+            ("PreToolUse", "PermissionRequest"),
+            _CODEX_TOOLS,
+            60,
+        ),
+        "gemini": Settings(
+            {"project": ".gemini/settings.json", "user": "~/.gemini/settings.json"},
+            ("BeforeTool",),
+            _GEMINI_TOOLS,
+            60_000,
+            '--root "$GEMINI_PROJECT_DIR"',
+        ),
+    }
+)
+
+
+class NotPlain(Exception):
+    """The settings are not what a program can change safely; says why."""
+
+
+def command(host: str, agent: str, policy: str | None, ask: str | None) -> str:
+    """What the host runs. Whatever ends it but an answer, a missing program too, blocks the call."""
+    words = ["ringfence hook", host, SETTINGS[host].root]
+    for flag, value in (("--policy", policy), ("--agent", None if agent == "default" else agent)):
+        words += [f"{flag} {shlex.quote(value)}"] if value is not None else []
+    words += [f"--ask {ask}"] if ask else []
+    run = " ".join(word for word in words if word)
+    return f'{run} || {{ echo "ringfence gave no answer: blocked" >&2; exit 2; }}'
+
+
+def installed(text: str, host: str, run: str) -> str:
+    """The settings with the hook on every event; one that is there already is replaced."""
+    settings = SETTINGS[host]
+    value = parsed(text)
+    entries = {event: _entry(settings, run) for event in settings.events}
+    if all(_ours(value, host, event) == [entry] for event, entry in entries.items()):
+        return text
+    text = removed(text, host)
+    if not text.strip():
+        return json.dumps({"hooks": {event: [entry] for event, entry in entries.items()}}, indent=2) + "\n"
+    for event, entry in entries.items():
+        text = _added(text, event, entry)
+    return text
+
+
+def removed(text: str, host: str) -> str:
+    """The settings without the hook, and without what is empty for want of it; "" if only it was there."""
+    while True:
+        value = parsed(text)
+        found = next(
+            (
+                (event, n, m)
+                for event in SETTINGS[host].events
+                for n, group in enumerate(_groups(value, event))
+                for m, hook in enumerate(_hooks(group))
+                if _is_ours(hook, host)
+            ),
+            None,
+        )
+        if found is None:
+            return text
+        event, n, m = found
+        trail = _emptied(value, event, n, m)
+        text = _without(text, trail) if trail else ""
+
+
+def parsed(text: str) -> dict[str, Any]:
+    """The settings as an object. Raises NotPlain where they are none, or hold a key twice or comments."""
+
+    def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len(dict(pairs)) != len(pairs):
+            raise NotPlain("a key is there twice")
+        return dict(pairs)
+
+    if not text.strip():
+        return {}
+    try:
+        value = json.loads(text, object_pairs_hook=once)
+    except (ValueError, RecursionError) as error:
+        raise NotPlain(f"not plain JSON ({error})") from None
+    if not isinstance(value, dict):
+        raise NotPlain("not an object")
+    hooks = value.get("hooks", {})
+    if not isinstance(hooks, dict) or not all(isinstance(each, list) for each in hooks.values()):
+        raise NotPlain("`hooks` is not what this host's settings have there")
+    return value
+
+
+def _entry(settings: Settings, run: str) -> dict[str, Any]:
+    hook = {"type": "command", "command": run, "timeout": settings.timeout}
+    return {"matcher": settings.matcher, "hooks": [hook]}
+
+
+def _groups(value: dict[str, Any], event: str) -> list[Any]:
+    found: list[Any] = value.get("hooks", {}).get(event, [])
+    return found
+
+
+def _hooks(group: Any) -> list[Any]:
+    found = group.get("hooks") if isinstance(group, dict) else None
+    return found if isinstance(found, list) else []
+
+
+def _is_ours(hook: Any, host: str) -> bool:
+    run = hook.get("command") if isinstance(hook, dict) else None
+    return isinstance(run, str) and f"ringfence hook {host}" in run
+
+
+def _ours(value: dict[str, Any], host: str, event: str) -> list[Any]:
+    """The groups that hold our hook."""
+    return [group for group in _groups(value, event) if any(_is_ours(hook, host) for hook in _hooks(group))]
+
+
+def _emptied(value: dict[str, Any], event: str, n: int, m: int) -> tuple[str | int, ...]:
+    """What to take out so that hook `m` of group `n` goes, and nothing empty stays behind."""
+    hooks = value["hooks"]
+    if len(hooks[event][n]["hooks"]) > 1:
+        return "hooks", event, n, "hooks", m
+    if len(hooks[event]) > 1:
+        return "hooks", event, n
+    if len(hooks) > 1:
+        return "hooks", event
+    return ("hooks",) if len(value) > 1 else ()
+
+
+# Splicing: where the values of a text are, and the text with one more or one less.
+
+
+def _spans(text: str, start: int) -> Iterator[tuple[str | int, int, int, int]]:
+    """Each value in the object or list at `start`: its key, where its entry begins, itself, and its end."""
+    at = _skip(text, start + 1)
+    number = 0
+    while text[at] not in "}]":
+        entry, key = at, number
+        if text[start] == "{":
+            key, at = _DECODER.raw_decode(text, at)
+            at = _skip(text, _skip(text, at) + 1)
+        _, end = _DECODER.raw_decode(text, at)
+        yield key, entry, at, end
+        number += 1
+        at = _skip(text, end)
+        at = _skip(text, at + 1) if text[at] == "," else at
+
+
+def _skip(text: str, at: int) -> int:
+    while at < len(text) and text[at] in _SPACE:
+        at += 1
+    return at
+
+
+def _find(text: str, trail: tuple[str | int, ...]) -> int | None:
+    """Where the value at the end of a trail begins."""
+    at = _skip(text, 0)
+    for key in trail:
+        found = next((value for name, _, value, _ in _spans(text, at) if name == key), None)
+        if found is None:
+            return None
+        at = found
+    return at
+
+
+def _added(text: str, event: str, entry: dict[str, Any]) -> str:
+    if (at := _find(text, ("hooks", event))) is not None:
+        return _appended(text, at, "", entry, 2)
+    if (at := _find(text, ("hooks",))) is not None:
+        return _appended(text, at, f"{json.dumps(event)}: ", [entry], 1)
+    at = _skip(text, 0)
+    return _appended(text, at, '"hooks": ', {event: [entry]}, 0)
+
+
+def _appended(text: str, start: int, name: str, value: Any, depth: int) -> str:
+    """The text with a value more at the end of the object or list at `start`."""
+    step = _step(text)
+    line = "\r\n" if "\r\n" in text else "\n"
+    inner = line + step * (depth + 1)
+    block = name + json.dumps(value, indent=step or None, ensure_ascii=False).replace("\n", inner)
+    ends = [end for *_, end in _spans(text, start)]
+    if ends:
+        return f"{text[: ends[-1]]},{inner}{block}{text[ends[-1] :]}"
+    end = _skip(text, start + 1)
+    return f"{text[: start + 1]}{inner}{block}{line + step * depth}{text[end:]}"
+
+
+def _step(text: str) -> str:
+    """What one level is indented by: the first indented line's, else two blanks."""
+    for line in text.splitlines():
+        blank = line[: len(line) - len(line.lstrip(" \t"))]
+        if blank and line.strip():
+            return blank
+    return "  "
+
+
+def _without(text: str, trail: tuple[str | int, ...]) -> str:
+    """The text without the entry at the end of a trail, and without the comma that it needed."""
+    start = _find(text, trail[:-1])
+    assert start is not None, "the trail was found in this text"
+    spans = list(_spans(text, start))
+    place = next(n for n, (key, *_) in enumerate(spans) if key == trail[-1])
+    if place:
+        return text[: spans[place - 1][3]] + text[spans[place][3] :]
+    if len(spans) > 1:
+        return text[: spans[0][1]] + text[spans[1][1] :]
+    return text[: start + 1] + text[_skip(text, spans[0][3]) :]

@@ -1,0 +1,201 @@
+"""One event of a host on stdin, the answer on stdout: `ringfence hook HOST`.
+
+Exit status 0 with an answer, or with nothing where this is none of ours; 2, which blocks the call, whenever
+anything at all went wrong. Never 1: a host takes that for "go on".
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TextIO
+
+if TYPE_CHECKING:
+    from policy import Policy
+    from toolkit.hooks.judge import Verdict
+
+ANSWERED, BLOCKED = 0, 2
+MAX_EVENT = 64 << 20
+MAX_SAID = 9_000  # characters; a host cuts longer answers, and then they are no JSON any more
+EVENTS = {
+    "claude-code": ("PreToolUse", "PermissionRequest"),
+    "codex": ("PreToolUse", "PermissionRequest"),
+    "gemini": ("BeforeTool",),
+}
+# What becomes of an ask: the host's own question, where every version of it has one, else a deny.
+ASKS = {"claude-code": "host", "codex": "deny", "gemini": "deny"}
+_NOBODY = "A person has to decide this, and this program's hooks cannot ask one"
+
+
+class Options(NamedTuple):
+    """What the command line says; `ask` is "host", "deny", or None for what suits the host."""
+
+    root: str | None = None
+    policy: str | None = None
+    agent: str = "default"
+    ask: str | None = None
+
+
+class Refused(Exception):
+    """The event, the policy or the options cannot be used; says why."""
+
+
+def quick(words: Sequence[str]) -> tuple[str, Options] | None:
+    """The host and options of a command line in its plain form; None leaves it to the whole parser."""
+    if not words or words[0] not in EVENTS or len(words) % 2 == 0:
+        return None
+    given: dict[str, str] = {}
+    for flag, value in zip(words[1::2], words[2::2], strict=True):
+        name = flag.removeprefix("--")
+        if flag == name or name not in Options._fields or name in given or value.startswith("-"):
+            return None
+        given[name] = value
+    return None if given.get("ask", "host") not in ("host", "deny") else (words[0], Options(**given))
+
+
+def respond(host: str, options: Options, source: BinaryIO, sink: TextIO, log: TextIO) -> int:
+    """Answer the event on `source`; gives the exit status and raises nothing."""
+    try:
+        said = answer(host, options, source.read(MAX_EVENT + 1))
+        if said is not None:
+            _write(sink, json.dumps(said) + "\n")
+        return ANSWERED
+    except BaseException as error:
+        # Whatever it was, nothing was judged; the host lets the call pass on any other status.
+        log.write(f"ringfence: blocked, as it could not be judged: {_told(error)}\n")
+        return BLOCKED
+
+
+def _write(sink: TextIO, text: str) -> None:
+    try:
+        sink.write(text)
+        sink.flush()
+    except OSError:
+        # The interpreter tries again at its end, and would change the exit status if that failed, too.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sink.fileno())
+        raise
+
+
+def answer(host: str, options: Options, data: bytes) -> dict[str, Any] | None:
+    """What to tell the host about an event; None where there is nothing to say."""
+    event = _parsed(data)
+    name = _text(event, "hook_event_name")
+    if name not in EVENTS[host]:
+        return None
+    tool, given = _text(event, "tool_name"), event.get("tool_input")
+    if not isinstance(given, dict):
+        raise Refused("tool_input is no object")
+    from toolkit.hooks.touched import SHELLS, touches
+
+    try:
+        touched = touches(host, tool, given)
+    except ValueError as error:
+        raise Refused(f"the arguments of {tool[:80]}: {error}") from None
+    if not touched:
+        return None
+    verdict, monitor = _verdict(event, options, touched)
+    effect = str(verdict.effect)
+    if effect == "ask" and (options.ask or ASKS[host]) == "deny" and name != "PermissionRequest":
+        effect, verdict = "deny", verdict._replace(reason=f"{_NOBODY}: {verdict.reason}")
+    if monitor and not verdict.refused:
+        return None
+    if effect == "allow" and (event.get("permission_mode") == "plan" or tool.lower() in SHELLS):
+        return None  # a plan changes nothing, and of a shell command only a part was judged
+    return SAYS[host, name](effect, f"Ringfence: {verdict.reason}"[:MAX_SAID])
+
+
+def _verdict(event: dict[str, Any], options: Options, touched: tuple[Any, ...]) -> tuple[Verdict, bool]:
+    from toolkit.finding import find_root
+    from toolkit.hooks.judge import Judge
+
+    cwd = _text(event, "cwd") if "cwd" in event else os.getcwd()
+    if not os.path.isabs(cwd):
+        raise Refused("cwd is no absolute path")
+    root = find_root(cwd)[0] if options.root is None else os.path.abspath(options.root)
+    if options.root == "" or not os.path.isdir(root):
+        raise Refused("the root is no folder")
+    helper = event.get("agent_type")
+    agent = f"{options.agent}/{helper}" if isinstance(helper, str) and helper else options.agent
+    policy = _policy(options, root)
+    return Judge(root, policy, agent, cwd).judge(touched), policy.mode == "monitor"
+
+
+def _policy(options: Options, root: str) -> Policy:
+    from policy import READY_MADE, Policy, ready_made
+    from toolkit.finding import POLICY_FILE
+
+    if options.policy in READY_MADE:
+        return Policy.load(ready_made(options.policy))
+    if options.policy is not None:
+        return Policy.load(options.policy)
+    own = os.path.join(root, POLICY_FILE)
+    return Policy.load(own) if os.path.lexists(own) else Policy.empty()
+
+
+def _parsed(data: bytes) -> dict[str, Any]:
+    if len(data) > MAX_EVENT:
+        raise Refused(f"the event is larger than {MAX_EVENT >> 20} MiB")
+    try:
+        event = json.loads(data, object_pairs_hook=_once)
+    except (ValueError, RecursionError):
+        raise Refused("the event is not JSON") from None
+    if not isinstance(event, dict):
+        raise Refused("the event is no object")
+    return event
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key twice")
+    return found
+
+
+def _text(event: dict[str, Any], key: str) -> str:
+    value = event.get(key)
+    if not isinstance(value, str) or not value:
+        raise Refused(f"the event has no {key}")
+    return value
+
+
+def _told(error: BaseException) -> str:
+    """What went wrong, in a line or a few; of a fault of ours only its kind, as a text may hold content."""
+    problems = getattr(error, "problems", None)
+    if problems is not None:
+        return f"the policy does not load; `ringfence check` says more\n{problems[0]}"
+    return str(error) if isinstance(error, Refused) else f"internal error ({type(error).__name__})"
+
+
+# What each host is told, by event. A verdict that it has no word for was turned into another before.
+
+
+def _pre_tool_use(effect: str, reason: str) -> dict[str, Any]:
+    verdict = {"permissionDecision": effect, "permissionDecisionReason": reason}
+    return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **verdict}}
+
+
+def _codex_pre_tool_use(effect: str, reason: str) -> dict[str, Any] | None:
+    # Codex knows deny alone here; allow and ask are faults to it, after which the call goes on.
+    return _pre_tool_use(effect, reason) if effect == "deny" else None
+
+
+def _permission_request(effect: str, reason: str) -> dict[str, Any] | None:
+    if effect == "ask":
+        return None  # the host is about to ask a person already
+    decision = {"behavior": "allow"} if effect == "allow" else {"behavior": "deny", "message": reason}
+    return {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": decision}}
+
+
+def _before_tool(effect: str, reason: str) -> dict[str, Any] | None:
+    # Silence leaves Gemini's own confirmation in place, an allow does no more.
+    return None if effect == "allow" else {"decision": effect, "reason": reason}
+
+
+SAYS = {
+    ("claude-code", "PreToolUse"): _pre_tool_use,
+    ("claude-code", "PermissionRequest"): _permission_request,
+    ("codex", "PreToolUse"): _codex_pre_tool_use,
+    ("codex", "PermissionRequest"): _permission_request,
+    ("gemini", "BeforeTool"): _before_tool,
+}

@@ -1,0 +1,62 @@
+"""What no policy can open up: policy files, Ringfence's own state, and names that are reserved.
+
+Pure but for looking where a protected file really is; whoever opens a path asks here first.
+"""
+
+from __future__ import annotations
+
+import os
+
+from toolkit import paths
+from toolkit.errors import CallError
+
+POLICY_NAME = "ringfence.yaml"
+HIDDEN = ".ringfence"
+TEMPORARY = ".ringfence-"
+TASKS = "@tasks"  # the task store's name in paths; at a workspace's root it is reserved
+
+
+class Protection:
+    """The paths below some roots (spellings of one directory) that no tool may change."""
+
+    def __init__(self, roots: tuple[str, ...], fold: bool) -> None:
+        self._roots = roots
+        self._fold = fold
+        self._held: set[str] = set()
+
+    def protect(self, absolute: str) -> None:
+        """Name a file or directory of this machine that no tool may change, where it lies in the root."""
+        for root in self._roots:
+            for form in (absolute, os.path.realpath(absolute)):
+                relative = os.path.relpath(form, root)
+                if relative != ".." and not relative.startswith("../"):
+                    self._held.add(self._folded(relative))
+
+    def guard(self, path: str, *, reading: bool = False, tasks: bool = False) -> None:
+        """Refuse (`protected_path`) a path that no policy can open up; `tasks` for a task tool's own."""
+        folded = self._folded(path)
+        first = folded.partition("/")[0]
+        if (first == TASKS) != tasks:
+            raise _protected(path)
+        if first == HIDDEN or any(name.startswith(TEMPORARY) for name in paths.parts(folded)):
+            raise _protected(path)
+        if reading:
+            return
+        name = folded.rpartition("/")[2]
+        if name == POLICY_NAME or any(
+            folded == held or paths.is_below(folded, held) or paths.is_below(held, folded)
+            for held in self._held
+        ):
+            raise _protected(path)
+
+    def hides(self, path: str, name: str) -> bool:
+        """Whether an entry is Ringfence's own and shown to nobody."""
+        folded = self._folded(name)
+        return folded.startswith(TEMPORARY) or (path == paths.ROOT and folded in (HIDDEN, TASKS))
+
+    def _folded(self, path: str) -> str:
+        return path.casefold() if self._fold else path
+
+
+def _protected(path: str) -> CallError:
+    return CallError("protected_path", f"'{path}' is protected", where=path)
