@@ -18,6 +18,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 SLOW = (
     "tests/analysis/",
     "tests/contract/test_alike.py",
+    "tests/contract/test_azure.py",
     "tests/contract/test_s3.py",
     "tests/contract/test_sftp.py",
     "tests/crash/",

@@ -27,6 +27,7 @@ OPTIONAL = {
     "toolkit.s3": {"botocore"},
     "toolkit.sftp": {"paramiko"},
     "toolkit.postgres": {"psycopg"},
+    "toolkit.azure": {"azure"},
 }
 
 

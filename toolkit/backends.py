@@ -38,6 +38,7 @@ BACKENDS: dict[str, Traits] = {
         durable=True,
         race_free=True,
     ),
+    "abfs": Traits(exclusive_create=True, durable=True),
     "memory": Traits(directories=True, exclusive_create=True),
     "s3": Traits(directories=True, exclusive_create=True, conditional=True, durable=True),
     "sftp": Traits(links=True, directories=True, rename=True, exclusive_create=True, modes=True),

@@ -201,7 +201,7 @@ def check(session: Session, workspace: Tree, call: dict[str, Any], want: dict[st
     assert code == want.get("code"), shown
     assert result.status == want.get("status", "error" if "code" in want else "ok"), shown
     if "content" in want:
-        assert result.content == want["content"]
+        assert result.content == want["content"], result.content
     for text in _texts(want.get("contains")):
         assert text in result.content
     for text in _texts(want.get("lacks")):

@@ -166,6 +166,13 @@ class Store:
         if parent != paths.ROOT and self._info(parent) is None:
             with errors(parent):
                 self._fs.makedirs(self._key(parent), exist_ok=True)
+            self._mark(parent)
+
+    def _mark(self, path: str) -> None:
+        """Where directories are only what keys lie below, an empty object `name/` keeps one."""
+        if self._info(path) is None:
+            with errors(path):
+                self._fs.pipe_file(self._key(path) + "/", b"")
 
     def move(self, source: StoreSpot, destination: StoreSpot, change: Move) -> None:
         """Copy, verify, then delete: a store has no rename of its own that can be relied on."""
@@ -189,10 +196,16 @@ class Store:
     def make_directory(self, spot: StoreSpot) -> None:
         with errors(spot.path):
             self._fs.mkdir(self._key(spot.path), create_parents=False)
+        self._mark(spot.path)
 
     def remove_directory(self, spot: StoreSpot) -> None:
+        if self.listing(spot.path):
+            raise CallError("directory_not_empty", f"'{spot.path}' is not empty", where=spot.path)
         with errors(spot.path):
             self._fs.rmdir(self._key(spot.path))
+        if not self.traits.directories and self._info(spot.path) is not None:
+            with errors(spot.path):
+                self._fs.rm_file(self._key(spot.path) + "/")
 
     def make_link(self, spot: StoreSpot, target: str) -> None:
         raise CallError("io_error", "This store has no links")
@@ -240,7 +253,9 @@ def open_store(url: str, options: dict[str, Any]) -> tuple[Any, str]:
             url, use_listings_cache=False, skip_instance_cache=True, **options
         )
     except ImportError as error:
-        extra = {"s3": "s3", "s3a": "s3", "sftp": "sftp", "ssh": "sftp"}.get(url.partition("://")[0])
+        extra = {"s3": "s3", "s3a": "s3", "sftp": "sftp", "ssh": "sftp", "az": "azure", "abfs": "azure"}.get(
+            url.partition("://")[0]
+        )
         hint = f"pip install 'ringfence[{extra}]'" if extra else str(error)
         raise CallError("io_error", "What this kind of root needs is not installed", hint=hint) from None
     except ValueError as error:
@@ -259,6 +274,10 @@ def store_on(fs: Any, root: str) -> Backend:
         from toolkit.sftp import Sftp
 
         return Sftp(fs.ftp, root, f"sftp://{getattr(fs, 'host', '')}")
+    if "az" in protocols and hasattr(fs, "service_client"):
+        from toolkit.azure import Azure
+
+        return Azure(fs, root)
     return Store(fs, root)
 
 
@@ -277,15 +296,16 @@ def private_memory() -> Any:
     return PrivateMemory()
 
 
+_TIMES = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
+
+
 def _stat(row: dict[str, Any]) -> Stat:
     kind = {"file": FILE, "directory": DIRECTORY}.get(str(row.get("type")), OTHER)
     marks = [
         row.get(key)
         for key in ("ETag", "etag", "VersionId", "generation", "ino", "mtime", "LastModified", "created")
     ]
-    modified = next(
-        (_seconds(row[key]) for key in ("mtime", "LastModified", "modified", "created") if key in row), None
-    )
+    modified = next((_seconds(row[key]) for key in _TIMES if key in row), None)
     return Stat(
         kind=kind,
         size=row.get("size"),
@@ -325,3 +345,7 @@ def errors(path: str) -> Iterator[None]:
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise CallError("io_error", f"The store failed on '{path}': {reason}", where=path) from None
+    except Exception as error:
+        # The libraries of stores raise what they like; here that is the store's failure and not ours.
+        reason = type(error).__name__
+        raise CallError("io_error", f"The store failed on '{path}': {reason}", where=path) from error

@@ -49,8 +49,9 @@ class S3Server:
 def free_ports(count: int, beside: int = 0) -> list[int]:
     """Ports that nobody listens on; with `beside` also the port that many above each."""
     found: list[int] = []
-    # Below what systems give to outgoing connections, from 32768 on, and so are those beside them.
-    for port in range(12000 + os.getpid() % 8000, 22000):
+    # Below what systems give to outgoing connections, from 32768 on, and so are those beside them; sixteen
+    # apart, because processes that start together have numbers in a row and look before they listen.
+    for port in range(12000 + os.getpid() * 16 % 8000, 22000):
         if len(found) == count:
             break
         if all(_is_free(other) for other in (port, port + beside)):
@@ -101,7 +102,8 @@ def seaweedfs(folder: Path) -> Iterator[S3Server]:
         weed, "-logtostderr=true", "server", f"-dir={folder / 'data'}", "-ip=127.0.0.1", "-ip.bind=127.0.0.1",
         f"-master.port={master}", f"-volume.port={volume}", "-master.volumeSizeLimitMB=64", "-volume.max=20",
         "-master.telemetry=false",
-        "-filer", f"-filer.port={filer}", "-s3", f"-s3.port={s3}", f"-s3.config={folder / 's3.json'}",
+        "-filer", f"-filer.port={filer}", "-s3", f"-s3.port={s3}", "-s3.port.iceberg=0", "-s3.port.lance=0",
+        f"-s3.config={folder / 's3.json'}",
     ]  # fmt: skip
     settings = {"env": {**os.environ, "TMPDIR": str(folder)}, "cwd": folder}
     with running(command, s3, folder / "weed.log", **settings):
@@ -179,3 +181,37 @@ def sshd(folder: Path) -> Iterator[SftpServer]:
     command = [program, "-D", "-f", str(folder / "config"), "-E", str(folder / "log")]
     with running(command, port, folder / "out"):
         yield SftpServer(port, getpass.getuser(), folder / "user", str(folder / "tree"))
+
+
+AZURE_CONTAINER = "workspace"
+# The account and key that the emulator is published with; they open nothing else.
+_AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
+
+
+@contextlib.contextmanager
+def azurite(folder: Path) -> Iterator[str]:
+    """Azure's own emulator of blobs; the connection string to it."""
+    pytest.importorskip("adlfs", reason="no adlfs: pip install 'ringfence[azure]'")
+    here = Path(__file__).parent
+    program = here / "node_modules" / ".bin" / "azurite-blob"
+    if not program.exists() or shutil.which("node") is None:
+        pytest.skip("no Azurite: npm ci --prefix tests/services")
+    [port] = free_ports(1)
+    command = [str(program), "--silent", "--disableTelemetry", "--inMemoryPersistence"]
+    command += ["--skipApiVersionCheck", "--blobHost", "127.0.0.1", "--blobPort", str(port)]
+    with running(command, port, folder / "log"):
+        yield (
+            f"DefaultEndpointsProtocol=http;AccountName=devstoreaccount1;AccountKey={_AZURE_KEY};"
+            f"BlobEndpoint=http://127.0.0.1:{port}/devstoreaccount1;"
+        )
+
+
+def azure_file_system(connection: str) -> Any:
+    import fsspec
+    from azure.storage.blob import BlobServiceClient
+
+    with BlobServiceClient.from_connection_string(connection) as client:
+        client.create_container(AZURE_CONTAINER)
+    return fsspec.filesystem(
+        "az", connection_string=connection, use_listings_cache=False, skip_instance_cache=True
+    )

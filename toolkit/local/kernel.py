@@ -59,8 +59,9 @@ def _same_directory(root: int) -> bool:
 def open_beneath(fd: int, path: str) -> int:
     """Open a directory below `fd`, refusing every link on the way. Raises OSError."""
     name = os.fsencode(path)
+    call, number, how, size = _openat2()
     for _ in range(_TRIES):
-        found = int(_libc().syscall(_OPENAT2, fd, name, _how(), 24))
+        found: int = call(number, fd, name, how, size)
         if found >= 0:
             return found
         code = ctypes.get_errno()
@@ -96,12 +97,11 @@ def _statx_mount(fd: int) -> int | None:
 def _libc() -> Any:
     libc = ctypes.CDLL(None, use_errno=True)
     libc.syscall.restype = ctypes.c_long
-    libc.syscall.argtypes = [
-        ctypes.c_long, ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(_How), ctypes.c_size_t
-    ]  # fmt: skip
     return libc
 
 
 @functools.cache
-def _how() -> Any:
-    return ctypes.byref(_How(_FLAGS, 0, _NO_MAGICLINKS | _NO_SYMLINKS | _BENEATH))
+def _openat2() -> tuple[Any, ctypes.c_long, Any, ctypes.c_size_t]:
+    """The call and its constant arguments, converted once: converting is half of what a call costs."""
+    how = _How(_FLAGS, 0, _NO_MAGICLINKS | _NO_SYMLINKS | _BENEATH)
+    return _libc().syscall, ctypes.c_long(_OPENAT2), ctypes.byref(how), ctypes.c_size_t(ctypes.sizeof(how))
