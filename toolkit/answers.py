@@ -186,7 +186,7 @@ def record(attempt: Attempt, result: Result) -> dict[str, Any]:
         "event": "call",
         "call": attempt.name,
         "id": attempt.call.id,
-        "session": session.session,
+        "session": attempt.in_session or session.session,
         "agent": session.agent,
         "tool": attempt.call.tool,
         "paths": list(dict.fromkeys((*attempt.named, *(place.real for place, _ in attempt.places.values())))),

@@ -9,7 +9,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from policy import Amount
@@ -84,6 +84,7 @@ def apply(
             else:
                 for change, first in numbered:
                     work.make(change, first, outcome)
+                    work.release()
             work.set_modes()
             if "io_error" in outcome.codes.values():
                 _look_again(outcome, workspace, history)
@@ -155,11 +156,13 @@ class _Work:
         self._temporary: dict[int, str] = {}
         self._digests: dict[str, str] = {}
         self._made: set[str] = set()
+        self._stirred: set[str] = set()
         self._modes: list[tuple[str, int]] = []
 
     def release(self) -> None:
-        for spot in self._own:
-            self._backend.release(spot)
+        """Let go of the places looked up so far: a tree has more entries than a process has descriptors."""
+        while self._own:
+            self._backend.release(self._own.pop())
 
     def number(self, changes: tuple[Change, ...]) -> list[tuple[Change, int]]:
         """Each change with the number of its first item."""
@@ -242,7 +245,6 @@ class _Work:
         try:
             return self._backend.read(spot, MAX_FILE, judged)
         finally:
-            # Released at once: a tree has more entries than a process has descriptors.
             self._backend.release(self._own.pop())
 
     # ------------------------------------------------------------------- change
@@ -291,6 +293,9 @@ class _Work:
             outcome.codes[_path_of(change)] = error.code
             for n in numbers:
                 outcome.states.setdefault(n, ABORTED)
+        self._stirred.add(paths.parent(_path_of(change)))
+        if isinstance(change, Move):
+            self._stirred.add(paths.parent(change.destination))
         self._report("changing", count)
 
     def set_modes(self) -> None:
@@ -306,7 +311,7 @@ class _Work:
             backend.check(source)
             backend.check(destination)
             self._check_tree(source, change)
-            backend.move(source, destination, change)
+            backend.move(source, destination, self._current(change, source))
             self._moved_seen(change, outcome)
             return
         spot = self._new_spot(change.path)
@@ -335,6 +340,18 @@ class _Work:
         listed = {entry.path: entry.stat.kind for entry in change.entries}
         if {entry.path: entry.stat.kind for entry in self._below(source, change.source)} != listed:
             raise CallError("path_changed", f"'{change.source}' changed after it was listed")
+
+    def _current(self, change: Move, source: Any) -> Move:
+        """The move of a directory in which this plan changed something, with its times as they are now."""
+        if change.source not in self._stirred:
+            return change
+        now = self._backend.stat(source)
+        inodes = {stat.identity.partition(":")[0] for stat in (now, change.stat) if stat is not None}
+        if now is None or now.kind != DIRECTORY or (self._backend.traits.race_free and len(inodes) > 1):
+            raise CallError(
+                "path_changed", f"'{change.source}' changed after it was judged", where=change.source
+            )
+        return replace(change, stat=now)
 
     def _write(self, spot: Any, change: Write) -> None:
         name = self._name(change)

@@ -46,6 +46,7 @@ class Attempt:
     seen: dict[str, str] = field(default_factory=dict)
     outcome: Outcome | None = None
     approval: str | None = None
+    in_session: str | None = None  # where it is on record, if not in the one that makes it
     task_ids: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
     def run(self, progress: Progress | None) -> Result:

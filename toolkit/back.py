@@ -21,22 +21,43 @@ from toolkit.undo import Way
 
 
 def take_back(
-    attempt: Attempt, what: str, way_of: Callable[[], Way], *, dry_run: bool, progress: Progress | None
+    attempt: Attempt,
+    what: str,
+    way_of: Callable[[], Way],
+    *,
+    dry_run: bool,
+    digest: str | None,
+    progress: Progress | None,
 ) -> Result:
-    """Plan the way back and, unless `dry_run`, go it. Raises CallError for conflicts and failures."""
+    """Plan the way back and, unless `dry_run`, go it. Raises CallError for conflicts and failures.
+
+    It becomes part of the session that it takes back, and leaves what that session has read as it is:
+    its agent does not know of it yet.
+    """
     way = way_of()
+    session = attempt.session
+    attempt.in_session = way.session
     attempt.plan = plan = way.plan(f"{attempt.call.tool} {what}")
     data: dict[str, Any] = {
         "changes": describe(plan),
         "conflicts": [{"path": conflict.path, "why": conflict.why} for conflict in way.conflicts],
-        "preview": plan.preview,
     }
+    if digest not in (None, plan.digest()):
+        raise CallError(
+            "path_changed", "What would be taken back now is not what was shown", hint="look at it again"
+        )
     if dry_run:
-        return Result(None, "ok", _text(plan, way, "Would take back"), {**data, "dry_run": True})
-    if plan.changes:
-        session = attempt.session
+        data |= {"preview": plan.preview, "digest": plan.digest(), "dry_run": True}
+        return Result(None, "ok", _text(plan, way, "Would take back"), data)
+    if plan.changes or not way.conflicts:
+        # One that had nothing to do is on record too, so that it can be undone like any other.
         operation = Operation(
-            attempt.name, None, session.session, session.agent, attempt.call.tool, undoes=what
+            attempt.name,
+            None,
+            way.session or session.session,
+            session.agent,
+            attempt.call.tool,
+            undoes=what,
         )
         attempt.outcome = apply(
             plan, session.workspace, session.history, operation, {}, spots={}, progress=progress
@@ -53,7 +74,20 @@ def take_back(
 
 
 def _text(plan: Plan, way: Way, verb: str) -> str:
+    if not plan.changes and not way.conflicts:
+        return "Nothing to take back: everything is as it was"
     lines = [f"{verb}: {plural(len(plan.changes), 'change')}"]
-    lines += [f"  {escape(row['path'])}" for row in describe(plan)]
+    lines += [f"  {_line(row)}" for row in describe(plan)]
     lines += [f"Left alone: {escape(conflict.path)} ({conflict.why})" for conflict in way.conflicts]
     return "\n".join(lines)
+
+
+def _line(row: dict[str, Any]) -> str:
+    if "destination" in row:
+        return f"{escape(row['path'])} → {escape(row['destination'])}"
+    inside = row["entries"] if row["change"] == "delete" else ()
+    return (
+        f"{escape(row['path'])} with {plural(len(inside), 'entry', 'entries')}"
+        if inside
+        else escape(row["path"])
+    )

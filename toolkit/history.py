@@ -16,7 +16,7 @@ from policy import Amount
 from toolkit import audit
 from toolkit.busy import Taken
 from toolkit.errors import CallError
-from toolkit.plan import DIRECTORY, FILE, LINK, sha256
+from toolkit.plan import sha256
 from toolkit.state import Database, State
 
 PENDING, DONE, ABORTED, PARTIAL, UNKNOWN = "pending", "done", "aborted", "partial", "unknown"
@@ -71,21 +71,6 @@ class Kept:
     tool: str
     started: float
     undoes: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class Version:
-    """A path's content at one time in a session: `digest` is None where nothing was there (a tombstone)."""
-
-    path: str
-    name: str
-    session: str
-    digest: str | None
-    size: int
-    time: float
-    tool: str
-    call: str
-    kind: str = FILE
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,48 +237,41 @@ class History:
             )
         )
 
-    def call(self, name: str) -> list[Kept]:
-        """The items of the call that `name` means: Ringfence's own id, or the caller's if just one used it.
+    def call(self, name: str, session: str | None = None) -> list[Kept]:
+        """The items of the call that `name` means. Raises as `operation` does."""
+        return list(self.items("op.call = ?", (self.operation(name, session)[0],)))
 
-        Raises CallError `not_found` or, for an id that several calls carried, `invalid_arguments`.
+    def operation(self, name: str, session: str | None = None) -> tuple[str, int]:
+        """The call that `name` means and the number of its last operation.
+
+        `name` is Ringfence's own id, or the caller's if just one call used it.
+        With `session` only one of that session or its sub-sessions is meant. Raises CallError `not_found`
+        or, for an id that several calls carried, `invalid_arguments`.
         """
-        rows = self._state.rows("SELECT DISTINCT call FROM op WHERE call = ? OR given = ?", (name, name))
+        within, values = of_session(session)
+        rows = self._state.rows(
+            "SELECT call, max(id) FROM op WHERE (call = ? OR given = ?)"
+            f" AND {within} GROUP BY call ORDER BY min(id)",
+            (name, name, *values),
+        )
         if not rows:
+            where = f" in session '{session}'" if session is not None else ""
             raise CallError(
-                "not_found", f"No call '{name}' changed anything", hint="`ringfence log` lists the calls"
+                "not_found",
+                f"No call '{name}' changed anything{where}",
+                hint="`ringfence log` lists the calls",
             )
         if len(rows) > 1:
             known = ", ".join(str(row[0]) for row in rows[-3:])
             raise CallError(
                 "invalid_arguments", f"Several calls had the id '{name}'", hint=f"use one of {known}"
             )
-        return list(self.items("op.call = ?", (rows[0][0],)))
+        return str(rows[0][0]), int(rows[0][1])
 
     def sessions(self) -> list[str]:
         """The sessions that changed something, the latest last."""
-        return [
-            str(r[0]) for r in self._state.rows("SELECT session FROM op GROUP BY session ORDER BY max(id)")
-        ]
-
-    def versions(self, path: str, session: str | None = None) -> list[Version]:
-        """A path's versions, session by session: `initial`, then `v1`, `v2`, … after each change."""
-        picked = "(item.path = ? OR item.path2 = ?) AND item.state = ? AND item.type != ?"
-        values: tuple[Any, ...] = (path, path, DONE, DIRECTORY)
-        if session is not None:
-            picked, values = picked + " AND op.session = ?", (*values, session)
-        found: list[Version] = []
-        lines: dict[str, list[Version]] = {}
-        for item in self.items(picked, values):
-            line = lines.setdefault(item.session, [])
-            before, after = _ends(item, path)
-            if not line:
-                line.append(_version(item, path, "initial", before))
-            elif line[-1].digest != before:
-                line.append(_version(item, path, f"v{len(line)}", before))
-            line.append(_version(item, path, f"v{len(line)}", after))
-        for line in lines.values():
-            found.extend(line)
-        return found
+        sql = "SELECT session FROM op WHERE state != ? GROUP BY session ORDER BY max(id)"
+        return [str(row[0]) for row in self._state.rows(sql, (ABORTED,))]
 
     # ------------------------------------------------------------------- inside
 
@@ -342,6 +320,13 @@ class History:
         )
 
 
+def of_session(session: str | None) -> tuple[str, tuple[Any, ...]]:
+    """A condition on `op` for a session and its sub-sessions (`night/tests` is one of `night`); None: all."""
+    if session is None:
+        return "1 = 1", ()
+    return "(op.session = ? OR substr(op.session, 1, ?) = ?)", (session, len(session) + 1, session + "/")
+
+
 def _keep(db: Database, content: bytes | str | None) -> str | None:
     if content is None or isinstance(content, str):
         return content
@@ -363,25 +348,3 @@ def _remember(db: Database, seen: dict[tuple[str, str], str]) -> None:
     )
     unseen = [key for key, digest in seen.items() if digest == UNSEEN]
     db.executemany("DELETE FROM seen WHERE session = ? AND path = ?", unseen)
-
-
-def _ends(item: Kept, path: str) -> tuple[str | None, str | None]:
-    if item.kind != "move":
-        return item.before, item.after
-    # A move is a deletion at one end and a write at the other.
-    return (item.after, None) if path == item.path else (item.before, item.after)
-
-
-def _version(item: Kept, path: str, name: str, digest: str | None) -> Version:
-    size = 0 if digest is None else (item.grown if digest == item.after else item.size)
-    return Version(
-        path,
-        name,
-        item.session,
-        digest,
-        size,
-        item.started,
-        item.tool,
-        item.call,
-        LINK if item.type == LINK else FILE,
-    )

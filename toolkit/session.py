@@ -25,9 +25,11 @@ from toolkit.errors import CallError
 from toolkit.events import Subscriber, Subscription, events
 from toolkit.faked import import_past_the_fake
 from toolkit.following import Following
-from toolkit.history import History, Version
+from toolkit.history import History
+from toolkit.points import since
 from toolkit.state import default_place, open_state
-from toolkit.undo import Way, pick, restore, undo
+from toolkit.undo import Way, restore, undo
+from toolkit.versions import Version, pick, versions
 from toolkit.workspace import Workspace
 
 Approver = Callable[[Request], Answer]
@@ -182,7 +184,8 @@ class Session:
             if attempt.outcome is None:
                 self.history.note(seen, record)
             else:
-                seen |= self._keyed(attempt.outcome.seen)
+                if attempt.tool is not None:  # what a person does, the session's agent has not seen
+                    seen |= self._keyed(attempt.outcome.seen)
                 self.history.finish(attempt.outcome.op, attempt.outcome.states, seen, record)
                 self._tell(attempt.outcome.op)
         except CallError as error:
@@ -209,18 +212,58 @@ class Session:
     # ------------------------------------------------------------- the way back
 
     def undo(
-        self, call: str, *, force: bool = False, dry_run: bool = False, progress: Progress | None = None
+        self,
+        call: str,
+        *,
+        session: str | None = None,
+        force: bool = False,
+        dry_run: bool = False,
+        digest: str | None = None,
+        progress: Progress | None = None,
     ) -> Result:
         """Take back what one call changed; conflicts are named and left alone unless `force`.
 
-        `call` is a result's `call_id` (or the caller's id where only one call had it). `data` has
-        `changes`, `conflicts`, `preview` and `call_id`, by which the undo itself can be undone.
+        `call` is a result's `call_id` (or the caller's id where only one call had it, in `session` if given).
+        `data` has `changes`, `conflicts`, `call_id`, by which the undo itself can be undone, and in a dry run
+        `preview`, a diff, and `digest`: given back, nothing is done if the plan is another one by now.
         """
 
         def way() -> Way:
-            return undo(self.history.call(call), self.workspace, self.history, force=force)
+            return undo(
+                self.history.call(call, session), self.workspace, self.history, force=force, progress=progress
+            )
 
-        return self._take_back("undo", call, way, dry_run, progress)
+        return self._take_back("undo", call, way, dry_run, digest, progress)
+
+    def undo_to(
+        self,
+        point: str | float,
+        *,
+        session: str | None = None,
+        tree: str = paths.ROOT,
+        everyone: bool = False,
+        force: bool = False,
+        dry_run: bool = False,
+        digest: str | None = None,
+        progress: Progress | None = None,
+    ) -> Result:
+        """Take back what this (or another) session and its sub-sessions changed since a point.
+
+        `point` is "initial", a call's id (the state right after it), a file's version ("PATH:v2"), or a time
+        in POSIX seconds. `tree` takes only what is at or below a path; `everyone` the changes of all
+        sessions. Answers as `undo` does.
+        """
+        chosen = None if everyone else session or self.session
+        what = f"{'everyone' if chosen is None else chosen} to {point}" + (
+            f" in {tree}" if tree != "." else ""
+        )
+
+        def way() -> Way:
+            below = paths.lexical(self.workspace.split(tree))
+            found = since(self.history, point, session=chosen, tree=below)
+            return undo(found, self.workspace, self.history, force=force, session=chosen, progress=progress)
+
+        return self._take_back("undo", what, way, dry_run, digest, progress)
 
     def restore(
         self,
@@ -229,33 +272,43 @@ class Session:
         *,
         force: bool = False,
         dry_run: bool = False,
+        digest: str | None = None,
         progress: Progress | None = None,
     ) -> Result:
         """Bring one file back to a version (`initial`, `v1`, or `SESSION:v1`). Answers as `undo` does."""
 
         def way() -> Way:
-            wanted, last = pick(self.versions(path), version)
-            return restore(wanted, last, self.workspace, self.history, force=force)
+            place = paths.lexical(self.workspace.split(path))
+            wanted, last = pick(versions(self.history, place), version)
+            return restore(place, wanted, last, self.workspace, self.history, force=force)
 
-        return self._take_back("restore", f"{path} {version}", way, dry_run, progress)
+        return self._take_back("restore", f"{path} {version}", way, dry_run, digest, progress)
 
     def versions(self, path: str) -> list[Version]:
         """The versions of a file, session by session. Raises CallError for a path that is none."""
-        return self.history.versions(paths.lexical(self.workspace.split(path)))
+        return versions(self.history, paths.lexical(self.workspace.split(path)))
 
-    def changes(self, session: str | None = None) -> list[Changed]:
-        """The files this (or another) session changed, with additions and removals, by path."""
-        return changed(self.history, session or self.session)
+    def changes(self, session: str | None = None, agent: str | None = None) -> list[Changed]:
+        """The files this (or another) session and its sub-sessions changed, by path, with what they added
+        and removed."""
+        return changed(self.history, session or self.session, agent)
 
     def _take_back(
-        self, tool: str, what: str, way: Callable[[], Way], dry_run: bool, progress: Progress | None
+        self,
+        tool: str,
+        what: str,
+        way: Callable[[], Way],
+        dry_run: bool,
+        digest: str | None,
+        progress: Progress | None,
     ) -> Result:
         from toolkit.back import take_back
 
         attempt = Attempt(self, ToolCall(tool))
+        dry_run = dry_run or self.dry_run
         with self._lock:
             try:
-                result = take_back(attempt, what, way, dry_run=dry_run or self.dry_run, progress=progress)
+                result = take_back(attempt, what, way, dry_run=dry_run, digest=digest, progress=progress)
             except CallError as error:
                 result = failed(None, error)
             return self._recorded(attempt, result)

@@ -119,6 +119,15 @@ def diff(path: str, before: bytes | None, after: bytes | None) -> str:
     return "\n".join([*head, *body]) + "\n"
 
 
+def count_changed(before: bytes | None, after: bytes | None) -> tuple[int, int]:
+    """How many lines `diff` shows as added and as removed; none where one side is binary."""
+    old, new = before or b"", after or b""
+    if is_binary(old) or is_binary(new):
+        return 0, 0
+    found = list(_changes(split_lines(old), split_lines(new)))
+    return sum(j2 - j1 for _, _, j1, j2 in found), sum(i2 - i1 for i1, i2, _, _ in found)
+
+
 def _binary(shown: str, before: bytes | None, after: bytes | None) -> str:
     if before is None or after is None:
         return f"Binary file {shown}, {len(before or after or b''):,} bytes\n"

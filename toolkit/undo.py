@@ -1,4 +1,4 @@
-"""The way back: from what the history holds to a plan that undoes a call or restores a version.
+"""The way back: from what the history holds to a plan that takes calls back or restores a version.
 
 Only plans. Never deletes what Ringfence did not create, and never plans over newer content unless told to.
 """
@@ -7,31 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TypeVar
 
 from toolkit import paths
-from toolkit.backends import Backend
-from toolkit.errors import CallError
-from toolkit.history import DONE, History, Kept, Version
-from toolkit.plan import (
-    DIRECTORY,
-    FILE,
-    LINK,
-    Change,
-    Delete,
-    Entry,
-    MakeDirectory,
-    MakeLink,
-    Move,
-    Plan,
-    Stat,
-    Write,
-    sha256,
-)
-from toolkit.text import diff
+from toolkit.apply import Progress
+from toolkit.history import DONE, History, Kept
+from toolkit.net import Shown, net
+from toolkit.overlay import Node, Overlay, is_file
+from toolkit.plan import DIRECTORY, FILE, LINK, Change, Plan
+from toolkit.versions import Version
 from toolkit.workspace import Workspace
 
-T = TypeVar("T")
+CHANGED, IS_GONE, TAKEN = "it changed since", "it is gone", "something else is there now"
+NOT_KEPT = "the history holds no content for it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,223 +29,221 @@ class Conflict:
     why: str
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Way:
-    """A plan back, with what it leaves alone."""
+    """A plan back, with what it leaves alone; `session` is the one whose changes it takes back."""
 
-    changes: list[Change] = field(default_factory=list)
-    conflicts: list[Conflict] = field(default_factory=list)
-    previews: list[str] = field(default_factory=list)
+    changes: tuple[Change, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+    shown: tuple[Shown, ...] = field(default=(), compare=False)
+    session: str | None = None
 
     def plan(self, title: str) -> Plan:
-        return Plan(changes=tuple(self.changes), title=title, draw=lambda: "".join(self.previews))
+        return Plan(changes=self.changes, title=title, draw=lambda: "".join(one.draw() for one in self.shown))
 
 
-def undo(items: list[Kept], workspace: Workspace, history: History, *, force: bool = False) -> Way:
-    """The way back from one call's changes, the last first."""
-    back = _Back(workspace, history, force)
-    inner = _below_moves(items)
-    for item in reversed(items):
-        if item.state == DONE and (item.op, item.n) not in inner and item.kind != "delete":
+def undo(
+    items: list[Kept],
+    workspace: Workspace,
+    history: History,
+    *,
+    force: bool = False,
+    session: str | None = None,
+    progress: Progress | None = None,
+) -> Way:
+    """The way back from changes, given oldest first: the last is taken back first, in thought.
+
+    A path goes from where the last of its changes left it to where it was before the first of them. It is
+    left alone where it is now in neither of these states nor in one between them.
+    """
+    back = _Back(Overlay(workspace.backend), force)
+    inner = _along(items)
+    for count, item in enumerate(reversed(items), 1):
+        if progress is not None:
+            progress("looking", count, len(items))
+        if item.state == DONE and (item.op, item.n) not in inner:
             _STEPS[item.kind](back, item)
-    # What was deleted comes back parents first: a directory made on the way to its child has lost its mode.
-    gone = [item for item in items if item.state == DONE and item.kind == "delete"]
-    for item in sorted(gone, key=lambda item: item.path.count("/")):
-        back.deleted(item)
-    return back.way
+    sessions = {item.session for item in items}
+    return back.way(history, session or (sessions.pop() if len(sessions) == 1 else None))
 
 
 def restore(
-    version: Version, last: Version, workspace: Workspace, history: History, *, force: bool = False
+    path: str,
+    version: Version,
+    last: Version,
+    workspace: Workspace,
+    history: History,
+    *,
+    force: bool = False,
 ) -> Way:
-    """The way to one version of one file; `last` is what the history takes to be there now."""
-    back = _Back(workspace, history, force)
-    path = version.path
-    now = back.look(path)
-    current = back.digest(path, now)
-    if current == version.digest:
-        return back.way
-    if current != last.digest and not force:
-        back.leave(path, "it changed since the history last knew it")
-    elif version.digest is None:
-        if now is not None:
-            back.remove(path, now)
-    else:
-        back.make_parents(path)
-        back.write(path, version.digest, now, None)
-    return back.way
+    """The way to one version of one file; `last` is what the history takes to be at `path` now."""
+    back = _Back(Overlay(workspace.backend), force)
+    wanted, known = _of_version(version), _of_version(last)
+    if wanted is not None and wanted.mode is None:
+        wanted.mode = last.mode
+    back.step(path, wanted, known, TAKEN if known is None else CHANGED)
+    return back.way(history, version.session)
 
 
 class _Back:
-    def __init__(self, workspace: Workspace, history: History, force: bool) -> None:
-        self._backend: Backend = workspace.backend
-        self._history = history
+    """Changes taken back one by one on an overlay; what does not fit is stuck unless an older one fits."""
+
+    def __init__(self, overlay: Overlay, force: bool) -> None:
+        self._overlay = overlay
         self._force = force
-        self._going: set[str] = set()
-        self._coming: set[str] = set()
-        self.way = Way()
+        self._stuck: dict[str, str] = {}
+
+    def way(self, history: History, session: str | None) -> Way:
+        for path in self._stuck:
+            planned = self._overlay.over.get(path)
+            if planned is not None and planned.origin == path:
+                # Not half-way back either.
+                self._overlay.put(path, self._overlay.disk(path))
+        self._make_parents()
+        changes, shown = net(self._overlay, history.content)
+        conflicts = tuple(Conflict(path, why) for path, why in sorted(self._stuck.items()))
+        return Way(tuple(changes), conflicts, tuple(shown), session)
 
     # -------------------------------------------------------------------- steps
 
     def written(self, item: Kept) -> None:
-        now = self.look(item.path)
-        current = self.digest(item.path, now)
-        if current != item.after and not self._force:
-            self.leave(item.path, "it changed since" if now else "it is gone")
-        elif item.before is not None:
-            self.write(item.path, item.before, now, item.mode)
-        elif now is not None:
-            self.remove(item.path, now)
+        self.step(item.path, _file(item.before, item.mode), _file(item.after), CHANGED)
 
     def deleted(self, item: Kept) -> None:
-        now = self.look(item.path)
         if item.type == DIRECTORY:
-            if now is None:
-                self.make_directory(item.path, item.mode)
-            elif now.kind != DIRECTORY:
-                self.leave(item.path, "something else is there now")
+            self.step(item.path, Node(DIRECTORY, mode=item.mode), None, TAKEN)
         elif item.type == LINK:
-            if now is None and item.target is not None:
-                self.make_parents(item.path)
-                self.way.changes.append(MakeLink(item.path, item.target))
-            elif now is None or now.target != item.target:
-                self.leave(item.path, "something else is there now")
+            self.step(item.path, Node(LINK, target=item.target), None, TAKEN)
         elif item.before is None:
-            self.leave(item.path, "the history holds no content for it")
-        elif now is not None and self.digest(item.path, now) != item.before and not self._force:
-            self.leave(item.path, "something else is there now")
-        elif now is None or self.digest(item.path, now) != item.before:
-            self.make_parents(item.path)
-            self.write(item.path, item.before, now, item.mode)
-
-    def moved(self, item: Kept) -> None:
-        assert item.path2 is not None
-        now = self.look(item.path2)
-        if (
-            now is None
-            or now.kind != item.type
-            or (now.kind == FILE and self.digest(item.path2, now) != item.after)
-        ):
-            self.leave(item.path2, "it changed since" if now else "it is gone")
-            return
-        if self.look(item.path) is not None:
-            self.leave(item.path, "something else is there now")
-            return
-        self.make_parents(item.path)
-        entries = self._tree(item.path2) if now.kind == DIRECTORY else ()
-        self.way.changes.append(Move(item.path2, item.path, now, entries=entries))
-        self._going.add(item.path2)
-        if item.before is not None:
-            self.way.changes.append(Write(item.path2, self._history.content(item.before), mode=item.mode))
-        elif item.target is not None:
-            self.way.changes.append(MakeLink(item.path2, item.target))
-
-    def made_directory(self, item: Kept) -> None:
-        now = self.look(item.path)
-        if now is None or now.kind != DIRECTORY:
-            return
-        left = [entry for entry in self._tree(item.path) if not self._goes(entry.path)]
-        if not left:
-            self.remove(item.path, now)
+            self._stuck[item.path] = NOT_KEPT
+        else:
+            self.step(item.path, _file(item.before, item.mode), None, TAKEN)
 
     def made_link(self, item: Kept) -> None:
-        now = self.look(item.path)
-        if now is None or now.target != item.target:
-            self.leave(item.path, "it changed since" if now else "it is gone")
+        self.step(item.path, None, Node(LINK, target=item.target), CHANGED)
+
+    def made_directory(self, item: Kept) -> None:
+        """A directory goes if nothing is in it any more; what somebody else put there keeps it."""
+        now = self._overlay.get(item.path)
+        if now is not None and now.kind == DIRECTORY and not self._overlay.children(item.path):
+            self._put(item.path, None)
+
+    def moved(self, item: Kept) -> None:
+        assert item.path2 is not None, "a move has two ends"
+        source, target = self._overlay.get(item.path), self._overlay.get(item.path2)
+        before = _file(item.before, item.mode)
+        if before is None and item.target is not None:
+            before = Node(LINK, target=item.target)
+        left = Node(item.type, item.after)
+        if self._is(source, left) and self._is(target, before):
+            self._fits(item.path, item.path2)
+        elif not self._is(target, left) and not (self._force and is_file(target) and item.type == FILE):
+            self._stuck[item.path2] = CHANGED if target is not None else IS_GONE
+        elif source is not None and not (self._force and is_file(source) and item.type == FILE):
+            self._stuck[item.path] = TAKEN
         else:
-            self.remove(item.path, now)
+            self._carry(item.path2, item.path)
+            if before is not None:
+                self._put(item.path2, before)
 
     # ------------------------------------------------------------------- pieces
 
-    def leave(self, path: str, why: str) -> None:
-        self.way.conflicts.append(Conflict(path, why))
+    def step(self, path: str, before: Node | None, after: Node | None, why: str) -> None:
+        """Have `before` at `path`, where `after` is what was left there."""
+        now = self._overlay.get(path)
+        over_newer = self._force and all(node is None or node.kind == FILE for node in (now, before))
+        if self._is(now, before) and not self._is(now, after):
+            self._fits(path)
+        elif self._is(now, after) or over_newer:
+            if before is not None and is_file(now) and is_file(before) and now is not None:
+                before.origin = now.origin
+            self._put(path, before)
+        else:
+            self._stuck[path] = why if now is not None else IS_GONE
 
-    def write(self, path: str, digest: str, now: Stat | None, mode: int | None) -> None:
-        if now is not None and now.kind != FILE:
-            self.leave(path, "something else is there now")
-            return
-        data = self._history.content(digest)
-        before = self._read(path) if now is not None else None
-        self.way.changes.append(Write(path, data, before, now, mode))
-        self.way.previews.append(diff(path, before, data))
-
-    def remove(self, path: str, now: Stat) -> None:
+    def _is(self, now: Node | None, known: Node | None) -> bool:
+        """Whether what is there is what is known; a file of unknown content is any file."""
+        if now is None or known is None:
+            return now is known
+        if now.kind != known.kind:
+            return False
         if now.kind == FILE:
-            self.way.previews.append(diff(path, self._read(path), None))
-        self.way.changes.append(Delete(path, now))
-        self._going.add(path)
+            return known.digest is None or self._overlay.digest(now) == known.digest
+        return now.kind != LINK or known.target in (None, now.target)
 
-    def make_directory(self, path: str, mode: int | None) -> None:
-        if path not in self._coming:
-            self.make_parents(path)
-            self._coming.add(path)
-            self.way.changes.append(MakeDirectory(path, mode=mode))
+    def _put(self, path: str, node: Node | None) -> None:
+        self._fits(path)
+        self._overlay.put(path, node)
 
-    def make_parents(self, path: str) -> None:
-        above = paths.parent(path)
-        if above != paths.ROOT and above not in self._coming and self.look(above) is None:
-            self.make_directory(above, None)
+    def _fits(self, *held: str) -> None:
+        for path in held:
+            self._stuck.pop(path, None)
 
-    def look(self, path: str) -> Stat | None:
-        """What is at `path` once the changes planned so far are made, new ones left out."""
-        return None if self._goes(path) else self._at(path, self._backend.stat)
+    def _carry(self, source: str, target: str) -> None:
+        self._fits(source, target)
+        self._overlay.carry(source, target)
+        for path in [path for path in self._stuck if paths.is_below(path, source)]:
+            self._stuck[target + path[len(source) :]] = self._stuck.pop(path)
 
-    def digest(self, path: str, now: Stat | None) -> str | None:
-        return sha256(self._read(path)) if now is not None and now.kind == FILE else None
+    def _make_parents(self) -> None:
+        """See that each planned entry has its directory; where something else is in the way, leave it."""
+        for path in sorted(self._overlay.over, key=paths.parts):
+            if self._overlay.over[path] is None:
+                continue
+            above = paths.parts(path)[:-1]
+            for end in range(1, len(above) + 1):
+                directory = paths.join(above[:end])
+                found = self._overlay.get(directory)
+                if found is None:
+                    self._overlay.put(directory, Node(DIRECTORY))
+                elif found.kind != DIRECTORY:
+                    self._leave(path)
+                    break
 
-    def _goes(self, path: str) -> bool:
-        names = paths.parts(path)
-        return any(paths.join(names[:end]) in self._going for end in range(1, len(names) + 1))
-
-    def _read(self, path: str) -> bytes:
-        return self._at(path, self._backend.read)
-
-    def _at(self, path: str, act: Callable[[object], T]) -> T:
-        spot = self._backend.resolve(paths.parts(path), follow=False)
-        try:
-            return act(spot)
-        finally:
-            self._backend.release(spot)
-
-    def _tree(self, path: str) -> tuple[Entry, ...]:
-        found: list[Entry] = []
-
-        def into(spot: object, shown: str) -> None:
-            with self._backend.folder(spot) as folder:
-                for name, stat in folder.scan():
-                    found.append(Entry(paths.child(shown, name), stat))
-                    if stat.kind == DIRECTORY:
-                        into(folder.spot(name), paths.child(shown, name))
-
-        self._at(path, lambda spot: into(spot, path))
-        return tuple(found)
+    def _leave(self, path: str) -> None:
+        self._stuck[path] = TAKEN
+        node = self._overlay.over[path]
+        assert node is not None, "only what is planned is left"
+        self._overlay.put(path, None)
+        if node.origin not in (None, path):
+            self._overlay.put(str(node.origin), self._overlay.disk(str(node.origin)))
 
 
 _STEPS: dict[str, Callable[[_Back, Kept], None]] = {
     "write": _Back.written,
+    "delete": _Back.deleted,
     "move": _Back.moved,
     "directory": _Back.made_directory,
     "link": _Back.made_link,
 }
 
 
-def _below_moves(items: list[Kept]) -> set[tuple[int, int]]:
+def _file(digest: str | None, mode: int | None = None) -> Node | None:
+    return None if digest is None else Node(FILE, digest, mode=mode)
+
+
+def _of_version(version: Version) -> Node | None:
+    if version.kind == LINK and version.target is not None:
+        return Node(LINK, target=version.target)
+    return _file(version.digest, version.mode)
+
+
+def _along(items: list[Kept]) -> set[tuple[int, int]]:
     """The items that only list what a moved directory held; the directory's own move brings them back."""
-    tops = [item for item in items if item.kind == "move" and item.type == DIRECTORY]
-    return {
-        (item.op, item.n)
+    tops = {
+        (item.op, item.path): item.path2
         for item in items
-        if item.kind == "move" and any(paths.is_below(item.path, top.path) for top in tops)
+        if item.kind == "move" and item.type == DIRECTORY and item.path2 is not None
     }
-
-
-def pick(versions: list[Version], name: str) -> tuple[Version, Version]:
-    """The version called `name` (`v2`, `SESSION:v2`) and the last one known. Raises CallError `not_found`."""
-    session, _, short = name.rpartition(":")
-    held = [version for version in versions if not session or version.session == session]
-    found = [version for version in held if version.name == short]
-    if not found:
-        known = ", ".join(version.name for version in held) or "none"
-        raise CallError("not_found", f"There is no version '{name}'", hint=f"known versions: {known}")
-    # A change and what it found carry one time, so the later of equals counts.
-    return found[-1], max(enumerate(versions), key=lambda held: (held[1].time, held[0]))[1]
+    found = set()
+    for item in items:
+        if item.kind != "move" or item.path2 is None:
+            continue
+        above = paths.parent(item.path)
+        while above != paths.ROOT:
+            top = tops.get((item.op, above))
+            if top is not None and item.path2 == top + item.path[len(above) :]:
+                found.add((item.op, item.n))
+                break
+            above = paths.parent(above)
+    return found

@@ -224,26 +224,57 @@ _ALL = (
         "changes",
         "past:changes",
         "the files a session changed",
-        (_opt("--diff", action="store_true", says="show each file's diff"), ROOT, LAST_SESSION, STATE, JSON),
+        (
+            _opt("--diff", action="store_true", says="show each file's diff"),
+            _opt("--agent", metavar="NAME", dest="by_agent", says="only this agent's, its sub-agents' too"),
+            ROOT,
+            LAST_SESSION,
+            STATE,
+            JSON,
+        ),
         ("ringfence changes", "ringfence changes --diff --session nightly"),
+        "Each file once, from the session's first change to its last. Sub-sessions (nightly/tests is one of"
+        " nightly) count for their parent.",
     ),
     Command(
         "undo",
-        "past:undo",
-        "take back what one call changed",
-        (_opt("call", metavar="CALL-ID", says="as the result, `log` and `changes` show it"), *BRINGING_BACK),
-        ("ringfence undo c4f1e0", "ringfence undo c4f1e0 --dry-run"),
-        "Shows what it will do and asks first, at a terminal. Deletes nothing that Ringfence did not"
-        " create and, without --force, replaces nothing that is newer. It can be undone.",
+        "back:undo",
+        "take back a call, or what a session changed since a point",
+        (
+            _opt("call", metavar="CALL-ID", nargs="?", says="as the result, `log` and `changes` show it"),
+            _opt(
+                "--to",
+                metavar="POINT",
+                says="take back what came after it: a call's id, `initial`, a file's version (PATH:v2), a"
+                " span such as 2h, or an RFC 3339 time",
+            ),
+            _opt("--tree", metavar="PATH", says="take back only what is at or below this path"),
+            _opt(
+                "--session",
+                metavar="ID",
+                says="whose changes: this session's and its sub-sessions' (default for --tree: everyone's)",
+            ),
+            *(option for option in BRINGING_BACK if option is not SESSION),
+        ),
+        (
+            "ringfence undo c4f1e0 --dry-run",
+            "ringfence undo --session nightly --to c4f1e0",
+            "ringfence undo --session nightly --to initial --yes",
+            "ringfence undo --tree src --to 2h",
+        ),
+        "Shows what it will do and asks first, at a terminal; elsewhere one call is taken back at once, and"
+        " the rest needs --yes. Deletes nothing that Ringfence did not create and, without --force, replaces"
+        " nothing that is newer. It can be undone.",
     ),
     Command(
         "restore",
-        "past:restore",
+        "back:restore",
         "bring one version of a file back",
         (
             _opt("path", metavar="PATH", says="a path in the workspace"),
             _opt("version", metavar="VERSION", says="initial, v1, v2, ... as `history` shows it"),
-            *BRINGING_BACK,
+            _opt("--session", metavar="ID", says="whose version (default: the latest of that name)"),
+            *(option for option in BRINGING_BACK if option is not SESSION),
         ),
         ("ringfence restore src/app.py initial",),
         "Shows what it will do and asks first, at a terminal. It can be undone.",

@@ -1,4 +1,4 @@
-"""Looking back and taking back: `log`, `history`, `changes`, `undo`, `restore`, `audit verify`."""
+"""Looking back: `log`, `history`, `changes`, `audit verify`."""
 
 from __future__ import annotations
 
@@ -6,22 +6,19 @@ import argparse
 import re
 import time
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from datetime import datetime
 from time import sleep
 from typing import Any
 
 from toolkit import audit
-from toolkit.call import Result
-from toolkit.cli.calls import show
+from toolkit.changes import Changed
 from toolkit.cli.perform import DONE, FELL_SHORT, UsageError
-from toolkit.cli.place import open_session, open_to_look
-from toolkit.cli.prompt import because, confirm
-from toolkit.cli.screen import Progress, Screen
-from toolkit.history import Version
-from toolkit.plan import LINK
-from toolkit.session import Session
+from toolkit.cli.place import open_to_look
+from toolkit.cli.prompt import because
+from toolkit.cli.screen import Screen
 from toolkit.text import rfc3339, size, when
+from toolkit.versions import Version
 
 _LOOK_AGAIN = 0.3  # seconds between two looks of `log --follow`
 
@@ -51,13 +48,27 @@ def log(arguments: argparse.Namespace, screen: Screen) -> int:
 
 def _since(text: str) -> float:
     """A moment: a span before now (`30m`, `2h`, `7d`) or an RFC 3339 time."""
+    found = _moment(text)
+    if found is None:
+        raise UsageError(f"--since {text}: neither a span such as 2h nor an RFC 3339 time")
+    return found
+
+
+def point(text: str) -> str | float:
+    """A point to go back to: a moment as for --since, else what the history knows by that name."""
+    found = _moment(text)
+    return text if found is None else found
+
+
+def _moment(text: str) -> float | None:
     span = re.fullmatch(r"([0-9]{1,6})([smhd])", text)
     if span:
         return time.time() - int(span[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[span[2]]
     try:
-        return datetime.fromisoformat(text).astimezone().timestamp()
+        # A call's id may be a number, which is no time.
+        return datetime.fromisoformat(text).astimezone().timestamp() if "-" in text else None
     except (ValueError, OverflowError):
-        raise UsageError(f"--since {text}: neither a span such as 2h nor an RFC 3339 time") from None
+        return None
 
 
 def _show_log(records: Collection[dict[str, Any]], screen: Screen) -> None:
@@ -106,18 +117,22 @@ def history(arguments: argparse.Namespace, screen: Screen) -> int:
     if screen.as_json:
         screen.json([_version_json(version) for version in versions])
     elif versions:
-        screen.table(
-            ("version", "session", "time", "content", "by", "call"), [_version_row(v) for v in versions]
-        )
+        moved = any(version.path != versions[-1].path for version in versions)
+        head = ("version", "session", "time", "content", "by", "call") + (("path",) if moved else ())
+        screen.table(head, [_version_row(v) + ((v.path,) if moved else ()) for v in versions])
     else:
         screen.note(f"no call changed {arguments.path}")
     return DONE
 
 
 def _version_row(version: Version) -> tuple[str, ...]:
-    content = "nothing" if version.digest is None else size(version.size)
-    if version.kind == LINK and version.digest is None:
-        content = "a link"
+    content = size(version.size)
+    if not version.kept:
+        content = "not looked at"
+    elif version.target is not None:
+        content = f"a link to {version.target}"
+    elif version.gone:
+        content = "nothing"
     by = "(before)" if version.name == "initial" else version.tool
     return version.name, version.session, when(version.time), content, by, version.call
 
@@ -128,7 +143,10 @@ def _version_json(version: Version) -> dict[str, Any]:
         "version": version.name,
         "session": version.session,
         "time": rfc3339(version.time),
+        "kind": "none" if version.gone else version.kind,
         "digest": version.digest,
+        "target": version.target,
+        "kept": version.kept,
         "size": version.size,
         "tool": version.tool,
         "call_id": version.call,
@@ -139,74 +157,44 @@ def changes(arguments: argparse.Namespace, screen: Screen) -> int:
     """Print the files a session changed: the one named, else the latest here."""
     with open_to_look(arguments) as session:
         known = session.history.sessions()
-        chosen = arguments.session or (known[-1] if known else None)
-        found = session.changes(chosen) if chosen else []
-    if screen.as_json:
-        rows = [
-            {"path": c.path, "kind": c.kind, "additions": c.additions, "removals": c.removals, "diff": c.diff}
-            for c in found
-        ]
-        screen.json({"session": chosen, "changes": rows})
-        return DONE
-    if not found:
-        screen.note("no changes")
-        return DONE
-    screen.line(f"session {chosen}", "dim")
-    screen.table(
-        ("file", "change", "lines"), [(c.path, c.kind, f"+{c.additions} -{c.removals}") for c in found]
-    )
-    if arguments.diff:
-        for change in found:
-            screen.line()
-            screen.diff(change.diff)
+        # The last one's parent, if it is a sub-session.
+        chosen = arguments.session or (known[-1].partition("/")[0] if known else None)
+        found = session.changes(chosen, arguments.by_agent) if chosen else []
+        if screen.as_json:
+            screen.json({"session": chosen, **_totals(found), "changes": [_change_json(c) for c in found]})
+        elif not found:
+            screen.note("no changes")
+        else:
+            screen.line(f"session {chosen}", "dim")
+            screen.table(
+                ("file", "change", "lines"),
+                [(_where(c), c.kind, f"+{c.additions} -{c.removals}") for c in found],
+            )
+            for change in found if arguments.diff else ():
+                screen.line()
+                screen.diff(change.diff)
     return DONE
 
 
-def undo(arguments: argparse.Namespace, screen: Screen) -> int:
-    """Take back what one call changed."""
-
-    def act(session: Session, dry_run: bool, progress: Progress | None) -> Result:
-        return session.undo(arguments.call, force=arguments.force, dry_run=dry_run, progress=progress)
-
-    return _take_back(arguments, screen, act)
+def _where(change: Changed) -> str:
+    return change.path if change.source is None else f"{change.source} → {change.path}"
 
 
-def restore(arguments: argparse.Namespace, screen: Screen) -> int:
-    """Bring one version of a file back."""
-
-    def act(session: Session, dry_run: bool, progress: Progress | None) -> Result:
-        return session.restore(
-            arguments.path, arguments.version, force=arguments.force, dry_run=dry_run, progress=progress
-        )
-
-    return _take_back(arguments, screen, act)
+def _totals(found: list[Changed]) -> dict[str, int]:
+    return {"additions": sum(c.additions for c in found), "removals": sum(c.removals for c in found)}
 
 
-def _take_back(
-    arguments: argparse.Namespace, screen: Screen, act: Callable[[Session, bool, Progress | None], Result]
-) -> int:
-    """Show what would be done; do it when that is wanted."""
-    with open_session(arguments, screen) as session:
-        seen = act(session, True, None)
-        if arguments.dry_run or not seen.ok:
-            _show_preview(seen, screen)
-            show(seen, screen, changed=False)
-            return DONE if seen.ok else FELL_SHORT
-        if not arguments.yes and not screen.as_json and screen.is_terminal:
-            _show_preview(seen, screen)
-            if not confirm(seen.content):
-                screen.note("nothing was changed")
-                return FELL_SHORT
-        with screen.progress() as progress:
-            result = act(session, False, progress)
-    show(result, screen, changed=True)
-    return DONE if result.ok else FELL_SHORT
-
-
-def _show_preview(result: Result, screen: Screen) -> None:
-    preview = result.data.get("preview")
-    if preview and not screen.as_json:
-        screen.diff(preview)
+def _change_json(change: Changed) -> dict[str, Any]:
+    return {
+        "path": change.path,
+        "kind": change.kind,
+        "from": change.source,
+        "type": change.type,
+        "additions": change.additions,
+        "removals": change.removals,
+        "agents": list(change.agents),
+        "diff": change.diff,
+    }
 
 
 def verify(arguments: argparse.Namespace, screen: Screen) -> int:

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from policy.errors import PolicyError
 from toolkit.errors import CallError
 from toolkit.text import escape
+
+if TYPE_CHECKING:
+    from rich.text import Text as RichText
 
 Progress = Callable[[str, int, int | None], None]
 
@@ -33,7 +37,12 @@ STYLES = {
     "refused": "red",
     "error": "red",
     "failed": "red",
+    "created": "green",
+    "updated": "yellow",
+    "moved": "cyan",
+    "deleted": "red",
 }
+_COUNTS = re.compile(r"(\+[0-9]+) (-[0-9]+)")
 
 _SGR = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
 
@@ -166,17 +175,25 @@ def _rich_table(stream: TextIO, columns: Sequence[str], rows: Sequence[Sequence[
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(cell, style=STYLES.get(cell, "")) for cell in row))
+        table.add_row(*map(_cell, row))
     Console(file=stream, highlight=False, markup=False, emoji=False).print(table)
+
+
+def _cell(text: str) -> RichText:
+    from rich.text import Text
+
+    counts = _COUNTS.fullmatch(text)
+    if counts is None:
+        return Text(text, style=STYLES.get(text, ""))
+    return Text.assemble((counts[1], "green"), " ", (counts[2], "red"))
 
 
 def _diff_style(line: str) -> str:
     if line.startswith(("+++", "---")):
         return "bold"
-    return {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
+    return {"+": "green", "-": "red", "@": "cyan", "r": "bold"}.get(line[:1], "")

@@ -1,0 +1,233 @@
+"""From planned entries to changes in an order in which they can be made: nothing is written twice.
+
+First what makes room or takes along, each path as it is on the disk now; then what is written anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+
+from toolkit import paths
+from toolkit.overlay import Node, Overlay, is_file
+from toolkit.plan import DIRECTORY, FILE, LINK, Change, Delete, Entry, MakeDirectory, MakeLink, Move, Write
+from toolkit.text import diff, escape
+
+Content = Callable[[str], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One path's difference, for the preview: drawn only when somebody looks."""
+
+    path: str
+    draw: Callable[[], str]
+
+
+def net(overlay: Overlay, content: Content) -> tuple[list[Change], list[Shown]]:
+    """The changes that make the disk what the overlay says. `content` gives the bytes of a digest."""
+    found = _Net(overlay, content)
+    while True:
+        found.compare()
+        try:
+            order = found.order()
+        except CycleError as error:
+            # Two directories in each other's place: one of them goes by its content.
+            found.copy_one(error.args[1])
+            continue
+        return [*order, *found.written()], sorted(found.shown(), key=lambda one: one.path)
+
+
+class _Net:
+    def __init__(self, overlay: Overlay, content: Content) -> None:
+        self._overlay = overlay
+        self._content = content
+        self._moved: dict[str, str] = {}
+        self._gone: dict[str, Entry] = {}
+        self._made: list[str] = []
+        self._new: list[str] = []
+
+    # --------------------------------------------------------------- comparison
+
+    def compare(self) -> None:
+        """Find out what stays, moves, goes and comes."""
+        overlay = self._overlay
+        self._adopt()
+        origins = {node.origin: path for path, node in overlay.over.items() if node and node.origin}
+        self._moved = {o: path for o, path in origins.items() if o != path}
+        self._gone, self._made, self._new = {}, [], []
+        for path, node in sorted(overlay.over.items()):
+            here = overlay.disk(path)
+            if here is not None and path not in origins and here.stat is not None:
+                self._gone[path] = Entry(path, here.stat)
+            if here is not None and here.kind == DIRECTORY and overlay.is_planned_whole(path):
+                self._gone |= {e.path: e for e in overlay.tree(path) if e.path not in origins}
+            if node is not None and node.origin is None:
+                (self._made if node.kind == DIRECTORY else self._new).append(path)
+            elif node is not None and node.origin == path and self._rewritten(node):
+                self._new.append(path)
+
+    def _adopt(self) -> None:
+        """What is new where something of its kind is now takes that one's place; a moved file with other
+        content is a new one."""
+        overlay = self._overlay
+        used = {node.origin for node in overlay.over.values() if node is not None}
+        self._hold(used)
+        for path, node in overlay.over.items():
+            if node is None:
+                continue
+            if node.origin not in (None, path) and self._rewritten(node):
+                node.origin = None
+            here = overlay.disk(path)
+            if node.origin is None and here is not None and here.kind == node.kind and path not in used:
+                same_mode = node.mode in (None, here.mode)
+                if node.kind == FILE or (node.kind == DIRECTORY and same_mode):
+                    node.origin = path
+
+    def _hold(self, used: set[str | None]) -> None:
+        """What stays where it is keeps the directories it is in; where these go away, it is made anew."""
+        overlay = self._overlay
+        for path in [path for path, node in overlay.over.items() if node is not None and node.origin == path]:
+            for above in _above(path):
+                holds = overlay.over.get(above)
+                if holds is None or holds.origin == above:
+                    continue
+                if above not in used:
+                    overlay.hold(above)
+                else:
+                    self._copy(path)
+                    break
+
+    def _rewritten(self, node: Node) -> bool:
+        if node.kind != FILE or node.digest is None or node.origin is None:
+            return False
+        now = self._overlay.disk(node.origin)
+        return now is not None and now is not node and self._overlay.digest(now) != node.digest
+
+    def copy_one(self, cycle: list[tuple[str, str]]) -> None:
+        """Have what moves in this cycle made anew from its bytes."""
+        source = next(path for kind, path in cycle if kind == "from" and path in self._moved)
+        target = self._moved[source]
+        for path in [target, *(path for path, _ in self._overlay.below(target))]:
+            self._copy(path)
+
+    def _copy(self, path: str) -> None:
+        node = self._overlay.get(path)
+        if node is not None and node.origin is not None:
+            data = self._overlay.read(node) if node.kind == FILE else None
+            self._overlay.put(path, Node(node.kind, node.digest, node.target, node.mode, data=data))
+
+    # -------------------------------------------------------------------- order
+
+    def order(self) -> list[Change]:
+        """Deletions, moves and new directories, so that each finds its place free and its parent there.
+
+        Raises CycleError.
+        """
+        changes = {**self._deletions(), **self._moves()}
+        changes |= {("to", path): self._directory(path) for path in self._made}
+        sorter: TopologicalSorter[tuple[str, str]] = TopologicalSorter()
+        targets = {c.destination: key for key, c in changes.items() if isinstance(c, Move)}
+        targets |= {path: ("to", path) for path in self._made}
+        for key in changes:
+            sorter.add(key)
+        for key, change in changes.items():
+            if key[0] == "from":
+                # Out of a directory before the directory itself goes.
+                for above in _above(key[1]):
+                    if ("from", above) in changes:
+                        sorter.add(("from", above), key)
+            target = change.destination if isinstance(change, Move) else key[1] if key[0] == "to" else None
+            if target is None:
+                continue
+            if ("from", target) in changes and ("from", target) != key:
+                sorter.add(key, ("from", target))
+            for above in _above(target):
+                if above in targets:
+                    sorter.add(key, targets[above])
+        return [changes[key] for key in sorter.static_order()]
+
+    def _deletions(self) -> dict[tuple[str, str], Change]:
+        inside: dict[str, list[Entry]] = {}
+        tops: list[str] = []
+        for path in sorted(self._gone, key=paths.parts):
+            top = next((above for above in reversed(list(_above(path))) if above in inside), None)
+            if top is not None and self._gone[top].stat.kind == DIRECTORY and self._whole(path, top):
+                inside[top].append(self._gone[path])
+            else:
+                inside[path] = []
+                tops.append(path)
+        return {("from", path): Delete(path, self._gone[path].stat, tuple(inside[path])) for path in tops}
+
+    def _whole(self, path: str, top: str) -> bool:
+        """Whether everything from `top` down to `path` goes, so that one deletion takes it."""
+        return all(
+            above in self._gone for above in _above(path) if above == top or paths.is_below(above, top)
+        )
+
+    def _moves(self) -> dict[tuple[str, str], Change]:
+        found: dict[tuple[str, str], Change] = {}
+        for source, target in self._moved.items():
+            above = paths.parent(source)
+            name = source.rpartition("/")[2]
+            if above in self._moved and paths.child(self._moved[above], name) == target:
+                continue  # goes along with its directory
+            node = self._overlay.disk(source)
+            assert node is not None and node.stat is not None, "what moves is on the disk"
+            entries = self._overlay.tree(source) if node.kind == DIRECTORY else ()
+            along = tuple(e for e in entries if self._moved.get(e.path) == target + e.path[len(source) :])
+            found["from", source] = Move(source, target, node.stat, entries=along)
+        return found
+
+    def _directory(self, path: str) -> Change:
+        node = self._overlay.over[path]
+        mode = node.mode if node is not None else None
+        return MakeDirectory(path, incidental=mode is None, mode=mode)
+
+    # ------------------------------------------------------------------ content
+
+    def written(self) -> Iterator[Change]:
+        for path in self._new:
+            node = self._overlay.over[path]
+            assert node is not None, "what is new is planned"
+            if node.kind == LINK:
+                yield MakeLink(path, node.target or "")
+                continue
+            now = self._overlay.disk(path) if node.origin == path else None
+            before = self._overlay.read(now) if now is not None else None
+            yield Write(path, self._bytes(node), before, now.stat if now else None, node.mode)
+
+    def shown(self) -> Iterator[Shown]:
+        overlay = self._overlay
+        for path, entry in self._gone.items():
+            if entry.stat.kind == FILE and path not in self._new:
+                yield Shown(path, lambda path=path: diff(path, self._disk_bytes(path), None))  # type: ignore[misc]
+        for path in self._new:
+            node = overlay.over[path]
+            if node is not None and is_file(node):
+                yield Shown(path, lambda path=path, node=node: self._difference(path, node))  # type: ignore[misc]
+        for key, change in self._moves().items():
+            text = f"rename from {escape(key[1])}\nrename to {escape(self._moved[key[1]])}\n"
+            yield Shown(self._moved[key[1]], lambda text=text: text)  # type: ignore[misc]
+            del change
+
+    def _difference(self, path: str, node: Node) -> str:
+        replaced = path in self._gone or node.origin == path
+        return diff(path, self._disk_bytes(path) if replaced else None, self._bytes(node))
+
+    def _disk_bytes(self, path: str) -> bytes | None:
+        node = self._overlay.disk(path)
+        return self._overlay.read(node) if node is not None and node.kind == FILE else None
+
+    def _bytes(self, node: Node) -> bytes:
+        if node.data is not None:
+            return node.data
+        assert node.digest is not None, "a new file has content"
+        return self._content(node.digest)
+
+
+def _above(path: str) -> Iterator[str]:
+    """The directories that `path` is in, the nearest first, without the root."""
+    while (path := paths.parent(path)) != paths.ROOT:
+        yield path

@@ -1,0 +1,167 @@
+"""The workspace's files as they would be: what the disk holds, with planned changes laid over it.
+
+Only looks; knows where each planned entry's bytes are on the disk now, so that they can be moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from toolkit import paths
+from toolkit.backends import Backend
+from toolkit.plan import DIRECTORY, FILE, LINK, Entry, Stat, sha256
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """One entry. `origin` is where it is on the disk now, None for one that has to be made.
+
+    `digest` is what a file is to hold, `data` the bytes themselves where the history has them not.
+    """
+
+    kind: str
+    digest: str | None = None
+    target: str | None = None
+    mode: int | None = None
+    origin: str | None = None
+    stat: Stat | None = None
+    data: bytes | None = None
+
+
+class Overlay:
+    """A backend's tree with planned entries over it."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+        self.over: dict[str, Node | None] = {}
+        self._names: dict[str, set[str]] = {}
+        self._disk: dict[str, Node | None] = {}
+        self._whole: set[str] = set()
+
+    def get(self, path: str) -> Node | None:
+        """What would be at `path`."""
+        if path in self.over:
+            return self.over[path]
+        above = paths.parent(path) if self.over else paths.ROOT
+        while above != paths.ROOT:
+            if above in self.over:
+                node = self.over[above]
+                return self.disk(path) if node is not None and self._as_on_disk(above, node) else None
+            above = paths.parent(above)
+        return self.disk(path)
+
+    def put(self, path: str, node: Node | None) -> None:
+        """Plan `node` at `path`; None that nothing is there."""
+        self.over[path] = node
+        self._names.setdefault(paths.parent(path), set()).add(path)
+
+    def below(self, path: str) -> Iterator[tuple[str, Node]]:
+        """What would be in the directory at `path`, parents before children."""
+        for child in self.children(path):
+            node = self.get(child)
+            assert node is not None, "children are there"
+            yield child, node
+            if node.kind == DIRECTORY:
+                yield from self.below(child)
+
+    def children(self, path: str) -> list[str]:
+        node = self.get(path)
+        if node is None or node.kind != DIRECTORY:
+            return []
+        found = {child for child in self._names.get(path, ()) if self.over.get(child) is not None}
+        if self._as_on_disk(path, node):
+            listed = (paths.child(path, name) for name, _ in self._scan(path))
+            found.update(child for child in listed if child not in self.over)
+        return sorted(found)
+
+    def carry(self, source: str, destination: str) -> None:
+        """Plan that what would be at `source`, with all in it, is at `destination` instead."""
+        top = self.get(source)
+        assert top is not None, "what is carried is there"
+        carried = [(destination, top)]
+        carried += [(destination + path[len(source) :], node) for path, node in self.below(source)]
+        for path in [path for path in self.over if paths.is_below(path, source)]:
+            del self.over[path]
+            self._names[paths.parent(path)].discard(path)
+        self.put(source, None)
+        for path, node in carried:
+            self.put(path, node)
+            self._whole.add(path)
+
+    def hold(self, path: str) -> None:
+        """Keep the directory that is at `path` now for the one planned there."""
+        node = self.over[path]
+        self.put(path, Node(DIRECTORY, mode=node.mode if node is not None else None, origin=path))
+        self._whole.add(path)
+
+    def is_planned_whole(self, path: str) -> bool:
+        """Whether what is in the directory at `path` now stays only where it is planned."""
+        node = self.over.get(path)
+        return node is None or not self._as_on_disk(path, node)
+
+    def _as_on_disk(self, path: str, node: Node) -> bool:
+        """Whether what is not planned in a directory is as on the disk: not in one that was carried."""
+        return node.origin == path and path not in self._whole
+
+    # ----------------------------------------------------------------- the disk
+
+    def disk(self, path: str) -> Node | None:
+        """What is at `path` now."""
+        if path not in self._disk:
+            stat = self._at(path, self._backend.stat)
+            self._disk[path] = None if stat is None else _on_disk(path, stat)
+        return self._disk[path]
+
+    def digest(self, node: Node) -> str:
+        """The digest of a file's content, read where nothing planned says it."""
+        if node.digest is None:
+            node.digest = sha256(self.read(node))
+        return node.digest
+
+    def read(self, node: Node) -> bytes:
+        assert node.origin is not None, "only what is on the disk can be read there"
+        return self._at(node.origin, self._backend.read)
+
+    def tree(self, path: str) -> tuple[Entry, ...]:
+        """What is in the directory at `path` now, parents before children."""
+        found: list[Entry] = []
+
+        def into(spot: Any, shown: str) -> None:
+            with self._backend.folder(spot) as folder:
+                for name, stat in folder.scan():
+                    found.append(Entry(paths.child(shown, name), stat))
+                    if stat.kind == DIRECTORY:
+                        into(folder.spot(name), paths.child(shown, name))
+
+        self._at(path, lambda spot: into(spot, path))
+        for entry in found:
+            self._disk.setdefault(entry.path, _on_disk(entry.path, entry.stat))
+        return tuple(found)
+
+    def _scan(self, path: str) -> list[tuple[str, Stat]]:
+        def look(spot: Any) -> list[tuple[str, Stat]]:
+            with self._backend.folder(spot) as folder:
+                found: list[tuple[str, Stat]] = folder.scan()
+                return found
+
+        return self._at(path, look)
+
+    def _at(self, path: str, act: Callable[[Any], T]) -> T:
+        spot = self._backend.resolve(paths.parts(path), follow=False)
+        try:
+            return act(spot)
+        finally:
+            self._backend.release(spot)
+
+
+def _on_disk(path: str, stat: Stat) -> Node:
+    target = stat.target if stat.kind == LINK else None
+    return Node(stat.kind, target=target, mode=stat.mode, origin=path, stat=stat)
+
+
+def is_file(node: Node | None) -> bool:
+    return node is not None and node.kind == FILE

@@ -1,0 +1,68 @@
+"""Points in the history to go back to, and the changes made since: only reads.
+
+A point is `initial`, a call (as it was right after it), a file's version (PATH:v2) or a time.
+"""
+
+from __future__ import annotations
+
+from toolkit import paths
+from toolkit.errors import CallError
+from toolkit.history import History, Kept, of_session
+from toolkit.plan import DIRECTORY
+from toolkit.versions import INITIAL, is_name, versions
+
+
+def since(
+    history: History, point: str | float, *, session: str | None = None, tree: str = paths.ROOT
+) -> list[Kept]:
+    """The changes of a session and its sub-sessions (None: of all) after a point, in and below `tree`.
+
+    Raises CallError `not_found` or `invalid_arguments` for what is no point.
+    """
+    if session is not None and session not in history.sessions() and not _has_subs(history, session):
+        known = ", ".join(history.sessions()[-3:]) or "none"
+        raise CallError(
+            "not_found", f"Session '{session}' changed nothing", hint=f"the last that did: {known}"
+        )
+    within, values = of_session(session)
+    column, least = _bound(history, point, session)
+    found = history.items(f"{within} AND {column} > ?", (*values, least))
+    return [item for item in found if _touches(item, tree)]
+
+
+def _has_subs(history: History, session: str) -> bool:
+    return any(known.startswith(session + "/") for known in history.sessions())
+
+
+def _bound(history: History, point: str | float, session: str | None) -> tuple[str, float]:
+    if not isinstance(point, str):
+        return "op.started", point
+    if point == INITIAL:
+        return "op.id", 0
+    path, _, name = point.rpartition(":")
+    if path and is_name(name):
+        return "op.id", _of_version(history, path, name, session)
+    return "op.id", history.operation(point, session)[1]
+
+
+def _of_version(history: History, path: str, name: str, session: str | None) -> int:
+    """The operation after which the file was at this version; of `initial` the one before."""
+    line = [one for one in versions(history, path) if session in (None, one.session)]
+    named = [version for version in line if version.name == name]
+    if not named:
+        known = ", ".join(version.name for version in line) or "none"
+        raise CallError("not_found", f"There is no version '{path}:{name}'", hint=f"known versions: {known}")
+    version = named[-1]
+    later = line[line.index(version) + 1 :]
+    # What an operation found, and not what it left, was there before it.
+    return version.op - 1 if any(one.op == version.op for one in later) else version.op
+
+
+def _touches(item: Kept, tree: str) -> bool:
+    if tree == paths.ROOT:
+        return True
+    ends = [end for end in (item.path, item.path2) if end is not None]
+    if any(end == tree or paths.is_below(end, tree) for end in ends):
+        return True
+    # A directory above that was deleted with the tree comes back with the mode it had.
+    return item.kind == "delete" and item.type == DIRECTORY and paths.is_below(tree, item.path)
