@@ -293,9 +293,8 @@ class _Work:
             outcome.codes[_path_of(change)] = error.code
             for n in numbers:
                 outcome.states.setdefault(n, ABORTED)
-        self._stirred.add(paths.parent(_path_of(change)))
-        if isinstance(change, Move):
-            self._stirred.add(paths.parent(change.destination))
+        ends = (change.source, change.destination) if isinstance(change, Move) else (change.path,)
+        self._stirred.update(map(paths.parent, ends))
         self._report("changing", count)
 
     def set_modes(self) -> None:
@@ -343,15 +342,10 @@ class _Work:
 
     def _current(self, change: Move, source: Any) -> Move:
         """The move of a directory in which this plan changed something, with its times as they are now."""
-        if change.source not in self._stirred:
-            return change
-        now = self._backend.stat(source)
+        now = self._backend.stat(source) if change.source in self._stirred else None
         inodes = {stat.identity.partition(":")[0] for stat in (now, change.stat) if stat is not None}
-        if now is None or now.kind != DIRECTORY or (self._backend.traits.race_free and len(inodes) > 1):
-            raise CallError(
-                "path_changed", f"'{change.source}' changed after it was judged", where=change.source
-            )
-        return replace(change, stat=now)
+        same = len(inodes) == 1 or not self._backend.traits.race_free
+        return replace(change, stat=now) if now is not None and same else change
 
     def _write(self, spot: Any, change: Write) -> None:
         name = self._name(change)

@@ -211,6 +211,11 @@ def _answer_all(session: Session, calls: list[dict[str, Any]], answer: Callable[
     last = ""
     for call in calls:
         result = session.undo(last) if call["tool"] == "undo" else session.call(call)
+        if result.error is not None and result.error["code"] == "stale_read":
+            # An undo came between: its agent has to look first.
+            for end in ("path", "destination"):
+                session.call({"tool": "read_file", "arguments": {"path": call["arguments"].get(end, ".")}})
+            result = session.call(call)
         if not result.ok:
             raise AssertionError(f"{call['tool']} {str(call['arguments'])[:99]}: {result.content}")
         last = result.data["call_id"]
