@@ -27,6 +27,7 @@ SLOW = (
     "tests/property/",
     "tests/race/",
     "tests/tasks/",
+    "tests/serving/",
     "tests/together/",
 )
 

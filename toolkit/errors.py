@@ -119,6 +119,24 @@ CODES: dict[str, Code] = {
         "the caller called it off before anything was changed",
         "send it again if it is wanted",
     ),
+    "unauthorized": Code(
+        "error",
+        "agent",
+        "the request has no token that this server knows",
+        "send Authorization: Bearer TOKEN",
+    ),
+    "forbidden": Code(
+        "error",
+        "agent",
+        "the token, the Host or the Origin does not permit this",
+        "ask whoever runs the server",
+    ),
+    "overloaded": Code(
+        "error",
+        "host",
+        "as many requests as the server takes are under way",
+        "wait a moment, then send it again",
+    ),
     "internal_error": Code(
         "error", "host", "a fault in Ringfence; nothing was permitted", "report it to the user"
     ),

@@ -332,6 +332,13 @@ class Session:
 
     # ------------------------------------------------------------------- policy
 
+    def policy_now(self) -> Policy:
+        """The policy in force, its file looked at again. Raises CallError `policy_invalid` for none."""
+        with self._lock:
+            self._refresh_policy()
+            self._following.check()
+            return self.policy
+
     def _refresh_policy(self) -> None:
         event = self._following.refresh()
         if event is None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from toolkit.cli.commands_hook import HOOKS
+from toolkit.cli.commands_serve import SERVING
 from toolkit.cli.options import (
     AGENT,
     APPROVING,
@@ -455,6 +456,7 @@ _ALL = (
         " Offers the tools that the agent's policy can ever allow.",
     ),
     *HOOKS,
+    *SERVING,
     Command(
         "completion",
         "schemas:completion",

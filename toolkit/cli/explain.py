@@ -9,17 +9,19 @@ import argparse
 import itertools
 import textwrap
 from collections.abc import Iterable
+from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
 from policy import Decision, Effect, Limit, Need, Policy, Step
-from toolkit.cli.look import Look, name_paths
-from toolkit.cli.perform import DONE
+from toolkit.cli.perform import DONE, UsageError
 from toolkit.cli.place import policy_of, root_of
 from toolkit.cli.prompt import because
 from toolkit.cli.screen import STYLES, Screen
 from toolkit.errors import CallError
+from toolkit.look import Look, Misnamed, name_paths
 from toolkit.text import size
+from toolkit.workspace import Workspace
 
 SHOWN_NEEDS = 20
 NO_MATCH = "does not match"
@@ -30,14 +32,16 @@ def explain(arguments: argparse.Namespace, screen: Screen) -> int:
     root, _ = root_of(arguments)
     policy = policy_of(arguments, root)
     what, agent = arguments.what, arguments.agent
-    named = name_paths(policy, what, arguments.path, arguments.destination)
     try:
-        with Look(root, policy, what, named) as look:
-            needs = tuple(look.needs())
+        named = name_paths(policy, what, arguments.path, arguments.destination)
+        with closing(Workspace(root)) as workspace, Look(workspace, policy, what, named) as look:
+            needs, fold = tuple(look.needs()), look.fold
+    except Misnamed as error:
+        raise UsageError(str(error)) from None
     except CallError as error:
         _show_refusal(agent, what, error, screen)
         return DONE
-    question = Question(policy, agent, what, needs, look.fold)
+    question = Question(policy, agent, what, needs, fold)
     if screen.as_json:
         screen.json(question.to_json())
     else:

@@ -11,20 +11,23 @@ from typing import Any
 from policy import ACTIONS, Effect, Need, Policy
 from policy.errors import nearest
 from toolkit import paths
-from toolkit.cli.perform import UsageError
 from toolkit.errors import CallError
 from toolkit.plan import DIRECTORY, LINK, Place
 from toolkit.tools import TOOLS
 from toolkit.workspace import View, Workspace
 
 
+class Misnamed(ValueError):
+    """What was asked about is no action or tool, or has another number of paths."""
+
+
 def name_paths(policy: Policy, what: str, path: str, to: str | None) -> dict[str, str]:
     """The path for each parameter that names one."""
     parameters = [parameter for parameter in dict.fromkeys(p for _, p in _pairs(policy, what)) if parameter]
     if to is not None and len(parameters) < 2:
-        raise UsageError(f"{what} has one path")
+        raise Misnamed(f"{what} has one path")
     if to is None and len(parameters) > 1:
-        raise UsageError(f"{what} needs two paths: from where, and where to")
+        raise Misnamed(f"{what} needs two paths: from where, and where to")
     return {"": paths.ROOT, **dict(zip(parameters, (path, to or ""), strict=False))}
 
 
@@ -36,22 +39,29 @@ def _pairs(policy: Policy, what: str) -> tuple[tuple[str, str], ...]:
         return policy.tools[what]
     near = nearest(what, (*ACTIONS, *policy.tools))
     meant = f"; did you mean {near}?" if near else ""
-    raise UsageError(f"{what} is neither an action ({', '.join(ACTIONS)}) nor a tool{meant}")
+    raise Misnamed(f"{what} is neither an action ({', '.join(ACTIONS)}) nor a tool{meant}")
 
 
 class Look:
-    """What the workspace's names tell about a call: what is a directory, what is in it, where links lead."""
+    """What the workspace's names tell about a call: what is a directory, what is in it, where links lead.
 
-    def __init__(self, root: str, policy: Policy, what: str, named: dict[str, str]) -> None:
+    The workspace stays its owner's to close.
+    """
+
+    def __init__(self, workspace: Workspace, policy: Policy, what: str, named: dict[str, str]) -> None:
         self._pairs = _pairs(policy, what)
         self._follow = TOOLS[what].follow if what in TOOLS else what != "delete"
-        self._workspace = Workspace(root)
+        self._workspace = workspace
         self._view = View(self._workspace, lambda *_: Effect.ALLOW)
         self.fold = self._workspace.fold
         for file in policy.files:
             self._workspace.protect(file)
-        for parameter in dict.fromkeys(parameter for _, parameter in self._pairs):
-            self._view.places[parameter] = self._place(named[parameter])
+        try:
+            for parameter in dict.fromkeys(parameter for _, parameter in self._pairs):
+                self._view.places[parameter] = self._place(named[parameter])
+        except BaseException:
+            self.__exit__()
+            raise
 
     def __enter__(self) -> Look:
         return self
@@ -59,7 +69,6 @@ class Look:
     def __exit__(self, *raised: object) -> None:
         for _, spot in self._view.places.values():
             self._workspace.backend.release(spot)
-        self._workspace.close()
 
     def needs(self) -> Iterator[Need]:
         """What a call would need, the named paths first. Raises CallError for what no policy can permit."""

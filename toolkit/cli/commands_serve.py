@@ -1,0 +1,101 @@
+"""The commands that serve over HTTP, as a part of the table of commands."""
+
+from __future__ import annotations
+
+from toolkit.cli.options import (
+    AGENT,
+    DRY_RUN,
+    ENDPOINT,
+    LANDLOCK,
+    POLICY,
+    ROOT,
+    SESSION,
+    STATE,
+    TASK,
+    TASKS,
+    Command,
+    count,
+    opt,
+)
+
+HTTP_ASK = opt(
+    "--ask",
+    choices=("queue", "deny"),
+    default="queue",
+    says="where the policy asks: queue the request and answer approval_required, or deny (default: queue)",
+)
+TOKENS = opt(
+    "--tokens",
+    metavar="FILE",
+    completes="file",
+    says="who may call: lines of `agent NAME TOKEN [SESSION]`, `person NAME TOKEN` or `service NAME TOKEN`,"
+    " in a file that only you can read (default: on this machine everybody is --agent)",
+)
+LISTENING = (
+    opt("--host", metavar="ADDRESS", default="127.0.0.1", says="where to listen (default: 127.0.0.1)"),
+    opt(
+        "--port",
+        metavar="NUMBER",
+        type=count,
+        default=8722,
+        says="which port; 0: a free one (default: 8722)",
+    ),
+    TOKENS,
+    opt(
+        "--allow-host",
+        metavar="NAME",
+        action="append",
+        default=[],
+        says="a name the server is called by, beside loopback's; may be repeated",
+    ),
+    opt(
+        "--allow-origin",
+        metavar="ORIGIN",
+        action="append",
+        default=[],
+        says="a web page's origin that may call it, as https://example.org; may be repeated",
+    ),
+    opt(
+        "--max-body",
+        metavar="BYTES",
+        type=count,
+        default=(16 << 20) + (1 << 16),
+        says="the largest body that is read (default: 16842752)",
+    ),
+    opt(
+        "--max-requests",
+        metavar="NUMBER",
+        type=count,
+        default=128,
+        says="how many requests may be under way at once (default: 128)",
+    ),
+)
+
+
+SERVING = (
+    Command(
+        "serve http",
+        "serving:http",
+        "serve calls, decisions and approvals over HTTP",
+        (
+            *LISTENING,
+            ROOT,
+            ENDPOINT,
+            POLICY,
+            AGENT,
+            SESSION,
+            STATE,
+            HTTP_ASK,
+            TASKS,
+            TASK,
+            DRY_RUN,
+            LANDLOCK,
+        ),
+        (
+            "ringfence serve http --root ~/project --agent coder",
+            "ringfence serve http --tokens tokens.txt --host 0.0.0.0 --allow-host box.example",
+        ),
+        "One agent and one session for each token. Needs the extra `serve`. SIGTERM ends it once what has"
+        " begun is finished. It speaks plain HTTP: put TLS in front of it where others can listen.",
+    ),
+)

@@ -1,0 +1,99 @@
+"""`serve http`: sessions behind HTTP, from a command's options to a server that has ended."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from toolkit.cli.perform import DONE, UsageError
+from toolkit.cli.place import confine, open_session
+from toolkit.cli.screen import Screen
+
+if TYPE_CHECKING:
+    import socket
+
+    from starlette.routing import BaseRoute
+
+    from toolkit.http.callers import Tokens
+    from toolkit.session import Session
+
+ANYWHERE = ("0.0.0.0", "::", "")
+
+
+def http(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Serve calls, decisions and approvals until a signal ends it."""
+    _check_installed()
+    from toolkit.http.app import calling
+
+    return _serve(arguments, screen, calling, "")
+
+
+def _serve(arguments: argparse.Namespace, screen: Screen, routes: object, path: str) -> int:
+    from toolkit.http.app import build
+    from toolkit.http.doors import Doors
+    from toolkit.http.metrics import Metrics
+    from toolkit.http.protect import Limits, hosts_of
+    from toolkit.http.run import serve
+
+    tokens = tokens_of(arguments)
+    arguments.ask = "deny" if arguments.ask == "deny" else "queue"
+    limits = Limits(
+        hosts=hosts_of(arguments.host, arguments.allow_host),
+        origins=frozenset(arguments.allow_origin),
+        body=arguments.max_body,
+        at_once=arguments.max_requests,
+    )
+    listening = _bind(arguments)
+
+    def opened(agent: str, session: str | None) -> Session:
+        arguments.agent, arguments.session = agent, session
+        return open_session(arguments, screen)
+
+    try:
+        doors = Doors(opened, Metrics())
+    except BaseException:
+        listening.close()
+        raise
+    if arguments.landlock:
+        confine(doors.desk)
+    host, port = listening.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    made: list[BaseRoute] = routes(doors)  # type: ignore[operator]
+    app = build(doors, tokens, limits, made)
+    serve(app, listening, lambda: screen.note(f"serving on http://{shown}:{port}{path}"))
+    return DONE
+
+
+def tokens_of(arguments: argparse.Namespace) -> Tokens:
+    """Who may call. Without a file of tokens only this machine can, as one agent."""
+    from toolkit.http.callers import TokensError, read, without_tokens
+    from toolkit.http.protect import LOOPBACK
+
+    if arguments.tokens is not None:
+        try:
+            return read(arguments.tokens)
+        except TokensError as error:
+            raise UsageError(f"--tokens {error}") from None
+    if arguments.host.strip("[]") not in LOOPBACK:
+        raise UsageError(f"--host {arguments.host}: whoever can reach it needs a token; give --tokens FILE")
+    return without_tokens(arguments.agent, arguments.session)
+
+
+def _bind(arguments: argparse.Namespace) -> socket.socket:
+    from toolkit.http.run import bind
+
+    if arguments.host in ANYWHERE and not arguments.allow_host:
+        raise UsageError(f"--host {arguments.host}: say with --allow-host by which name it is called")
+    try:
+        return bind(arguments.host, arguments.port)
+    except OSError as error:
+        raise UsageError(f"--host {arguments.host} --port {arguments.port}: {error.strerror}") from None
+
+
+def _check_installed() -> None:
+    try:
+        import starlette
+        import uvicorn  # noqa: F401
+    except ImportError:
+        raise UsageError("serving over HTTP needs more packages: pip install 'ringfence[serve]'") from None
+    del starlette

@@ -1,0 +1,86 @@
+"""Puts routes together behind the protections. What a route does is its own module's."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from toolkit.errors import CallError
+from toolkit.http import approvals, calls
+from toolkit.http.callers import PERSON, SERVICE, Tokens
+from toolkit.http.doors import Doors
+from toolkit.http.metrics import TEXT
+from toolkit.http.openapi import description
+from toolkit.http.protect import Limits, Protect
+from toolkit.http.replies import as_json, check_role, refused
+
+
+def build(doors: Doors, tokens: Tokens, limits: Limits, routes: Iterable[BaseRoute]) -> Protect:
+    """An application of these routes, `/healthz` and `/metrics`. It closes `doors` when it ends."""
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            doors.close()
+
+    app = Starlette(
+        routes=[*routes, *_always(doors)],
+        exception_handlers={
+            CallError: _refused,
+            ClientDisconnect: _left,
+            HTTPException: _no_route,
+            Exception: _failed,
+        },
+        lifespan=lifespan,
+    )
+    return Protect(app, tokens, limits, lambda code: doors.metrics.add("ringfence_refused_total", code=code))
+
+
+def calling(doors: Doors) -> list[Route]:
+    """The routes of `ringfence serve http`."""
+
+    async def openapi(_: Request) -> Response:
+        return as_json(description())
+
+    return [*calls.routes(doors), *approvals.routes(doors), Route("/openapi.json", openapi, methods=["GET"])]
+
+
+def _always(doors: Doors) -> list[Route]:
+    async def health(_: Request) -> Response:
+        await doors.run(lambda: doors.desk.state.rows("SELECT 1"))
+        return as_json({"status": "ok"})
+
+    async def metrics(request: Request) -> Response:
+        check_role(request, SERVICE, PERSON)
+        return Response(doors.metrics.text(), media_type=TEXT)
+
+    return [Route("/healthz", health, methods=["GET"]), Route("/metrics", metrics, methods=["GET"])]
+
+
+async def _refused(_: Request, error: Exception) -> Response:
+    assert isinstance(error, CallError)
+    return refused(error)
+
+
+async def _left(_: Request, __: Exception) -> Response:
+    return Response(status_code=400)  # read by nobody: the client left before it had said all
+
+
+async def _no_route(_: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    code = "not_found" if error.status_code == 404 else "invalid_arguments"
+    response = refused(CallError(code, error.detail, hint="GET /openapi.json"), error.status_code)
+    response.headers.update(error.headers or {})
+    return response
+
+
+async def _failed(_: Request, error: Exception) -> Response:
+    return refused(CallError("internal_error", f"Internal error ({type(error).__name__})"))

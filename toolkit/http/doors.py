@@ -1,0 +1,95 @@
+"""One session for each agent's token, opened when it is first used, and one for people, who make no calls.
+
+A session answers one call at a time; calls that wait for their turn hold no thread.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+import anyio.to_thread
+
+from toolkit.call import Result, call_id_of, failed
+from toolkit.errors import CallError
+from toolkit.http.callers import Caller
+from toolkit.http.metrics import Metrics
+from toolkit.session import Session
+
+THREADS = 32
+
+
+@dataclass(slots=True)
+class Gone:
+    """Whether whoever waits for an answer has left."""
+
+    event: threading.Event = field(default_factory=threading.Event)
+
+    def progress(self, what: str, _done: int, _total: int | None) -> None:
+        """Stop a call that nobody waits for, as long as nothing was changed."""
+        if what == "keeping" and self.event.is_set():
+            raise CallError("cancelled", "The client left before anything was changed")
+
+
+@dataclass(slots=True)
+class Door:
+    """One agent's session, and whose turn it is."""
+
+    session: Session
+    turn: anyio.Lock = field(default_factory=anyio.Lock)
+
+
+class Doors:
+    """The sessions of a server. `opened(agent, session id or None)` opens one."""
+
+    def __init__(self, opened: Callable[[str, str | None], Session], metrics: Metrics) -> None:
+        self._opened = opened
+        self.metrics = metrics
+        self.desk = opened("default", None)  # what people look at; it makes no calls
+        self._doors: dict[str, Door] = {}
+        self._opening = threading.Lock()
+        self._threads = anyio.CapacityLimiter(THREADS)
+
+    def close(self) -> None:
+        for door in self._doors.values():
+            door.session.close()
+        self.desk.close()
+
+    async def run(self, work: Callable[[], Any]) -> Any:
+        """Do what waits for disks and locks in a thread; it is finished even when its caller has gone."""
+        return await anyio.to_thread.run_sync(work, limiter=self._threads)
+
+    async def door(self, caller: Caller) -> Door:
+        """The door that this agent's token opens."""
+        known = self._doors.get(caller.key)
+        return known if known is not None else await self.run(lambda: self._open(caller))
+
+    def _open(self, caller: Caller) -> Door:
+        with self._opening:
+            if caller.key not in self._doors:
+                self._doors[caller.key] = Door(self._opened(caller.name, caller.session))
+            return self._doors[caller.key]
+
+    async def call(self, caller: Caller, body: bytes, gone: Gone) -> Result:
+        """Answer one call in its turn; one whose caller left while it waited is not begun."""
+        door = await self.door(caller)
+        async with door.turn:
+            if gone.event.is_set():
+                return failed(call_id_of(body), CallError("cancelled", "The client left before it began"))
+            began = time.perf_counter()
+            result: Result = await self.run(lambda: door.session.call(body, gone.progress))
+        self.metrics.call(_tool_in(body), result, time.perf_counter() - began)
+        return result
+
+
+def _tool_in(body: bytes) -> str:
+    from toolkit.call import parse_call
+
+    try:
+        return parse_call(body).tool
+    except CallError:
+        return ""

@@ -1,0 +1,130 @@
+"""What stands in front of every route: Host and Origin, the token, how many at once, how large a body.
+
+One ASGI layer. A request that it does not let through reaches nothing behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from toolkit.call import MAX_BYTES
+from toolkit.errors import CallError
+from toolkit.http.callers import Tokens
+from toolkit.http.replies import refused
+
+LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
+OPEN = frozenset({"/healthz", "/openapi.json"})  # tell nothing of the workspace
+_JSON = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """`hosts` are the names the server is called by, `origins` the pages that may call it from a browser."""
+
+    hosts: frozenset[str] = LOOPBACK
+    origins: frozenset[str] = frozenset()
+    body: int = MAX_BYTES + (1 << 16)
+    at_once: int = 128
+    open_paths: frozenset[str] = OPEN
+    # Types of body that a page of another site cannot send without asking first.
+    bodies: frozenset[str] = field(default=frozenset({_JSON}))
+
+
+class Protect:
+    """The layer. `note` is told the code of each refusal."""
+
+    def __init__(
+        self, app: ASGIApp, tokens: Tokens, limits: Limits, note: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self._app = app
+        self._tokens = tokens
+        self._limits = limits
+        self._note = note
+        self._running = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            raise ValueError("only HTTP is served")
+        try:
+            self._admit(scope)
+        except CallError as error:
+            self._note(error.code)
+            status = 415 if error.where == "Content-Type" else None
+            await refused(error, status)(scope, receive, send)
+            return
+        self._running += 1
+        try:
+            await self._pass_on(scope, receive, send)
+        finally:
+            self._running -= 1
+
+    def _admit(self, scope: Scope) -> None:
+        """Find out who calls. Raises CallError for a request that goes no further."""
+        headers = Headers(scope=scope)
+        check_source(headers, self._limits)
+        caller = self._tokens.find(headers.get("authorization"))
+        if caller is None and scope["path"] not in self._limits.open_paths:
+            raise CallError("unauthorized", "A bearer token of this server is needed")
+        if self._running >= self._limits.at_once and scope["path"] not in self._limits.open_paths:
+            raise CallError("overloaded", f"{self._limits.at_once} requests are under way already")
+        if scope["method"] in ("POST", "PUT", "PATCH"):
+            kind = headers.get("content-type", "").partition(";")[0].strip().lower()
+            if kind not in self._limits.bodies:
+                raise CallError("invalid_arguments", f"The body has to be {_JSON}", where="Content-Type")
+        if _length(headers) > self._limits.body:
+            raise self._too_large()
+        scope["ringfence.caller"] = caller
+
+    def _too_large(self) -> CallError:
+        return CallError("too_large", f"The body is larger than {self._limits.body} bytes")
+
+    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+        read = 0
+
+        async def counted() -> Message:
+            nonlocal read
+            message = await receive()
+            read += len(message.get("body", b""))
+            if read > self._limits.body:
+                raise self._too_large()
+            return message
+
+        await self._app(scope, counted, send)
+
+
+def check_source(headers: Headers, limits: Limits) -> None:
+    """Refuse what came by another name (DNS rebinding) or from a page of another site."""
+    hosts = headers.getlist("host")
+    if len(hosts) != 1 or name_of(f"//{hosts[0]}") not in limits.hosts:
+        raise CallError("forbidden", "The Host header names another server", where="Host")
+    for origin in headers.getlist("origin"):
+        # A page that this server gave out is let in; one on another port of this machine is not.
+        same = origin in (f"http://{hosts[0]}", f"https://{hosts[0]}")
+        if not same and origin not in limits.origins:
+            raise CallError("forbidden", "Requests from this page are not taken", where="Origin")
+
+
+def name_of(url: str) -> str | None:
+    """The host in a URL, in lower case, without brackets; None where there is none."""
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None
+
+
+def hosts_of(bound: str, more: Iterable[str]) -> frozenset[str]:
+    """The names a server is called by: loopback's, the address it is bound to, and those it is told."""
+    return LOOPBACK | {bound.strip("[]").lower()} | {name.lower() for name in more}
+
+
+def _length(headers: Headers) -> int:
+    text = headers.get("content-length", "0")
+    return int(text) if text.isascii() and text.isdigit() else 0
