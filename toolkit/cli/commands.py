@@ -374,16 +374,31 @@ _ALL = (
     Command(
         "schema tools",
         "schemas:tools",
-        "the tools with the JSON Schemas of their arguments",
+        "the tools an agent is offered, with the JSON Schemas of their arguments",
         (
             _opt(
                 "--format",
-                choices=("ringfence", "mcp", "openai", "anthropic"),
+                choices=("ringfence", "mcp", "openai", "anthropic", "gemini"),
                 default="ringfence",
                 says="whose shape (default: ringfence)",
             ),
+            ROOT,
+            POLICY,
+            AGENT,
         ),
-        ("ringfence schema tools --format openai",),
+        ("ringfence schema tools --format openai --agent coder",),
+        "Only what the agent's policy can ever allow, marked where a person is asked; every tool where there"
+        " is no policy. Each shape is the `tools` of a request: strict functions for OpenAI, declarations"
+        " within Gemini's subset of schemas.",
+    ),
+    Command(
+        "prompt",
+        "schemas:prompt",
+        "the text for an agent's instructions, made from its policy",
+        (ROOT, POLICY, AGENT, JSON),
+        ("ringfence prompt --agent coder >> AGENTS.md",),
+        "Which tools to use and not to go round them, when to ask, what is denied. `serve mcp` gives the same"
+        " text to its client.",
     ),
     Command(
         "tasks list",

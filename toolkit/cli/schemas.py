@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib.resources import files
-from types import MappingProxyType
 from typing import Any
 
 from toolkit.cli.perform import DONE
+from toolkit.cli.place import policy_in, policy_of, root_of
 from toolkit.cli.screen import Screen
-from toolkit.tools import TOOLS, Tool
+from toolkit.offers import Offer, offers
+from toolkit.tools import TOOLS
 
 
 def policy(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -21,47 +22,34 @@ def policy(arguments: argparse.Namespace, screen: Screen) -> int:
 
 
 def tools(arguments: argparse.Namespace, screen: Screen) -> int:
-    """Print every tool with its schema, in the shape that was asked for."""
-    shape = SHAPES[arguments.format]
-    screen.json([shape(tool) for tool in TOOLS.values()])
+    """Print the tools an agent is offered with their schemas, in the shape that was asked for."""
+    from toolkit.dialects import definitions
+
+    screen.json(definitions(arguments.format, _offered(arguments)))
     return DONE
 
 
-def _ours(tool: Tool) -> dict[str, Any]:
-    return {
-        "name": tool.name,
-        "title": tool.title,
-        "description": tool.description,
-        "safety": tool.safety,
-        "categories": list(tool.categories),
-        "needs": [{"action": action, "parameter": parameter} for action, parameter in tool.needs],
-        "parameters": tool.parameters,
-    }
+def prompt(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Print the text for an agent's instructions, made from its policy."""
+    from toolkit.instructions import instructions
+
+    root, _ = root_of(arguments)
+    rules = policy_of(arguments, root)
+    text = instructions(rules, arguments.agent, tasks=rules.tasks is not None, exact=True)
+    if screen.as_json:
+        screen.json({"agent": arguments.agent, "instructions": text})
+    else:
+        screen.line(text)
+    return DONE
 
 
-def _mcp(tool: Tool) -> dict[str, Any]:
-    reads = all(action == "read" for action, _ in tool.needs)
-    return {
-        "name": tool.name,
-        "title": tool.title,
-        "description": tool.description,
-        "inputSchema": tool.parameters,
-        "annotations": {"title": tool.title, "readOnlyHint": reads},
-    }
-
-
-def _openai(tool: Tool) -> dict[str, Any]:
-    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-    return {"type": "function", "function": function}
-
-
-def _anthropic(tool: Tool) -> dict[str, Any]:
-    return {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
-
-
-SHAPES: Mapping[str, Callable[[Tool], dict[str, Any]]] = MappingProxyType(
-    {"ringfence": _ours, "mcp": _mcp, "openai": _openai, "anthropic": _anthropic}
-)
+def _offered(arguments: argparse.Namespace) -> tuple[Offer, ...]:
+    """What the policy can ever allow; without a policy every tool, as nothing is known of where it asks."""
+    root, _ = root_of(arguments)
+    if arguments.policy is None and policy_in(root) is None:
+        return tuple(Offer(tool, "unknown") for tool in TOOLS.values())
+    rules = policy_of(arguments, root)
+    return offers(rules, arguments.agent, tasks=rules.tasks is not None, exact=True)
 
 
 def completion(arguments: argparse.Namespace, screen: Screen) -> int:

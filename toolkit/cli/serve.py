@@ -7,11 +7,14 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from toolkit.cli.perform import DONE
 from toolkit.cli.place import confine, open_session
 from toolkit.cli.screen import Screen, is_terminal
+
+if TYPE_CHECKING:
+    from toolkit.session import Session
 
 
 def mcp(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -29,8 +32,10 @@ def mcp(arguments: argparse.Namespace, screen: Screen) -> int:
     return DONE
 
 
-def _instructions(session: object) -> str:
-    return ""
+def _instructions(session: Session) -> str:
+    from toolkit.instructions import instructions
+
+    return instructions(session.policy, session.agent, tasks=session.workspace.has_tasks)
 
 
 @contextmanager
