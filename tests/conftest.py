@@ -22,6 +22,7 @@ SLOW = (
     "tests/contract/test_s3.py",
     "tests/contract/test_sftp.py",
     "tests/crash/",
+    "tests/formats/test_laws.py",
     "tests/interop/",
     "tests/performance/",
     "tests/property/",

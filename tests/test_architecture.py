@@ -204,6 +204,7 @@ MAY_WRITE = {
     "toolkit.cli.starter": "a new ringfence.yaml, at a person's command",
     "toolkit.hooks.run": "/dev/null",
     "toolkit.cli.hook": "another program's settings, at a person's command",
+    "toolkit.cli.exchange": "a new file, at a person's command",
     "toolkit.cli.reference": "the pages of docs/",
     "toolkit.cli.prompt": "the terminal",
     "toolkit.cli.perform": "/dev/null",

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from toolkit.cli.commands_authoring import AUTHORING
 from toolkit.cli.commands_hook import HOOKS
 from toolkit.cli.commands_serve import SERVING
 from toolkit.cli.options import (
@@ -470,6 +471,7 @@ _ALL = (
         "One session for as long as the client is connected; stdout carries the protocol and nothing else."
         " Offers the tools that the agent's policy can ever allow.",
     ),
+    *AUTHORING,
     *HOOKS,
     *SERVING,
     Command(

@@ -1,0 +1,224 @@
+"""Other tools' settings as cases; the examples; what cannot be read; export and back; the two commands."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from policy import READY_MADE, Policy, ready_made
+from policy.model import Effect
+from tests.cli.conftest import Ringfence, ringfence, workspace
+from toolkit.cli.commands_authoring import FORMATS as NAMED
+from toolkit.formats import disagree, wildcard
+from toolkit.formats.disagree import compare
+from toolkit.formats.flat import flat
+from toolkit.formats.source import FormatError, Setting
+from toolkit.formats.table import FORMATS
+from toolkit.formats.written import policy_text
+
+__all__ = ["ringfence", "workspace"]
+HERE = Path(__file__).parent
+CASES: list[dict[str, Any]] = yaml.safe_load((HERE / "cases.yaml").read_text(encoding="utf-8"))
+EXAMPLES = HERE.parents[1] / "examples" / "policies"
+ROOT = Setting(root="/home/user/work", home="/home/user")
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
+def test_case(case: dict[str, Any]) -> None:
+    setting = Setting(root=ROOT.root, home=ROOT.home, any_case=case.get("any_case", False))
+    found = FORMATS[case["format"]].read(case["text"], setting)
+    text = policy_text(found, "a case")
+    said = {key: list(rules.items()) for key, rules in yaml.safe_load(text)["rules"].items()}
+    assert said == {key: list(rules.items()) for key, rules in case["rules"].items()}
+    assert [left.where for left in found.left] == case["left"]
+    assert all(left.why for left in found.left)
+    assert len(compare(found.subjects, Policy.loads(text)).found) == case["disagree"]
+
+
+def test_the_formats_named_are_the_formats_there_are() -> None:
+    assert tuple(FORMATS) == NAMED
+
+
+# The file, the disagreements, and those that are not below a name that the settings match by itself.
+SHOWN = {
+    "claude-code.settings.json": ("claude-code", 0, 0),
+    "opencode.json": ("opencode", 3, 0),
+    "opencode-map.jsonc": ("opencode", 0, 0),
+    "opencode-fork.json": ("opencode-fork", 1, 0),
+    "gemini.toml": ("gemini", 0, 0),
+    "cline.clineignore": ("clineignore", 6, 6),
+    "roo.rooignore": ("rooignore", 3, 3),
+}
+
+
+def test_every_example_has_its_report() -> None:
+    assert {path.name for path in EXAMPLES.iterdir()} == set(SHOWN)
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_an_example_is_imported_and_reported(name: str) -> None:
+    given_format, count, elsewhere = SHOWN[name]
+    found = FORMATS[given_format].read((EXAMPLES / name).read_text(encoding="utf-8"), ROOT)
+    policy = Policy.loads(policy_text(found, name))
+    compared = compare(found.subjects, policy)
+    assert (len(compared.found), len(compared.elsewhere), compared.undecided) == (count, elsewhere, ())
+
+
+def test_the_seed_example_means_what_the_design_says() -> None:
+    found = FORMATS["opencode-fork"].read((EXAMPLES / "opencode-fork.json").read_text(encoding="utf-8"), ROOT)
+    policy = Policy.loads(policy_text(found, "seed"))
+    for agent, path, want in [
+        ("default", "tmp/a.txt", Effect.ALLOW),
+        ("default", "main.go", Effect.DENY),
+        ("default", "README", Effect.ASK),
+        ("default", "tmp/x.go", Effect.ALLOW),  # the longer pattern decides there, not the later one
+        ("coder", "internal/test/a.go", Effect.ALLOW),
+        ("coder", "main.go", Effect.ASK),
+    ]:
+        assert policy.effect(agent, "delete", "delete", path) is want, (agent, path)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "where"),
+    [
+        ("claude-code", "[]", ""),
+        ("claude-code", '{"permissions": {"deny": "Read"}}', "permissions.deny"),
+        ("claude-code", '{"permissions": {"deny": ["Read(x"]}}', "permissions.deny[0]"),
+        ("claude-code", '{"permissions": {"deny": ["Read([[:alpha:]])"]}}', "permissions.deny[0]"),
+        ("claude-code", '{"permissions": {}, "permissions": {}}', ""),
+        ("opencode", '{"permission": {"edit": "maybe"}}', "permission.edit"),
+        ("opencode", '{"permissions": [{"action": "edit", "resource": "*"}]}', "permissions[0]"),
+        ("opencode", "{", ""),
+        ("opencode-fork", '{"permission": {"rules": {"delete": {"*": 1}}}}', "permission.rules.delete"),
+        ("gemini", "[[rule]]\ndecision = 'allow'", "rule[0]"),
+        ("gemini", "[[rule]]\ndecision = 'perhaps'\npriority = 1", "rule[0]"),
+        ("gemini", "not toml", ""),
+        ("clineignore", "a//b", "line 1"),
+        ("rooignore", "ok\n[z-a]", "line 2"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_its_place(name: str, text: str, where: str) -> None:
+    with pytest.raises(FormatError) as caught:
+        FORMATS[name].read(text, ROOT)
+    assert caught.value.where == where
+    assert caught.value.message
+
+
+@given(st.sampled_from(sorted(FORMATS)), st.text(alphabet='{}[]":,*/!.a\\\n =', max_size=40))
+def test_no_text_is_a_fault(name: str, text: str) -> None:
+    try:
+        policy_text(FORMATS[name].read(text, ROOT), "anything")
+    except FormatError as error:
+        assert error.message
+
+
+FLAT = st.lists(st.sampled_from(["a", "b", "*", "?", "/", "."]), min_size=1, max_size=7).map("".join)
+
+
+@given(FLAT, st.lists(st.sampled_from(["a", "b", "ab", ".a", "b."]), min_size=1, max_size=4).map("/".join))
+def test_a_wildcard_and_its_patterns_match_the_same(pattern: str, path: str) -> None:
+    from policy.machine import matches
+
+    tokens = wildcard.tokens(pattern)
+    itself = {end for end in range(1, len(path) + 1) if path[end : end + 1] in ("", "/")}
+    wanted = any(_matches(pattern, path[:end]) for end in itself)
+    assert any(matches(said, path) for said in wildcard.patterns(tokens)) is wanted
+
+
+def _matches(pattern: str, path: str) -> bool:
+    from tests.formats.judges import crossing
+
+    return crossing(pattern, path)
+
+
+SAYABLE = """
+version: 1
+rules:
+  read: {"*": allow, "*.pem": deny, "secrets": deny}
+  write: {"*": ask, "src/**": allow, "src/**/*.lock": deny, "{a,b}/c": allow, "*.pem": deny, "secrets": deny}
+  delete: {"*": ask, "src/**": allow, "src/**/*.lock": deny, "{a,b}/c": allow}
+"""
+
+
+@pytest.mark.parametrize("name", ["claude-code", "gemini", "opencode"])
+def test_a_policy_goes_out_and_comes_back(name: str) -> None:
+    given_format = FORMATS[name]
+    assert given_format.write is not None
+    policy = Policy.loads(SAYABLE)
+    back = given_format.read(given_format.write(flat(policy, "default")).text, ROOT)
+    subjects = [each for each in back.subjects if each.action != "delete"]
+    assert compare(subjects, policy).found == ()
+    again = Policy.loads(policy_text(back, "back"))
+    assert all(each.none for each in [compare(subjects, again)])
+
+
+@pytest.mark.parametrize("ready", READY_MADE)
+@pytest.mark.parametrize("name", ["claude-code", "clineignore", "gemini", "opencode", "rooignore"])
+def test_what_an_export_opens_more_is_told(name: str, ready: str) -> None:
+    """No ready-made policy becomes looser in another tool's words without a line that says so."""
+    given_format = FORMATS[name]
+    assert given_format.write is not None
+    policy = Policy.load(ready_made(ready))
+    back = given_format.read(given_format.write(flat(policy, "default")).text, ROOT)
+    compared = compare([each for each in back.subjects if each.tool == "read"], policy)
+    assert not compared.undecided
+    for path in (".env", "id_rsa", "a/.ssh/x", "src/a.py", "tmp/a", "x.pem", ".env.example"):
+        ours = policy.effect("default", "read", "read", path)
+        theirs = disagree.judge(back.subjects[0], path)
+        if back.subjects[0].denies_only:
+            ours = max(ours, Effect.ASK)
+        if ours is not theirs:
+            assert (theirs, ours) in {(each.source, each.result) for each in compared.found}
+
+
+def test_import_writes_a_policy_and_reports(ringfence: Ringfence, workspace: Path) -> None:
+    (workspace / "o.json").write_text('{"permission": {"edit": {"*.go": "deny"}, "bash": "ask"}}')
+    done = ringfence("import", "opencode", "o.json", "--out", "ringfence.yaml", "--json")
+    assert done.status == 1
+    assert (workspace / "ringfence.yaml").read_text(encoding="utf-8") == done.json["policy"]
+    assert [left["where"] for left in done.json["left_out"]] == ["permission.bash"]
+    row = next(row for row in done.json["disagree"] if row["action"] == "write")
+    assert (row["path"], row["source"], row["result"], row["looser"]) == (".go/x", "allow", "deny", False)
+    assert done.json["disagree_elsewhere"] == []
+    assert ringfence("check").status == 0
+    again = ringfence("import", "opencode", "o.json", "--out", "ringfence.yaml")
+    assert again.status == 2
+    assert "left as it is" in again.err
+
+
+def test_import_agrees_and_0(ringfence: Ringfence, workspace: Path) -> None:
+    settings = b'{"permissions": {"deny": ["Read(./.env)"]}}'
+    done = ringfence("import", "claude-code", "-", stdin=settings)
+    assert done.status == 0
+    assert '"/.env": deny' in done.out
+    assert "agree on every path" in done.err
+
+
+def test_import_says_what_is_wrong_and_2(ringfence: Ringfence, workspace: Path) -> None:
+    (workspace / "bad.json").write_text('{"permission": {"edit": "perhaps"}}')
+    done = ringfence("import", "opencode", "bad.json")
+    assert done.status == 2
+    assert "bad.json: permission.edit: 'perhaps'" in done.err
+    assert ringfence("import", "opencode", "nowhere.json").status == 2
+
+
+def test_export_and_its_report(ringfence: Ringfence, workspace: Path) -> None:
+    (workspace / "p.yaml").write_text('version: 1\nrules: {read: {"*": allow, k: deny}, write: {k: deny}}\n')
+    done = ringfence("export", "claude-code", "p.yaml", "--json")
+    assert done.status == 0
+    assert json.loads(done.json["settings"])["permissions"]["deny"] == ["Read(k)", "Edit(k)"]
+    limited = "version: 1\nrules: {read: allow}\nlimits: {delete: {max_files: 1}}\n"
+    (workspace / "l.yaml").write_text(limited)
+    done = ringfence("export", "claude-code", "l.yaml")
+    assert "limits.delete" in done.err
+    floor = "version: 1\nmandatory: [{deny: read, paths: [x], except: [x/y]}]\nrules: {read: allow}\n"
+    (workspace / "f.yaml").write_text(floor)
+    done = ringfence("export", "claude-code", "f.yaml")
+    assert done.status == 1
+    assert "disagree: read x/y: the policy says allow, the settings deny, which is stricter" in done.err

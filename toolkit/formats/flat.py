@@ -1,0 +1,170 @@
+"""A policy for one agent as plain lists in which the last match decides, and its patterns in other spellings.
+
+What cannot be said so is left out where that is stricter, and always listed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+
+from policy.engine import Policy
+from policy.glob import ANY_CHARACTER, ANY_NAME, CROSS, Branch, CharClass, Name, parse
+from policy.model import ACTIONS, Effect, Rule, RuleMap
+from toolkit.formats.source import Flat, FormatError, Left
+
+Listed = list[tuple[str, Effect]]
+
+
+def flat(policy: Policy, agent: str) -> Flat:
+    """Lay out what the policy says of one agent."""
+    left: list[Left] = []
+    chain = policy.chain(agent)
+    if len(chain) > 1:
+        raise FormatError(f"{agent} is a sub-agent: its parents' rules count too", "", "export the parents")
+    entry = chain[0][1]
+    tiers = [policy.content.rules, *([entry.rules] if entry else [])]
+    for tier in tiers:
+        left += [
+            Left(_place(tier[key][0]) if tier[key] else "", key, "rules for one tool cannot be said")
+            for key in tier
+            if key not in (*ACTIONS, "*")
+        ]
+    for limits in (policy.content.limits, entry.limits if entry else {}):
+        left += [Left(f"limits.{key}", key, "limits cannot be said") for key in limits]
+    actions = {action: tuple(_action(policy, tiers, action, left)) for action in ACTIONS}
+    return Flat(agent, actions, tuple(dict.fromkeys(left)))
+
+
+def _place(rule: Rule) -> str:
+    return f"{rule.where.file}:{rule.where.line}" if rule.where else ""
+
+
+def _action(policy: Policy, tiers: list[RuleMap], action: str, left: list[Left]) -> Listed:
+    out: Listed = []
+    for tier in tiers:
+        for key in ("*", action):
+            out += [(rule.pattern, rule.effect) for rule in tier.get(key, ())]
+    asks: Listed = []
+    denies: Listed = []
+    for item in policy.floor(action, action):
+        for rule in item.rules:
+            (denies if item.effect is Effect.DENY else asks).append((rule.pattern, item.effect))
+            if item.excepts:
+                left.append(
+                    Left(_place(rule), f"except {', '.join(item.excepts)}", "said without its exceptions")
+                )
+    if asks:
+        # A floor that asks comes after everything, and must not open what is denied.
+        denies = [pair for pair in out if pair[1] is Effect.DENY] + denies
+    return out + asks + denies
+
+
+def alternatives(pattern: str) -> Iterator[str]:
+    """The pattern without braces."""
+    match = re.search(r"\{([^{}]*)\}", pattern)
+    if match is None or "[{]" in pattern or "[}]" in pattern:
+        yield pattern
+        return
+    for each in match[1].split(","):
+        yield from alternatives(pattern[: match.start()] + each + pattern[match.end() :])
+
+
+def crossing(pattern: str, effect: Effect) -> list[str] | None:
+    """The pattern where a star crosses slashes; None: that would be wider, and it is no deny."""
+    out: dict[str, None] = {}
+    if pattern == "*":
+        return ["*"]
+    for branch in parse(pattern).branches:
+        if effect is not Effect.DENY and _widens(branch):
+            return None
+        for text in _crossing(branch):
+            if not branch.directory:
+                out.setdefault(text)
+            if not text.endswith("*") or branch.directory:
+                out.setdefault(f"{text}/*")
+    return list(out)
+
+
+def _widens(branch: Branch) -> bool:
+    """Whether a star, or `?`, that stays in a name would say more where it crosses."""
+    for at, segment in enumerate(branch.segments):
+        if segment is CROSS:
+            continue
+        last = at == len(branch.segments) - 1
+        after_cross = at > 0 and branch.segments[at - 1] is CROSS
+        pieces = segment.pieces
+        for star in range(1, len(pieces)):
+            starts = star == 1 and not pieces[0] and after_cross
+            ends = star == len(pieces) - 1 and not pieces[-1] and last
+            if not (starts or ends):
+                return True
+        if any(isinstance(atom, CharClass) for piece in pieces for atom in piece):
+            return True
+    return False
+
+
+def _crossing(branch: Branch) -> Iterator[str]:
+    parts: list[tuple[str, ...]] = []
+    skip = False
+    for at, segment in enumerate(branch.segments):
+        slash = "/" if at else ""
+        if segment is CROSS:
+            after = branch.segments[at + 1]
+            assert after is not None
+            name = _name(after)
+            options = [f"{slash}{name}"] if name.startswith("*") else [f"{slash}{name}", f"{slash}*/{name}"]
+            if name.startswith("*") and after is ANY_NAME and at:
+                options = [f"{slash}*"]
+            parts.append(tuple(options))
+            skip = True
+        elif skip:
+            skip = False
+        else:
+            parts.append((f"{slash}{_name(segment)}",))
+    for picked in itertools.product(*parts):
+        yield "".join(picked)
+
+
+def _name(name: Name) -> str:
+    runs = ["".join(atom if isinstance(atom, str) else "?" for atom in piece) for piece in name.pieces]
+    if any(set("*?") & set(run.replace("?", "")) for run in runs):
+        raise FormatError("a star in a name cannot be said there")
+    return "*".join(runs)
+
+
+def regex(pattern: str) -> list[str]:
+    """The paths a pattern matches, with all below, as regular expressions that stay within a JSON string."""
+    out = []
+    if pattern == "*":
+        return ['[^"]*']
+    for branch in parse(pattern).branches:
+        parts = []
+        for at, segment in enumerate(branch.segments):
+            if segment is CROSS:
+                parts.append('(?:|[^"]*/)')
+                continue
+            parts.append(_name_regex(segment))
+            if at < len(branch.segments) - 1:
+                parts.append("/")
+        parts.append('/[^"]*' if branch.directory else '(?:|/[^"]*)')
+        out.append("".join(parts))
+    return out
+
+
+def _name_regex(name: Name) -> str:
+    return '[^"/]*'.join("".join(_atom(atom) for atom in piece) for piece in name.pieces)
+
+
+def _atom(atom: str | CharClass) -> str:
+    if isinstance(atom, str):
+        return "".join(f"\\{c}" if c in "\\^$.*+?()[]{}|/" else c for c in atom)
+    if atom == ANY_CHARACTER:
+        return '[^"/]'
+    inner = "".join(
+        (f"\\{low}" if low in "\\]^-" else low)
+        + ("" if low == high else "-" + (f"\\{high}" if high in "\\]^-" else high))
+        for low, high in atom.ranges
+    )
+    return f'[^"/{inner}]' if atom.negated else f"[{inner}]"

@@ -1,0 +1,180 @@
+"""Gemini CLI's policy files: `[[rule]]` in TOML, of which the one with the highest priority decides.
+
+A rule speaks of a path by a regular expression over the call's arguments as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from typing import Any
+
+from policy.model import DEFAULT_AGENT, Effect
+from toolkit.formats import regex, wildcard
+from toolkit.formats.flat import regex as of_pattern
+from toolkit.formats.language import ANYTHING, Either, Language
+from toolkit.formats.source import (
+    Entry,
+    Exported,
+    Flat,
+    FormatError,
+    Imported,
+    Judged,
+    Left,
+    Maps,
+    Setting,
+    Subject,
+)
+from toolkit.formats.wildcard import Star
+from toolkit.formats.written import entries
+
+DECISIONS = {"allow": Effect.ALLOW, "ask_user": Effect.ASK, "deny": Effect.DENY}
+# A policy's key, the tool and action it is compared on, their tool, and what happens where no rule speaks.
+TOOLS = (
+    ("read", "read", "read", "read_file", Effect.ALLOW),
+    ("create_file", "create_file", "write", "write_file", Effect.ASK),
+    ("edit_file", "edit_file", "write", "replace", Effect.ASK),
+    ("insert_at_line", "insert_at_line", "write", "replace", Effect.ASK),
+)
+PATH = '"file_path":"'
+_PLAIN = {"toolName", "decision", "priority", "argsPattern", "denyMessage", "deny_message", "subagent"}
+
+
+def read(text: str, setting: Setting) -> Imported:
+    """Read one policy file, as if it were the only one of its tier."""
+    try:
+        document = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise FormatError(f"the file is not TOML: {error}") from None
+    listed = document.get("rule", [])
+    if not isinstance(listed, list):
+        raise FormatError("'rule' is not a list of tables", "rule", "write [[rule]]")
+    out = Imported()
+    out.left += [
+        Left(key, str(document[key])[:120], "not a rule about a call") for key in document if key != "rule"
+    ]
+    rules = [_rule(rule, f"rule[{number}]", out) for number, rule in enumerate(listed)]
+    kept = [rule for rule in rules if rule is not None]
+    # Of two with one priority the first in the file decides: it has to come last here.
+    kept.reverse()
+    kept.sort(key=lambda rule: rule["priority"])
+    names = list(dict.fromkeys(rule["subagent"] for rule in kept if rule["subagent"]))
+    out.everybody = _judge([rule for rule in kept if not rule["subagent"]], DEFAULT_AGENT, out)
+    for name in names:
+        own = [rule for rule in kept if rule["subagent"] in (None, name)]
+        out.agents[name] = _judge(own, name, out)
+    out.left = list(dict.fromkeys(out.left))
+    out.everybody.setdefault("delete", [Entry("*", Effect.ASK, "Gemini CLI has no tool that deletes")])
+    out.notes.append("on top of what Gemini CLI starts from: reading is allowed, changing asks")
+    out.notes.append("a path is taken as the agent writes it, from the workspace's root")
+    return out
+
+
+def _rule(rule: Any, where: str, out: Imported) -> dict[str, Any] | None:
+    if not isinstance(rule, dict):
+        raise FormatError(f"{where} is not a table", where, "write [[rule]]")
+    decision, priority = rule.get("decision"), rule.get("priority")
+    if decision not in DECISIONS:
+        raise FormatError(f"{where}: the decision {decision!r} is not allow, ask_user or deny", where)
+    if not isinstance(priority, int) or isinstance(priority, bool) or not 0 <= priority <= 999:
+        raise FormatError(f"{where}: the priority {priority!r} is not a number from 0 to 999", where)
+    tools = rule.get("toolName", "*")
+    tools = tools if isinstance(tools, list) else [tools]
+    what = ", ".join(f"{key} = {json.dumps(value)}" for key, value in rule.items() if key != "priority")[:160]
+    unknown = set(rule) - _PLAIN
+    if unknown:
+        out.left.append(Left(where, what, f"{', '.join(sorted(unknown))} cannot be said in a policy"))
+        return None
+    if not set(map(str, tools)) & {"*", *(theirs for _, _, _, theirs, _ in TOOLS)}:
+        out.left.append(Left(where, what, "not about a tool that reads, writes or replaces a file"))
+        return None
+    try:
+        paths = _paths(rule.get("argsPattern"), where, out)
+    except (regex.RegexError, FormatError) as error:
+        out.left.append(Left(where, what, f"its argsPattern cannot be said in a policy: {error}"))
+        return None
+    return {
+        "effect": DECISIONS[decision],
+        "priority": priority,
+        "tools": tools,
+        "subagent": rule.get("subagent"),
+        "paths": paths,
+        "where": where,
+        "what": what,
+    }
+
+
+def _paths(expression: Any, where: str, out: Imported) -> list[wildcard.Tokens] | None:
+    """The paths a rule speaks of, as rows of tokens; None: every one."""
+    if expression is None:
+        return None
+    if not isinstance(expression, str) or not expression.startswith(PATH):
+        raise regex.RegexError(f"it does not begin with {PATH}")
+    found = []
+    for row in regex.variants(expression[len(PATH) :]):
+        if '"' in row:
+            at = row.index('"')
+            if at != len(row) - 1:
+                raise regex.RegexError("it speaks of other arguments, too")
+            found.append(row[:at])
+        else:
+            found.append((*row, Star()))
+    if "." in expression.replace("\\.", ""):
+        note = (
+            f"{where}: its '.' may also reach into other arguments of a call; it is read as within the path"
+        )
+        out.notes.append(note)
+    return [_merged(row) for row in found]
+
+
+def _merged(row: wildcard.Tokens) -> wildcard.Tokens:
+    out: list[wildcard.Token] = []
+    for token in row:
+        if token == Star() and out and out[-1] == Star():
+            continue
+        out.append(token)
+    return tuple(out)
+
+
+def _judge(rules: list[dict[str, Any]], agent: str, out: Imported) -> Maps:
+    maps: Maps = {}
+    for key, tool, action, theirs, default in TOOLS:
+        maps[key] = [Entry("*", default, "what is done where no rule speaks")]
+        judged: list[Judged] = []
+        for rule in rules:
+            if not {"*", theirs} & set(rule["tools"]):
+                continue
+            where, said = rule["where"], rule["effect"]
+            language: Language = ANYTHING
+            texts = ["*"]
+            if rule["paths"] is not None:
+                language = Either(tuple(map(wildcard.language, rule["paths"])))
+                texts = [text for each in rule["paths"] for text in wildcard.patterns(each)]
+            judged.append(Judged(said, language))
+            entry = Entry("", said, f"{where} {rule['what']}")
+            maps[key] += entries(texts, entry, out.left, where, rule["what"])
+        out.subjects.append(Subject(tool, action, tuple(judged), default, agent))
+    if maps["create_file"] == maps["edit_file"]:
+        return {"read": maps["read"], "write": maps["create_file"]}
+    return maps
+
+
+def write(flat: Flat) -> Exported:
+    """Write a policy as rules, the one that decides with the highest priority."""
+    words = {effect: word for word, effect in DECISIONS.items()}
+    rules: list[str] = []
+    for action, tools in (("read", ["read_file"]), ("write", ["write_file", "replace"])):
+        if len(flat.actions[action]) > 499:
+            raise FormatError("more rules than there are priorities")
+        start = 0 if action == "read" else 500
+        for number, (pattern, effect) in enumerate(flat.actions[action]):
+            for expression in of_pattern(pattern):
+                lines = ["[[rule]]", f"toolName = {json.dumps(tools)}"]
+                if pattern != "*":
+                    lines.append(f"argsPattern = {json.dumps(PATH + expression + chr(34))}")
+                lines += [f'decision = "{words[effect]}"', f"priority = {start + number + 1}"]
+                rules.append("\n".join(lines))
+    left = list(flat.left)
+    if flat.actions["delete"]:
+        left.append(Left("delete", "rules for deleting", "Gemini CLI has no tool that deletes files"))
+    return Exported("\n\n".join(rules) + "\n", tuple(left))

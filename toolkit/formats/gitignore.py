@@ -1,0 +1,180 @@
+"""One line of a file like .gitignore: what it matches, and the same as a pattern of a policy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from policy.glob import CharClass
+from toolkit.formats.language import (
+    IN_NAME,
+    NAME,
+    NAMES_ABOVE,
+    SLASH,
+    Language,
+    Many,
+    One,
+    Row,
+    letter,
+)
+
+_SPECIAL = "*?[{}"
+
+
+class LineError(ValueError):
+    """Why a line cannot be said in a policy."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line: what it matches by itself (`folder`: folders only), and the pattern that says it."""
+
+    negated: bool
+    language: Language
+    folder: bool
+    pattern: str
+
+
+Piece = str | CharClass | None  # a character as it is, a class, or a star
+Segment = tuple[Piece, ...] | None  # None: `**`
+
+
+def lines(text: str) -> Iterator[tuple[int, str]]:
+    """The lines that say something, with their numbers."""
+    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
+        stripped = line.rstrip("\r")
+        bare = stripped.rstrip(" \t")
+        if bare.endswith("\\") and len(stripped) > len(bare):
+            bare += " "
+        if bare and not bare.startswith("#"):
+            yield number, bare
+
+
+def line(text: str, *, fold: bool = False, any_case: bool = False, depth: bool = False) -> Line:
+    """Read a line. `depth`: a pattern with a slash is looked for at any depth, too."""
+    negated = text.startswith("!")
+    body = text[1:] if negated else text
+    folder = body.endswith("/") and not body.endswith("\\/")
+    body = body.rstrip("/") if folder else body
+    anchored = "/" in body and not depth
+    body = body.removeprefix("/")
+    if not body:
+        raise LineError("it names nothing")
+    segments = [_segment(part) for part in body.split("/")]
+    if any(segment == () for segment in segments):
+        raise LineError("two slashes with no name between them")
+    if not anchored and (segments[0] is not None or len(segments) == 1):
+        segments = [None, *segments]
+    while len(segments) > 1 and segments[-1] is None and segments[-2] is None:
+        segments.pop()
+    return Line(negated, _language(segments, fold), folder, _pattern(segments, folder, any_case))
+
+
+def _segment(part: str) -> Segment:
+    if len(part) > 1 and not part.strip("*"):
+        return None
+    found: list[Piece] = []
+    at = 0
+    while at < len(part):
+        character = part[at]
+        at += 1
+        if character == "\\":
+            if at == len(part):
+                raise LineError("a backslash at the end")
+            found.append(part[at])
+            at += 1
+        elif character == "*":
+            if not found or found[-1] is not None:
+                found.append(None)
+        elif character == "?":
+            found.append(IN_NAME)
+        elif character == "[":
+            kind, at = _class(part, at)
+            found.append(kind)
+        else:
+            found.append(character)
+    if "".join(each for each in found if isinstance(each, str)) in (".", "..") and None not in found:
+        raise LineError("'.' and '..' are no names")
+    return tuple(found)
+
+
+def _class(part: str, at: int) -> tuple[CharClass, int]:
+    negated = part[at : at + 1] in ("!", "^")
+    at += negated
+    ranges: list[tuple[str, str]] = []
+    start = at
+    while at < len(part) and (part[at] != "]" or at == start):
+        if part[at] == "\\" or part.startswith("[:", at):
+            raise LineError("a class with a backslash or a name in it")
+        low = high = part[at]
+        if part[at + 1 : at + 2] == "-" and part[at + 2 : at + 3] not in ("]", ""):
+            high, at = part[at + 2], at + 2
+        if high < low:
+            raise LineError("a range that runs backwards")
+        ranges.append((low, high))
+        at += 1
+    if at >= len(part):
+        raise LineError("a class that is not closed")
+    return CharClass(negated, tuple(ranges)), at + 1
+
+
+def _language(segments: list[Segment], fold: bool) -> Language:
+    out: list[Language] = []
+    for at, segment in enumerate(segments):
+        last = at == len(segments) - 1
+        if segment is None:
+            out.append(NAMES_ABOVE)
+            if last:
+                out.append(NAME)
+            continue
+        out += [_one(piece, fold) for piece in segment]
+        if all(piece is None for piece in segment):
+            out = [*out[: -len(segment)], NAME]
+        if not last:
+            out.append(One(SLASH))
+    return Row(tuple(out))
+
+
+def _one(piece: Piece, fold: bool) -> Language:
+    if piece is None:
+        return Many(One(IN_NAME))
+    if isinstance(piece, str):
+        return One(letter(piece, fold=fold))
+    if fold:
+        piece = CharClass(piece.negated, (*piece.ranges, *_other_case(piece)))
+    return One(CharClass(True, (*piece.ranges, ("/", "/"))) if piece.negated else piece)
+
+
+def _other_case(kind: CharClass) -> Iterator[tuple[str, str]]:
+    for low, high in kind.ranges:
+        for code in range(ord(low), min(ord(high), 0x7F) + 1):
+            other = chr(code).swapcase()
+            yield other, other
+
+
+def _pattern(segments: list[Segment], folder: bool, any_case: bool) -> str:
+    names = [
+        "**" if segment is None else "".join(_written(p, any_case) for p in segment) for segment in segments
+    ]
+    if folder:
+        names.append("**")  # a folder's line says nothing of the folder itself when a tool asks by its name
+    if len(names) == 2 and names[0] == "**" and names[1] != "**":
+        return names[1] if not names[1].startswith("!") else "/".join(names)
+    joined = "/".join(names)
+    return joined if len(names) > 1 and not joined.startswith("!") else f"/{joined}"
+
+
+def _written(piece: Piece, any_case: bool) -> str:
+    if piece is None:
+        return "*"
+    if isinstance(piece, str):
+        if any_case and piece.swapcase() != piece:
+            return f"[{''.join(sorted({piece, piece.swapcase()}))}]"
+        return f"[{piece}]" if piece in _SPECIAL else piece
+    if piece == IN_NAME:
+        return "?"
+    ranges = [*piece.ranges, *(_other_case(piece) if any_case else ())]
+    if any(set(pair) & set("]-!^/") for pair in ranges):
+        raise LineError("a class with ']', '-', '!', '^' or '/' in it")
+    inner = "".join(low if low == high else f"{low}-{high}" for low, high in dict.fromkeys(ranges))
+    return f"[{'!' if piece.negated else ''}{inner}]"

@@ -1,0 +1,30 @@
+"""The formats by name. A table only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from toolkit.formats import claude_code, gemini, ignore_files, opencode, opencode_fork
+from toolkit.formats.source import Format
+
+FORMATS: Mapping[str, Format] = MappingProxyType(
+    {
+        each.name: each
+        for each in (
+            Format("claude-code", "Claude Code's settings.json", claude_code.read, claude_code.write),
+            Format(
+                "clineignore", "Cline's ignore file", ignore_files.reader(".clineignore"), ignore_files.write
+            ),
+            Format("gemini", "Gemini CLI's policy TOML", gemini.read, gemini.write),
+            Format("opencode", "OpenCode's opencode.json, both forms", opencode.read, opencode.write),
+            Format(
+                "opencode-fork",
+                "the .opencode.json of the OpenCode fork with a delete tool",
+                opencode_fork.read,
+                None,
+            ),
+            Format("rooignore", "Roo's ignore file", ignore_files.reader(".rooignore"), ignore_files.write),
+        )
+    }
+)
