@@ -23,6 +23,7 @@ SLOW = (
     "tests/contract/test_sftp.py",
     "tests/crash/",
     "tests/formats/test_laws.py",
+    "tests/history/test_kept.py::test_a_file_larger_than",
     "tests/interop/",
     "tests/performance/",
     "tests/property/",

@@ -199,6 +199,7 @@ MAY_WRITE = {
     "toolkit.workspace": "the root of a store in memory",
     "toolkit.owners": "the locks of processes, beside the state",
     "toolkit.state": "its own store",
+    "toolkit.shelf": "the contents beside its own store",
     "toolkit.upgrade": "a copy of its own store",
     "toolkit.contract": "the workspace that its test fixture gives",
     "toolkit.cli.starter": "a new ringfence.yaml, at a person's command",

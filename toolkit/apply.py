@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -25,18 +25,24 @@ from toolkit.plan import (
     Change,
     Delete,
     Entry,
+    Held,
     MakeDirectory,
     MakeLink,
     Move,
     Plan,
     Stat,
     Write,
-    sha256,
+    digest_of,
+    length,
+    whole,
 )
+from toolkit.protection import TASKS
+from toolkit.shelf import CAUGHT, LARGE, hashed
 from toolkit.workspace import MAX_FILE, Workspace
 
 Progress = Callable[[str, int, int | None], None]
 _SIDE_BY_SIDE = 8
+_MANY = 64  # from so many files on a tree is kept as it was caught
 _PATIENCE, _PAUSE = 2.0, 0.02  # seconds a call waits for another one at the same path
 
 
@@ -76,6 +82,7 @@ def apply(
     work = _Work(workspace, spots, progress, history.check)
     try:
         numbered = work.number(plan.changes)
+        work.look_through(numbered)
         op = _begin(work, numbered, workspace, history, operation, usage, guard)
         try:
             outcome = Outcome(op)
@@ -155,6 +162,7 @@ class _Work:
         self._count = 0
         self._temporary: dict[int, str] = {}
         self._digests: dict[str, str] = {}
+        self._helds: dict[str, Held] = {}
         self._made: set[str] = set()
         self._stirred: set[str] = set()
         self._modes: list[tuple[str, int]] = []
@@ -185,15 +193,15 @@ class _Work:
                     after=change.data,
                     mode=change.stat.mode if change.stat else None,
                     size=len(change.before or b""),
-                    grown=len(change.data),
+                    grown=length(change.data),
                     identity=change.stat.identity if change.stat else "",
                     temporary=self._name(change),
                 )
             case Delete():
-                name = self._name(change)
+                name, stays = self._name(change), self._stays(change)
                 for entry in (Entry(change.path, change.stat), *change.entries):
                     self._report("keeping")
-                    yield self._lost(entry, name)
+                    yield self._lost(entry, name, change.digests, stays)
             case Move():
                 yield self._moved(change)
                 for entry in change.entries:
@@ -204,9 +212,9 @@ class _Work:
             case MakeLink():
                 yield Item("link", change.path, LINK, target=change.target)
 
-    def _lost(self, entry: Entry, temporary: str) -> Item:
+    def _lost(self, entry: Entry, temporary: str, digests: Mapping[str, str], stays: bool) -> Item:
         stat = entry.stat
-        before = self._read(entry.path, stat) if stat.kind == FILE else None
+        before = self._kept(entry, digests, stays) if stat.kind == FILE else None
         return Item(
             kind="delete",
             path=entry.path,
@@ -214,16 +222,21 @@ class _Work:
             before=before,
             mode=stat.mode,
             target=stat.target,
-            size=len(before) if before is not None else 0,
+            size=(stat.size or 0) if isinstance(before, str) else length(before or b""),
             identity=stat.identity,
             temporary=temporary,
         )
 
     def _moved(self, change: Move) -> Item:
-        content = self._read(change.source, change.stat) if change.stat.kind == FILE else None
-        self._digests[change.source] = UNSEEN if content is None else sha256(content)
+        content: bytes | Held | str | None = None
+        if change.stat.kind == FILE:
+            content = self._content(change.source, change.stat)
+            # What is large is not kept as well as moved: it is there, at its new place.
+            content = content.digest if isinstance(content, Held) else content
+        known = content if isinstance(content, str) or content is None else digest_of(content)
+        self._digests[change.source] = known or UNSEEN
         replaced = change.over if change.over is not None and change.over.kind == FILE else None
-        over = self._read(change.destination, replaced) if replaced else None
+        over = self._content(change.destination, replaced) if replaced else None
         return Item(
             kind="move",
             path=change.source,
@@ -233,10 +246,63 @@ class _Work:
             after=content,
             mode=change.over.mode if change.over else None,
             target=change.over.target if change.over else None,
-            size=len(over) if over is not None else 0,
+            size=length(over) if over is not None else 0,
             grown=change.stat.size or 0,
             identity=change.stat.identity,
         )
+
+    def _catches(self, path: str) -> bool:
+        return self._backend.traits.catches and path.partition("/")[0] != TASKS
+
+    def _stays(self, change: Delete) -> bool:
+        """Whether what is deleted is kept as it was caught, which costs one rename however much it is."""
+        if not self._catches(change.path):
+            return False
+        files = [entry.stat for entry in (Entry(change.path, change.stat), *change.entries)]
+        size = sum(stat.size or 0 for stat in files if stat.kind == FILE)
+        return size > LARGE or len(files) > _MANY
+
+    def _kept(self, entry: Entry, digests: Mapping[str, str], stays: bool) -> bytes | Held | str:
+        """The content of a file that goes, or only its digest where the file itself is kept."""
+        if not stays:
+            return self._read(entry.path, entry.stat)
+        # Another name of the same file may be written to; what was caught would change with it.
+        if entry.stat.links > 1:
+            return self._held(entry.path, entry.stat)
+        return digests.get(entry.path) or self._held(entry.path, entry.stat).digest
+
+    def look_through(self, numbered: list[tuple[Change, int]]) -> None:
+        """Read what is large before the intent's transaction, in which all others would wait for it."""
+        for change, _ in numbered:
+            if isinstance(change, Delete) and self._stays(change):
+                for entry in (Entry(change.path, change.stat), *change.entries):
+                    if entry.stat.kind == FILE and entry.path not in change.digests:
+                        self._held(entry.path, entry.stat)
+            elif isinstance(change, Move) and change.stat.kind == FILE:
+                self._content(change.source, change.stat)
+
+    def _content(self, path: str, judged: Stat) -> bytes | Held:
+        """A file's content, which a local disk gives piece by piece when it is large."""
+        if self._catches(path) and (judged.size or 0) > LARGE:
+            return self._held(path, judged)
+        return self._read(path, judged)
+
+    def _held(self, path: str, judged: Stat) -> Held:
+        """A file's content, read piece by piece now and, where it is to be kept, once more."""
+        backend: Any = self._backend
+
+        def chunks() -> Iterator[bytes]:
+            own = path not in self._spots
+            spot = backend.resolve(paths.parts(path), follow=False) if own else self._spots[path]
+            try:
+                yield from backend.chunks(spot, judged)
+            finally:
+                if own:
+                    backend.release(spot)
+
+        if path not in self._helds:
+            self._helds[path] = Held(*hashed(chunks()), chunks)
+        return self._helds[path]
 
     def _read(self, path: str, judged: Stat) -> bytes:
         if path in self._spots:
@@ -318,7 +384,7 @@ class _Work:
         match change:
             case Write():
                 self._write(spot, change)
-                outcome.seen[change.path] = sha256(change.data)
+                outcome.seen[change.path] = digest_of(change.data)
             case MakeDirectory():
                 try:
                     backend.make_directory(spot)
@@ -349,19 +415,22 @@ class _Work:
 
     def _write(self, spot: Any, change: Write) -> None:
         name = self._name(change)
+        data: Any = change.data if self._backend.traits.catches else whole(change.data)
         if change.stat is None:
-            self._backend.create(spot, change.data, change.mode, name)
+            self._backend.create(spot, data, change.mode, name)
             return
         if self._backend.read(spot, None) != change.before:
             raise CallError("path_changed", f"'{change.path}' changed after it was read", where=change.path)
-        self._backend.replace(spot, change.data, change.stat, change.mode, name)
+        self._backend.replace(spot, data, change.stat, change.mode, name)
 
     def _delete(self, change: Delete, first: int, outcome: Outcome) -> None:
         spot = self._spot(change.path)
         self._backend.check(spot)
         at = {entry.path: first + 1 + n for n, entry in enumerate(change.entries)}
         at[change.path] = first
-        for step in self._backend.remove(spot, change, self._name(change)):
+        backend: Any = self._backend
+        remove = backend.put_away if self._stays(change) else backend.remove
+        for step in remove(spot, change, self._name(change)):
             self._report("deleting")
             if not self._backend.traits.rename:
                 self._still_ours()
@@ -399,7 +468,10 @@ class _Work:
         return spot
 
     def _name(self, change: Change) -> str:
-        return self._temporary.setdefault(id(change), f".ringfence-{secrets.token_hex(8)}")
+        if id(change) not in self._temporary:
+            begin = CAUGHT if isinstance(change, Delete) and self._stays(change) else ".ringfence-"
+            self._temporary[id(change)] = f"{begin}{secrets.token_hex(8)}"
+        return self._temporary[id(change)]
 
     def _report(self, what: str, by: int = 1) -> None:
         if self._progress is not None:

@@ -25,6 +25,7 @@ class Traits:
     modes: bool = False
     durable: bool = False
     race_free: bool = False
+    catches: bool = False
 
 
 BACKENDS: dict[str, Traits] = {
@@ -37,6 +38,7 @@ BACKENDS: dict[str, Traits] = {
         modes=True,
         durable=True,
         race_free=True,
+        catches=True,
     ),
     "abfs": Traits(exclusive_create=True, durable=True),
     "memory": Traits(directories=True, exclusive_create=True),
@@ -67,6 +69,20 @@ class Missed:
 
     path: str
     why: str
+
+
+class Catching(Protocol):
+    """What a backend whose `traits.catches` can do besides: keep what is deleted, as it was caught.
+
+    It takes content to create or to replace with as a `Held` too.
+    """
+
+    def chunks(self, spot: Any, known: Stat | None = None) -> Iterator[bytes]: ...
+    def put_away(self, spot: Any, change: Delete, name: str) -> Iterator[str | Missed]:
+        """Rename what is there to `name` among the hidden; it stays there if it is what was judged."""
+
+    def let_go(self, name: str) -> None:
+        """Remove for good what was put away under `name`, or what is left of it."""
 
 
 class Backend(Protocol):

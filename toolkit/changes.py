@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from toolkit.errors import CallError
 from toolkit.history import DONE, History, Kept, of_session
-from toolkit.plan import DIRECTORY, LINK
+from toolkit.net import MAX_SHOWN
+from toolkit.plan import DIRECTORY, LINK, length, whole
 from toolkit.text import count_changed, diff, escape
 from toolkit.versions import NOTHING, Held, ends, replaced
 
@@ -31,7 +33,7 @@ class Changed:
     type: str
     agents: tuple[str, ...]
     _ends: tuple[Held, Held] = field(repr=False)
-    _content: Callable[[str], bytes] = field(repr=False, compare=False)
+    _content: Callable[[str], bytes | None] = field(repr=False, compare=False)
 
     @property
     def before(self) -> bytes | None:
@@ -61,7 +63,7 @@ def changed(history: History, session: str, agent: str | None = None) -> list[Ch
     where = f"{within} AND item.state = ? AND item.type != ?"
     items = history.items(where, (*values, DONE, DIRECTORY))
     story = _Story(item for item in items if agent is None or f"{item.agent}/".startswith(f"{agent}/"))
-    return sorted(story.told(history.content), key=lambda one: one.path)
+    return sorted(story.told(_readable(history)), key=lambda one: one.path)
 
 
 class _Story:
@@ -104,7 +106,7 @@ class _Story:
         self._last[item.path] = NOTHING
         self._origin[target] = self._origin.pop(item.path, item.path)
 
-    def told(self, content: Callable[[str], bytes]) -> Iterable[Changed]:
+    def told(self, content: Callable[[str], bytes | None]) -> Iterable[Changed]:
         moves = {path: origin for path, origin in self._origin.items() if self._is_move(origin, path)}
         left = set(moves.values())
         for path, last in self._last.items():
@@ -129,7 +131,20 @@ class _Story:
         )
 
 
-def _bytes(held: Held, content: Callable[[str], bytes]) -> bytes | None:
+def _readable(history: History) -> Callable[[str], bytes | None]:
+    """Contents to count and to show lines of: what is larger or not kept any more is told without."""
+
+    def content(digest: str) -> bytes | None:
+        try:
+            found = history.held(digest)
+        except CallError:
+            return None
+        return whole(found) if length(found) <= MAX_SHOWN else None
+
+    return content
+
+
+def _bytes(held: Held, content: Callable[[str], bytes | None]) -> bytes | None:
     if held.kind == LINK and held.target is not None:
         return held.target.encode("utf-8", "surrogateescape")
     return None if held.digest is None else content(held.digest)

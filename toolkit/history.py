@@ -16,28 +16,30 @@ from policy import Amount
 from toolkit import audit
 from toolkit.busy import Taken
 from toolkit.errors import CallError
-from toolkit.plan import sha256
-from toolkit.state import Database, State
+from toolkit.plan import Held, digest_of, length, pieces, sha256, whole
+from toolkit.shelf import CAUGHT, LARGE, Shelf
+from toolkit.state import Database, State, unavailable
 
 PENDING, DONE, ABORTED, PARTIAL, UNKNOWN = "pending", "done", "aborted", "partial", "unknown"
 # What a session knows of a path it deleted, and of one it knows nothing of any more.
 GONE, UNSEEN = "gone", ""
 _SMALL = 64
+FILED = 2  # what `packed` says where the content is in a file of its own; 1: compressed, 0: as it is
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
     """One path's change: `kind` is "write", "delete", "move", "directory" or "link", `type` the entry's own.
 
-    `before` and `after` are contents to keep, given as bytes, or the digest of content kept already.
+    `before` and `after` are contents to keep, given as such, or the digest of content that is kept elsewhere.
     """
 
     kind: str
     path: str
     type: str
     path2: str | None = None
-    before: bytes | str | None = None
-    after: bytes | str | None = None
+    before: bytes | Held | str | None = None
+    after: bytes | Held | str | None = None
     mode: int | None = None
     target: str | None = None
     size: int = 0
@@ -89,8 +91,9 @@ class Operation:
 class History:
     """Contents and operations of one workspace."""
 
-    def __init__(self, state: State, *, durable: bool = True) -> None:
+    def __init__(self, state: State, *, durable: bool = True, shelf: Shelf | None = None) -> None:
         self._state = state
+        self.shelf = shelf
         self._durable = durable
         self._late: list[tuple[int, dict[int, str], dict[tuple[str, str], str], dict[str, Any]]] = []
 
@@ -113,9 +116,15 @@ class History:
             guard()
             taken = Taken(db)
             op = self._insert(db, operation)
+            caught: set[str] = set()
             for n, item in enumerate(items):
                 taken.check(item)
                 self._put_item(db, op, n, item)
+                if item.kind == "delete" and (item.temporary or "").startswith(CAUGHT):
+                    name = str(item.temporary)
+                    if name not in caught:  # a tree's own item comes before what is in it
+                        db.execute("INSERT INTO caught VALUES(?,?,?)", (name, op, item.path))
+                        caught.add(name)
             db.executemany(
                 "INSERT INTO usage VALUES(?,?,?,?)",
                 [(op, action, amount.files, amount.bytes) for action, amount in usage.items()],
@@ -197,14 +206,39 @@ class History:
 
     def content(self, digest: str) -> bytes:
         """The bytes with this digest. Raises CallError `not_recoverable`."""
-        rows = self._state.rows("SELECT packed, data FROM blob WHERE hash=?", (digest,))
+        return whole(self.held(digest))
+
+    def held(self, digest: str) -> bytes | Held:
+        """The content with this digest: small ones as bytes. Raises CallError `not_recoverable`."""
+        rows = self._state.rows("SELECT size, packed, data FROM blob WHERE hash=?", (digest,))
         if not rows:
-            raise CallError("not_recoverable", "The history does not hold this content")
-        packed, data = rows[0]
-        found = zlib.decompress(data) if packed else bytes(data)
-        if sha256(found) != digest:
+            found = self._caught(digest)
+            if found is None:
+                raise CallError("not_recoverable", "The history does not hold this content")
+            return found if found.size > LARGE else whole(found)
+        size, packed, data = rows[0]
+        if packed == FILED:
+            if self.shelf is None:
+                raise CallError("not_recoverable", "The kept content is beside another state")
+            return self.shelf.filed(digest, size)
+        content = zlib.decompress(data) if packed else bytes(data)
+        if sha256(content) != digest:
             raise CallError("not_recoverable", "The kept content is damaged")
-        return found
+        return content
+
+    def _caught(self, digest: str) -> Held | None:
+        """The content in a deleted tree that stayed where it was caught."""
+        if self.shelf is None:
+            return None
+        rows = self._state.rows(
+            "SELECT caught.name, caught.path, item.path, item.size FROM item JOIN caught"
+            " ON caught.op = item.op AND caught.name = item.temporary"
+            " WHERE item.before = ? AND item.kind = 'delete' ORDER BY item.op DESC",
+            (digest,),
+        )
+        places = ((name + path[len(top) :], size) for name, top, path, size in rows)
+        found = (self.shelf.caught(digest, size, place) for place, size in places)
+        return next((held for held in found if held is not None), None)
 
     def seen(self, session: str, path: str) -> str | None:
         """The digest of what the session last read or wrote at `path`, "gone" if it deleted it, else None."""
@@ -296,8 +330,8 @@ class History:
         return int(row[0])
 
     def _put_item(self, db: Database, op: int, n: int, item: Item) -> None:
-        before = _keep(db, item.before)
-        after = _keep(db, item.after)
+        before = self._keep(db, item.before)
+        after = self._keep(db, item.after)
         db.execute(
             "INSERT INTO item VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
             (
@@ -319,26 +353,34 @@ class History:
             ),
         )
 
+    def _keep(self, db: Database, content: bytes | Held | str | None) -> str | None:
+        if content is None or isinstance(content, str):
+            return content
+        digest = digest_of(content)
+        if db.execute("SELECT 1 FROM blob WHERE hash=?", (digest,)).fetchone() is None:
+            db.execute("INSERT INTO blob VALUES(?,?,?,?)", (digest, length(content), *self._packed(content)))
+        return digest
+
+    def _packed(self, content: bytes | Held) -> tuple[int, bytes]:
+        """How content is kept, and what of it in the row itself."""
+        if length(content) > LARGE and self.shelf is not None and self.shelf.folder is not None:
+            try:
+                digest, _ = self.shelf.put(pieces(content))
+            except OSError as error:
+                raise unavailable(error) from None
+            if digest != digest_of(content):
+                raise CallError("path_changed", "The content changed while it was kept")
+            return FILED, b""
+        content = whole(content)
+        packed = zlib.compress(content, 1) if len(content) > _SMALL else content
+        return (1, packed) if len(packed) < len(content) * 0.95 else (0, content)
+
 
 def of_session(session: str | None) -> tuple[str, tuple[Any, ...]]:
     """A condition on `op` for a session and its sub-sessions (`night/tests` is one of `night`); None: all."""
     if session is None:
         return "1 = 1", ()
     return "(op.session = ? OR substr(op.session, 1, ?) = ?)", (session, len(session) + 1, session + "/")
-
-
-def _keep(db: Database, content: bytes | str | None) -> str | None:
-    if content is None or isinstance(content, str):
-        return content
-    digest = sha256(content)
-    if db.execute("SELECT 1 FROM blob WHERE hash=?", (digest,)).fetchone() is None:
-        packed = zlib.compress(content, 1) if len(content) > _SMALL else content
-        smaller = len(packed) < len(content) * 0.95
-        db.execute(
-            "INSERT INTO blob VALUES(?,?,?,?)",
-            (digest, len(content), int(smaller), packed if smaller else content),
-        )
-    return digest
 
 
 def _remember(db: Database, seen: dict[tuple[str, str], str]) -> None:

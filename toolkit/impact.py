@@ -10,7 +10,19 @@ from typing import Any
 from policy import Amount
 from toolkit.errors import CallError
 from toolkit.paths import is_unicode
-from toolkit.plan import DIRECTORY, FILE, Change, Delete, Entry, MakeDirectory, MakeLink, Move, Plan, Write
+from toolkit.plan import (
+    DIRECTORY,
+    FILE,
+    Change,
+    Delete,
+    Entry,
+    MakeDirectory,
+    MakeLink,
+    Move,
+    Plan,
+    Write,
+    length,
+)
 
 _NAMES = {
     Write: "write",
@@ -58,7 +70,7 @@ def usage_of(changes: tuple[Change, ...]) -> dict[str, Amount]:
     for change in changes:
         match change:
             case Write():
-                count("write", 1, len(change.data))
+                count("write", 1, length(change.data))
             case MakeLink():
                 count("write", 1, 0)
             case Delete() | Move():
@@ -82,7 +94,7 @@ def describe(plan: Plan) -> list[dict[str, Any]]:
         else:
             row |= {"path": change.path}
         if isinstance(change, Write):
-            row |= {"bytes": len(change.data), "replaces": change.stat is not None}
+            row |= {"bytes": length(change.data), "replaces": change.stat is not None}
         if isinstance(change, Delete):
             row |= {"kind": change.stat.kind, "entries": [entry.path for entry in change.entries]}
         rows.append(row)

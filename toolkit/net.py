@@ -11,10 +11,25 @@ from graphlib import CycleError, TopologicalSorter
 
 from toolkit import paths
 from toolkit.overlay import Node, Overlay, is_file
-from toolkit.plan import DIRECTORY, FILE, LINK, Change, Delete, Entry, MakeDirectory, MakeLink, Move, Write
-from toolkit.text import diff, escape
+from toolkit.plan import (
+    DIRECTORY,
+    FILE,
+    LINK,
+    Change,
+    Delete,
+    Entry,
+    Held,
+    MakeDirectory,
+    MakeLink,
+    Move,
+    Write,
+    length,
+    whole,
+)
+from toolkit.text import diff, escape, size
 
-Content = Callable[[str], bytes]
+Content = Callable[[str], bytes | Held]
+MAX_SHOWN = 1 << 20  # what is larger is told by its size
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +217,7 @@ class _Net:
         overlay = self._overlay
         for path, entry in self._gone.items():
             if entry.stat.kind == FILE and path not in self._new:
-                yield Shown(path, lambda path=path: diff(path, self._disk_bytes(path), None))  # type: ignore[misc]
+                yield Shown(path, lambda path=path: self._difference(path, None))  # type: ignore[misc]
         for path in self._new:
             node = overlay.over[path]
             if node is not None and is_file(node):
@@ -212,15 +227,23 @@ class _Net:
             yield Shown(self._moved[key[1]], lambda text=text: text)  # type: ignore[misc]
             del change
 
-    def _difference(self, path: str, node: Node) -> str:
-        replaced = path in self._gone or node.origin == path
-        return diff(path, self._disk_bytes(path) if replaced else None, self._bytes(node))
+    def _difference(self, path: str, node: Node | None) -> str:
+        replaced = path in self._gone or (node is not None and node.origin == path)
+        now = self._overlay.disk(path) if replaced else None
+        new = self._bytes(node) if node is not None else None
+        old = (now.stat.size or 0) if now is not None and now.stat is not None else 0
+        if max(old, length(new or b"")) > MAX_SHOWN:
+            before = size(old) if now is not None else "nothing"
+            after = size(length(new)) if new is not None else "nothing"
+            return f"Large file {escape(path)}, {before} before, {after} after\n"
+        data = whole(new) if new is not None else None
+        return diff(path, self._disk_bytes(path) if replaced else None, data)
 
     def _disk_bytes(self, path: str) -> bytes | None:
         node = self._overlay.disk(path)
         return self._overlay.read(node) if node is not None and node.kind == FILE else None
 
-    def _bytes(self, node: Node) -> bytes:
+    def _bytes(self, node: Node) -> bytes | Held:
         if node.data is not None:
             return node.data
         assert node.digest is not None, "a new file has content"

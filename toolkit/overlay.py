@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from toolkit import paths
 from toolkit.backends import Backend
 from toolkit.plan import DIRECTORY, FILE, LINK, Entry, Stat, sha256
+from toolkit.shelf import hashed
 
 T = TypeVar("T")
 
@@ -119,12 +120,19 @@ class Overlay:
     def digest(self, node: Node) -> str:
         """The digest of a file's content, read where nothing planned says it."""
         if node.digest is None:
-            node.digest = sha256(self.read(node))
+            assert node.origin is not None, "only what is on the disk can be read there"
+            node.digest = self._at(node.origin, self._hashed)
         return node.digest
 
     def read(self, node: Node) -> bytes:
         assert node.origin is not None, "only what is on the disk can be read there"
         return self._at(node.origin, self._backend.read)
+
+    def _hashed(self, spot: Any) -> str:
+        if self._backend.traits.catches:
+            local: Any = self._backend
+            return hashed(local.chunks(spot))[0]
+        return sha256(self._backend.read(spot))
 
     def tree(self, path: str) -> tuple[Entry, ...]:
         """What is in the directory at `path` now, parents before children."""

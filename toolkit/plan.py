@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -63,11 +63,20 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
+class Held:
+    """Content that is kept somewhere and read piece by piece, never wholly in memory."""
+
+    digest: str
+    size: int
+    pieces: Callable[[], Iterator[bytes]] = field(compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Write:
     """Put `data` at `path`; `before` and `stat` are what it replaces, None where nothing is yet."""
 
     path: str
-    data: bytes
+    data: bytes | Held
     before: bytes | None = None
     stat: Stat | None = None
     mode: int | None = None
@@ -75,11 +84,15 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Remove what is at `path`; `entries` are all descendants of a directory, parents before children."""
+    """Remove what is at `path`; `entries` are all descendants of a directory, parents before children.
+
+    `digests` are of the contents that the plan has read already, by path, each as `stat` says it was.
+    """
 
     path: str
     stat: Stat
     entries: tuple[Entry, ...] = ()
+    digests: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,11 +173,31 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+def digest_of(data: bytes | Held) -> str:
+    return data.digest if isinstance(data, Held) else sha256(data)
+
+
+def length(data: bytes | Held) -> int:
+    return data.size if isinstance(data, Held) else len(data)
+
+
+def pieces(data: bytes | Held) -> Iterator[bytes]:
+    if isinstance(data, Held):
+        yield from data.pieces()
+    elif data:
+        yield data
+
+
+def whole(data: bytes | Held) -> bytes:
+    """For a store that takes content in one piece only."""
+    return b"".join(pieces(data))
+
+
 def _facts(change: Change) -> Iterator[Any]:
     yield type(change).__name__
     match change:
         case Write():
-            yield from (change.path, sha256(change.data), change.mode)
+            yield from (change.path, digest_of(change.data), change.mode)
             yield None if change.before is None else sha256(change.before)
         case Delete():
             yield from (change.path, _what(change.stat), [[e.path, _what(e.stat)] for e in change.entries])

@@ -27,7 +27,8 @@ from toolkit.faked import import_past_the_fake
 from toolkit.following import Following
 from toolkit.history import History
 from toolkit.points import since
-from toolkit.state import default_place, open_state
+from toolkit.shelf import Shelf
+from toolkit.state import MEMORY, SHARED, default_place, open_state
 from toolkit.undo import Way, restore, undo
 from toolkit.versions import Version, pick, versions
 from toolkit.workspace import Workspace
@@ -91,7 +92,16 @@ class Session:
         except CallError:
             self.workspace.close()
             raise
-        self.history = History(self.state, durable=self.policy.durable)
+        self.history = History(
+            self.state,
+            durable=self.policy.durable,
+            shelf=Shelf(
+                # What machines share is all in their database.
+                None if place.startswith((MEMORY, *SHARED)) else place,
+                self.workspace.backend,
+                durable=self.policy.durable,
+            ),
+        )
         self.approvals = Approvals(self.state)
         self._protect_policy()
         if self.state.folder is not None:

@@ -17,6 +17,7 @@ from toolkit.errors import CallError
 from toolkit.history import ABORTED, DONE, GONE, UNKNOWN, UNSEEN, History, Kept
 from toolkit.plan import DIRECTORY, FILE, LINK, Delete, Entry, Move, Stat, sha256
 from toolkit.protection import HIDDEN
+from toolkit.shelf import CAUGHT, hashed
 from toolkit.workspace import MAX_FILE
 
 _OTHER_HALF = ".again"  # a caught tree is let go of under its other name, so that a second death is seen too
@@ -170,7 +171,7 @@ class _Settling:
         recorded = {item.path: _was(item) for item in group}
         shown = {path: top.path + path[len(place) :] for path in self._below(place)}
         same = all(path in recorded and self._look(real) == recorded[path] for real, path in shown.items())
-        if same and self._remove(place, top.path, other):
+        if same and (caught.startswith(CAUGHT) or self._remove(place, top.path, other)):
             return set()
         self._now.clear()
         if self._look(top.path) is None:
@@ -223,6 +224,9 @@ class _Settling:
         return Found(stat.kind, digest, stat.target if stat.kind == LINK else None)
 
     def _digest(self, spot: Any) -> str:
+        if self._backend.traits.catches:
+            local: Any = self._backend
+            return hashed(local.chunks(spot))[0]
         try:
             return sha256(self._backend.read(spot, MAX_FILE))
         except CallError as error:

@@ -100,7 +100,7 @@ class _Back:
                 # Not half-way back either.
                 self._overlay.put(path, self._overlay.disk(path))
         self._make_parents()
-        changes, shown = net(self._overlay, history.content)
+        changes, shown = net(self._overlay, history.held)
         conflicts = tuple(Conflict(path, why) for path, why in sorted(self._stuck.items()))
         return Way(tuple(changes), conflicts, tuple(shown), session)
 

@@ -149,17 +149,17 @@ class View:
         self._directory(place)
         return tuple(self._walk(self._spot(place), place.real, self._all))
 
-    def read(self, what: Place | Entry, limit: int | None = MAX_FILE) -> bytes:
-        """The bytes of a regular file that the agent may read or the plan changes.
+    def read(self, what: Place | Entry, limit: int | None = MAX_FILE, known: Stat | None = None) -> bytes:
+        """The bytes of a regular file that the agent may read or the plan changes; only the `known` one.
 
         Raises CallError `not_found`, `is_directory`, `not_regular_file`, `too_large` (over `limit`
         bytes) or `permission_denied`.
         """
         if isinstance(what, Place):
-            return self._backend.read(self._spot(what), limit)
+            return self._backend.read(self._spot(what), limit, known)
         spot = self._backend.resolve(paths.parts(what.path), follow=False)
         try:
-            return self._backend.read(spot, limit)
+            return self._backend.read(spot, limit, known)
         finally:
             self._backend.release(spot)
 

@@ -21,6 +21,7 @@ import sqlite3
 import sys
 import tempfile
 import time
+import zlib
 from collections import Counter
 from collections.abc import Callable
 from hashlib import sha256
@@ -30,8 +31,10 @@ from typing import Any
 from policy import Policy
 from tests.crash import mutants
 from toolkit import audit
+from toolkit.errors import CallError
 from toolkit.local import kernel
 from toolkit.session import Session
+from toolkit.shelf import LARGE
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\ndurable: false\n')
 STATE = "CRASH_STATE"  # where to keep the state, if not beside the workspace
@@ -94,7 +97,9 @@ class Workload:
                 model[to + path[len(folder) :]] = model.pop(path)
             self._add(model, "move_file", source=folder, destination=to)
         elif kind < 0.90 and folders:
-            folder = chance.choice(folders)
+            # Now and then one that holds so much that it stays where it is caught.
+            large = [f for f in folders if sum(len(model[p]) for p in files if p.startswith(f + "/")) > LARGE]
+            folder = chance.choice(large if large and chance.random() < 0.6 else folders)
             for path in [p for p in files if p.startswith(folder + "/")]:
                 del model[path]
             self._add(model, "delete", path=folder)
@@ -255,6 +260,34 @@ def replayed(session: Session, start: dict[str, str]) -> dict[str, str]:
     return now
 
 
+def kept(session: Session, base: Path) -> set[str]:
+    """The contents that are kept, by looking: in the database, in files beside it, in deleted trees.
+
+    Each is read and hashed, whatever it is called.
+    """
+    rows = session.state.rows("SELECT packed, data FROM blob WHERE packed != 2")
+    found = {digest(zlib.decompress(data) if packed else bytes(data)) for packed, data in rows}
+    places = [*(base / "state").rglob("content/*"), *(base / "ws" / ".ringfence").rglob("*")]
+    return found | {digest(place.read_bytes()) for place in places if place.is_file()}
+
+
+def unreachable(session: Session) -> list[str]:
+    """What the history speaks of and cannot give back."""
+    missing = []
+    for (name,) in session.state.rows(
+        "SELECT before FROM item WHERE before IS NOT NULL AND state = 'done' AND kind != 'move' UNION"
+        " SELECT after FROM item WHERE after IS NOT NULL AND state = 'done' AND kind != 'move'"
+    ):
+        try:
+            whole = digest(session.history.content(name))
+        except CallError as error:
+            missing.append(f"{name[:8]}: {error.message}")
+            continue
+        if whole != name:
+            missing.append(f"{name[:8]}: other content")
+    return missing
+
+
 def digest(data: bytes) -> str:
     return sha256(data).hexdigest()
 
@@ -269,7 +302,7 @@ class Run:
         self.examples: dict[str, str] = {}
         self.labels: Counter[str] = Counter()
         self.settled: Counter[str] = Counter()
-        self.killed = self.recorded = 0
+        self.killed = self.recorded = self.kept = 0
         self.told: set[str | None] = set()
         (base / "ws").mkdir(parents=True)
         for n in range(24):
@@ -368,12 +401,15 @@ class Run:
 
     def _check_history(self, session: Session, answers: list[str], there: set[str]) -> None:
         rows = session.state.rows
-        held = {str(row[0]) for row in rows("SELECT hash FROM blob")} | there
+        held = kept(session, self.base) | there
         if lost := self.ledger - held:
             self._wrong("content lost", str(len(lost)))
             self.ledger -= lost
         if rows("SELECT 1 FROM op WHERE state = 'pending' UNION SELECT 1 FROM item WHERE state = 'pending'"):
             self._wrong("an intent left open", "")
+        self.kept = len(rows("SELECT 1 FROM caught"))
+        if missing := unreachable(session):
+            self._wrong("content that the history cannot give back", str(missing[:3]))
         for call in answers:
             if rows("SELECT state FROM op WHERE call = ?", (call,)) != [("done",)]:
                 self._wrong("an answered call is not done in the history", call)
@@ -439,6 +475,7 @@ def main() -> int:
             "violations": run.violations,
             "examples": run.examples,
             "settled": run.settled,
+            "trees_kept": run.kept,
             "labels": dict(sorted(run.labels.items())),
             "seconds": round(time.time() - started, 1),
         },

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.crash.harness import ALLOW, digest, files_of, replayed
+from tests.crash.harness import ALLOW, digest, files_of, kept, replayed
 from toolkit import audit
 from toolkit.local import kernel
 from toolkit.session import Session
@@ -106,7 +106,7 @@ def once(base: Path, tool: str, arguments: dict[str, Any], at: int, for_good: bo
         if told != now:
             differ = sorted(path for path in told.keys() | now.keys() if told.get(path) != now.get(path))
             problems.append(f"{code}, and the history is wrong about {differ}")
-        held = {str(row[0]) for row in session.state.rows("SELECT hash FROM blob")} | set(now.values())
+        held = kept(session, base) | set(now.values())
         if not held >= {digest(data) for data in before.values()}:
             problems.append(f"{code}, and content is lost")
         if session.state.rows("SELECT 1 FROM item WHERE state = 'pending'"):

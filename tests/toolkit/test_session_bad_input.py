@@ -334,7 +334,8 @@ def test_a_full_disk_under_the_state_stops_every_change(small_disk: Path, root: 
     with Session(root, ALLOW, state=small_disk) as session:
         (small_disk / "filler").write_bytes(b"x" * 200_000)
         (root / "big").write_bytes(os.urandom(900_000))
-        assert code(call(session, "delete_file", path="big")) == "history_unavailable"
+        big = {"path": "big", "content": "", "allow_overwrite": True}
+        assert code(call(session, "create_file", **big)) == "history_unavailable"
         # Small records still fit where the log has room of its own; the first that does not stops its change.
         made = 0
         while (result := call(session, "create_directory", path=f"n{made}")).ok:

@@ -81,7 +81,7 @@ class Tree:
     def list(self, place: Place) -> list[Entry]:
         return [entry for entry in self.walk(place) if paths.parent(entry.path) == place.real]
 
-    def read(self, what: Place | Entry, limit: int | None = None) -> bytes:
+    def read(self, what: Place | Entry, limit: int | None = None, known: Stat | None = None) -> bytes:
         return self.files[what.real if isinstance(what, Place) else what.path]
 
     def may_read(self, path: str, directory: bool = False) -> bool:

@@ -17,8 +17,11 @@ from toolkit.casing import folds_case
 from toolkit.errors import CallError
 from toolkit.local import kernel
 from toolkit.local.files import (
+    LIST,
+    NEW,
     READ,
     changed,
+    chunks,
     errors,
     keep_attributes,
     look,
@@ -31,12 +34,10 @@ from toolkit.local.files import (
 )
 from toolkit.local.folder import LocalFolder
 from toolkit.local.walk import MAX_STEPS, LocalSpot, Walk
-from toolkit.plan import LINK, Delete, Move, Stat
+from toolkit.plan import LINK, Delete, Held, Move, Stat, pieces
+from toolkit.protection import HIDDEN
 
 MAX_DEPTH = 200  # a tree operation holds one descriptor a level, and a process has 1,024 by default
-STATE = ".ringfence"
-_LIST = os.O_RDONLY | os.O_CLOEXEC | sum(getattr(os, flag, 0) for flag in ("O_DIRECTORY", "O_NOFOLLOW"))
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
 # What a file system says that has no hard links, or a kernel that has no such call.
 _CANNOT = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL)
 
@@ -50,17 +51,17 @@ class Local:
         self.root = self.url = os.path.realpath(root)
         self.durable = durable
         try:
-            self._fd = os.open(self.root, _LIST)
+            self.fd = os.open(self.root, LIST)
         except OSError as error:
             raise CallError("io_error", f"The project root cannot be opened: {error.strerror}") from None
-        self.kernel = kernel.probe(self._fd)
-        self._mount = kernel.mount_of(self._fd, self.kernel)
-        self.fold = folds_case(self._fd, self.root)
+        self.kernel = kernel.probe(self.fd)
+        self._mount = kernel.mount_of(self.fd, self.kernel)
+        self.fold = folds_case(self.fd, self.root)
 
     def close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
 
     # ------------------------------------------------------------------ looking
 
@@ -75,7 +76,7 @@ class Local:
 
     def walk(self, names: tuple[str, ...], *, follow: bool) -> LocalSpot:
         """What `resolve` gives, without the kernel's help."""
-        walk = Walk(self._fd, names, follow)
+        walk = Walk(self.fd, names, follow)
         try:
             return walk.run()
         except OSError as error:
@@ -107,13 +108,17 @@ class Local:
             raise translated(error, spot.path) from None
 
     def read(self, spot: LocalSpot, limit: int | None = None, known: Stat | None = None) -> bytes:
-        """The bytes of a regular file; one that grows past `limit` is `too_large`."""
+        """The bytes of a regular file; past `limit` it is `too_large`, not the `known` one `path_changed`."""
         with errors(spot.path):
             fd = open_regular(spot)
             try:
-                return read_all(fd, limit, spot.path)
+                return read_all(fd, limit, spot.path, known)
             finally:
                 os.close(fd)
+
+    def chunks(self, spot: LocalSpot, known: Stat | None = None) -> Iterator[bytes]:
+        """The content of a regular file, piece by piece; `path_changed` if it is not the `known` one."""
+        return chunks(spot, known)
 
     @contextmanager
     def folder(self, spot: LocalSpot) -> Iterator[LocalFolder]:
@@ -167,7 +172,7 @@ class Local:
         if not same:
             raise changed(spot.path)
 
-    def create(self, spot: LocalSpot, data: bytes, mode: int | None, temporary: str) -> None:
+    def create(self, spot: LocalSpot, data: bytes | Held, mode: int | None, temporary: str) -> None:
         """Make a new file, whole or not at all; `already_exists` when the name is taken."""
         with errors(spot.path):
             exact = mode is not None
@@ -178,7 +183,9 @@ class Local:
                 unlink_quietly(temporary, spot.fd)
             self.sync(spot.fd)
 
-    def replace(self, spot: LocalSpot, data: bytes, stat: Stat, mode: int | None, temporary: str) -> None:
+    def replace(
+        self, spot: LocalSpot, data: bytes | Held, stat: Stat, mode: int | None, temporary: str
+    ) -> None:
         """Put new content in a file's place by rename, keeping mode, owner and extended attributes."""
         with errors(spot.path):
             old = lstat(spot)
@@ -199,14 +206,24 @@ class Local:
         Yields the path of each entry removed and a Missed for each that was not. A catch that is not
         what was judged is put back and `path_changed` raised.
         """
-        from toolkit.local.removing import Removal
+        yield from self._caught(spot, change, temporary, stays=False)
 
-        with errors(spot.path):
-            quarantine = self._quarantine()
-            try:
-                yield from Removal(self, spot, change, LocalSpot(quarantine, (temporary,))).run()
-            finally:
-                os.close(quarantine)
+    def put_away(self, spot: LocalSpot, change: Delete, name: str) -> Iterator[str | Missed]:
+        """The same, except that what was caught stays where it is, as `name`."""
+        yield from self._caught(spot, change, name, stays=True)
+
+    def _caught(self, spot: LocalSpot, change: Delete, name: str, *, stays: bool) -> Iterator[str | Missed]:
+        from toolkit.local.removing import Removal, hidden
+
+        with errors(spot.path), hidden(self.fd) as folder:
+            yield from Removal(self, spot, change, LocalSpot(folder, (name,)), stays).run()
+
+    def let_go(self, name: str) -> None:
+        """Remove for good what was put away under `name`, or what is left of it."""
+        from toolkit.local.removing import hidden, remove_all
+
+        with errors(HIDDEN), hidden(self.fd) as folder:
+            remove_all(folder, name)
 
     def move(self, source: LocalSpot, destination: LocalSpot, change: Move) -> None:
         """Rename within the workspace; never over anything but the one file the plan named."""
@@ -256,13 +273,13 @@ class Local:
         """Where no link is on the way: the parent in one call. None: walk, and find out what is there."""
         if not names or len(names) > MAX_STEPS or ".." in names:
             return None
-        fd = self._fd
+        fd = self.fd
         if len(names) > 1:
             try:
                 fd = kernel.open_beneath(fd, "/".join(names[:-1]))
             except OSError:
                 return None
-        spot = LocalSpot(fd, names, owned=fd != self._fd)
+        spot = LocalSpot(fd, names, owned=fd != self.fd)
         if follow and self._is_link_or_gone(spot):
             self.release(spot)
             return None
@@ -276,13 +293,13 @@ class Local:
 
     def _open_folder(self, spot: LocalSpot) -> int:
         if not spot.names:
-            return os.open(".", _LIST, dir_fd=self._fd)
+            return os.open(".", LIST, dir_fd=self.fd)
         if spot.rest:
             raise FileNotFoundError(errno.ENOENT, "nothing there")
         if len(spot.names) > MAX_DEPTH:
             deep = f"'{spot.path}' is more than {MAX_DEPTH} directories deep"
             raise CallError("too_large", deep, where=spot.path)
-        fd = os.open(spot.name, _LIST, dir_fd=spot.fd)
+        fd = os.open(spot.name, LIST, dir_fd=spot.fd)
         if kernel.mount_of(fd, self.kernel) != self._mount:
             os.close(fd)
             mount = f"'{spot.path}' is another mount, which is not entered"
@@ -293,17 +310,18 @@ class Local:
         self,
         spot: LocalSpot,
         name: str,
-        data: bytes,
+        data: bytes | Held,
         mode: int,
         *,
         exact: bool,
         old: os.stat_result | None = None,
     ) -> None:
-        fd = os.open(name, _NEW, 0o600 if exact else mode, dir_fd=spot.fd)
+        fd = os.open(name, NEW, 0o600 if exact else mode, dir_fd=spot.fd)
         try:
-            view = memoryview(data)
-            while view:
-                view = view[os.write(fd, view) :]
+            for piece in pieces(data):
+                view = memoryview(piece)
+                while view:
+                    view = view[os.write(fd, view) :]
             if old is not None:
                 # Before fchmod: changing the owner clears the set-uid and set-gid bits.
                 _keep_owner(fd, old)
@@ -325,7 +343,7 @@ class Local:
             if error.errno not in _CANNOT:
                 raise
             # Neither: claim the name exclusively, then rename over our own claim.
-            os.close(os.open(spot.name, _NEW, 0o600, dir_fd=spot.fd))
+            os.close(os.open(spot.name, NEW, 0o600, dir_fd=spot.fd))
             os.rename(temporary.name, spot.name, src_dir_fd=spot.fd, dst_dir_fd=spot.fd)
 
     def rename_new(self, source: LocalSpot, destination: LocalSpot, *, checked: bool = False) -> None:
@@ -355,25 +373,11 @@ class Local:
             return
         raise FileExistsError(errno.EEXIST, "already there")
 
-    def _quarantine(self) -> int:
-        try:
-            os.mkdir(STATE, 0o700, dir_fd=self._fd)
-        except FileExistsError:
-            return os.open(STATE, _LIST, dir_fd=self._fd)
-        fd = os.open(STATE, _LIST, dir_fd=self._fd)
-        try:
-            note = os.open(".gitignore", _NEW, 0o600, dir_fd=fd)
-            os.write(note, b"*\n")
-            os.close(note)
-        except FileExistsError:
-            pass
-        return fd
-
     def sync(self, fd: int) -> None:
         if not self.durable:
             return
         # An O_PATH descriptor cannot be synced, so the directory is opened once more.
-        fresh = os.open(".", _LIST, dir_fd=fd)
+        fresh = os.open(".", LIST, dir_fd=fd)
         try:
             os.fsync(fresh)
         finally:

@@ -18,6 +18,8 @@ from toolkit.plan import DIRECTORY, FILE, LINK, OTHER, Stat
 
 KINDS = {S.S_IFREG: FILE, S.S_IFDIR: DIRECTORY, S.S_IFLNK: LINK}
 READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | os.O_CLOEXEC
+LIST = os.O_RDONLY | os.O_CLOEXEC | sum(getattr(os, flag, 0) for flag in ("O_DIRECTORY", "O_NOFOLLOW"))
+NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
 _TRIES = 8
 _CHUNK = 1 << 20
 # Rights that the kernel itself takes from a file whose content is changed.
@@ -78,8 +80,24 @@ def open_regular(spot: LocalSpot) -> int:
     raise CallError("not_regular_file", f"'{spot.path}' is not a regular file", where=spot.path)
 
 
-def read_all(fd: int, limit: int | None, path: str) -> bytes:
-    size = os.fstat(fd).st_size
+def chunks(spot: LocalSpot, known: Stat | None = None) -> Iterator[bytes]:
+    """The content of a regular file, piece by piece; `path_changed` if it is not the `known` one."""
+    with errors(spot.path):
+        fd = open_regular(spot)
+        try:
+            if known is not None and stat_of(os.fstat(fd)).identity != known.identity:
+                raise changed(spot.path)
+            while data := os.read(fd, _CHUNK):
+                yield data
+        finally:
+            os.close(fd)
+
+
+def read_all(fd: int, limit: int | None, path: str, known: Stat | None = None) -> bytes:
+    info = os.fstat(fd)
+    if known is not None and stat_of(info).identity != known.identity:
+        raise changed(path)
+    size = info.st_size
     if limit is not None and size > limit:
         raise _too_large(path, limit)
     chunks: list[bytes] = []

@@ -6,24 +6,30 @@ Never removes a name that was not listed and never goes through a link or into a
 from __future__ import annotations
 
 import os
+import stat as S
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from toolkit import paths
 from toolkit.backends import Missed
 from toolkit.errors import CallError
-from toolkit.local.files import before_rename, changed, look, lstat
+from toolkit.local.files import LIST, NEW, before_rename, changed, look, lstat
 from toolkit.local.walk import LocalSpot
 from toolkit.plan import DIRECTORY, Delete, Entry, Stat
+from toolkit.protection import HIDDEN
 
 if TYPE_CHECKING:
     from toolkit.local.disk import Local
 
 
 class Removal:
-    """The removal of `change` at `spot`; `caught` is where it is renamed to."""
+    """The removal of `change` at `spot`; `caught` is where it is renamed to, and maybe `stays`."""
 
-    def __init__(self, disk: Local, spot: LocalSpot, change: Delete, caught: LocalSpot) -> None:
+    def __init__(
+        self, disk: Local, spot: LocalSpot, change: Delete, caught: LocalSpot, stays: bool = False
+    ) -> None:
+        self._stays = stays
         self._disk = disk
         self._spot = spot
         self._change = change
@@ -36,6 +42,9 @@ class Removal:
         spot, caught = self._spot, self._caught
         os.rename(spot.name, caught.name, src_dir_fd=spot.fd, dst_dir_fd=caught.fd)
         self._disk.sync(spot.fd)
+        if self._stays:
+            self._disk.sync(caught.fd)
+            self._disk.sync(self._disk.fd)
         try:
             differs = self._differs()
         except BaseException:
@@ -44,6 +53,10 @@ class Removal:
         if differs is not None:
             self._put_back()
             raise changed(differs)
+        if self._stays:
+            yield from (entry.path for entry in reversed(self._change.entries))
+            yield self._change.path
+            return
         kept = False
         for step in self._let_go(caught, Entry(self._change.path, self._change.stat)):
             kept = kept or isinstance(step, Missed)
@@ -113,6 +126,50 @@ class Removal:
         self._disk.sync(self._spot.fd)
 
 
+@contextmanager
+def hidden(root: int) -> Iterator[int]:
+    """The directory for what is caught, open; made with its own .gitignore when it is first needed."""
+    try:
+        os.mkdir(HIDDEN, 0o700, dir_fd=root)
+        made = True
+    except FileExistsError:
+        made = False
+    fd = os.open(HIDDEN, LIST, dir_fd=root)
+    try:
+        if made:
+            _ignored_by_git(fd)
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _ignored_by_git(fd: int) -> None:
+    try:
+        note = os.open(".gitignore", NEW, 0o600, dir_fd=fd)
+    except FileExistsError:
+        return
+    os.write(note, b"*\n")
+    os.close(note)
+
+
 def _same(judged: Stat, now: Stat) -> bool:
     # A directory's own identity follows its entries, which are compared one by one.
     return judged.kind == now.kind and (judged.kind == DIRECTORY or judged.identity == now.identity)
+
+
+def remove_all(folder: int, name: str) -> None:
+    """Remove `name` in the directory `folder` with all there is below it; never through a link."""
+    try:
+        os.unlink(name, dir_fd=folder)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        if not S.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            raise error
+        fd = os.open(name, LIST, dir_fd=folder)
+        try:
+            for inner in os.listdir(fd):
+                remove_all(fd, inner)
+        finally:
+            os.close(fd)
+        os.rmdir(name, dir_fd=folder)

@@ -5,7 +5,6 @@ Each side keeps its own confinement. No name reaches the other side, and no link
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -129,19 +128,12 @@ class Joined:
         side, inner = self._there(spot)
         return side.read(inner, limit, known)
 
-    def chunks(self, spot: TaskSpot) -> Iterator[bytes]:
-        """The content of a file of the store piece by piece."""
+    def chunks(self, spot: Any, known: Stat | None = None) -> Iterator[bytes]:
+        """The content of a file piece by piece."""
         side, inner = self._there(spot)
         if _is_local(side):
-            from toolkit.local.files import errors, open_regular
-
-            with errors(spot.path):
-                fd = open_regular(inner)
-                try:
-                    while data := os.read(fd, CHUNK):
-                        yield data
-                finally:
-                    os.close(fd)
+            local: Any = side
+            yield from local.chunks(inner, known)
             return
         found = side.stat(inner)
         if found is None or found.size is None or found.size <= CHUNK or not hasattr(side, "_fs"):
@@ -197,6 +189,14 @@ class Joined:
         head = f"{spot.prefix}/" if spot.prefix else ""
         for step in side.remove(inner, _inside(change, head), temporary):
             yield replace(step, path=head + step.path) if isinstance(step, Missed) else head + step
+
+    def put_away(self, spot: Any, change: Delete, name: str) -> Iterator[str | Missed]:
+        main: Any = self._main
+        yield from main.put_away(spot, change, name)
+
+    def let_go(self, name: str) -> None:
+        main: Any = self._main
+        main.let_go(name)
 
     def move(self, source: Any, destination: Any, change: Move) -> None:
         if isinstance(source, TaskSpot) != isinstance(destination, TaskSpot):

@@ -59,19 +59,26 @@ def link_target(entry: Entry, view: View) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """What goes away with one file. `lines` and `digest` are None where the content was not looked at."""
+    """What goes away with one file. `lines` and `digest` are None where the content was not looked at.
+
+    `diff` is None where it was not drawn.
+    """
 
     path: str
     size: int | None
     lines: int | None
     digest: str | None
-    diff: str
+    diff: str | None
 
     def to_json(self) -> dict[str, Any]:
         return {"path": self.path, "size": self.size, "lines": self.lines}
 
 
-def removed(path: str, what: Place | Entry, stat: Stat, view: View) -> Removed:
+def digests(gone: list[Removed]) -> dict[str, str]:
+    return {file.path: file.digest for file in gone if file.digest is not None}
+
+
+def removed(path: str, what: Place | Entry, stat: Stat, view: View, *, drawn: bool = True) -> Removed:
     """Read a file that goes away. A link goes as a link: what it leads to is not looked at."""
     if stat.kind == LINK:
         return Removed(path, stat.size, 0, None, f"Link {escape(path)}\n")
@@ -79,5 +86,6 @@ def removed(path: str, what: Place | Entry, stat: Stat, view: View) -> Removed:
         return Removed(path, stat.size, None, None, "")
     if stat.size is None or stat.size > MAX_SHOWN:
         return Removed(path, stat.size, None, None, f"Large file {escape(path)}, {size(stat.size)}\n")
-    data = view.read(what)
-    return Removed(path, stat.size, count_lines(data), sha256(data), diff(path, data, None))
+    data = view.read(what, known=stat)
+    shown = diff(path, data, None) if drawn else None
+    return Removed(path, stat.size, count_lines(data), sha256(data), shown)

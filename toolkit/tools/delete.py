@@ -28,7 +28,7 @@ def _tree(arguments: dict[str, Any], view: View, place: Place, stat: Stat) -> Pl
     entries = view.tree(place)
     targets.all_regular(entries, view)
     every = [entry for entry in entries if entry.stat.kind != DIRECTORY]
-    gone = [answers.removed(entry.path, entry, entry.stat, view) for entry in every]
+    gone = _removed(every, view)
     # The person is told of all of them; the agent of those it may read.
     known = [file for file in gone if view.may_read(file.path)]
     freed, lines = sum(file.size or 0 for file in gone), _lines(known)
@@ -46,10 +46,21 @@ def _tree(arguments: dict[str, Any], view: View, place: Place, stat: Stat) -> Pl
     return Plan(
         content=_content(arguments, place, data),
         data=data,
-        changes=(Delete(place.real, stat, entries),),
+        changes=(Delete(place.real, stat, entries, answers.digests(gone)),),
         title=f"Delete directory {targets.led_to(place)} ({_count(len(gone), _lines(gone))})",
         draw=lambda: _list(entries, gone),
     )
+
+
+def _removed(every: list[Entry], view: View) -> list[Removed]:
+    """What goes, with the diffs of the files that the agent may read as long as there is room for them."""
+    gone: list[Removed] = []
+    room = MAX_DIFF
+    for entry in every:
+        drawn = room > 0 and view.may_read(entry.path)
+        gone.append(answers.removed(entry.path, entry, entry.stat, view, drawn=drawn))
+        room -= len(gone[-1].diff or "")
+    return gone
 
 
 def _content(arguments: dict[str, Any], place: Place, data: dict[str, Any]) -> str:
@@ -75,8 +86,8 @@ def _diff(gone: list[Removed]) -> tuple[str, int]:
     shown: list[str] = []
     room = MAX_DIFF
     for file in gone:
-        room -= len(file.diff)
-        if room < 0:
+        room -= len(file.diff or "")
+        if room < 0 or file.diff is None:
             break
         shown.append(file.diff)
     return "".join(shown), len(gone) - len(shown)

@@ -1,0 +1,242 @@
+"""What is large stays where it was caught or in a file beside the database, and comes back byte for byte."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from policy import Policy
+from tests.crash.harness import digest, files_of, kept
+from toolkit.call import Result
+from toolkit.session import Session
+from toolkit.shelf import LARGE
+
+ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\ndurable: false\nlimits: {delete: {max_files: 9999}}\n')
+DELETIONS = int(os.environ.get("RACING_DELETIONS", "300"))
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    root = tmp_path / "ws"
+    root.mkdir()
+    return root
+
+
+@pytest.fixture
+def session(root: Path) -> Iterator[Session]:
+    with Session(root, ALLOW, state=root.parent / "state") as session:
+        yield session
+
+
+def call(session: Session, tool: str, **arguments: Any) -> Result:
+    return session.call({"tool": tool, "arguments": arguments})
+
+
+def tree(root: Path, files: int = 200) -> None:
+    for n in range(files):
+        place = root / f"tree/d{n % 7}/f{n}"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(f"{n}\n".encode() * n)
+        place.chmod(0o600 if n % 3 else 0o755)
+    (root / "tree/link").symlink_to("d0/f0")
+    (root / "tree/empty").mkdir()
+
+
+def facts(root: Path) -> dict[str, tuple[Any, ...]]:
+    return {
+        str(place.relative_to(root)): (place.lstat().st_mode, place.is_symlink() and place.readlink())
+        for place in root.rglob("*")
+        if ".ringfence" not in place.parts
+    }
+
+
+def caught(root: Path) -> list[Path]:
+    return [place for place in (root / ".ringfence").glob("*") if place.name != ".gitignore"]
+
+
+def test_a_large_tree_goes_by_a_rename_and_comes_back_whole(root: Path, session: Session) -> None:
+    tree(root)
+    before, modes = files_of(root), facts(root)
+    deleted = call(session, "delete", path="tree")
+    assert deleted.ok
+    assert not (root / "tree").exists()
+    assert len(caught(root)) == 1
+    assert session.state.rows("SELECT count(*) FROM blob") == [(0,)]
+    undone = session.undo(deleted.data["call_id"])
+    assert undone.ok, undone.content
+    assert files_of(root) == before
+    assert facts(root) == modes
+    again = session.undo(undone.data["call_id"])
+    assert again.ok, again.content
+    assert files_of(root) == {}
+
+
+def test_every_version_can_be_read_while_the_catch_is_there(root: Path, session: Session) -> None:
+    tree(root)
+    content = (root / "tree/d3/f10").read_bytes()
+    assert call(session, "delete", path="tree").ok
+    first = session.versions("tree/d3/f10")[0]
+    assert session.history.content(first.digest or "") == content
+    assert session.restore("tree/d3/f10", "initial").ok
+    assert (root / "tree/d3/f10").read_bytes() == content
+
+
+def test_what_was_caught_is_hidden_and_locked(root: Path, session: Session) -> None:
+    tree(root)
+    assert call(session, "delete", path="tree").ok
+    name = caught(root)[0].name
+    for tool in ("read_file", "delete", "list_directory"):
+        error = call(session, tool, path=f".ringfence/{name}").error
+        assert error is not None
+        assert error["code"] == "protected_path"
+    assert ".ringfence" not in call(session, "directory_tree").content
+
+
+def test_damage_to_what_was_caught_is_found_and_not_brought_back(root: Path, session: Session) -> None:
+    tree(root)
+    deleted = call(session, "delete", path="tree")
+    file = next(place for place in caught(root)[0].rglob("f199"))
+    file.write_bytes(b"something else")
+    result = session.restore("tree/d3/f199", "initial")
+    assert result.error is not None
+    assert result.error["code"] == "not_recoverable"
+    assert not (root / "tree/d3/f199").exists()
+    assert file.read_bytes() == b"something else"
+    assert deleted.ok
+
+
+def test_a_file_with_another_name_is_copied(root: Path, session: Session) -> None:
+    # What is written through the other name would change what was caught.
+    tree(root)
+    (root / "other").write_bytes(b"as it was\n")
+    os.link(root / "other", root / "tree/d0/linked")
+    deleted = call(session, "delete", path="tree")
+    (root / "other").write_bytes(b"written through the other name\n")
+    assert session.undo(deleted.data["call_id"]).ok
+    assert (root / "tree/d0/linked").read_bytes() == b"as it was\n"
+
+
+def test_a_tree_that_changed_after_it_was_listed_is_put_back(root: Path, session: Session) -> None:
+    tree(root)
+    real = session.history.begin
+
+    def begin(*given: Any) -> int:
+        op = real(*given)
+        (root / "tree/d0/late").write_bytes(b"came late\n")
+        return op
+
+    session.history.begin = begin  # type: ignore[method-assign]
+    before = files_of(root)
+    error = call(session, "delete", path="tree").error
+    assert error is not None
+    assert error["code"] == "path_changed"
+    assert files_of(root) == {**before, "tree/d0/late": b"came late\n"}
+    assert caught(root) == []
+
+
+def test_a_file_larger_than_fits_in_memory_is_deleted_and_brought_back_in_pieces(
+    root: Path, session: Session
+) -> None:
+    size = 65 << 20
+    with (root / "huge").open("wb") as file:
+        for n in range(65):
+            file.write(bytes([n]) * (1 << 20))
+    before = subprocess.run(["sha256sum", "huge"], cwd=root, capture_output=True, check=True).stdout
+    tracemalloc.start()
+    try:
+        deleted = call(session, "delete_file", path="huge")
+        assert deleted.ok, deleted.content
+        undone = session.undo(deleted.data["call_id"])
+        assert undone.ok, undone.content
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < size / 4
+    assert subprocess.run(["sha256sum", "huge"], cwd=root, capture_output=True, check=True).stdout == before
+
+
+def test_a_large_file_is_moved_and_moved_back(root: Path, session: Session) -> None:
+    with (root / "huge").open("wb") as file:
+        file.truncate(65 << 20)
+    moved = call(session, "move_file", source="huge", destination="there")
+    assert moved.ok, moved.content
+    assert session.undo(moved.data["call_id"]).ok
+    assert (root / "huge").stat().st_size == 65 << 20
+
+
+def test_large_content_that_is_overwritten_is_kept_in_a_file(root: Path, session: Session) -> None:
+    old = os.urandom(LARGE + 1)
+    (root / "f").write_bytes(old)
+    assert call(session, "create_file", path="f", content="new", allow_overwrite=True).ok
+    (file,) = (root.parent / "state").rglob("content/*")
+    assert file.name == digest(old)
+    assert file.read_bytes() == old
+    assert session.restore("f", "initial").ok
+    assert (root / "f").read_bytes() == old
+    file.write_bytes(b"x")
+    error = session.restore("f", "v1").error
+    assert error is None
+    broken = session.restore("f", "initial").error
+    assert broken is not None
+    assert broken["code"] == "not_recoverable"
+    assert (root / "f").read_bytes() == b"new"
+
+
+# Swaps a new version with the one that is there, so that it knows what it took out itself; where nothing is
+# there it puts one. Every version that it put and did not take out again went with a deletion, or is there.
+WRITER = """
+import ctypes, hashlib, os, sys
+libc = ctypes.CDLL(None)
+EXCHANGE, NOREPLACE, HERE = 2, 1, -100
+print("ready", flush=True)
+n = 0
+while not os.path.exists("stop"):
+    data = f"{n} ".encode() * int(sys.argv[1])
+    with open("new", "wb") as file:
+        file.write(data)
+    swapped = libc.renameat2(HERE, b"new", HERE, b"f", EXCHANGE) == 0
+    if swapped or libc.renameat2(HERE, b"new", HERE, b"f", NOREPLACE) == 0:
+        print("+", hashlib.sha256(data).hexdigest())
+        n += 1
+    if swapped:
+        with open("new", "rb") as file:
+            print("-", hashlib.sha256(file.read()).hexdigest())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the writer needs a swap in one step")
+@pytest.mark.parametrize("times", [10, 60_000], ids=["small", "large"])
+def test_a_writer_that_replaces_a_file_while_it_is_deleted_loses_nothing(
+    root: Path, session: Session, times: int
+) -> None:
+    writer = subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(times)], cwd=root, stdout=subprocess.PIPE, text=True
+    )
+    assert writer.stdout is not None
+    assert writer.stdout.readline() == "ready\n"
+    lines: list[list[str]] = []
+    reader = threading.Thread(target=lambda: lines.extend(line.split() for line in writer.stdout or ()))
+    reader.start()
+    try:
+        deleted = sum(call(session, "delete_file", path="f").ok for _ in range(DELETIONS))
+    finally:
+        (root / "stop").touch()
+        reader.join()
+        writer.wait()
+        writer.stdout.close()
+    put, taken = ({name for sign, name in lines if sign == wanted} for wanted in "+-")
+    assert deleted > 5
+    assert len(put) > deleted
+    assert (
+        put - taken - kept(session, root.parent) - {digest(data) for data in files_of(root).values()} == set()
+    )
+    for (name,) in session.state.rows("SELECT before FROM item WHERE state = 'done' AND kind = 'delete'"):
+        assert digest(session.history.content(name)) == name
