@@ -198,6 +198,7 @@ MAY_WRITE = {
     "toolkit.tasks.place": "the root of a task store in memory",
     "toolkit.workspace": "the root of a store in memory",
     "toolkit.owners": "the locks of processes, beside the state",
+    "toolkit.mirror": "the audit log, at a person's wish",
     "toolkit.state": "its own store",
     "toolkit.shelf": "the contents beside its own store",
     "toolkit.upgrade": "a copy of its own store",

@@ -278,6 +278,7 @@ class Approvals:
                 "reason": answer.reason,
                 "by": answer.by,
             },
+            self._state.key,
         )
 
 

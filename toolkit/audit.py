@@ -1,38 +1,31 @@
 """The audit: one record a call, chained by hash, never with file content in it.
 
-Only ever appends. A chain shows an altered, missing or reordered record; it cannot show that the
-whole of it was written anew.
+Only ever appends. A chain shows an altered, missing or reordered record; that the whole of it was written
+anew is shown only by a key or an anchor.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from toolkit.chain import START, Checked, Fault, Record, check, number, seal
+from toolkit.errors import CallError
 
 if TYPE_CHECKING:
     from toolkit.state import Database, State
 
-START = "0" * 64
-_NAMED = 1000  # missing records in a row that are named one by one
+SHORTEST = 16  # bytes of a key
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """What is wrong with the chain at record `seq`: "altered", "missing", "swapped" or "unreadable"."""
-
-    seq: int
-    what: str
-
-
-def append(db: Database, record: dict[str, Any]) -> int:
-    """Add a record inside the caller's transaction; gives its number."""
+def append(db: Database, record: dict[str, Any], key: bytes | None) -> int:
+    """Add a record inside the caller's transaction, sealed with the key if there is one; gives its number."""
     last = db.execute("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1").fetchone()
     seq, prev = (last[0] + 1, last[1]) if last else (1, START)
     body = json.dumps({"seq": seq, **record}, ensure_ascii=True, separators=(",", ":"), sort_keys=True)
-    db.execute("INSERT INTO audit VALUES(?,?,?,?)", (seq, body, prev, _hash(prev, body)))
+    db.execute("INSERT INTO audit VALUES(?,?,?,?)", (seq, body, prev, seal(prev, body, key)))
     return seq
 
 
@@ -81,29 +74,35 @@ def _fits(pattern: str, path: str) -> bool:
 
 def verify(state: State) -> list[Fault]:
     """Every place at which the chain does not hold; an empty list is a whole chain."""
-    faults: list[Fault] = []
-    expected, prev = 1, START
-    for seq, body, given, digest in state.rows("SELECT seq, body, prev, hash FROM audit ORDER BY seq"):
-        # A number made up by hand may be far away.
-        faults += [Fault(missing, "missing") for missing in range(expected, min(seq, expected + _NAMED))]
-        number = _number(body)
-        if number is None:
-            faults.append(Fault(seq, "unreadable"))
-        elif number != seq:
-            faults.append(Fault(seq, "swapped"))
-        elif _hash(given, body) != digest or (seq == expected and given != prev):
-            faults.append(Fault(seq, "altered"))
-        expected, prev = seq + 1, digest
-    return faults
+    return checked(state, state.key).faults
 
 
-def _hash(prev: str, body: str) -> str:
-    return hashlib.sha256(f"{prev}\n{body}".encode()).hexdigest()
+def checked(state: State, key: bytes | None = None, anchors: Iterable[tuple[int, str]] = ()) -> Checked:
+    """The chain checked, with the key it was sealed with and against what was anchored."""
+    rows = state.rows("SELECT seq, body, prev, hash FROM audit ORDER BY seq")
+    return check(
+        [Record(seq, number(str(body)), str(body), *rest) for seq, body, *rest in rows], key, anchors
+    )
 
 
-def _number(body: object) -> int | None:
-    try:
-        number = json.loads(str(body)).get("seq")
-    except (ValueError, AttributeError):
+def read_key(given: bytes | str | Path | None) -> bytes | None:
+    """The key given, or the one in its file. Raises CallError `history_unavailable`."""
+    if given is None:
         return None
-    return number if isinstance(number, int) else None
+    try:
+        key = given if isinstance(given, bytes) else Path(given).read_bytes().strip()
+    except OSError as error:
+        raise CallError("history_unavailable", f"The audit key cannot be read ({error.strerror})") from None
+    if len(key) < SHORTEST:
+        raise CallError(
+            "history_unavailable",
+            f"The audit key has {len(key)} bytes, and fewer than {SHORTEST} can be guessed",
+            hint="make one with `openssl rand -hex 32`",
+        )
+    return key
+
+
+def head(state: State) -> tuple[int, str]:
+    """The last record's number and seal: kept elsewhere, it shows a log that was written anew or cut."""
+    rows = state.rows("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1")
+    return (int(rows[0][0]), str(rows[0][1])) if rows else (0, START)

@@ -167,7 +167,7 @@ class History:
             if state == ABORTED:
                 db.execute("DELETE FROM usage WHERE op=?", (op,))
             _remember(db, seen)
-            audit.append(db, record)
+            audit.append(db, record, self._state.key)
         return state
 
     def orphans(self) -> list[int]:
@@ -200,7 +200,7 @@ class History:
         self._catch_up()
         with self._state.transaction() as db:
             _remember(db, seen)
-            audit.append(db, record)
+            audit.append(db, record, self._state.key)
 
     # ------------------------------------------------------------------ reading
 

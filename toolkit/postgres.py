@@ -44,7 +44,8 @@ _log = logging.getLogger("ringfence")
 class PostgresState:
     """The state of one workspace; `place` is a URL and, after the `#`, the schema's name."""
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, place: str, key: bytes | None = None) -> None:
+        self.key = key
         self._url, _, self._schema = place.rpartition("#")
         self.folder: str | None = _locks(self._schema)
         self._lock = threading.RLock()

@@ -6,6 +6,7 @@ Pure but for looking where a protected file really is; whoever opens a path asks
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 from toolkit import paths
 from toolkit.errors import CallError
@@ -26,11 +27,15 @@ class Protection:
 
     def protect(self, absolute: str) -> None:
         """Name a file or directory of this machine that no tool may change, where it lies in the root."""
+        self._held.update(self._folded(relative) for relative in self.inside(absolute))
+
+    def inside(self, absolute: str) -> Iterator[str]:
+        """The names in the root of a file or directory of this machine, if it lies there."""
         for root in self._roots:
             for form in (absolute, os.path.realpath(absolute)):
                 relative = os.path.relpath(form, root)
                 if relative != ".." and not relative.startswith("../"):
-                    self._held.add(self._folded(relative))
+                    yield relative
 
     def guard(self, path: str, *, reading: bool = False, tasks: bool = False) -> None:
         """Refuse (`protected_path`) a path that no policy can open up; `tasks` for a task tool's own."""

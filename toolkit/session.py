@@ -5,6 +5,7 @@ Nothing else changes files, and nothing here is lifted by what a call says about
 
 from __future__ import annotations
 
+import logging
 import os
 import secrets
 import threading
@@ -12,10 +13,10 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from policy import Policy
-from toolkit import answers, paths
+from toolkit import answers, audit, paths
 from toolkit.apply import Progress
 from toolkit.approvals import Answer, Approvals, Request
 from toolkit.attempt import Attempt
@@ -33,6 +34,10 @@ from toolkit.undo import Way, restore, undo
 from toolkit.versions import Version, pick, versions
 from toolkit.workspace import Workspace
 
+if TYPE_CHECKING:
+    from toolkit.mirror import Mirror
+
+_log = logging.getLogger("ringfence")
 Approver = Callable[[Request], Answer]
 
 
@@ -46,7 +51,8 @@ class Session:
     `approval_required` and keeps the request, "deny" refuses, "prompt" asks `approver` at once.
     A policy that does not load denies every call; one given as a Policy is followed at `policy_file`, where
     it came from. `tasks` is where the task folders are (given as `root` is, or by the policy), `task` the id
-    of the one that the agent runs in.
+    of the one that the agent runs in. `audit_log` is a file that gets every audit record as a line of JSON,
+    `audit_key` what records are sealed with: the key, or its file, which must not be in the workspace.
     Raises CallError for a root or a state that cannot be used.
     """
 
@@ -67,6 +73,8 @@ class Session:
         options: dict[str, Any] | None = None,
         tasks: str | Path | None = None,
         task: str | None = None,
+        audit_log: str | Path | None = None,
+        audit_key: bytes | str | Path | None = None,
     ) -> None:
         self.agent = agent
         self.session = session or f"s-{time.strftime('%Y%m%d')}-{secrets.token_hex(4)}"
@@ -88,7 +96,7 @@ class Session:
         self.workspace.own_task = task.lower() if task is not None else None
         place = default_place(self.workspace.url, None if state is None else os.fspath(state))
         try:
-            self.state = open_state(place)
+            self.state = open_state(place, self._key(audit_key))
         except CallError:
             self.workspace.close()
             raise
@@ -107,7 +115,11 @@ class Session:
         if self.state.folder is not None:
             self.workspace.protect(str(Path(self.state.folder).parent))
         self.workspace.protect_tasks()
+        self.audit_log = None if audit_log is None else str(Path(audit_log).absolute())
+        self._mirror: Mirror | None = None
         self._settle()
+        if self.audit_log is not None:
+            self._open_mirror(self.audit_log)
 
     def __enter__(self) -> Session:
         return self
@@ -126,7 +138,37 @@ class Session:
             self.close()
             raise
 
+    def _key(self, given: bytes | str | Path | None) -> bytes | None:
+        if given is None:
+            return None
+        if not isinstance(given, bytes) and self.workspace.holds(str(Path(given).absolute())):
+            message = "The audit key lies in the workspace, where its agents may read it"
+            raise CallError("history_unavailable", message, hint="keep it elsewhere")
+        return audit.read_key(given)
+
+    def _open_mirror(self, path: str) -> None:
+        from toolkit.mirror import Mirror
+
+        self.workspace.protect(path)
+        try:
+            self._mirror = Mirror(path, self.state)
+        except CallError:
+            self.close()
+            raise
+
+    def _copy_audit(self) -> None:
+        if self._mirror is not None:
+            try:
+                self._mirror.catch_up()
+            except CallError as error:
+                # The record itself is kept; the next call adds what is missing.
+                _log.warning("%s", error)
+
     def close(self) -> None:
+        if self._mirror is not None:
+            self._copy_audit()
+            self._mirror.close()
+            self._mirror = None
         for subscription in self._subscriptions:
             subscription.close()
         self.state.close()
@@ -187,6 +229,11 @@ class Session:
         self.approvals.answer(approval, answer)
 
     def _recorded(self, attempt: Attempt, result: Result) -> Result:
+        result = self._record(attempt, result)
+        self._copy_audit()
+        return result
+
+    def _record(self, attempt: Attempt, result: Result) -> Result:
         result = replace(result, data={**result.data, "call_id": attempt.name})
         record = answers.record(attempt, result)
         seen = self._keyed(attempt.seen if result.ok else {})

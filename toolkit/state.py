@@ -74,6 +74,8 @@ class State(Protocol):
     Every method raises CallError `history_unavailable` when the state cannot be used.
     """
 
+    key: bytes | None  # what audit records are sealed with
+
     @property
     def owner(self) -> str:
         """What names this process in the intents that it has open."""
@@ -96,21 +98,22 @@ class State(Protocol):
     def close(self) -> None: ...
 
 
-def open_state(place: str) -> State:
+def open_state(place: str, key: bytes | None = None) -> State:
     """The state at a directory, ":memory:", or what `default_place` made of a postgresql:// URL."""
     if place.startswith(SHARED):
         from toolkit.postgres import PostgresState
 
-        return PostgresState(place)
-    return SqliteState(place)
+        return PostgresState(place, key)
+    return SqliteState(place, key)
 
 
 class SqliteState:
     """One workspace's database in a directory or in memory, and the lock that shows this process is alive."""
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, place: str, key: bytes | None = None) -> None:
         import sqlite3
 
+        self.key = key
         self.folder = None if place == MEMORY else place
         self._owner: Owner | None = None
         self._lock = threading.RLock()

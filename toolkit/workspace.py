@@ -79,6 +79,10 @@ class Workspace:
         """Name a file or directory of this machine that no tool may change, where it lies in the root."""
         self._protection.protect(absolute)
 
+    def holds(self, absolute: str) -> bool:
+        """Whether a file of this machine lies in the root."""
+        return any(self._protection.inside(absolute))
+
     def protect_tasks(self) -> None:
         """The task store belongs to the task tools alone, also where it lies in the workspace."""
         store = getattr(self.backend, "store_root", None)

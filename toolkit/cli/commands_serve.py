@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from toolkit.cli.options import (
     AGENT,
+    AUDITED,
     DRY_RUN,
     ENDPOINT,
     LANDLOCK,
@@ -88,6 +89,7 @@ SERVING = (
             HTTP_ASK,
             TASKS,
             TASK,
+            *AUDITED,
             DRY_RUN,
             LANDLOCK,
         ),

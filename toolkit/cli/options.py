@@ -103,9 +103,34 @@ SERVING_ASK = opt(
     " always queue; or deny (default: client)",
 )
 
-CALLING = (ROOT, ENDPOINT, POLICY, AGENT, SESSION, STATE, ASK, TASKS, TASK, JSON, DRY_RUN)
-CALLING_ONCE = (ROOT, ENDPOINT, POLICY, AGENT, ONE_SESSION, STATE, ASK, TASKS, TASK, JSON, DRY_RUN)
+AUDIT_LOG = opt(
+    "--audit-log",
+    metavar="FILE",
+    completes="file",
+    says="also add every audit record to FILE, as a line of JSON (default: RINGFENCE_AUDIT_LOG, else none)",
+)
+AUDIT_KEY = opt(
+    "--audit-key",
+    metavar="FILE",
+    completes="file",
+    says="the key that audit records are sealed with (default: the file that RINGFENCE_AUDIT_KEY names, else"
+    " none)",
+)
+AUDITED = (AUDIT_LOG, AUDIT_KEY)
+
+CALLING = (ROOT, ENDPOINT, POLICY, AGENT, SESSION, STATE, ASK, TASKS, TASK, *AUDITED, JSON, DRY_RUN)
+CALLING_ONCE = (ROOT, ENDPOINT, POLICY, AGENT, ONE_SESSION, STATE, ASK, TASKS, TASK, *AUDITED, JSON, DRY_RUN)
 LOOKING = (ROOT, ENDPOINT, THAT_SESSION, STATE, JSON)
-BRINGING_BACK = (YES, FORCE, ROOT, ENDPOINT, POLICY, AGENT, SESSION, STATE, TASKS, JSON, DRY_RUN)
-ON_TASKS = (TASKS, ROOT, POLICY, STATE, JSON)
-APPROVING = (ROOT, ENDPOINT, STATE, JSON)
+BRINGING_BACK = (
+    *(YES, FORCE, ROOT, ENDPOINT, POLICY, AGENT, SESSION, STATE, TASKS),
+    *(*AUDITED, JSON, DRY_RUN),
+)
+ON_TASKS = (TASKS, ROOT, POLICY, STATE, *AUDITED, JSON)
+APPROVING = (ROOT, ENDPOINT, STATE, *AUDITED, JSON)
+PICKING = (
+    opt("--agent", dest="by_agent", metavar="NAME", says="only this agent and its sub-agents"),
+    opt("--tool", metavar="TOOL", says="only this tool"),
+    opt("--path", metavar="PATTERN", says="only calls on paths that match, as in a policy"),
+    opt("--effect", choices=("allow", "ask", "deny"), says="only calls with this verdict"),
+    opt("--since", metavar="WHEN", says="only since then: a span such as 2h, or an RFC 3339 time"),
+)

@@ -1,4 +1,4 @@
-"""Looking back: `log`, `history`, `changes`, `audit verify`."""
+"""Looking back: `log`, `history`, `changes`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from toolkit import audit
 from toolkit.changes import Changed
-from toolkit.cli.perform import DONE, FELL_SHORT, UsageError
+from toolkit.cli.perform import DONE, UsageError
 from toolkit.cli.place import open_to_look
 from toolkit.cli.prompt import because
 from toolkit.cli.screen import Screen
@@ -25,7 +25,23 @@ _LOOK_AGAIN = 0.3  # seconds between two looks of `log --follow`
 
 def log(arguments: argparse.Namespace, screen: Screen) -> int:
     """Print the last audit records, oldest first; as JSON, one a line."""
-    wanted = {
+    conditions = wanted(arguments)
+    with open_to_look(arguments) as session:
+        records = deque(audit.matching(session.state, **conditions), maxlen=arguments.lines or None)
+        _show_log(records, screen)
+        while arguments.follow:
+            sleep(_LOOK_AGAIN)
+            last = records[-1]["seq"] if records else 0
+            fresh = list(audit.matching(session.state, after=last, **conditions))
+            if fresh:
+                records.extend(fresh)
+                _show_log(fresh, screen)
+    return DONE
+
+
+def wanted(arguments: argparse.Namespace) -> dict[str, Any]:
+    """What the options say of the records that are asked for."""
+    return {
         "session": arguments.session,
         "agent": arguments.by_agent,
         "tool": arguments.tool,
@@ -33,17 +49,6 @@ def log(arguments: argparse.Namespace, screen: Screen) -> int:
         "effect": arguments.effect,
         "since": None if arguments.since is None else _since(arguments.since),
     }
-    with open_to_look(arguments) as session:
-        records = deque(audit.matching(session.state, **wanted), maxlen=arguments.lines or None)
-        _show_log(records, screen)
-        while arguments.follow:
-            sleep(_LOOK_AGAIN)
-            last = records[-1]["seq"] if records else 0
-            fresh = list(audit.matching(session.state, after=last, **wanted))
-            if fresh:
-                records.extend(fresh)
-                _show_log(fresh, screen)
-    return DONE
 
 
 def _since(text: str) -> float:
@@ -195,24 +200,3 @@ def _change_json(change: Changed) -> dict[str, Any]:
         "agents": list(change.agents),
         "diff": change.diff,
     }
-
-
-def verify(arguments: argparse.Namespace, screen: Screen) -> int:
-    """Check the audit chain; every place at which it does not hold is shown."""
-    with open_to_look(arguments) as session:
-        faults = audit.verify(session.state)
-        count = sum(1 for _ in audit.records(session.state)) if not faults else None
-    if screen.as_json:
-        screen.json(
-            {
-                "whole": not faults,
-                "records": count,
-                "faults": [{"record": f.seq, "what": f.what} for f in faults],
-            }
-        )
-    elif faults:
-        screen.table(("record", "what"), [(str(fault.seq), fault.what) for fault in faults])
-        screen.line("the audit chain does not hold", "red")
-    else:
-        screen.line(f"the audit chain holds: {count} records", "green")
-    return FELL_SHORT if faults else DONE

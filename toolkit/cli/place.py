@@ -80,6 +80,7 @@ def open_session(arguments: argparse.Namespace, screen: Screen) -> Session:
             options=_options(arguments, root),
             tasks=getattr(arguments, "tasks", None),
             task=getattr(arguments, "task", None),
+            **auditing(arguments),
         )
 
 
@@ -89,7 +90,24 @@ def open_to_look(arguments: argparse.Namespace) -> Session:
 
     root, _ = root_of(arguments)
     with _known_store(root):
-        return Session(root, Policy.empty(), state=arguments.state, options=_options(arguments, root))
+        return Session(
+            root,
+            Policy.empty(),
+            state=arguments.state,
+            options=_options(arguments, root),
+            **auditing(arguments),
+        )
+
+
+def auditing(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Where the audit is copied to and what seals it, for every command alike."""
+    log = getattr(arguments, "audit_log", None) or os.environ.get("RINGFENCE_AUDIT_LOG")
+    return {"audit_log": log or None, "audit_key": audit_key(arguments)}
+
+
+def audit_key(arguments: argparse.Namespace) -> str | None:
+    """The file of the key that audit records are sealed with."""
+    return getattr(arguments, "audit_key", None) or os.environ.get("RINGFENCE_AUDIT_KEY") or None
 
 
 def _options(arguments: argparse.Namespace, root: str) -> dict[str, Any]:
@@ -114,7 +132,8 @@ def confine(session: Session) -> None:
         raise UsageError("--landlock: only for a workspace on disk")
     libraries = {*sysconfig.get_paths().values(), sys.prefix, sys.base_prefix, *filter(None, sys.path)}
     policies = {str(Path(file).parent) for file in session.policy.files}
-    state = () if session.state.folder is None else (session.state.folder,)
+    kept = (session.state.folder, session.audit_log)
+    state = tuple(place for place in kept if place is not None)
     restrict(
         (session.workspace.url, *state, os.devnull, "/dev/tty"),
         (*libraries, *policies, "/usr/share", "/etc", "/lib", "/usr/lib", "/dev/urandom"),

@@ -13,7 +13,7 @@ from policy import Policy
 from toolkit.approvals import Answer, Request
 from toolkit.call import Result
 from toolkit.cli.perform import DONE, FELL_SHORT, UsageError
-from toolkit.cli.place import policy_of, root_of
+from toolkit.cli.place import auditing, policy_of, root_of
 from toolkit.cli.prompt import confirm
 from toolkit.cli.screen import STYLES, Screen
 from toolkit.session import Session
@@ -142,6 +142,7 @@ def _session(arguments: argparse.Namespace, screen: Screen, rules: str, approver
         approver=approver,
         dry_run=getattr(arguments, "dry_run", False),
         tasks=arguments.tasks or _of_policy(arguments, root),
+        **auditing(arguments),
     )
 
 

@@ -1,0 +1,110 @@
+"""`audit verify`, `audit anchor` and `audit export` from the outside, and the options that go with them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Ringfence
+
+POLICY = 'version: 1\nrules: {"*": allow, delete: {"*": ask, "keep/": {effect: deny, reason: ours}}}\n'
+
+
+@pytest.fixture
+def log(ringfence: Ringfence, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (workspace / "ringfence.yaml").write_text(POLICY, encoding="utf-8")
+    (workspace / "old").write_text("1", encoding="utf-8")
+    monkeypatch.setenv("RINGFENCE_AUDIT_LOG", str(tmp_path / "log"))
+    ringfence("call", "create_file", '{"path": "a", "content": "SECRET", "description": "why"}')
+    ringfence("call", "delete_file", '{"path": "keep/it"}')
+    asked = ringfence("call", "delete_file", '{"path": "old"}', "--ask", "queue", "--json")
+    ringfence("approvals", "grant", asked.json["data"]["approval"]["id"])
+    return tmp_path / "log"
+
+
+def test_the_log_has_every_record_of_every_command(ringfence: Ringfence, log: Path) -> None:
+    told = [json.loads(one) for one in log.read_text().splitlines()]
+    assert [one["event"] for one in told] == ["call", "call", "approval", "call", "approval"]
+    done = ringfence("audit", "verify", str(log))
+    assert (done.status, done.out) == (0, "the audit chain holds: 5 records\n")
+    assert "SECRET" not in log.read_text()
+
+
+def test_verify_of_a_file_that_was_changed_and_is_torn(ringfence: Ringfence, log: Path) -> None:
+    lines = log.read_text().splitlines(keepends=True)
+    log.write_text("".join([lines[0], lines[2].replace("asked", "wrong"), lines[3], lines[4][:90]]))
+    done = ringfence("audit", "verify", str(log))
+    assert done.status == 1
+    assert "2       missing" in done.out
+    assert "3       altered" in done.out
+    assert "record 5 is torn" in done.err
+    assert ringfence("audit", "verify", str(log), "--json").json["torn"] == [5]
+    assert ringfence("audit", "verify", str(log) + "-not").status == 2
+
+
+def test_an_anchor_holds_a_log_to_what_it_was(ringfence: Ringfence, log: Path) -> None:
+    anchor = ringfence("audit", "anchor").out.strip()
+    assert anchor == f"5:{json.loads(log.read_text().splitlines()[-1])['hash']}"
+    for where in ([], [str(log)]):
+        assert ringfence("audit", "verify", *where, "--anchor", anchor).status == 0
+    log.write_text("".join(log.read_text().splitlines(keepends=True)[:4]))
+    assert ringfence("audit", "verify", str(log)).status == 0
+    done = ringfence("audit", "verify", str(log), "--anchor", anchor)
+    assert (done.status, "5       not what was anchored" in done.out) == (1, True)
+    assert ringfence("audit", "verify", "--anchor", "5:what").status == 2
+
+
+def test_a_key_from_the_environment_seals_what_every_command_records(
+    ringfence: Ringfence, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "key").write_text("a key of more than sixteen bytes\n")
+    monkeypatch.setenv("RINGFENCE_AUDIT_KEY", str(tmp_path / "key"))
+    ringfence("call", "get_project_root")
+    ringfence("undo", "c-nothing")
+    assert ringfence("audit", "verify").status == 0
+    monkeypatch.delenv("RINGFENCE_AUDIT_KEY")
+    done = ringfence("audit", "verify")
+    assert (done.status, "sealed with a key" in done.err) == (0, True)
+    ringfence("call", "get_project_root")
+    assert "sealed without the key" in ringfence("audit", "verify", "--audit-key", str(tmp_path / "key")).out
+
+
+def test_opa_events_have_the_decision_and_no_content(ringfence: Ringfence, log: Path) -> None:
+    done = ringfence("audit", "export", "--format", "opa")
+    events = [json.loads(one) for one in done.out.splitlines()]
+    assert [event["result"]["effect"] for event in events] == ["allow", "deny", "ask"]
+    first, denied = events[0], events[1]
+    assert first["input"] == {
+        "agent": "default",
+        "session": first["labels"]["id"],
+        "id": None,
+        "tool": "create_file",
+        "paths": ["a"],
+        "reason": "why",
+        "plan": first["input"]["plan"],
+        "arguments": {},
+    }
+    assert first["erased"] == ["/input/arguments/content"]
+    assert first["timestamp"].endswith("Z")
+    assert first["decision_id"].startswith("c-")
+    assert denied["result"]["rule"]["reason"] == "ours"
+    assert len(ringfence("audit", "export", "--format", "opa", "--effect", "deny").out.splitlines()) == 1
+
+
+def test_otel_events_are_what_its_own_parser_takes(ringfence: Ringfence, log: Path) -> None:
+    logs = pytest.importorskip(
+        "opentelemetry.proto.logs.v1.logs_pb2", reason="pip install opentelemetry-proto"
+    )
+    from google.protobuf.json_format import Parse
+
+    done = ringfence("audit", "export", "--format", "otel")
+    assert len(done.out.splitlines()) == 5
+    for one in done.out.splitlines():
+        (resource,) = Parse(one, logs.LogsData()).resource_logs
+        (row,) = resource.scope_logs[0].log_records
+        assert row.event_name in ("ringfence.call", "ringfence.approval")
+        assert row.time_unix_nano > 1e18
+        assert {a.key for a in row.attributes} >= {"ringfence.record", "ringfence.agent", "session.id"}
+    assert "SECRET" not in done.out

@@ -1,0 +1,88 @@
+"""The audit as evidence: `audit verify`, `audit anchor`, `audit export`. Reads, and changes no record."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from toolkit import audit
+from toolkit.chain import Checked, as_anchor, check_lines
+from toolkit.cli.past import wanted
+from toolkit.cli.perform import DONE, FELL_SHORT, UsageError
+from toolkit.cli.place import audit_key, open_to_look
+from toolkit.cli.screen import Screen
+
+_MEANS = {
+    "anchor": "not what was anchored",
+    "unkeyed": "sealed without the key",
+}
+
+
+def verify(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Check the audit chain, in the state or in a file; every place at which it does not hold is shown."""
+    try:
+        anchors = [as_anchor(text) for text in arguments.anchor or ()]
+    except ValueError as error:
+        raise UsageError(f"--anchor {error}: not what `ringfence audit anchor` prints") from None
+    key = audit.read_key(audit_key(arguments))
+    if arguments.file is None:
+        with open_to_look(arguments) as session:
+            found = audit.checked(session.state, key, anchors)
+    else:
+        try:
+            text = Path(arguments.file).read_bytes().decode("utf-8", "replace")
+        except OSError as error:
+            raise UsageError(f"{arguments.file}: {error.strerror}") from None
+        found = check_lines(text, key, anchors)
+    _show(found, screen)
+    return FELL_SHORT if found.faults else DONE
+
+
+def _show(found: Checked, screen: Screen) -> None:
+    if screen.as_json:
+        screen.json(
+            {
+                "whole": not found.faults,
+                "records": found.records,
+                "faults": [{"record": f.seq, "what": f.what} for f in found.faults],
+                "torn": found.torn,
+                "unchecked": found.unchecked,
+            }
+        )
+        return
+    for seq in found.torn:
+        screen.note(f"record {seq} is torn: a process was killed while it wrote this line")
+    if found.unchecked:
+        screen.note(f"{found.unchecked} records are sealed with a key: give it with --audit-key")
+    if found.faults:
+        screen.table(("record", "what"), [(str(f.seq), _MEANS.get(f.what, f.what)) for f in found.faults])
+        screen.line("the audit chain does not hold", "red")
+    else:
+        screen.line(f"the audit chain holds: {found.records} records", "green")
+
+
+def anchor(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Print the last record's number and seal, to be kept where nobody here can change it."""
+    with open_to_look(arguments) as session:
+        seq, seal = audit.head(session.state)
+    if screen.as_json:
+        screen.json({"record": seq, "seal": seal})
+    elif seq:
+        screen.line(f"{seq}:{seal}")
+    else:
+        screen.note("no records")
+    return DONE
+
+
+def export(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Print the records in another program's shape, one a line."""
+    from toolkit.export import FORMATS
+
+    shape = FORMATS[arguments.format]
+    with open_to_look(arguments) as session:
+        for record in audit.matching(session.state, **wanted(arguments)):
+            event: dict[str, Any] | None = shape(record)
+            if event is not None:
+                screen.json_line(event)
+    return DONE
