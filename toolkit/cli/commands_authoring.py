@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolkit.cli.options import JSON, ROOT, Command, opt
+from toolkit.cli.options import JSON, POLICY, ROOT, Command, opt
 
 FORMATS = ("claude-code", "clineignore", "gemini", "opencode", "opencode-fork", "rooignore")
 WRITABLE = tuple(name for name in FORMATS if name != "opencode-fork")
@@ -43,6 +43,47 @@ AUTHORING: tuple[Command, ...] = (
         "Lists what a policy does not say, each with its place and the reason. Ends with the paths on which"
         " settings and policy disagree, looked for among all paths: none, or the shortest of each kind, and"
         " exit status 1.",
+    ),
+    Command(
+        "matrix",
+        "tree:show_matrix",
+        "the workspace's tree against agents and actions, to look at",
+        (
+            opt(
+                "path",
+                metavar="PATH",
+                nargs="?",
+                default=".",
+                says="only what is below (default: all)",
+            ),
+            opt(
+                "--agent",
+                action="append",
+                dest="agents",
+                metavar="NAME",
+                says="whose verdicts, several times for several (default: one of each kind)",
+            ),
+            opt(
+                "--action",
+                action="append",
+                dest="actions",
+                choices=("read", "write", "delete"),
+                says="which action, several times for several (default: all three)",
+            ),
+            opt(
+                "--effect",
+                choices=("allow", "ask", "deny"),
+                says="only paths that have this verdict in some column",
+            ),
+            opt("--html", action="store_true", says="one web page that needs no network, into --out"),
+            OUT,
+            ROOT,
+            POLICY,
+            JSON,
+        ),
+        ("ringfence matrix src --effect deny", "ringfence matrix --html --out verdicts.html"),
+        "Judges names: what a link leads to is judged when a call goes there. Shows everything that there is,"
+        " whoever may read it, so the result is for people.",
     ),
     Command(
         "export",

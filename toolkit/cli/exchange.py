@@ -29,7 +29,7 @@ def import_(arguments: argparse.Namespace, screen: Screen) -> int:
     except FormatError as error:
         raise UsageError(_said(arguments.file, error)) from None
     compared = compare(imported.subjects, Policy.loads(text, file=arguments.out or "the policy"))
-    _out(arguments.out, text, screen)
+    put(arguments.out, text, screen)
     if screen.as_json:
         screen.json({"policy": text, "notes": imported.notes, **_json(imported.left, compared, out=False)})
     else:
@@ -54,7 +54,7 @@ def export(arguments: argparse.Namespace, screen: Screen) -> int:
         subjects = [subject for subject in subjects if subject.action != "delete"]
     compared = compare(_for_agent(subjects, arguments.agent), policy)
     left = list(dict.fromkeys([*written.left, *back.left]))
-    _out(arguments.out, written.text, screen)
+    put(arguments.out, written.text, screen)
     if screen.as_json:
         screen.json({"settings": written.text, **_json(left, compared, out=True)})
     else:
@@ -95,7 +95,7 @@ def _bytes(path: Path) -> bytes:
         return file.read(_MAX_BYTES + 1)
 
 
-def _out(name: str | None, text: str, screen: Screen) -> None:
+def put(name: str | None, text: str, screen: Screen) -> None:
     """Write the result to a new file, or print it."""
     if name is None:
         if not screen.as_json:

@@ -1,0 +1,69 @@
+"""`matrix`: a workspace's tree against agents and actions, on the terminal, as JSON or as one web page."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import closing
+from pathlib import PurePath
+
+from policy import Policy
+from policy.model import ACTIONS, DEFAULT_AGENT, EFFECTS, Agent
+from policy.questions import agents as kinds_of_agents
+from toolkit.cli.exchange import put
+from toolkit.cli.perform import DONE, UsageError
+from toolkit.cli.place import policy_of, root_of
+from toolkit.cli.screen import Screen
+from toolkit.matrix import Matrix, matrix
+from toolkit.workspace import Workspace
+
+
+def show_matrix(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Judge every path of the tree."""
+    if arguments.html and not arguments.out:
+        raise UsageError("--html: say where to with --out FILE")
+    root, _ = root_of(arguments)
+    policy = policy_of(arguments, root)
+    agents = arguments.agents or _kinds(policy)
+    with closing(Workspace(root)) as workspace:
+        found = matrix(workspace, policy, arguments.path, agents, arguments.actions or ACTIONS)
+    if arguments.effect:
+        wanted = {at for at, cell in enumerate(found.cells) if cell.effect is EFFECTS[arguments.effect]}
+        found.rows = [row for row in found.rows if wanted.intersection(row.cells)]
+    _put(found, root, arguments, screen)
+    return DONE
+
+
+def _kinds(policy: Policy) -> list[str]:
+    """The default agent, and one name for every kind of agent that the policy tells from it."""
+
+    def entries(name: str) -> list[Agent | None]:
+        return [entry for _, entry in policy.chain(name)]
+
+    usual = entries(DEFAULT_AGENT)
+    return [DEFAULT_AGENT, *(name for name in kinds_of_agents([policy]) if entries(name) != usual)]
+
+
+def _put(found: Matrix, root: str, arguments: argparse.Namespace, screen: Screen) -> None:
+    data = {"root": PurePath(root).name or root, **found.to_json()}
+    if arguments.html:
+        from toolkit.page import page
+
+        put(arguments.out, page("matrix", f"Ringfence: {data['root']}", data), screen)
+        if screen.as_json:
+            screen.json({"written": arguments.out, "paths": len(found.rows)})
+    elif screen.as_json:
+        screen.json(data)
+    elif arguments.out:
+        raise UsageError("--out: for --html")
+    elif not found.rows:
+        screen.note("no paths")
+    else:
+        columns = ("path", *(f"{agent}: {action}" for agent, action in found.columns))
+        rows = [
+            (
+                row.path + ("/" if row.directory else ""),
+                *(str(found.cells[number].effect) for number in row.cells),
+            )
+            for row in found.rows
+        ]
+        screen.table(columns, rows)
