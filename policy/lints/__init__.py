@@ -1,0 +1,1 @@
+"""What `check` looks for, one file for each kind of finding."""

@@ -1,0 +1,116 @@
+"""Rules that decide nothing, and rules without which every verdict would be the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from policy.findings import Finding
+from policy.lints.look import Look, listed, said
+from policy.model import ACTIONS, Effect, Rule
+from policy.questions import Context, Tier, judge, only
+
+
+def dead_rules(look: Look) -> Iterator[Finding]:
+    """Rules that decide nothing: covered in their own map, or by what is looked at before it."""
+    for owner, key, rules in look.maps():
+        for at, rule in enumerate(rules):
+            if not look.own(rule):
+                continue
+            if look.questions.find([look.questions.is_last(rules, at)]) is None:
+                look.dead.add((owner, key, at))
+                by = look.covering(rules, at)
+                verb = "covers" if len(by) == 1 else "cover"
+                yield Finding(
+                    "dead-rule",
+                    f"{said(rule)} under {key} can never decide: {listed(by)} {verb} it",
+                    rule.where,
+                )
+            elif not _decides(look, owner, key, at) and not _matters(look, owner, key, rules, at):
+                # One that decides nothing may still keep a stricter rule of its own map from deciding.
+                look.dead.add((owner, key, at))
+                yield _outside(look, owner, key, rules, at)
+
+
+def _decides(look: Look, owner: str | None, key: str, at: int) -> bool:
+    for where, ladder, tier, place in look.contexts(owner, key):
+        found = look.questions.automaton.find(look.deciding(where, ladder, tier, place, at), first=True)
+        if found is not None:
+            rule = where.ladders[ladder][tier][place][at]
+            said = judge(where, found)[1]
+            assert said is rule, f"{found}: {said} decides, not {rule}"
+            return True
+    return False
+
+
+def _outside(look: Look, owner: str | None, key: str, rules: Sequence[Rule], at: int) -> Finding:
+    rule = rules[at]
+    if key not in ACTIONS and key != "*" and rule.effect is not Effect.DENY:
+        for where, ladder, tier, _ in look.contexts(owner, key):
+            action = where.ladders[ladder][tier][1]
+            denied = [
+                each & look.questions.is_last(rules, at)
+                for each in look.questions.last_in(action, only(Effect.DENY))
+            ]
+            if look.questions.automaton.find(denied, first=True):
+                message = (
+                    f"{said(rule)} under {key} can never decide: {where.action} denies all that it matches"
+                )
+                return Finding("tool-key-settled", message, rule.where)
+    before = "the mandatory rules, the keys looked at before it or stricter parents"
+    return Finding(
+        "dead-rule",
+        f"{said(rule)} under {key} can never decide: {before} settle all that it matches",
+        rule.where,
+    )
+
+
+def idle_rules(look: Look) -> Iterator[Finding]:
+    """Rules without which every verdict would be the same."""
+    for owner, key, rules in look.maps():
+        for at, rule in enumerate(rules):
+            if not look.own(rule) or (owner, key, at) in look.dead:
+                continue
+            if not _matters(look, owner, key, rules, at):
+                yield Finding("idle-rule", f"{said(rule)} under {key} changes no verdict", rule.where)
+
+
+def _matters(look: Look, owner: str | None, key: str, rules: Sequence[Rule], at: int) -> bool:
+    ask = look.questions
+    region = ask.is_last(rules, at)
+    for where, ladder, tier, place in look.contexts(owner, key):
+        free = replace(where, floor=())  # the floor is the same with and without it
+        with_it = _with_map(free, ladder, tier, place, (rules[at],))
+        without = _with_map(free, ladder, tier, place, tuple(rules[:at]))
+        effects = sorted(Effect, key=lambda effect: effect is not rules[at].effect)
+        for one in effects:
+            ways = [way & region for way in ask.verdict(with_it, one)]
+            for other in Effect:
+                if other is not one and ways:
+                    under = ask.floor_below(where.floor, Effect(max(one, other) - 1))
+                    both = (way & each & under for way in ways for each in ask.verdict(without, other))
+                    if ask.automaton.find(both, first=True) is not None:
+                        return True
+    return False
+
+
+def _with_map(where: Context, ladder: int, tier: int, place: int, rules: tuple[Rule, ...]) -> Context:
+    """The same context with other rules in one map."""
+    old = where.ladders[ladder][tier]
+    new: Tier = (
+        (rules, old[1], old[2])
+        if place == 0
+        else (old[0], rules, old[2])
+        if place == 1
+        else (old[0], old[1], rules)
+    )
+    shared = tier > 0 or len(where.ladders[ladder]) == 1
+    ladders = []
+    for number, each in enumerate(where.ladders):
+        if number == ladder:
+            ladders.append((*each[:tier], new, *each[tier + 1 :]))
+        elif shared:  # everybody's tier stands at the end of each ladder
+            ladders.append((*each[:-1], new))
+        else:
+            ladders.append(each)
+    return replace(where, ladders=tuple(ladders))

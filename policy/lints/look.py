@@ -1,0 +1,126 @@
+"""One look at a policy: its rules, where they are looked at, and how a rule comes to decide.
+
+Reads no files, and finds nothing by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from policy.automaton import Budget, Wanted
+from policy.engine import Policy
+from policy.model import ACTIONS, Effect, Limit, Rule
+from policy.questions import EVERY_EFFECT, Context, Questions, agents, context, pairs
+
+_MOST_NAMED = 12
+
+
+class Look:
+    """One look at a policy."""
+
+    def __init__(self, policy: Policy, files: frozenset[str] | None, budget: Budget) -> None:
+        self.policy = policy
+        self.files = files
+        self.questions = Questions([policy], budget=budget)
+        self.names = agents([policy], budget=budget)
+        self.pairs = pairs([policy])
+        self.dead: set[tuple[str | None, str, int]] = set()
+        self._within: dict[tuple[str, str], bool] = {}
+        self._contexts: dict[tuple[str, str, str], Context] = {}
+
+    def own(self, rule: Rule | Limit) -> bool:
+        return self.files is None or (rule.where is not None and rule.where.file in self.files)
+
+    def within(self, one: str, other: str) -> bool:
+        """Whether one pattern matches nothing that the other does not."""
+        known = self._within.get((one, other))
+        if known is None:
+            numbers = self.questions.number
+            known = self._within[one, other] = self.questions.automaton.holds(numbers[one], [numbers[other]])
+        return known
+
+    def context(self, name: str, tool: str, action: str) -> Context:
+        key = name, tool, action
+        if key not in self._contexts:
+            self._contexts[key] = context(self.policy, *key)
+        return self._contexts[key]
+
+    def maps(self) -> Iterator[tuple[str | None, str, tuple[Rule, ...]]]:
+        content = self.policy.content
+        owners = [(None, content.rules), *((agent.name, agent.rules) for agent in content.agents.values())]
+        return ((owner, key, listed) for owner, rules in owners for key, listed in rules.items())
+
+    def contexts(self, owner: str | None, key: str) -> Iterator[tuple[Context, int, int, int]]:
+        """Where a map is looked at: the context, its ladder, its tier, and its place in the tier."""
+        for name in self.names:
+            for tool, action in self.pairs:
+                if key not in (tool, action, "*"):
+                    continue
+                where = self.context(name, tool, action)
+                entries = list(dict.fromkeys(e.name if e else None for _, e in self.policy.chain(name)))
+                for ladder, entry in enumerate(entries):
+                    if owner is not None and entry != owner:
+                        continue
+                    tier = len(where.ladders[ladder]) - 1 if owner is None else 0
+                    place = 2 if key == "*" else 1 if key in ACTIONS else 0
+                    yield where, ladder, tier, place
+
+    def deciding(self, where: Context, ladder: int, tier: int, place: int, at: int) -> Iterator[Wanted]:
+        """Ways for one rule to be what the engine names as deciding."""
+        ask = self.questions
+        tool, action, _ = here = where.ladders[ladder][tier]
+        rule = here[place][at]
+        base = ask.is_last(here[place], at) & ask.floor_below(where.floor, Effect(max(rule.effect - 1, 0)))
+        for earlier in where.ladders[ladder][:tier]:
+            for rules in earlier:
+                base &= ask.none_of(rules)
+        ways: Iterable[Wanted] = (base,)
+        if place == 2:
+            ways = (base & ask.none_of(tool) & ask.none_of(action),)
+        elif place == 1 and rule.effect is Effect.DENY:
+            ways = [base & each for each in ask.not_denied(tool)]
+        elif place == 1:
+            ways = (base & ask.none_of(tool),)
+        elif rule.effect is not Effect.DENY:
+            ways = [base & each for each in ask.not_denied(action)]
+        others = [
+            only_below(rule.effect, strict=n < ladder) for n in range(len(where.ladders)) if n != ladder
+        ]
+        rest = [each for n, each in enumerate(where.ladders) if n != ladder]
+        if any(not effects for effects in others):
+            return
+        for way in ways:
+            for more in ask._all(rest, others):
+                yield way & more
+
+    def covering(self, rules: Sequence[Rule], at: int) -> list[Rule]:
+        """As few later rules as can be found that together match all that one rule matches."""
+        ask = self.questions
+        number = ask.number[rules[at].pattern]
+        later = [r for r in rules[at + 1 :] if ask.automaton.meet(number, ask.number[r.pattern])]
+        alone = next((r for r in later if ask.automaton.holds(number, [ask.number[r.pattern]])), None)
+        if alone:
+            return [alone]
+        kept = list(later)
+        for rule in later[:40]:
+            less = [each for each in kept if each is not rule]
+            if ask.automaton.holds(number, [ask.number[each.pattern] for each in less]):
+                kept = less
+        return kept
+
+
+def only_below(effect: Effect, *, strict: bool) -> frozenset[Effect]:
+    return frozenset(each for each in EVERY_EFFECT if each < effect or (each == effect and not strict))
+
+
+def said(rule: Rule) -> str:
+    return f'"{rule.pattern}": {rule.effect}'
+
+
+def line(rule: Rule) -> str:
+    return f"{said(rule)} (line {rule.where.line})" if rule.where else said(rule)
+
+
+def listed(rules: Sequence[Rule]) -> str:
+    more = f" and {len(rules) - _MOST_NAMED} more" if len(rules) > _MOST_NAMED else ""
+    return ", ".join(line(rule) for rule in rules[:_MOST_NAMED]) + more
