@@ -9,7 +9,7 @@ import functools
 from typing import Final
 
 from policy.glob import CROSS, Branch, Name, as_text, parse
-from policy.machine import Matcher
+from policy.names import Matcher
 
 _MOST_PAIRS: Final = 64  # alternatives of one with alternatives of the other
 _MOST_CELLS: Final = 400  # names of one with names of the other
