@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Ringfence
+from toolkit.cli import main, past
 
 POLICY = 'version: 1\nrules: {"*": allow, delete: {"*": ask, "keep/": {effect: deny, reason: ours}}}\n'
 
@@ -108,3 +109,72 @@ def test_otel_events_are_what_its_own_parser_takes(ringfence: Ringfence, log: Pa
         assert row.time_unix_nano > 1e18
         assert {a.key for a in row.attributes} >= {"ringfence.record", "ringfence.agent", "session.id"}
     assert "SECRET" not in done.out
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        ([], ["created", "denied", "asked", "queued", "granted"]),
+        (["--agent", "default"], ["created", "denied", "asked", "queued", "granted"]),
+        (["--agent", "def"], []),
+        (["--tool", "create_file"], ["created"]),
+        (["--path", "keep/"], ["denied"]),
+        (["--path", "*"], ["created", "denied", "queued"]),
+        (["--effect", "ask"], ["queued"]),
+        (["--effect", "allow", "--effect", "deny"], ["denied"]),
+        (["--since", "2000-01-01T00:00:00Z"], ["created", "denied", "asked", "queued", "granted"]),
+        (["--since", "2999-01-01"], []),
+        (["--session", "another"], []),
+        (["-n", "2"], ["queued", "granted"]),
+        (["-n", "0", "--tool", "delete_file"], ["denied", "asked", "queued", "granted"]),
+    ],
+)
+def test_each_option_of_log_picks_what_it_says(
+    ringfence: Ringfence, log: Path, options: list[str], found: list[str]
+) -> None:
+    names = {
+        "done": "created",
+        "denied_by_policy": "denied",
+        "asked": "asked",
+        "approval_required": "queued",
+        "granted": "granted",
+    }
+    rows = ringfence("log", "--json", *options).lines
+    assert [names[row["outcome"]] for row in rows] == found
+    text = ringfence("log", *options)
+    assert len(text.out.splitlines()) == (len(found) + 1 if found else 0)
+    assert ("no records" in text.err) is not bool(found)
+
+
+def test_follow_goes_on_with_what_comes_and_fits(
+    ringfence: Ringfence, log: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        looks.append(seconds)
+        if len(looks) == 3:
+            raise KeyboardInterrupt
+        # What another process does meanwhile.
+        main(["call", "create_file", json.dumps({"path": f"late{len(looks)}", "content": ""})])
+        main(["call", "get_project_root"])
+
+    monkeypatch.setattr(past, "sleep", sleep)
+    done = ringfence("log", "--follow", "--json", "--tool", "create_file")
+    told = [json.loads(row) for row in done.out.splitlines() if row.startswith('{"')]
+    assert [row["paths"] for row in told] == [["a"], ["late1"], ["late2"]]
+
+
+def test_every_field_of_a_record_and_an_event_is_in_the_reference(ringfence: Ringfence, log: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "audit.md").read_text(encoding="utf-8")
+    records = ringfence("log", "--json").lines
+    events = ringfence("audit", "export", "--format", "opa").lines
+    names = {key for record in records for key in record}
+    names |= {key for event in events for part in (event, event["input"], event["result"]) for key in part}
+    assert [name for name in sorted(names) if f"`{name}" not in page] == []
+    otel = ringfence("audit", "export", "--format", "otel").lines
+    rows = [log for line in otel for log in line["resourceLogs"][0]["scopeLogs"][0]["logRecords"]]
+    attributes = {
+        attribute["key"].removeprefix("ringfence.") for row in rows for attribute in row["attributes"]
+    }
+    assert [name for name in sorted(attributes) if f"`{name}`" not in page] == []

@@ -27,14 +27,15 @@ def log(arguments: argparse.Namespace, screen: Screen) -> int:
     """Print the last audit records, oldest first; as JSON, one a line."""
     conditions = wanted(arguments)
     with open_to_look(arguments) as session:
-        records = deque(audit.matching(session.state, **conditions), maxlen=arguments.lines or None)
-        _show_log(records, screen)
+        shown, _ = audit.head(session.state)
+        records = audit.matching(session.state, **conditions)
+        _show_log(deque((r for r in records if r["seq"] <= shown), maxlen=arguments.lines or None), screen)
         while arguments.follow:
             sleep(_LOOK_AGAIN)
-            last = records[-1]["seq"] if records else 0
-            fresh = list(audit.matching(session.state, after=last, **conditions))
+            records, last = audit.matching(session.state, after=shown, **conditions), shown
+            shown, _ = audit.head(session.state)
+            fresh = [r for r in records if r["seq"] <= shown] if shown > last else []
             if fresh:
-                records.extend(fresh)
                 _show_log(fresh, screen)
     return DONE
 

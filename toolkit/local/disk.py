@@ -134,7 +134,7 @@ class Local:
         """Whether the mode permits it: a file without any write bit is not writable even for root."""
         found = self.stat(spot)
         if found is None or found.kind == LINK:
-            return found is not None
+            return True  # what went away meanwhile is not forbidden; whoever acts on it finds that out
         if write and not (found.mode or 0) & 0o222:
             return False
         right = os.W_OK if write else os.R_OK
@@ -142,7 +142,6 @@ class Local:
             return os.access(self.root, right)
         follow = {"follow_symlinks": False} if os.access in os.supports_follow_symlinks else {}
         permitted = os.access(spot.name, right, dir_fd=spot.fd, **follow)
-        # What went away meanwhile is not forbidden; whoever acts on it finds that out.
         return permitted or self.stat(spot) is None
 
     def missing(self, spot: LocalSpot) -> tuple[str, ...]:
