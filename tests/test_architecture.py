@@ -31,6 +31,8 @@ OPTIONAL = {
     "toolkit.azure": {"azure"},
     "toolkit.http": SERVING,
     "toolkit.cli.serving": SERVING,
+    "toolkit.cli.watch.app": {"textual"},
+    "toolkit.cli.watch.questions": {"textual"},
 }
 
 

@@ -282,6 +282,16 @@ _ALL = (
         "Shows what it will do and asks first, at a terminal. It can be undone.",
     ),
     Command(
+        "watch",
+        "watch:watch",
+        "approvals, changes and the log, live, in this terminal",
+        (ROOT, ENDPOINT, POLICY, THAT_SESSION, STATE, TASKS),
+        ("ringfence watch", "ringfence watch --root s3://bucket/prefix --session night"),
+        "a approves what is on the screen once, s for its session, r refuses with a reason that the agent is"
+        " told, e changes the arguments and approves that, u takes changes back, b brings back a version,"
+        " v shows all of it in the pager, q quits. Needs the extra `watch`.",
+    ),
+    Command(
         "approvals list",
         "approvals:list_requests",
         "the requests that wait for an answer",

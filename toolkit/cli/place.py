@@ -84,6 +84,25 @@ def open_session(arguments: argparse.Namespace, screen: Screen) -> Session:
         )
 
 
+def open_as(arguments: argparse.Namespace, agent: str, name: str) -> Session:
+    """A session of an agent under the policy in force, for a person to try or take back something in."""
+    from toolkit.session import Session
+
+    root, found_by = root_of(arguments)
+    with _known_store(root):
+        return Session(
+            root,
+            policy_of(arguments, root),
+            agent=agent,
+            session=name,
+            state=arguments.state,
+            found_by=found_by,
+            policy_file=_source_of(arguments, root),
+            options=_options(arguments, root),
+            tasks=getattr(arguments, "tasks", None),
+        )
+
+
 def open_to_look(arguments: argparse.Namespace) -> Session:
     """A session that makes no call: what is kept of the workspace, without a policy."""
     from toolkit.session import Session

@@ -1,0 +1,30 @@
+"""`watch`: the pending approvals, the changes and the log of a workspace, live, in a terminal."""
+
+from __future__ import annotations
+
+import argparse
+
+from toolkit.board import Board
+from toolkit.cli.perform import DONE, UsageError
+from toolkit.cli.place import open_as, open_to_look
+from toolkit.cli.screen import Screen
+from toolkit.session import Session
+
+
+def watch(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Show it until the person has seen enough."""
+    if not screen.is_terminal:
+        raise UsageError(
+            "watch: only at a terminal; `ringfence log --follow` and `approvals list` go anywhere"
+        )
+    try:
+        from toolkit.cli.watch.app import Watch
+    except ImportError:
+        raise UsageError("watch: needs Textual: pip install 'ringfence[watch]'") from None
+
+    def act_as(agent: str, name: str) -> Session:
+        return open_as(arguments, agent, name)
+
+    with open_to_look(arguments) as session:
+        Watch(Board(session, arguments.session), act_as).run()
+    return DONE

@@ -1,0 +1,329 @@
+"""The terminal program: what is pending and changed on the left, the selected one right, the log below.
+
+An answer always goes to the request whose text is on the screen, never to where a list has moved meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import pydoc
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+from rich.text import Text
+from textual import work
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, VerticalScroll
+from textual.widgets import Footer, Header, RichLog, Static, Tree
+from textual.widgets.tree import TreeNode
+
+from toolkit.amend import amend, amended
+from toolkit.approvals import ONCE, SESSION, Answer, Request
+from toolkit.board import Board, Work
+from toolkit.changes import Changed
+from toolkit.cli.prompt import whoami
+from toolkit.cli.watch import drawing
+from toolkit.cli.watch.questions import Arguments, Choice, Reason, Sure
+from toolkit.errors import CallError
+from toolkit.session import Session
+from toolkit.text import escape, plural
+
+ActAs = Callable[[str, str], Session]
+Shown = Request | tuple[Work, Changed] | Work | None
+EVERY = 1.0  # seconds between looks
+LISTED = 1000  # entries of one kind in the list; more are counted
+_NOTHING = "Nothing waits for an answer.\n\nTo be seen here, agents use the same --root and --state."
+
+
+class Watch(App[None]):
+    """`act_as` opens a session of an agent, under its policy, to try a call or to take something back."""
+
+    TITLE = "ringfence"
+    CSS = """
+    #list { width: 40%; min-width: 24; border-right: solid $primary; }
+    #detail { padding: 0 1; }
+    #log { height: 9; border-top: solid $primary; }
+    .box { width: 80%; height: auto; max-height: 80%; padding: 1 2; }
+    .box { border: thick $primary; background: $surface; }
+    .tall { height: 80%; }
+    .box VerticalScroll, .box TextArea { height: 1fr; }
+    Question, Reason, Arguments, Choice, Sure { align: center middle; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("a", "grant('once')", "approve"),
+        Binding("s", "grant('session')", "for the session"),
+        Binding("r", "refuse", "refuse"),
+        Binding("e", "edit", "change"),
+        Binding("u", "undo", "undo"),
+        Binding("b", "restore", "a version"),
+        Binding("v", "pager", "all of it"),
+        Binding("q", "quit", "quit"),
+    ]
+
+    def __init__(self, board: Board, act_as: ActAs, *, every: float = EVERY) -> None:
+        super().__init__()
+        self._board = board
+        self._act_as = act_as
+        self._every = every
+        self._shown: Shown = None
+        self._written = 0
+        self._looking = asyncio.Lock()
+
+    def compose(self) -> ComposeResult:
+        yield Header()
+        with Horizontal():
+            yield Tree[Shown]("workspace", id="list")
+            with VerticalScroll(id="scroll"):
+                yield Static(_NOTHING, id="detail", markup=False)
+        yield RichLog(id="log", max_lines=500, wrap=True, markup=False)
+        yield Footer()
+
+    async def on_mount(self) -> None:
+        tree = self.query_one(Tree)
+        tree.show_root = False
+        tree.root.expand()
+        self.sub_title = escape(self._board.session.workspace.url)
+        tree.focus()
+        self.call_after_refresh(self.look)  # the log wraps its lines to a width that is known only then
+        self.set_interval(self._every, self.look)
+
+    async def look(self) -> None:
+        """Bring everything up to date; what cannot be read now is said and looked at again."""
+        if self._looking.locked():
+            return
+        async with self._looking:
+            try:
+                fresh = await asyncio.to_thread(self._board.look)
+            except CallError as error:
+                self.notify(error.message, severity="error")
+                return
+            if fresh:
+                self._redraw()
+
+    # ------------------------------------------------------------------ drawing
+
+    def _redraw(self) -> None:
+        board, log = self._board, self.query_one(RichLog)
+        new = board.logged - self._written
+        if new:
+            for record in list(board.log)[-new:]:
+                log.write(drawing.logged(record))
+        self._written = board.logged
+        tree = self.query_one(Tree)
+        chosen = _key(tree.cursor_node.data) if tree.cursor_node is not None else None
+        tree.root.remove_children()
+        self._list_pending(tree.root)
+        self._list_work(tree.root)
+        self._keep_cursor(tree, chosen)
+        if isinstance(self._shown, Request):
+            self._check_shown(self._shown)
+        if self._shown is None and board.pending:
+            self._show(board.pending[0])
+
+    def _list_pending(self, root: TreeNode[Shown]) -> None:
+        pending = self._board.pending
+        node = root.add(Text(f"Approvals ({len(pending):,})", style="bold yellow"), expand=True)
+        for request in pending[:LISTED]:
+            who = f"{request.agent}: " if request.agent != "default" else ""
+            node.add_leaf(Text(escape(who + request.title)), data=request)
+        _and_more(node, len(pending))
+        for what in self._board.running:
+            node.add_leaf(Text(escape(what), style="italic cyan"))
+
+    def _list_work(self, root: TreeNode[Shown]) -> None:
+        for one in self._board.work:
+            title = Text(f"{escape(one.session)} ({plural(len(one.files), 'file')})", style="bold")
+            node = root.add(title, data=one, expand=True)
+            for agent, files in _by_agent(one).items():
+                below = node if agent == "" else node.add(Text(escape(agent), style="cyan"), expand=True)
+                for file in files[:LISTED]:
+                    below.add_leaf(drawing.counts(file), data=(one, file))
+                _and_more(below, len(files))
+
+    def _keep_cursor(self, tree: Tree[Shown], chosen: object) -> None:
+        if chosen is None:
+            return
+        for node in _nodes(tree.root):
+            if _key(node.data) == chosen:
+                self.call_after_refresh(tree.move_cursor, node)
+                return
+
+    def _check_shown(self, request: Request) -> None:
+        if any(one.id == request.id for one in self._board.pending):
+            return
+        now = self._board.session.approvals.get(request.id)
+        said = Text(f"This is {now.state} by now.\n\n", style="bold red")
+        self.query_one("#detail", Static).update(said.append_text(drawing.asked(now)))
+        self._shown = now
+
+    def on_tree_node_highlighted(self, event: Tree.NodeHighlighted[Shown]) -> None:
+        if event.node.data is not None and _key(event.node.data) != _key(self._shown):
+            self._show(event.node.data)
+
+    def _show(self, what: Shown) -> None:
+        self._shown = what
+        text: Text | str = _NOTHING
+        if isinstance(what, Request):
+            text = drawing.asked(what)
+        elif isinstance(what, Work):
+            text = Text(f"Session {escape(what.session)}\n\nu takes back all it changed.", style="bold")
+        elif what is not None:
+            text = drawing.changed(what[1], what[0].session)
+        self.query_one("#detail", Static).update(text)
+        self.query_one("#scroll", VerticalScroll).scroll_home(animate=False)
+
+    # ---------------------------------------------------------------- answering
+
+    @work
+    async def action_grant(self, scope: str) -> None:
+        """Permit what is on the screen, once or for this session."""
+        request = self._asked()
+        if request is not None:
+            wanted = {"once": ONCE, "session": SESSION}[scope]
+            await self._answer(request, Answer(True, wanted, by=whoami()))
+
+    @work
+    async def action_refuse(self) -> None:
+        request = self._asked()
+        if request is None:
+            return
+        reason = await self.push_screen_wait(Reason(f"Refuse: {escape(request.title)}"))
+        if reason is not None:
+            await self._answer(request, Answer(False, reason=reason, by=whoami()))
+
+    @work
+    async def action_edit(self) -> None:
+        """Change the arguments and permit that; it is planned and judged first, and shown."""
+        request = self._asked()
+        if request is None:
+            return
+        given = await self.push_screen_wait(Arguments(f"Change: {escape(request.tool)}", request.arguments))
+        if given is None:
+            return
+        try:
+            session = await asyncio.to_thread(self._act_as, request.agent, request.session)
+            with session:
+                would = await asyncio.to_thread(amended, session, request.id, given)
+                title = "The policy allows this without asking" if would is None else escape(would.title)
+                preview = "" if would is None else would.preview
+                if await self.push_screen_wait(
+                    Sure(f"{title}. Tell the agent to send this instead?", preview)
+                ):
+                    digest = "" if would is None else would.digest
+                    await asyncio.to_thread(
+                        lambda: amend(session, request.id, given, digest=digest, by=whoami())
+                    )
+                    self.notify("The agent is told to send the changed call.")
+        except CallError as error:
+            self._say(error)
+        await self.look()
+
+    def _asked(self) -> Request | None:
+        if isinstance(self._shown, Request):
+            return self._shown
+        self.notify("Select something that waits for an answer.", severity="warning")
+        return None
+
+    async def _answer(self, request: Request, answer: Answer) -> None:
+        try:
+            await asyncio.to_thread(self._board.session.approvals.answer, request.id, answer)
+        except CallError as error:
+            self._say(error)
+        else:
+            self.notify(
+                f"{'Approved' if answer.granted else 'Refused'}: {escape(request.title)}", markup=False
+            )
+            self._shown = None
+            self._show(None)
+        await self.look()
+
+    # ------------------------------------------------------------- the way back
+
+    @work
+    async def action_undo(self) -> None:
+        """Take back what the selected session did to the selected file, or all it did."""
+        what = self._shown
+        if isinstance(what, Work):
+            await self._take_back(what.session, lambda session, **more: session.undo_to("initial", **more))
+        elif isinstance(what, tuple):
+            path = what[1].source or what[1].path
+            await self._take_back(
+                what[0].session, lambda session, **more: session.undo_to("initial", tree=path, **more)
+            )
+        else:
+            self.notify("Select a changed file or a session.", severity="warning")
+
+    @work
+    async def action_restore(self) -> None:
+        """Bring the selected file back to one of its versions."""
+        what = self._shown
+        if not isinstance(what, tuple):
+            self.notify("Select a changed file.", severity="warning")
+            return
+        path = what[1].path
+        found = await asyncio.to_thread(self._board.session.versions, path)
+        names = [f"{one.session}:{one.name}" for one in found]
+        chosen = await self.push_screen_wait(Choice(f"Versions of {escape(path)}", names))
+        if chosen is not None:
+            name = names[chosen]
+            await self._take_back(
+                what[0].session, lambda session, **more: session.restore(path, name, **more)
+            )
+
+    async def _take_back(self, name: str, act: Callable[..., Any]) -> None:
+        """Show what would be done, and do exactly that when it is wanted."""
+        try:
+            session = await asyncio.to_thread(self._act_as, "default", name)
+            with session:
+                seen = await asyncio.to_thread(lambda: act(session, dry_run=True))
+                if seen.ok and await self.push_screen_wait(
+                    Sure(seen.content, seen.data.get("preview") or "")
+                ):
+                    digest = seen.data["digest"]
+                    seen = await asyncio.to_thread(lambda: act(session, digest=digest))
+                    self.notify(seen.content, markup=False)
+                elif not seen.ok:
+                    self.notify(seen.content, severity="error", markup=False)
+        except CallError as error:
+            self._say(error)
+        await self.look()
+
+    def action_pager(self) -> None:
+        """All of what the pane shows, in the pager."""
+        what = self._shown
+        if isinstance(what, Request | tuple):
+            text = what.preview if isinstance(what, Request) else what[1].diff
+            with self.suspend():
+                pydoc.pager(escape(text, newlines=True))
+
+    def _say(self, error: CallError) -> None:
+        self.notify(
+            error.message + (f" ({error.hint})" if error.hint else ""), severity="error", markup=False
+        )
+
+
+def _by_agent(one: Work) -> dict[str, list[Changed]]:
+    """A session's files under who changed them; under nobody where that is one agent alone."""
+    found: dict[str, list[Changed]] = {}
+    for file in one.files:
+        found.setdefault(file.agents[-1] if file.agents else "", []).append(file)
+    return {"": list(one.files)} if len(found) < 2 else dict(sorted(found.items()))
+
+
+def _and_more(node: TreeNode[Shown], total: int) -> None:
+    if total > LISTED:
+        node.add_leaf(Text(f"… and {total - LISTED:,} more", style="dim"))
+
+
+def _nodes(root: TreeNode[Shown]) -> list[TreeNode[Shown]]:
+    found = []
+    for node in root.children:
+        found += [node, *_nodes(node)]
+    return found
+
+
+def _key(what: Shown) -> object:
+    if isinstance(what, tuple):
+        return what[0].session, what[1].path
+    return None if what is None else what.id if isinstance(what, Request) else what.session
