@@ -39,7 +39,11 @@ CALLS: dict[str, dict[str, Any]] = {
 
 
 def run(
-    workspace: Path, mode: str, work: Callable[[Any], Awaitable[None]], answer: dict[str, Any] | None = None
+    workspace: Path,
+    mode: str,
+    work: Callable[[Any], Awaitable[None]],
+    answer: dict[str, Any] | None = None,
+    over: str = "stdio",
 ) -> list[str]:
     """Connect, do the work, and give the questions that were put to the user."""
     asked: list[str] = []
@@ -48,19 +52,28 @@ def run(
         asked.append(params.message)
         return ElicitResult.model_validate(answer)
 
-    async def main() -> None:
-        words = command(workspace)
-        server = StdioServerParameters(command=words[0], args=words[1:], env=environment())
+    async def main(transport: Any) -> None:
         more = {"elicitation_callback": elicit} if answer is not None else {}
-        async with mcp.Client(stdio_client(server), mode=mode, **more) as client:
+        async with mcp.Client(transport, mode=mode, **more) as client:
             await work(client)
 
-    anyio.run(main)
+    if over == "stdio":
+        words = command(workspace)
+        parameters = StdioServerParameters(command=words[0], args=words[1:], env=environment())
+        anyio.run(main, stdio_client(parameters))
+    else:
+        serving = pytest.importorskip("tests.serving.conftest", reason="needs the extra `serve`")
+        one = serving.start(serving.serve(workspace, what="mcp --http"))
+        try:
+            anyio.run(main, f"http://127.0.0.1:{one.port}/mcp")
+        finally:
+            assert one.stop() == 0 and one.stderr == [b""], one.stderr
     return asked
 
 
+@pytest.mark.parametrize("over", ["stdio", "http"])
 @pytest.mark.parametrize("mode", MODES)
-def test_every_tool(workspace: Path, mode: str) -> None:
+def test_every_tool(workspace: Path, mode: str, over: str) -> None:
     assert set(CALLS) == {tool.name for tool in TOOLS.values() if not tool.tasks}
 
     async def work(client: Any) -> None:
@@ -71,11 +84,12 @@ def test_every_tool(workspace: Path, mode: str) -> None:
             assert not result.is_error, (name, result)
             assert result.structured_content["status"] == "ok"
 
-    assert run(workspace, mode, work) == []
+    assert run(workspace, mode, work, over=over) == []
     assert (workspace / "tmp/new.txt").read_text(encoding="utf-8") == "zero\none\nthree\n"
     assert not (workspace / "tmp/dir").exists()
 
 
+@pytest.mark.parametrize("over", ["stdio", "http"])
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     ("answer", "gone"),
@@ -86,12 +100,12 @@ def test_every_tool(workspace: Path, mode: str) -> None:
         (None, False),
     ],
 )
-def test_asking(workspace: Path, mode: str, answer: dict[str, Any] | None, gone: bool) -> None:
+def test_asking(workspace: Path, mode: str, answer: dict[str, Any] | None, gone: bool, over: str) -> None:
     async def work(client: Any) -> None:
         result = await client.call_tool("delete_file", {"path": ASKED[0], "description": "not needed"})
         assert result.is_error is not gone
 
-    asked = run(workspace, mode, work, answer)
+    asked = run(workspace, mode, work, answer, over)
     assert len(asked) == (answer is not None)
     if asked:
         assert "ask.txt" in asked[0] and "not needed" in asked[0] and "line two" in asked[0]

@@ -1,4 +1,4 @@
-"""The commands that serve over HTTP, as a part of the table of commands."""
+"""The commands that serve clients, as a part of the table of commands."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from toolkit.cli.options import (
     LANDLOCK,
     POLICY,
     ROOT,
+    SERVING_ASK,
     SESSION,
     STATE,
     TASK,
@@ -74,6 +75,26 @@ LISTENING = (
 
 
 SERVING = (
+    Command(
+        "serve mcp",
+        "serve:mcp",
+        "serve the tools to MCP clients, over stdin and stdout or over HTTP",
+        (
+            *(ROOT, ENDPOINT, POLICY, AGENT, SESSION, STATE, SERVING_ASK, TASKS, TASK),
+            *(*AUDITED, DRY_RUN, LANDLOCK),
+            opt("--http", action="store_true", says="serve many clients at /mcp (streamable HTTP)"),
+            *LISTENING,
+        ),
+        (
+            "ringfence serve mcp --root ~/project --agent coder",
+            "claude mcp add ringfence -- ringfence serve mcp --root ~/project",
+            "ringfence serve mcp --http --tokens tokens.txt",
+        ),
+        "Over stdin and stdout: one session for as long as the client is connected; stdout carries the"
+        " protocol and nothing else. With --http: one agent and one session for each token; needs the extra"
+        " `serve`, and the options from --host on are for it alone. Offers the tools that the agent's policy"
+        " can ever allow.",
+    ),
     Command(
         "serve http",
         "serving:http",

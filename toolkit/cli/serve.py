@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 
 def mcp(arguments: argparse.Namespace, screen: Screen) -> int:
-    """Serve one MCP client on stdin and stdout until it ends the input."""
+    """Serve one MCP client on stdin and stdout until it ends the input; or many over HTTP."""
+    if arguments.http:
+        from toolkit.cli import serving
+
+        return serving.mcp(arguments, screen)
     from toolkit.mcp.server import Server
     from toolkit.mcp.stdio import Loop
 

@@ -11,11 +11,15 @@ from toolkit.cli.screen import Screen
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Callable
 
-    from starlette.routing import BaseRoute
+    from starlette.routing import Route
 
     from toolkit.http.callers import Tokens
+    from toolkit.http.doors import Doors
     from toolkit.session import Session
+
+    Routes = Callable[[Doors], tuple[list[Route], Callable[[], None]]]
 
 ANYWHERE = ("0.0.0.0", "::", "")
 
@@ -25,10 +29,27 @@ def http(arguments: argparse.Namespace, screen: Screen) -> int:
     _check_installed()
     from toolkit.http.app import calling
 
-    return _serve(arguments, screen, calling, "")
+    def routes(doors: Doors) -> tuple[list[Route], Callable[[], None]]:
+        return calling(doors), lambda: None
+
+    return _serve(arguments, screen, routes, "")
 
 
-def _serve(arguments: argparse.Namespace, screen: Screen, routes: object, path: str) -> int:
+def mcp(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Serve MCP clients over streamable HTTP until a signal ends it."""
+    _check_installed()
+    from toolkit.http.mcp import Endpoint
+
+    ask = arguments.ask
+
+    def routes(doors: Doors) -> tuple[list[Route], Callable[[], None]]:
+        endpoint = Endpoint(doors, ask)
+        return endpoint.routes(), endpoint.end
+
+    return _serve(arguments, screen, routes, "/mcp")
+
+
+def _serve(arguments: argparse.Namespace, screen: Screen, routes: Routes, path: str) -> int:
     from toolkit.http.app import build
     from toolkit.http.doors import Doors
     from toolkit.http.metrics import Metrics
@@ -58,9 +79,9 @@ def _serve(arguments: argparse.Namespace, screen: Screen, routes: object, path: 
         confine(doors.desk)
     host, port = listening.getsockname()[:2]
     shown = f"[{host}]" if ":" in host else host
-    made: list[BaseRoute] = routes(doors)  # type: ignore[operator]
+    made, ending = routes(doors)
     app = build(doors, tokens, limits, made)
-    serve(app, listening, lambda: screen.note(f"serving on http://{shown}:{port}{path}"))
+    serve(app, listening, lambda: screen.note(f"serving on http://{shown}:{port}{path}"), ending)
     return DONE
 
 

@@ -27,7 +27,8 @@ def build(doors: Doors, tokens: Tokens, limits: Limits, routes: Iterable[BaseRou
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         try:
-            yield
+            async with doors.working():
+                yield
         finally:
             doors.close()
 

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
+import anyio.abc
 import anyio.to_thread
 
 from toolkit.call import Result, call_id_of, failed
@@ -53,6 +55,19 @@ class Doors:
         self._doors: dict[str, Door] = {}
         self._opening = threading.Lock()
         self._threads = anyio.CapacityLimiter(THREADS)
+
+        self._tasks: anyio.abc.TaskGroup | None = None
+
+    @asynccontextmanager
+    async def working(self) -> AsyncIterator[None]:
+        """As long as this lasts, work can be started that outlives the request that began it."""
+        async with anyio.create_task_group() as self._tasks:
+            yield
+
+    def start(self, work: Callable[..., Coroutine[Any, Any, None]], *arguments: Any) -> None:
+        """Begin work that is finished whoever still waits for it."""
+        assert self._tasks is not None, "the server runs"
+        self._tasks.start_soon(work, *arguments)
 
     def close(self) -> None:
         for door in self._doors.values():

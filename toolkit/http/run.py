@@ -30,9 +30,10 @@ def bind(host: str, port: int) -> socket.socket:
 class _Announced(uvicorn.Server):
     """Says when it takes requests."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, ready: Callable[[], None], ending: Callable[[], None]) -> None:
         super().__init__(config)
         self._ready = ready
+        self._ending = ending
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -48,9 +49,18 @@ class _Announced(uvicorn.Server):
         await super().startup(sockets)
         self._ready()
 
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._ending()
+        await super().shutdown(sockets)
 
-def serve(app: ASGIApp, listening: socket.socket, ready: Callable[[], None]) -> None:
-    """Serve until SIGTERM or SIGINT."""
+
+def serve(
+    app: ASGIApp,
+    listening: socket.socket,
+    ready: Callable[[], None],
+    ending: Callable[[], None] = lambda: None,
+) -> None:
+    """Serve until SIGTERM or SIGINT; `ending` is called before what has begun is waited for."""
     config = uvicorn.Config(
         app,
         log_level="warning",
@@ -63,4 +73,4 @@ def serve(app: ASGIApp, listening: socket.socket, ready: Callable[[], None]) -> 
         timeout_keep_alive=30,
     )
     with listening:
-        _Announced(config, ready).run(sockets=[listening])
+        _Announced(config, ready, ending).run(sockets=[listening])

@@ -88,14 +88,14 @@ class Seals:
 
     def __init__(self, *, lasts: float = 900.0, clock: Callable[[], float] = time.time) -> None:
         self._key = secrets.token_bytes(32)
-        self._lasts = lasts
+        self.lasts = lasts
         self._clock = clock
         self._used: dict[str, float] = {}
         self._lock = threading.Lock()
 
     def seal(self, request: Request) -> str:
         """The state for one question."""
-        fields = {**_bound(request), "nonce": secrets.token_hex(8), "until": self._clock() + self._lasts}
+        fields = {**_bound(request), "nonce": secrets.token_hex(8), "until": self._clock() + self.lasts}
         body = json.dumps(fields, separators=(",", ":")).encode()
         return _packed(body) + "." + _packed(self._mac(body))
 

@@ -66,7 +66,10 @@ class Question:
 
 
 class Server:
-    """The session behind the protocol. `ask` is "client" (put questions to it where it can) or "queue"."""
+    """The session behind the protocol. `ask` is "client" (put questions to it where it can) or "queue".
+
+    `note` is told of every call: its tool, its result and the seconds it took.
+    """
 
     def __init__(
         self,
@@ -75,11 +78,13 @@ class Server:
         ask: str = "client",
         instructions: str = "",
         seals: asking.Seals | None = None,
+        note: Callable[[str, Result, float], None] = lambda *_: None,
     ) -> None:
         self.session = session
         self._ask = ask
         self._instructions = instructions
         self._seals = seals or asking.Seals()
+        self._note = note
         self._listed: tuple[str, list[Message]] | None = None
 
     def answer(self, message: Message, known: Peer, flight: Flight) -> Message | Question:
@@ -213,7 +218,10 @@ class Server:
     def _session_call(self, call: ToolCall, flight: Flight, token: Any) -> Result:
         if flight.cancelled.is_set():
             return failed(call.id, CallError("cancelled", "Called off before it began"))
-        return self.session.call(call, _progress(flight, token))
+        began = time.perf_counter()
+        result = self.session.call(call, _progress(flight, token))
+        self._note(call.tool, result, time.perf_counter() - began)
+        return result
 
     def _may_ask(self, peer: Peer) -> bool:
         return self._ask == "client" and peer.can_elicit
