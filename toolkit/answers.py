@@ -18,7 +18,7 @@ from toolkit.errors import CODES, CallError
 from toolkit.history import UNSEEN
 from toolkit.impact import describe
 from toolkit.plan import Failed, Move, Plan, Told, Write
-from toolkit.text import escape
+from toolkit.text import escape, plural
 
 if TYPE_CHECKING:
     from toolkit.approvals import Request
@@ -44,6 +44,9 @@ def success(attempt: Attempt, plan: Plan, more: dict[str, Any]) -> Result:
     if parted:
         data["hard_links_parted"] = parted
         content += f"\n\nNote: {', '.join(map(escape, parted))} had other names, which keep the old content"
+    if attempt.lost:
+        data["not_recoverable"] = sorted({shown_path(attempt, path) or "" for path in attempt.lost})
+        content += f"\n\nNote: {plural(len(attempt.lost), 'file')} cannot be restored"
     return Result(attempt.call.id, "ok", content, data, shown(attempt, attempt.decided))
 
 
@@ -117,8 +120,9 @@ def approval_needed(attempt: Attempt, request: Request, stale: bool) -> CallErro
     decision = attempt.decided
     over = f" ({decision.reason})" if decision.limit else ""
     why = "What was approved is not what would happen now. " if stale else ""
+    code = "limit_exceeded" if decision.limit else "not_recoverable" if attempt.lost else "approval_required"
     return CallError(
-        "approval_stale" if stale else "limit_exceeded" if decision.limit else "approval_required",
+        "approval_stale" if stale else code,
         f"{why}Approval needed: {request.title}{over}",
         where=shown_path(attempt, decision.path),
         hint=f"a person can run `ringfence approvals grant {request.id}`; then send the same call again",

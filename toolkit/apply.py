@@ -5,9 +5,8 @@ Commits intent and content first, then makes the changes one by one, each checke
 
 from __future__ import annotations
 
-import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,32 +16,24 @@ from toolkit import paths
 from toolkit.backends import Missed
 from toolkit.busy import Busy
 from toolkit.errors import CallError
-from toolkit.history import ABORTED, DONE, GONE, UNSEEN, History, Item, Operation
+from toolkit.history import ABORTED, DONE, GONE, UNSEEN, History, Operation
+from toolkit.intent import Intent
 from toolkit.plan import (
     DIRECTORY,
-    FILE,
-    LINK,
     Change,
     Delete,
-    Entry,
-    Held,
     MakeDirectory,
     MakeLink,
     Move,
     Plan,
-    Stat,
     Write,
     digest_of,
-    length,
     whole,
 )
-from toolkit.protection import TASKS
-from toolkit.shelf import CAUGHT, LARGE, hashed
-from toolkit.workspace import MAX_FILE, Workspace
+from toolkit.workspace import Workspace
 
 Progress = Callable[[str, int, int | None], None]
 _SIDE_BY_SIDE = 8
-_MANY = 64  # from so many files on a tree is kept as it was caught
 _PATIENCE, _PAUSE = 2.0, 0.02  # seconds a call waits for another one at the same path
 
 
@@ -82,7 +73,7 @@ def apply(
     work = _Work(workspace, spots, progress, history.check)
     try:
         numbered = work.number(plan.changes)
-        work.look_through(numbered)
+        work.intent.look_through(numbered)
         op = _begin(work, numbered, workspace, history, operation, usage, guard)
         try:
             outcome = Outcome(op)
@@ -131,7 +122,7 @@ def _begin(
     until = time.monotonic() + _PATIENCE
     while True:
         try:
-            items = (item for change, _ in numbered for item in work.items(change))
+            items = (item for change, _ in numbered for item in work.intent.items(change))
             return history.begin(operation, items, usage, guard)
         except Busy:
             if history.orphans():
@@ -160,9 +151,7 @@ class _Work:
         self._still_ours = still_ours
         self._total = 0
         self._count = 0
-        self._temporary: dict[int, str] = {}
-        self._digests: dict[str, str] = {}
-        self._helds: dict[str, Held] = {}
+        self.intent = Intent(workspace.backend, spots, self._report)
         self._made: set[str] = set()
         self._stirred: set[str] = set()
         self._modes: list[tuple[str, int]] = []
@@ -179,139 +168,6 @@ class _Work:
             numbered.append((change, self._total))
             self._total += 1 + len(change.entries) if isinstance(change, Delete | Move) else 1
         return numbered
-
-    # ------------------------------------------------------------------- intent
-
-    def items(self, change: Change) -> Iterator[Item]:
-        match change:
-            case Write():
-                yield Item(
-                    kind="write",
-                    path=change.path,
-                    type=FILE,
-                    before=change.before,
-                    after=change.data,
-                    mode=change.stat.mode if change.stat else None,
-                    size=len(change.before or b""),
-                    grown=length(change.data),
-                    identity=change.stat.identity if change.stat else "",
-                    temporary=self._name(change),
-                )
-            case Delete():
-                name, stays = self._name(change), self._stays(change)
-                for entry in (Entry(change.path, change.stat), *change.entries):
-                    self._report("keeping")
-                    yield self._lost(entry, name, change.digests, stays)
-            case Move():
-                yield self._moved(change)
-                for entry in change.entries:
-                    target = change.destination + entry.path[len(change.source) :]
-                    yield Item("move", entry.path, entry.stat.kind, path2=target, size=entry.stat.size or 0)
-            case MakeDirectory():
-                yield Item("directory", change.path, DIRECTORY)
-            case MakeLink():
-                yield Item("link", change.path, LINK, target=change.target)
-
-    def _lost(self, entry: Entry, temporary: str, digests: Mapping[str, str], stays: bool) -> Item:
-        stat = entry.stat
-        before = self._kept(entry, digests, stays) if stat.kind == FILE else None
-        return Item(
-            kind="delete",
-            path=entry.path,
-            type=stat.kind,
-            before=before,
-            mode=stat.mode,
-            target=stat.target,
-            size=(stat.size or 0) if isinstance(before, str) else length(before or b""),
-            identity=stat.identity,
-            temporary=temporary,
-        )
-
-    def _moved(self, change: Move) -> Item:
-        content: bytes | Held | str | None = None
-        if change.stat.kind == FILE:
-            content = self._content(change.source, change.stat)
-            # What is large is not kept as well as moved: it is there, at its new place.
-            content = content.digest if isinstance(content, Held) else content
-        known = content if isinstance(content, str) or content is None else digest_of(content)
-        self._digests[change.source] = known or UNSEEN
-        replaced = change.over if change.over is not None and change.over.kind == FILE else None
-        over = self._content(change.destination, replaced) if replaced else None
-        return Item(
-            kind="move",
-            path=change.source,
-            type=change.stat.kind,
-            path2=change.destination,
-            before=over,
-            after=content,
-            mode=change.over.mode if change.over else None,
-            target=change.over.target if change.over else None,
-            size=length(over) if over is not None else 0,
-            grown=change.stat.size or 0,
-            identity=change.stat.identity,
-        )
-
-    def _catches(self, path: str) -> bool:
-        return self._backend.traits.catches and path.partition("/")[0] != TASKS
-
-    def _stays(self, change: Delete) -> bool:
-        """Whether what is deleted is kept as it was caught, which costs one rename however much it is."""
-        if not self._catches(change.path):
-            return False
-        files = [entry.stat for entry in (Entry(change.path, change.stat), *change.entries)]
-        size = sum(stat.size or 0 for stat in files if stat.kind == FILE)
-        return size > LARGE or len(files) > _MANY
-
-    def _kept(self, entry: Entry, digests: Mapping[str, str], stays: bool) -> bytes | Held | str:
-        """The content of a file that goes, or only its digest where the file itself is kept."""
-        if not stays:
-            return self._read(entry.path, entry.stat)
-        # Another name of the same file may be written to; what was caught would change with it.
-        if entry.stat.links > 1:
-            return self._held(entry.path, entry.stat)
-        return digests.get(entry.path) or self._held(entry.path, entry.stat).digest
-
-    def look_through(self, numbered: list[tuple[Change, int]]) -> None:
-        """Read what is large before the intent's transaction, in which all others would wait for it."""
-        for change, _ in numbered:
-            if isinstance(change, Delete) and self._stays(change):
-                for entry in (Entry(change.path, change.stat), *change.entries):
-                    if entry.stat.kind == FILE and entry.path not in change.digests:
-                        self._held(entry.path, entry.stat)
-            elif isinstance(change, Move) and change.stat.kind == FILE:
-                self._content(change.source, change.stat)
-
-    def _content(self, path: str, judged: Stat) -> bytes | Held:
-        """A file's content, which a local disk gives piece by piece when it is large."""
-        if self._catches(path) and (judged.size or 0) > LARGE:
-            return self._held(path, judged)
-        return self._read(path, judged)
-
-    def _held(self, path: str, judged: Stat) -> Held:
-        """A file's content, read piece by piece now and, where it is to be kept, once more."""
-        backend: Any = self._backend
-
-        def chunks() -> Iterator[bytes]:
-            own = path not in self._spots
-            spot = backend.resolve(paths.parts(path), follow=False) if own else self._spots[path]
-            try:
-                yield from backend.chunks(spot, judged)
-            finally:
-                if own:
-                    backend.release(spot)
-
-        if path not in self._helds:
-            self._helds[path] = Held(*hashed(chunks()), chunks)
-        return self._helds[path]
-
-    def _read(self, path: str, judged: Stat) -> bytes:
-        if path in self._spots:
-            return self._backend.read(self._spots[path], MAX_FILE, judged)
-        spot = self._resolved(path)
-        try:
-            return self._backend.read(spot, MAX_FILE, judged)
-        finally:
-            self._backend.release(self._own.pop())
 
     # ------------------------------------------------------------------- change
 
@@ -414,7 +270,7 @@ class _Work:
         return replace(change, stat=now) if now is not None and same else change
 
     def _write(self, spot: Any, change: Write) -> None:
-        name = self._name(change)
+        name = self.intent.name(change)
         data: Any = change.data if self._backend.traits.catches else whole(change.data)
         if change.stat is None:
             self._backend.create(spot, data, change.mode, name)
@@ -429,8 +285,8 @@ class _Work:
         at = {entry.path: first + 1 + n for n, entry in enumerate(change.entries)}
         at[change.path] = first
         backend: Any = self._backend
-        remove = backend.put_away if self._stays(change) else backend.remove
-        for step in remove(spot, change, self._name(change)):
+        remove = backend.put_away if self.intent.stays(change) else backend.remove
+        for step in remove(spot, change, self.intent.name(change)):
             self._report("deleting")
             if not self._backend.traits.rename:
                 self._still_ours()
@@ -443,7 +299,7 @@ class _Work:
 
     def _moved_seen(self, change: Move, outcome: Outcome) -> None:
         outcome.seen[change.source] = GONE
-        outcome.seen[change.destination] = self._digests[change.source]
+        outcome.seen[change.destination] = self.intent.digests[change.source]
         for entry in change.entries:
             outcome.seen[entry.path] = GONE
             outcome.seen[change.destination + entry.path[len(change.source) :]] = UNSEEN
@@ -466,12 +322,6 @@ class _Work:
         if spot.path != path:
             raise CallError("path_changed", f"'{path}' changed after it was judged", where=path)
         return spot
-
-    def _name(self, change: Change) -> str:
-        if id(change) not in self._temporary:
-            begin = CAUGHT if isinstance(change, Delete) and self._stays(change) else ".ringfence-"
-            self._temporary[id(change)] = f"{begin}{secrets.token_hex(8)}"
-        return self._temporary[id(change)]
 
     def _report(self, what: str, by: int = 1) -> None:
         if self._progress is not None:

@@ -52,8 +52,8 @@ class Request:
 
     @property
     def rule(self) -> str | None:
-        """What a grant for the session is for: the rule that asked. A limit that asked has none."""
-        if self.decision.get("limit"):
+        """What a grant for the session is for: the rule that asked. A limit or a loss that asked has none."""
+        if self.decision.get("limit") or self.decision.get("not_recoverable"):
             return None
         rule = self.decision.get("rule")
         return json.dumps(rule and [rule.get(k) for k in ("tier", "agent", "key", "pattern", "line", "file")])
@@ -232,7 +232,11 @@ class Approvals:
         if answer.scope == ONCE:
             return
         if request.rule is None:
-            raise CallError("invalid_arguments", "A limit is lifted once, not for longer", where="scope")
+            raise CallError(
+                "invalid_arguments",
+                "A limit is lifted once, and so is a loss",
+                where="scope",
+            )
         if answer.until is not None and answer.until <= self._clock():
             raise CallError("invalid_arguments", "The grant would end before it begins", where="until")
         if answer.scope == PATTERN:

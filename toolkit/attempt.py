@@ -8,7 +8,7 @@ from __future__ import annotations
 import difflib
 import secrets
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from policy import Amount, Decision, Effect, Need
@@ -19,8 +19,9 @@ from toolkit.call import Result, ToolCall
 from toolkit.errors import CODES, CallError
 from toolkit.history import GONE, Operation
 from toolkit.impact import check_targets, touched, usage_of
+from toolkit.loss import unkept
 from toolkit.plan import Change, Delete, MakeDirectory, Move, Place, Plan, Write, sha256
-from toolkit.text import escape
+from toolkit.text import escape, plural
 from toolkit.tools import TOOLS, Tool
 from toolkit.workspace import View, aliased
 
@@ -46,6 +47,7 @@ class Attempt:
     seen: dict[str, str] = field(default_factory=dict)
     outcome: Outcome | None = None
     approval: str | None = None
+    lost: tuple[str, ...] = ()
     in_session: str | None = None  # where it is on record, if not in the one that makes it
     task_ids: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
 
@@ -62,6 +64,7 @@ class Attempt:
         self.decide([*view.asked, *self._needs(plan)])
         self.usage = usage_of(plan.changes)
         self._limit()
+        self._mind_loss(plan)
         if self.session.dry_run:
             return answers.dry(self, plan)
         self._approve(plan)
@@ -170,6 +173,17 @@ class Attempt:
             return self.usage
         return {action: Amount(0, amount.bytes) for action, amount in self.usage.items()}
 
+    def _mind_loss(self, plan: Plan) -> None:
+        """What could not be brought back is never done on a rule's word alone: a person is asked."""
+        self.lost = unkept(plan.changes, self.session.workspace.backend.traits)
+        if self.lost and self.decided.effect == Effect.ALLOW:
+            self.decision = replace(
+                self.decided,
+                effect=Effect.ASK,
+                reason=f"{plural(len(self.lost), 'file')} too large to be kept here could not be restored",
+                hint="a person has to grant this; send the same call again then",
+            )
+
     def _totals(self, agent: str, key: str) -> Amount:
         return self.session.history.totals(self.session.session, agent, key)
 
@@ -187,7 +201,10 @@ class Attempt:
 
     def title(self, plan: Plan) -> str:
         """What the call would do, in one line for a person."""
-        return plan.title or f"{self.known_tool.title}: {', '.join(self.named)}"
+        title = plan.title or f"{self.known_tool.title}: {', '.join(self.named)}"
+        if not self.lost:
+            return title
+        return f"{title}; {plural(len(self.lost), 'file')} CANNOT BE RESTORED afterwards"
 
     def _request(self, plan: Plan) -> Request:
         session, tool = self.session, self.known_tool
@@ -202,7 +219,7 @@ class Attempt:
             revision=session.policy.revision,
             title=self.title(plan),
             preview=plan.preview,
-            decision=self.decided.to_json(),
+            decision=self.decided.to_json() | ({"not_recoverable": list(self.lost)} if self.lost else {}),
             paths=tuple(changed) or tuple(self.named),
             description=str(self.arguments.get("description") or ""),
             asked=time.time(),

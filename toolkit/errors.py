@@ -100,8 +100,8 @@ CODES: dict[str, Code] = {
     "not_recoverable": Code(
         "error",
         "host",
-        "the history does not hold what would be needed to bring this back",
-        "restore by hand",
+        "the history does not hold, or could not keep, what would be needed to bring this back",
+        "restore by hand; a call that would take something away for good asks a person first",
     ),
     "history_unavailable": Code(
         "error",

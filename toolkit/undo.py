@@ -145,6 +145,8 @@ class _Back:
             self._carry(item.path2, item.path)
             if before is not None:
                 self._put(item.path2, before)
+            elif item.size:
+                self._stuck[item.path2] = NOT_KEPT
 
     # ------------------------------------------------------------------- pieces
 

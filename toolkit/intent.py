@@ -1,0 +1,201 @@
+"""What is written down before a plan's changes are made: an item for each path, with the content that goes.
+
+Reads, and changes nothing. What is large is read piece by piece, or stays where it is caught.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from toolkit import paths
+from toolkit.backends import Backend
+from toolkit.errors import CallError
+from toolkit.history import UNSEEN, Item
+from toolkit.loss import is_kept
+from toolkit.plan import (
+    DIRECTORY,
+    FILE,
+    LINK,
+    Change,
+    Delete,
+    Entry,
+    Held,
+    MakeDirectory,
+    MakeLink,
+    Move,
+    Stat,
+    Write,
+    digest_of,
+    length,
+)
+from toolkit.protection import TASKS
+from toolkit.shelf import CAUGHT, LARGE, hashed
+from toolkit.workspace import MAX_FILE
+
+_MANY = 64  # from so many files on a tree is kept as it was caught
+
+
+class Intent:
+    """The items of changes; `spots` are the places judged, `report` is told of each entry kept."""
+
+    def __init__(self, backend: Backend, spots: dict[str, Any], report: Callable[[str], None]) -> None:
+        self._backend = backend
+        self._spots = spots
+        self._report = report
+        self._names: dict[int, str] = {}
+        self._helds: dict[str, Held] = {}
+        self.digests: dict[str, str] = {}
+
+    def items(self, change: Change) -> Iterator[Item]:
+        match change:
+            case Write():
+                yield Item(
+                    kind="write",
+                    path=change.path,
+                    type=FILE,
+                    before=change.before,
+                    after=change.data,
+                    mode=change.stat.mode if change.stat else None,
+                    size=len(change.before or b""),
+                    grown=length(change.data),
+                    identity=change.stat.identity if change.stat else "",
+                    temporary=self.name(change),
+                )
+            case Delete():
+                name, stays = self.name(change), self.stays(change)
+                for entry in (Entry(change.path, change.stat), *change.entries):
+                    self._report("keeping")
+                    yield self._lost(entry, name, change.digests, stays)
+            case Move():
+                yield self._moved(change)
+                for entry in change.entries:
+                    target = change.destination + entry.path[len(change.source) :]
+                    yield Item("move", entry.path, entry.stat.kind, path2=target, size=entry.stat.size or 0)
+            case MakeDirectory():
+                yield Item("directory", change.path, DIRECTORY)
+            case MakeLink():
+                yield Item("link", change.path, LINK, target=change.target)
+
+    def _lost(self, entry: Entry, temporary: str, digests: Mapping[str, str], stays: bool) -> Item:
+        stat = entry.stat
+        before = self._kept(entry, digests, stays) if stat.kind == FILE else None
+        return Item(
+            kind="delete",
+            path=entry.path,
+            type=stat.kind,
+            before=before,
+            mode=stat.mode,
+            target=stat.target,
+            size=(stat.size or 0) if isinstance(before, str) else length(before or b""),
+            identity=stat.identity,
+            temporary=temporary,
+        )
+
+    def _moved(self, change: Move) -> Item:
+        content: bytes | Held | str | None = None
+        if change.stat.kind == FILE:
+            content = self._content(change.source, change.stat)
+            # What is large is not kept as well as moved: it is there, at its new place.
+            content = content.digest if isinstance(content, Held) else content
+        known = content if isinstance(content, str) or content is None else digest_of(content)
+        self.digests[change.source] = known or UNSEEN
+        replaced = change.over if change.over is not None and change.over.kind == FILE else None
+        over = self._content(change.destination, replaced) if replaced else None
+        return Item(
+            kind="move",
+            path=change.source,
+            type=change.stat.kind,
+            path2=change.destination,
+            before=over,
+            after=content,
+            mode=change.over.mode if change.over else None,
+            target=change.over.target if change.over else None,
+            size=length(over) if over is not None else (replaced.size or 0) if replaced else 0,
+            grown=change.stat.size or 0,
+            identity=change.stat.identity,
+        )
+
+    def _catches(self, path: str) -> bool:
+        return self._backend.traits.catches and path.partition("/")[0] != TASKS
+
+    def stays(self, change: Delete) -> bool:
+        """Whether what is deleted is kept as it was caught, which costs one rename however much it is."""
+        if not self._catches(change.path):
+            return False
+        files = [entry.stat for entry in (Entry(change.path, change.stat), *change.entries)]
+        size = sum(stat.size or 0 for stat in files if stat.kind == FILE)
+        return size > LARGE or len(files) > _MANY
+
+    def _kept(self, entry: Entry, digests: Mapping[str, str], stays: bool) -> bytes | Held | str | None:
+        """The content of a file that goes, or only its digest where the file itself is kept.
+
+        None for one that nothing here can keep, which somebody has agreed to.
+        """
+        if not is_kept(entry.path, entry.stat, self._backend.traits):
+            return None
+        if not stays:
+            return self._read(entry.path, entry.stat)
+        # Another name of the same file may be written to; what was caught would change with it.
+        if entry.stat.links > 1:
+            return self._held(entry.path, entry.stat)
+        return digests.get(entry.path) or self._held(entry.path, entry.stat).digest
+
+    def look_through(self, numbered: list[tuple[Change, int]]) -> None:
+        """Read what is large before the intent's transaction, in which all others would wait for it."""
+        for change, _ in numbered:
+            if isinstance(change, Delete) and self.stays(change):
+                for entry in (Entry(change.path, change.stat), *change.entries):
+                    if entry.stat.kind == FILE and entry.path not in change.digests:
+                        self._held(entry.path, entry.stat)
+            elif isinstance(change, Move) and change.stat.kind == FILE:
+                self._content(change.source, change.stat)
+
+    def _content(self, path: str, judged: Stat) -> bytes | Held | None:
+        """A file's content, by a local disk piece by piece when it is large; None where it cannot be kept."""
+        if not is_kept(path, judged, self._backend.traits):
+            return None
+        if self._catches(path) and (judged.size or 0) > LARGE:
+            return self._held(path, judged)
+        return self._read(path, judged)
+
+    def _held(self, path: str, judged: Stat) -> Held:
+        """A file's content, read piece by piece now and, where it is to be kept, once more."""
+        backend: Any = self._backend
+
+        def chunks() -> Iterator[bytes]:
+            own = path not in self._spots
+            spot = backend.resolve(paths.parts(path), follow=False) if own else self._spots[path]
+            try:
+                _as_judged(path, spot)
+                yield from backend.chunks(spot, judged)
+            finally:
+                if own:
+                    backend.release(spot)
+
+        if path not in self._helds:
+            self._helds[path] = Held(*hashed(chunks()), chunks)
+        return self._helds[path]
+
+    def _read(self, path: str, judged: Stat) -> bytes:
+        if path in self._spots:
+            return self._backend.read(self._spots[path], MAX_FILE, judged)
+        spot = self._backend.resolve(paths.parts(path), follow=False)
+        try:
+            _as_judged(path, spot)
+            return self._backend.read(spot, MAX_FILE, judged)
+        finally:
+            # Released at once: a tree has more entries than a process has descriptors.
+            self._backend.release(spot)
+
+    def name(self, change: Change) -> str:
+        if id(change) not in self._names:
+            begin = CAUGHT if isinstance(change, Delete) and self.stays(change) else ".ringfence-"
+            self._names[id(change)] = f"{begin}{secrets.token_hex(8)}"
+        return self._names[id(change)]
+
+
+def _as_judged(path: str, spot: Any) -> None:
+    if spot.path != path:
+        raise CallError("path_changed", f"'{path}' changed after it was judged", where=path)

@@ -1,0 +1,33 @@
+"""Which files of a plan could not be brought back, because nothing here can keep so much of them.
+
+Pure: from the plan and what the backend can do; nothing is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from toolkit.backends import Traits
+from toolkit.plan import FILE, Change, Delete, Entry, Move, Stat
+from toolkit.protection import TASKS
+from toolkit.workspace import MAX_FILE
+
+
+def is_kept(path: str, stat: Stat, traits: Traits) -> bool:
+    """Whether a file that goes can be kept: where it is caught whatever its size, else up to a bound."""
+    caught = traits.catches and path.partition("/")[0] != TASKS
+    return caught or stat.kind != FILE or (stat.size or 0) <= MAX_FILE
+
+
+def unkept(changes: tuple[Change, ...], traits: Traits) -> tuple[str, ...]:
+    """The files that these changes would take away for good."""
+    return tuple(entry.path for entry in _going(changes) if not is_kept(entry.path, entry.stat, traits))
+
+
+def _going(changes: tuple[Change, ...]) -> Iterator[Entry]:
+    for change in changes:
+        if isinstance(change, Delete):
+            yield Entry(change.path, change.stat)
+            yield from change.entries
+        elif isinstance(change, Move) and change.over is not None:
+            yield Entry(change.destination, change.over)
