@@ -29,6 +29,7 @@ SLOW = (
     "tests/property/",
     "tests/race/",
     "tests/tasks/",
+    "tests/toolkit/test_pytest_plugin.py",
     "tests/serving/",
     "tests/together/",
 )

@@ -25,6 +25,7 @@ DEPENDENCIES = {"yaml", "jsonschema", "referencing", "fsspec", "platformdirs", "
 SERVING = {"starlette", "uvicorn", "anyio"}
 OPTIONAL = {
     "toolkit.contract": {"pytest"},
+    "toolkit.pytest_plugin": {"pytest"},
     "toolkit.s3": {"botocore"},
     "toolkit.sftp": {"paramiko"},
     "toolkit.postgres": {"psycopg"},
@@ -198,6 +199,7 @@ MAY_WRITE = {
     "toolkit.fsspec_local": "the directory it was made for, by the local backend",
     "toolkit.tasks.joined": "the task store, as the backend that joins it to the workspace",
     "toolkit.tasks.place": "the root of a task store in memory",
+    "toolkit.testing": "its workspace in memory",
     "toolkit.workspace": "the root of a store in memory",
     "toolkit.owners": "the locks of processes, beside the state",
     "toolkit.mirror": "the audit log, at a person's wish",
@@ -250,7 +252,9 @@ def python(program: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("module", ["policy", "toolkit", "toolkit.cli", "toolkit.tools"])
+@pytest.mark.parametrize(
+    "module", ["policy", "toolkit", "toolkit.cli", "toolkit.tools", "toolkit.pytest_plugin"]
+)
 def test_imports_stay_light(module: str) -> None:
     program = f"import sys, {module}; print(*sorted(set(sys.modules) & set({HEAVY!r})))"
     assert python(program).stdout.strip() == ""

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -28,6 +29,10 @@ DOCS = ROOT / "docs"
 PAGES = sorted([*DOCS.rglob("*.md"), *ROOT.glob("*.md")])
 # Made from tables or written as prose: nothing on them is meant to be run.
 RUN = [page for page in PAGES if "reference" not in page.parts or page.name == "results.md"]
+
+# Where the package is not installed anew, its plugin has to be named.
+PLUGGED = any(point.name == "ringfence" for point in entry_points(group="pytest11"))
+PYTEST = "pytest" if PLUGGED else "pytest -p toolkit.pytest_plugin"
 
 
 @dataclass(frozen=True)
@@ -56,7 +61,7 @@ def folder(tmp_path: Path) -> Path:
     """A workspace, with the program on the path as a reader of the page would have it."""
     bin_folder = tmp_path / "bin"
     bin_folder.mkdir()
-    for name, module in (("ringfence", "toolkit.cli"), ("pytest", "pytest")):
+    for name, module in (("ringfence", "toolkit.cli"), ("pytest", PYTEST)):
         program = bin_folder / name
         start = f'exec {shlex.quote(sys.executable)} -m {module} "$@"'
         program.write_text(f"#!/bin/sh\n{start}\n", encoding="utf-8")
