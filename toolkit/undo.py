@@ -145,7 +145,7 @@ class _Back:
             self._carry(item.path2, item.path)
             if before is not None:
                 self._put(item.path2, before)
-            elif item.size:
+            elif item.size and item.identity:
                 self._stuck[item.path2] = NOT_KEPT
 
     # ------------------------------------------------------------------- pieces
