@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from policy import limits as ceilings
 from policy.glob import Name, parse_agent
@@ -34,6 +33,9 @@ from policy.model import (
     Tasks,
 )
 from policy.names import Matcher
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _MAX_QUERIES = 4_096
 _NO_GROUP = -1
@@ -74,8 +76,15 @@ class Policy:
         self._numbers = 0
 
     @classmethod
-    def load(cls, path: str | Path, *, tools: Mapping[str, Any] | None = None) -> Policy:
-        """Read a policy file and everything it extends; PolicyError holds all that is wrong."""
+    def load(cls, path: str | Path, *, tools: Mapping[str, Any] | None = None, kept: bool = True) -> Policy:
+        """Read a policy file and everything it extends; PolicyError holds all that is wrong.
+
+        With `kept` a policy that was read before and has not changed comes from its kept form.
+        """
+        if kept and tools is None:
+            from policy.kept import load as load_kept
+
+            return load_kept(path)
         from policy.loading import load
 
         return load(path, tools=tools)

@@ -7,6 +7,7 @@ Never guesses: what a reader could take for something else is an error with a hi
 from __future__ import annotations
 
 import functools
+import re
 import unicodedata
 from dataclasses import dataclass
 from typing import Final, NoReturn
@@ -57,6 +58,7 @@ class Name:
 
 
 ANY_NAME: Final = Name(((), ()))
+_BAD_NAMES: Final = frozenset({"", ".", ".."})
 CROSS: Final = None  # a segment `**`: any number of names, none included
 Segment = Name | None
 
@@ -80,8 +82,10 @@ class Pattern:
 
 def as_text(piece: tuple[Atom, ...]) -> str | None:
     """Return a run of atoms as text, or None if it has a `?` or a class."""
-    letters = [atom for atom in piece if isinstance(atom, str)]
-    return "".join(letters) if len(letters) == len(piece) else None
+    try:
+        return "".join(piece)  # type: ignore[arg-type]  # what is no text fails at once
+    except TypeError:
+        return None
 
 
 def folded(text: str) -> str:
@@ -91,13 +95,58 @@ def folded(text: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 
+def check(text: str) -> int:
+    """Return how many alternatives a pattern has; PatternError says what is wrong with it."""
+    return 1 if _plain_names(text) else len(parse(text).branches)
+
+
+def branches(text: str, fold: bool = False) -> tuple[Branch, ...]:
+    """Return the alternatives of a pattern."""
+    branch = _plain_branch(text, fold)
+    return (branch,) if branch is not None else parse(text, fold).branches
+
+
 @functools.lru_cache(maxsize=20_000)
 def parse(text: str, fold: bool = False) -> Pattern:
     """Read a pattern; PatternError says what is wrong with it."""
+    branch = _plain_branch(text, fold)
+    if branch is not None:
+        return Pattern(text, (branch,))
     _check_text(text)
     known: dict[tuple[int, ...], Segment] = {}  # alternatives have most of their names in common
     # Alternatives that are the same stay: a folded pattern must have as many as the plain one.
     return Pattern(text, tuple(_branch(text, picked, fold, known) for picked in _expand(text)))
+
+
+# Nearly all patterns are names and stars in ASCII. They are read without a look at each character; what has
+# anything else in it, or could have anything wrong with it, is read below, where an error can be shown.
+_PLAIN: Final = re.compile(rf"(?:(?![!\\\[\]{{}}?])[ -~]){{1,{MAX_LENGTH}}}")
+
+
+def _plain_names(text: str) -> list[str]:
+    """Return the names of such a pattern; none if it is not one, or not a good one."""
+    if not _PLAIN.fullmatch(text):
+        return []
+    start = 2 if text.startswith("./") else 1 if text.startswith("/") else 0
+    names = text[start : len(text) - text.endswith("/")].split("/")
+    return names if _BAD_NAMES.isdisjoint(names) else []
+
+
+def _plain_branch(text: str, fold: bool) -> Branch | None:
+    names = _plain_names(text)
+    if not names:
+        return None
+    segments = [_plain_segment(name, fold) for name in names]
+    return _placed(segments, not text.startswith(("/", "./")), text.endswith("/"), text)
+
+
+@functools.lru_cache(maxsize=4_096)
+def _plain_segment(name: str, fold: bool) -> Segment:
+    if "*" in name and not name.strip("*"):
+        return ANY_NAME if name == "*" else CROSS
+    first, *others = (name.lower() if fold else name).split("*")
+    pieces = [first, *filter(None, others[:-1]), *others[-1:]]
+    return Name(tuple(map(tuple, pieces)))
 
 
 @functools.lru_cache(maxsize=2_000)
@@ -243,15 +292,21 @@ def _branch(text: str, picked: tuple[int, ...], fold: bool, known: dict[tuple[in
         if name not in known:
             known[name] = _segment(text, name, inner, low, fold)
         segments.append(known[name])
-    if start == 0 and len(segments) == 1 and segments[0] is CROSS:
-        segments = [ANY_NAME]  # without a slash `**` is one name at any depth
-    if start == 0 and len(segments) == 1:
-        segments = [CROSS, *segments]
+    return _placed(segments, start == 0, directory, whole)
+
+
+def _placed(segments: list[Segment], floats: bool, directory: bool, whole: str) -> Branch:
+    """Return the names as a branch from the root; a single one that nothing ties to it is at any depth."""
+    if floats and len(segments) == 1:
+        # Without a slash `**` is one name at any depth.
+        segments = [CROSS, ANY_NAME if segments[0] is CROSS else segments[0]]
     return Branch(_normal(segments), directory, whole == "*")
 
 
 def _normal(segments: list[Segment]) -> tuple[Segment, ...]:
     """Return the segments without `**` in a row, and with at least one name after the last `**`."""
+    if all(segment is not CROSS for segment in segments):
+        return tuple(segments)
     out: list[Segment] = []
     for segment in segments:
         if segment is not CROSS or not out or out[-1] is not CROSS:

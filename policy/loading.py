@@ -26,11 +26,18 @@ _MAX_FILES = 64
 
 def load(path: str | Path, *, tools: Mapping[str, Any] | None = None) -> Policy:
     """Return the policy of a file; PolicyError holds everything that is wrong with it."""
+    return load_with_sources(path, tools=tools)[0]
+
+
+def load_with_sources(
+    path: str | Path, *, tools: Mapping[str, Any] | None = None
+) -> tuple[Policy, tuple[str, ...]]:
+    """Return the policy of a file, and all files its revision was made from, in their order."""
     place = Path(path)
     loading = _Loading(tools, place.absolute().parent)
     report = Report(str(path), place.name)
     loading.add_file(place, report, (), keep=True)
-    return loading.policy()
+    return loading.policy(), tuple(loading.sources)
 
 
 def loads(
@@ -72,6 +79,7 @@ class _Loading:
         self.reads: list[Read] = []
         self.seen: set[str] = set()
         self.files: list[str] = []
+        self.sources: list[str] = []
         self.digest = hashlib.sha256()
         self.budget = Budget()
         self.cases: tuple[Case, ...] = ()
@@ -105,6 +113,7 @@ class _Loading:
         if keep:
             self.files.append(str(path.absolute()))
         self.add(data, report, path.absolute().parent, (*trail, identity), own=at is None, keep=keep)
+        self.sources.append(str(path.absolute()))
 
     def add(
         self,

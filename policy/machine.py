@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from policy.glob import ANY_NAME, CROSS, Branch, Name, Segment, folded, parse
+from policy.glob import ANY_NAME, CROSS, Branch, Name, Segment, branches, folded
 from policy.names import Names
 
 ROOT: Final = "."
@@ -58,6 +58,9 @@ class Ends(NamedTuple):
     below: tuple[int, ...] = ()
 
 
+_NO_ENDS: Final = Ends()
+
+
 class Kind:
     """All names that no pattern tells apart: where they lead to, and what they do wherever they stand."""
 
@@ -89,12 +92,9 @@ class _Tree:
             at = _START
             for segment in segments:
                 at = self._under(at, segment)
-            own = self.ends.get(at, Ends())
-            self.ends[at] = Ends(
-                own.file if inside or branch.directory else (*own.file, number),
-                own.directory if inside else (*own.directory, number),
-                (*own.below, number),
-            )
+            own, more = self.ends.get(at, _NO_ENDS), (number,)
+            file = own.file if inside or branch.directory else own.file + more
+            self.ends[at] = Ends(file, own.directory if inside else own.directory + more, own.below + more)
             if branch.root:
                 self.at_root.append(number)
 
@@ -127,7 +127,7 @@ class Machine:
         self._groups = groups or [0] * len(patterns)
         tree = _Tree()
         for number, text in enumerate(patterns):
-            tree.add(number, parse(text, fold).branches)
+            tree.add(number, branches(text, fold))
         self._ends = tree.ends
         self._opened = tree.opened()
         self._waits = frozenset(tree.cross.values())
@@ -261,7 +261,7 @@ class Machine:
             leads.append(self._any)
         anywhere = [each[self._everywhere] for each in leads if self._everywhere in each]
         others = tuple(each for each in leads if len(each) > 1 or self._everywhere not in each)
-        kind = Kind(others, frozenset(self._open(anywhere)), self._ended(anywhere, Ends()))
+        kind = Kind(others, frozenset(self._open(anywhere)), self._ended(anywhere, _NO_ENDS))
         self._spent += 1_000 + 100 * (len(others) + len(kind.nodes)) + 30 * len(kind.ends.below)
         key = tuple(map(id, others)), kind.nodes, kind.ends
         return self._kinds.setdefault(key, kind)
@@ -277,7 +277,7 @@ class Machine:
         nothing = Found({})
         at_root = self._latest(nothing, self._at_root)
         self.top = State(_NOTHING, at_root, at_root, at_root)
-        everything = self._latest(nothing, self._ends.get(_START, Ends()).below)
+        everything = self._latest(nothing, self._ends.get(_START, _NO_ENDS).below)
         opened = frozenset(self._open([_START])) - {self._everywhere}
         self.root = State(opened, nothing, nothing, everything)
 

@@ -30,15 +30,15 @@ class Names:
                 starred.append((index, name))
             else:
                 self._whole[text] = index
-        heads = Counter(_end(name, 0) for _, name in starred)
-        tails = Counter(_end(name, -1) for _, name in starred)
+        ends = [(_end(name, 0), _end(name, -1)) for _, name in starred]
+        heads = Counter(head for head, _ in ends)
+        tails = Counter(tail for _, tail in ends)
         by_head: dict[str, Listed] = {}
         by_tail: dict[str, Listed] = {}
-        for index, name in starred:
-            head, tail = _end(name, 0), _end(name, -1)
+        for each, (head, tail) in zip(starred, ends, strict=True):
             by_its_head = head and (not tail or heads[head] <= tails[tail])
             listed = by_head.setdefault(head, []) if by_its_head else by_tail.setdefault(tail, [])
-            listed.append((index, name))
+            listed.append(each)
         self._rest = _Few(by_tail.pop("", []))
         self._heads = {head: _Few(listed) for head, listed in by_head.items()}
         self._tails = {tail: _Few(listed) for tail, listed in by_tail.items()}
@@ -73,32 +73,40 @@ class Names:
 class _Few:
     """Names that have an end in common, or nothing: if they are many, by the rarest text in each."""
 
-    __slots__ = ("_inside", "_lengths", "_tried", "more", "sure")
+    __slots__ = ("_inside", "_lengths", "_names", "_tried", "more", "sure")
 
     def __init__(self, names: Listed) -> None:
         self.sure = [index for index, name in names if _only_an_end(name)]
+        self.more = len(self.sure) < len(names)
+        self._names = names  # until one of them is asked for: most never are
         self._tried: list[tuple[int, Matcher]] = []
         self._inside: dict[str, list[tuple[int, Matcher]]] = {}
-        rest = [(index, Matcher(name), name) for index, name in names if not _only_an_end(name)]
-        counts = (
-            Counter(text for _, _, name in rest for text in _inner(name)) if len(rest) > _FEW else Counter()
-        )
-        for index, test, name in rest:
-            rarest = min(_inner(name), key=counts.__getitem__, default="") if counts else ""
-            (self._inside.setdefault(rarest, []) if rarest else self._tried).append((index, test))
-        self._lengths = sorted({len(text) for text in self._inside})
-        self.more = bool(rest)
+        self._lengths: list[int] = []
 
     def find(self, name: str, found: list[int]) -> None:
         """Add the indexes of those that fit and are not sure to; their common end has been seen to."""
+        if self._names:
+            self._make_ready()
         for index, test in self._tried:
             if test.fits(name):
                 found.append(index)
         for length in self._lengths:
-            for text in self._inside.keys() & map(
-                "".join, zip(*(name[at:] for at in range(length)), strict=False)
-            ):
+            texts = map("".join, zip(*(name[at:] for at in range(length)), strict=False))
+            for text in self._inside.keys() & texts:
                 found += [index for index, test in self._inside[text] if test.fits(name)]
+
+    def _make_ready(self) -> None:
+        rest = [(index, Matcher(name), _inner(name)) for index, name in self._names if not _only_an_end(name)]
+        many = len(rest) > _FEW
+        counts = Counter(text for _, _, texts in rest for text in texts) if many else Counter()
+        tried: list[tuple[int, Matcher]] = []
+        inside: dict[str, list[tuple[int, Matcher]]] = {}
+        for index, test, texts in rest:
+            rarest = min(texts, key=counts.__getitem__, default="") if many else ""
+            (inside.setdefault(rarest, []) if rarest else tried).append((index, test))
+        # In this order: another thread may be finding.
+        self._tried, self._inside, self._lengths = tried, inside, sorted({len(text) for text in inside})
+        self._names = []
 
 
 class Matcher:

@@ -12,7 +12,7 @@ from typing import Any
 
 from policy.document import Node, Report
 from policy.errors import Problem, Where, hidden, nearest
-from policy.glob import PatternError, parse
+from policy.glob import PatternError, check, parse
 from policy.limits import LIMITS
 from policy.machine import ROOT, matches
 from policy.model import (
@@ -165,11 +165,11 @@ class Reader:
         if self.budget.left < 0:
             return None
         try:
-            branches = parse(node.text).branches
+            alternatives = check(node.text)
         except PatternError as error:
             self.pattern_problem(node, error)
             return None
-        self.budget.left -= len(node.text) * len(branches)
+        self.budget.left -= len(node.text) * alternatives
         if self.budget.left < 0:
             parse.cache_clear()
             message = f"the patterns hold more than {MAX_CHARACTERS:,} characters with their braces expanded"

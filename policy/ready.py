@@ -5,13 +5,18 @@ They are data in `rules/` of a checkout and travel inside this package in a whee
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 READY_MADE = ("agents", "baseline", "locked-down", "read-only", "trusted-local")
 
 
 def ready_made(name: str) -> Path:
     """Return the file of a ready-made policy; KeyError for a name that is none."""
+    from pathlib import Path  # a policy without a base needs none
+
     if name not in READY_MADE:
         raise KeyError(name)
     package = Path(__file__).resolve().parent

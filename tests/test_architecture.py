@@ -19,7 +19,7 @@ PACKAGES = ("policy", "toolkit")
 HEAVY = ("yaml", "jsonschema", "fsspec", "rich", "sqlite3", "shtab", "platformdirs", "asyncio")
 STANDARD = sys.stdlib_module_names
 # Who may look for and read policy files; the rest of `policy` is pure.
-READS_POLICIES = ("policy.loading", "policy.ready", "policy.check")
+READS_POLICIES = ("policy.loading", "policy.ready", "policy.check", "policy.kept")
 DEPENDENCIES = {"yaml", "jsonschema", "referencing", "fsspec", "platformdirs", "rich", "shtab"}
 # What is imported only by who has asked for it.
 SERVING = {"starlette", "uvicorn", "anyio"}
@@ -191,6 +191,7 @@ def _opens_to_write(call: ast.Call) -> bool:
 
 # Who may, and what: the backends and what applies plans change the workspace; the rest writes its own files.
 MAY_WRITE = {
+    "policy.kept": "the forms it keeps of policies that were read, in the user's cache",
     "toolkit.apply": "the workspace",
     "toolkit.local": "the workspace, as the local backend",
     "toolkit.stores": "the workspace, as the fsspec backend",

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from policy import Policy
+from policy import Policy, kept
 from toolkit import answers, audit, paths
 from toolkit.apply import Progress
 from toolkit.approvals import Answer, Approvals, Request
@@ -406,7 +406,7 @@ class Session:
         )
 
     def _protect_policy(self) -> None:
-        for file in self.policy.files:
+        for file in (*self.policy.files, *filter(None, [kept.folder()])):
             self.workspace.protect(file)
 
 
