@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolkit.cli.options import JSON, POLICY, ROOT, Command, opt
+from toolkit.cli.options import ENDPOINT, JSON, POLICY, ROOT, STATE, Command, opt
 
 FORMATS = ("claude-code", "clineignore", "gemini", "opencode", "opencode-fork", "rooignore")
 WRITABLE = tuple(name for name in FORMATS if name != "opencode-fork")
@@ -84,6 +84,28 @@ AUTHORING: tuple[Command, ...] = (
         ("ringfence matrix src --effect deny", "ringfence matrix --html --out verdicts.html"),
         "Judges names: what a link leads to is judged when a call goes there. Shows everything that there is,"
         " whoever may read it, so the result is for people.",
+    ),
+    Command(
+        "suggest",
+        "suggest:suggest",
+        "a policy that gives the verdicts people gave when they were asked",
+        (
+            opt(
+                "file",
+                metavar="LOG",
+                nargs="?",
+                completes="file",
+                says="records as `ringfence log --json` prints them, or - for stdin (default: the audit)",
+            ),
+            OUT,
+            ROOT,
+            ENDPOINT,
+            STATE,
+            JSON,
+        ),
+        ("ringfence suggest --out suggested.yaml", "ringfence log -n 0 --json | ringfence suggest -"),
+        "Never allows what was refused. Beside each rule stand the approvals it rests on; the calls whose"
+        " verdict it does not give are listed. A proposal: read it, and check it, before you use it.",
     ),
     Command(
         "export",

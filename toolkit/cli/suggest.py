@@ -1,0 +1,74 @@
+"""`suggest`: a policy that gives the verdicts people gave, from the audit or from records in a file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from typing import Any
+
+from toolkit import audit
+from toolkit.cli.exchange import put
+from toolkit.cli.perform import DONE, UsageError
+from toolkit.cli.place import open_to_look
+from toolkit.cli.screen import Screen
+from toolkit.suggest import Suggestion, asked
+from toolkit.suggest import suggest as propose
+
+
+def suggest(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Print the proposed policy, and the calls whose verdict it does not give."""
+    if arguments.file is not None:
+        found = propose(asked(_lines(arguments.file)))
+    else:
+        with closing(open_to_look(arguments)) as session:
+            found = propose(asked(list(audit.records(session.state))))
+    put(arguments.out, found.text, screen)
+    if screen.as_json:
+        screen.json(_json(found))
+        return DONE
+    for call, why in found.left:
+        said = "approved" if call.granted else "refused"
+        screen.note(
+            f"left out: {call.approval}: {call.tool} {', '.join(call.paths)} ({said}): {why}", "yellow"
+        )
+    screen.note(
+        f"{len(found.rules)} rules give the verdict on {len(found.given)} calls that people were asked about"
+    )
+    return DONE
+
+
+def _json(found: Suggestion) -> dict[str, Any]:
+    return {
+        "policy": found.text,
+        "rules": [rule.to_json() for rule in found.rules],
+        "given": [call.approval for call in found.given],
+        "left_out": [{"approval": call.approval, "why": why} for call, why in found.left],
+    }
+
+
+def _lines(name: str) -> Iterator[dict[str, Any]]:
+    """Records as `ringfence log --json` prints them, one a line."""
+    if name == "-":
+        yield from _records(name, sys.stdin.buffer)
+        return
+    try:
+        with open(name, "rb") as file:  # noqa: PTH123  a name of this machine, which may be any bytes
+            yield from _records(name, file)
+    except OSError as error:
+        raise UsageError(f"{name} cannot be read: {error.strerror}") from None
+
+
+def _records(name: str, lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except (ValueError, RecursionError):
+            raise UsageError(f"{name}:{number}: not a record in JSON") from None
+        if not isinstance(record, dict):
+            raise UsageError(f"{name}:{number}: not a record")
+        yield record
