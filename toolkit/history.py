@@ -16,15 +16,14 @@ from policy import Amount
 from toolkit import audit
 from toolkit.busy import Taken
 from toolkit.errors import CallError
-from toolkit.plan import Held, digest_of, length, pieces, sha256, whole
+from toolkit.keeping import FILED, Keeping
+from toolkit.plan import Held, sha256, whole
 from toolkit.shelf import CAUGHT, LARGE, Shelf
-from toolkit.state import Database, State, unavailable
+from toolkit.state import Database, State
 
 PENDING, DONE, ABORTED, PARTIAL, UNKNOWN = "pending", "done", "aborted", "partial", "unknown"
 # What a session knows of a path it deleted, and of one it knows nothing of any more.
 GONE, UNSEEN = "gone", ""
-_SMALL = 64
-FILED = 2  # what `packed` says where the content is in a file of its own; 1: compressed, 0: as it is
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,14 +116,16 @@ class History:
             taken = Taken(db)
             op = self._insert(db, operation)
             caught: set[str] = set()
+            keeping = Keeping(db, op, self.shelf)
             for n, item in enumerate(items):
                 taken.check(item)
-                self._put_item(db, op, n, item)
+                keeping.add(n, item, PENDING)
                 if item.kind == "delete" and (item.temporary or "").startswith(CAUGHT):
                     name = str(item.temporary)
                     if name not in caught:  # a tree's own item comes before what is in it
                         db.execute("INSERT INTO caught VALUES(?,?,?)", (name, op, item.path))
                         caught.add(name)
+            keeping.flush()
             db.executemany(
                 "INSERT INTO usage VALUES(?,?,?,?)",
                 [(op, action, amount.files, amount.bytes) for action, amount in usage.items()],
@@ -328,52 +329,6 @@ class History:
             ),
         ).fetchone()
         return int(row[0])
-
-    def _put_item(self, db: Database, op: int, n: int, item: Item) -> None:
-        before = self._keep(db, item.before)
-        after = self._keep(db, item.after)
-        db.execute(
-            "INSERT INTO item VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
-            (
-                op,
-                n,
-                item.kind,
-                item.path,
-                item.path2,
-                item.type,
-                before,
-                after,
-                item.mode,
-                item.target,
-                item.size,
-                item.grown,
-                item.identity,
-                item.temporary,
-                PENDING,
-            ),
-        )
-
-    def _keep(self, db: Database, content: bytes | Held | str | None) -> str | None:
-        if content is None or isinstance(content, str):
-            return content
-        digest = digest_of(content)
-        if db.execute("SELECT 1 FROM blob WHERE hash=?", (digest,)).fetchone() is None:
-            db.execute("INSERT INTO blob VALUES(?,?,?,?)", (digest, length(content), *self._packed(content)))
-        return digest
-
-    def _packed(self, content: bytes | Held) -> tuple[int, bytes]:
-        """How content is kept, and what of it in the row itself."""
-        if length(content) > LARGE and self.shelf is not None and self.shelf.folder is not None:
-            try:
-                digest, _ = self.shelf.put(pieces(content))
-            except OSError as error:
-                raise unavailable(error) from None
-            if digest != digest_of(content):
-                raise CallError("path_changed", "The content changed while it was kept")
-            return FILED, b""
-        content = whole(content)
-        packed = zlib.compress(content, 1) if len(content) > _SMALL else content
-        return (1, packed) if len(packed) < len(content) * 0.95 else (0, content)
 
 
 def of_session(session: str | None) -> tuple[str, tuple[Any, ...]]:

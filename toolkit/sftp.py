@@ -134,7 +134,8 @@ class Sftp:
 
     def may(self, spot: SftpSpot, *, write: bool) -> bool:
         found = self.stat(spot)
-        return found is not None and bool((found.mode or 0) & (0o222 if write else 0o444))
+        # What went away meanwhile is not forbidden; whoever acts on it finds that out.
+        return found is None or bool((found.mode or 0) & (0o222 if write else 0o444))
 
     def missing(self, spot: SftpSpot) -> tuple[str, ...]:
         names = paths.parts(spot.path)

@@ -167,6 +167,12 @@ class Steps:
                 steps.step(f"{word} after")
                 return cursor
 
+            def executemany(self, sql: str, *values: Any) -> sqlite3.Cursor:
+                steps.step("many before")
+                cursor = super().executemany(sql, *values)
+                steps.step("many after")
+                return cursor
+
         real_connect = sqlite3.connect
         sqlite3.connect = lambda *a, **k: real_connect(*a, **k, factory=Watched)  # type: ignore[assignment]
         self._watch_postgres()

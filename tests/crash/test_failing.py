@@ -63,6 +63,11 @@ class _Database:
             raise sqlite3.OperationalError("disk I/O error")
         return self._real.execute(sql, *values)
 
+    def executemany(self, sql: str, *values: Any) -> Any:
+        if self._failing.fails_now():
+            raise sqlite3.OperationalError("disk I/O error")
+        return self._real.executemany(sql, *values)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
 

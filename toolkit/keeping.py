@@ -1,0 +1,78 @@
+"""Writes the items of an intent with the contents they keep, a batch at a time inside its transaction.
+
+A database far away is asked once for many of them; no more than a few megabytes wait for it in memory.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING, Any
+
+from toolkit.errors import CallError
+from toolkit.plan import Held, digest_of, length, pieces, whole
+from toolkit.shelf import LARGE
+from toolkit.state import unavailable
+
+if TYPE_CHECKING:
+    from toolkit.history import Item
+    from toolkit.shelf import Shelf
+    from toolkit.state import Database
+
+FILED = 2  # what `packed` says where the content is in a file of its own; 1: compressed, 0: as it is
+_SMALL = 64
+_BATCH, _BYTES = 64, 4 << 20
+
+
+class Keeping:
+    """The items of operation `op`; `flush` writes what has not been written yet."""
+
+    def __init__(self, db: Database, op: int, shelf: Shelf | None) -> None:
+        self._db, self._op, self._shelf = db, op, shelf
+        self._rows: list[tuple[Any, ...]] = []
+        self._contents: dict[str, bytes | Held] = {}
+        self._size = 0
+
+    def add(self, n: int, item: Item, state: str) -> None:
+        before, after = self._noted(item.before), self._noted(item.after)
+        what = (self._op, n, item.kind, item.path, item.path2, item.type, before, after)
+        self._rows.append(
+            (*what, item.mode, item.target, item.size, item.grown, item.identity, item.temporary, state)
+        )
+        if len(self._rows) >= _BATCH or self._size > _BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        marks = ",".join("?" * len(self._contents))
+        if marks:
+            found = self._db.execute(f"SELECT hash FROM blob WHERE hash IN ({marks})", tuple(self._contents))
+            held = {row[0] for row in found.fetchall()}
+            new = [(digest, content) for digest, content in self._contents.items() if digest not in held]
+            self._db.executemany(
+                "INSERT INTO blob VALUES(?,?,?,?)",
+                [(digest, length(content), *self._packed(content)) for digest, content in new],
+            )
+        self._db.executemany("INSERT INTO item VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", self._rows)
+        self._rows, self._contents, self._size = [], {}, 0
+
+    def _noted(self, content: bytes | Held | str | None) -> str | None:
+        if content is None or isinstance(content, str):
+            return content
+        digest = digest_of(content)
+        if digest not in self._contents:
+            self._contents[digest] = content
+            self._size += length(content)
+        return digest
+
+    def _packed(self, content: bytes | Held) -> tuple[int, bytes]:
+        """How content is kept, and what of it in the row itself."""
+        if length(content) > LARGE and self._shelf is not None and self._shelf.folder is not None:
+            try:
+                digest, _ = self._shelf.put(pieces(content))
+            except OSError as error:
+                raise unavailable(error) from None
+            if digest != digest_of(content):
+                raise CallError("path_changed", "The content changed while it was kept")
+            return FILED, b""
+        content = whole(content)
+        packed = zlib.compress(content, 1) if len(content) > _SMALL else content
+        return (1, packed) if len(packed) < len(content) * 0.95 else (0, content)
