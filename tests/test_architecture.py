@@ -287,6 +287,9 @@ EXPORTS = {
         "ACTIONS READY_MADE TOOL_ACTIONS Amount Case Decision Effect Explanation Invariant Limit LimitHit"
         " Need Policy PolicyError Problem Rule Step Where load loads ready_made"
     ),
+    "toolkit": words(
+        "Answer AsyncSession CODES CallError Request Result Session TOOLS Tool ToolCall parse_call"
+    ),
     "toolkit.tools": words("TOOLS Tool reference"),
     "toolkit.cli": words("main"),
 }

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from toolkit.approvals import Answer, Request
+    from toolkit.asynchronous import AsyncSession
     from toolkit.call import Result, ToolCall, parse_call
     from toolkit.errors import CODES, CallError
     from toolkit.session import Session
@@ -18,6 +19,7 @@ __all__ = [
     "CODES",
     "TOOLS",
     "Answer",
+    "AsyncSession",
     "CallError",
     "Request",
     "Result",
@@ -31,6 +33,7 @@ _HOMES = {
     "CODES": "errors",
     "TOOLS": "tools",
     "Answer": "approvals",
+    "AsyncSession": "asynchronous",
     "CallError": "errors",
     "Request": "approvals",
     "Result": "call",
