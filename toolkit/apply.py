@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -34,6 +34,7 @@ from toolkit.workspace import Workspace
 
 Progress = Callable[[str, int, int | None], None]
 _SIDE_BY_SIDE = 8
+_VERY_MANY = 64  # so many new files are synced all at once
 _PATIENCE, _PAUSE = 2.0, 0.02  # seconds a call waits for another one at the same path
 
 
@@ -80,10 +81,11 @@ def apply(
             if plan.apart:
                 work.make_apart(numbered, outcome)
             else:
-                for change, first in numbered:
-                    work.make(change, first, outcome)
-                    work.release()
-            work.set_modes()
+                with _synced(plan.changes, workspace.backend):
+                    for change, first in numbered:
+                        work.make(change, first, outcome)
+                        work.release()
+                    work.set_modes()
             if "io_error" in outcome.codes.values():
                 _look_again(outcome, workspace, history)
         except BaseException:
@@ -94,6 +96,13 @@ def apply(
         return outcome
     finally:
         work.release()
+
+
+def _synced(changes: tuple[Change, ...], backend: Any) -> AbstractContextManager[None]:
+    """Very many new files, whose content the history holds, are made durable all at once."""
+    new = sum(isinstance(change, Write) and change.stat is None for change in changes)
+    at_once = getattr(backend, "together", None)
+    return at_once() if new >= _VERY_MANY and at_once is not None else nullcontext()
 
 
 def _look_again(outcome: Outcome, workspace: Workspace, history: History) -> None:

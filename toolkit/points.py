@@ -5,6 +5,8 @@ A point is `initial`, a call (as it was right after it), a file's version (PATH:
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from toolkit import paths
 from toolkit.errors import CallError
 from toolkit.history import History, Kept, of_session
@@ -27,7 +29,7 @@ def since(
     within, values = of_session(session)
     column, least = _bound(history, point, session)
     found = history.items(f"{within} AND {column} > ?", (*values, least))
-    return [item for item in found if _touches(item, tree)]
+    return list(found) if tree == paths.ROOT else list(_within(found, tree))
 
 
 def _has_subs(history: History, session: str) -> bool:
@@ -58,11 +60,21 @@ def _of_version(history: History, path: str, name: str, session: str | None) -> 
     return version.op - 1 if any(one.op == version.op for one in later) else version.op
 
 
-def _touches(item: Kept, tree: str) -> bool:
-    if tree == paths.ROOT:
-        return True
-    ends = [end for end in (item.path, item.path2) if end is not None]
-    if any(end == tree or paths.is_below(end, tree) for end in ends):
-        return True
-    # A directory above that was deleted with the tree comes back with the mode it had.
-    return item.kind == "delete" and item.type == DIRECTORY and paths.is_below(tree, item.path)
+def _within(items: Iterable[Kept], tree: str) -> Iterator[Kept]:
+    """The changes at or below `tree`, and wherever what was there has been moved to since."""
+    places = {tree}
+
+    def inside(path: str | None) -> bool:
+        while path is not None and path != paths.ROOT:
+            if path in places:
+                return True
+            path = paths.parent(path)
+        return False
+
+    for item in items:
+        # A directory above that was deleted with the tree comes back with the mode it had.
+        above = item.kind == "delete" and item.type == DIRECTORY and paths.is_below(tree, item.path)
+        if inside(item.path) or inside(item.path2) or above:
+            if item.path2 is not None and inside(item.path):
+                places.add(item.path2)
+            yield item

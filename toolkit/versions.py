@@ -7,7 +7,7 @@ content what was not recorded.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from toolkit.errors import CallError
 from toolkit.history import DONE, History, Kept
@@ -94,11 +94,23 @@ def _extend(line: list[Version], item: Kept, at: str) -> None:
     arrived = item.kind == "move" and item.path2 == at
     came_from = item.path if arrived else at
     before, after = ends(item, at)
-    if not line or not before.same(line[-1]):
+    if before.kept and before != NOTHING:
+        _fill(line, before)
+    if not line or (before.kept and not before.same(line[-1])):
         _append(line, item, came_from, before)
     if arrived and replaced(item) != NOTHING:
         _append(line, item, at, replaced(item))
     _append(line, item, at, after)
+
+
+def _fill(line: list[Version], found: Held) -> None:
+    """What came along with its directory held what the next one to look at it found."""
+    for n in range(len(line) - 1, -1, -1):
+        if line[n].kept:
+            return
+        line[n] = replace(
+            line[n], digest=found.digest, target=found.target, size=found.size, kind=found.kind, kept=True
+        )
 
 
 def ends(item: Kept, at: str) -> tuple[Held, Held]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -143,3 +144,78 @@ def test_log_is_filtered(ringfence: Ringfence, changed: dict[str, str]) -> None:
     assert logged("--path", "b") == ["edit_file"]
     assert logged("--agent", "nobody") == []
     assert ringfence("log", "--since", "yesterday").status == 2
+
+
+def test_a_session_goes_back_to_a_point(
+    ringfence: Ringfence, changed: dict[str, str], workspace: Path
+) -> None:
+    def tree() -> list[str]:
+        return sorted(
+            path.name for path in workspace.rglob("*") if path.is_file() and path.name != ".gitignore"
+        )
+
+    shown = ringfence("undo", "--session", "s", "--to", changed["edit"], "--dry-run")
+    assert (shown.status, tree()) == (0, ["b", "ringfence.yaml"])
+    assert "+keep me" in shown.out
+    assert "-two" not in shown.out
+    nobody = ringfence("undo", "--session", "s", "--to", changed["edit"])
+    assert (nobody.status, tree()) == (2, ["b", "ringfence.yaml"])
+    assert "--yes" in nobody.err
+    done = ringfence("undo", "--session", "s", "--to", changed["edit"], "--yes", "--json")
+    assert (done.status, tree()) == (0, ["a", "b", "ringfence.yaml"])
+    assert ringfence("changes", "--json").json["session"] == "s"
+    assert [row["path"] for row in ringfence("changes", "--json").json["changes"]] == ["b"]
+    assert ringfence("undo", done.json["data"]["call_id"]).status == 0
+    assert tree() == ["b", "ringfence.yaml"]
+    assert ringfence("undo", "--tree", "old", "--to", "1h", "-y").status == 0
+    assert tree() == ["a", "b", "ringfence.yaml"]
+    assert (workspace / "b").read_text(encoding="utf-8") == "two\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        (),
+        ("--session", "s"),
+        ("--tree", "old"),
+        ("--to", "initial"),
+        ("c-1", "--to", "initial"),
+        ("c-1", "--tree", "old"),
+    ],
+)
+def test_an_undo_that_does_not_say_of_what_is_refused(
+    ringfence: Ringfence, changed: dict[str, str], words: tuple[str, ...]
+) -> None:
+    done = ringfence("undo", *words, "--yes")
+    assert (done.status, done.out) == (2, "")
+
+
+def test_moves_in_the_history_and_the_changes(ringfence: Ringfence, policy: Write, workspace: Path) -> None:
+    policy(ALL)
+    (workspace / "old").mkdir()
+    (workspace / "old" / "a").write_text("1\n2\n", encoding="utf-8")
+    os.symlink("a", workspace / "old" / "l")
+    for tool, arguments in (
+        ("insert_at_line", {"path": "old/a", "line": 0, "content": "0"}),
+        ("move_file", {"source": "old", "destination": "new"}),
+        ("edit_file", {"path": "new/a", "old_str": "2", "new_str": "two"}),
+    ):
+        done = ringfence("call", tool, json.dumps(arguments), "--session", "s/sub", "--agent", "coder/sub")
+        assert done.status == 0, done.out
+    shown = ringfence("changes")
+    assert [row.split("  ") for row in shown.out.splitlines()[2:]] == [
+        ["old/a → new/a", "moved", " +2 -1"],
+        ["old/l → new/l", "moved", " +0 -0"],
+    ]
+    found = ringfence("changes", "--session", "s", "--agent", "coder", "--json").json
+    assert (found["additions"], found["removals"]) == (2, 1)
+    assert [(row["from"], row["agents"]) for row in found["changes"]] == [
+        ("old/a", ["coder/sub"]),
+        ("old/l", ["coder/sub"]),
+    ]
+    assert ringfence("changes", "--session", "s", "--agent", "other").out == ""
+    rows = ringfence("history", "new/a").out.splitlines()
+    assert rows[0].split()[-1] == "path"
+    assert [row.split()[-1] for row in rows[1:]] == ["old/a", "old/a", "new/a", "new/a"]
+    assert ringfence("restore", "new/a", "initial").status == 0
+    assert (workspace / "new" / "a").read_text(encoding="utf-8") == "1\n2\n"

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from policy import Policy
+from toolkit.local import kernel
 from toolkit.session import Session
 from toolkit.stores import private_memory
 
@@ -203,6 +204,14 @@ def test_a_part_of_a_moved_tree_goes_back(place: Place, session: Session) -> Non
     assert place.look() == FILES
 
 
+def test_a_tree_is_followed_to_where_it_went(place: Place, session: Session) -> None:
+    call(session, "move_file", source="box/deep", destination="chest")
+    edit(session, "chest/c", "three", "3")
+    edit(session, "a", "one", "1")
+    assert session.undo_to("initial", tree="box").ok
+    assert place.look() == {**FILES, "a": "1\n"}
+
+
 def test_folders_in_each_others_place_change_back(place: Place, session: Session) -> None:
     place.put("other/x", "x\n")
     before = place.look()
@@ -370,3 +379,22 @@ def test_a_tree_deleted_and_undone_is_the_same_tree(tmp_path: Path, count: int) 
         assert look(root) == before
     assert {what for what, _, _ in heard} == {"looking", "changing"}
     assert all(total is not None and done <= total for _, done, total in heard)
+
+
+def test_very_many_new_files_are_synced_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tmp_path / "w"
+    (root / "tree").mkdir(parents=True)
+    fill(root / "tree", 100)
+    before = look(root)
+    asked: list[int] = []
+    monkeypatch.setattr(kernel, "sync_file_system", lambda fd: not asked.append(len(asked)))
+    durable = Policy.loads('version: 1\nrules: {"*": allow}\n')
+    with Session(root, durable, state=tmp_path / "state") as session:
+        done = call(session, "delete", path="tree")
+        assert asked == []
+        assert session.undo(done).ok
+        assert (look(root), asked) == (before, [0])
+        synced: list[int] = []
+        monkeypatch.setattr(os, "fsync", synced.append)
+        call(session, "create_file", path="one", content="")
+        assert len(synced) == 2

@@ -15,7 +15,7 @@ from toolkit import paths
 from toolkit.backends import BACKENDS, Missed
 from toolkit.casing import folds_case
 from toolkit.errors import CallError
-from toolkit.local import kernel
+from toolkit.local import bulk, kernel
 from toolkit.local.files import (
     LIST,
     NEW,
@@ -46,6 +46,7 @@ class Local:
     """A directory of this machine as a confined tree."""
 
     traits = BACKENDS["local"]
+    together = bulk.together
 
     def __init__(self, root: str, *, durable: bool = True) -> None:
         self.root = self.url = os.path.realpath(root)

@@ -77,6 +77,16 @@ def rename_new(source: int, name: str, destination: int, new: str) -> None:
         raise OSError(code, os.strerror(code))
 
 
+def sync_file_system(fd: int) -> bool:
+    """Have everything written to the file system that `fd` is on; False where that cannot be asked for."""
+    if sys.platform != "linux" or is_faked() or not hasattr(_libc(), "syncfs"):
+        return False
+    if _libc().syncfs(fd) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return True
+
+
 def mount_of(fd: int, kernel: Kernel) -> int:
     """What tells one mount from another; without statx the device, which does not know bind mounts."""
     found = _statx_mount(fd) if kernel.mounts else None
