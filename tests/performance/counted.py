@@ -1,0 +1,64 @@
+"""Runs calls of a session in a process of its own and prints what they did, in operations, as JSON.
+
+Every statement of SQL is counted by SQLite, every file opened, listed, renamed, removed or made by the
+interpreter's audit events. Run as `python counted.py ROOT RULES`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+COUNTED = {"open", "os.listdir", "os.scandir", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.link"}
+CALLS: dict[str, dict[str, Any]] = {
+    "create_file": {"path": "d/new{}.txt", "content": "text"},
+    "read_file": {"path": "d/file{}.txt"},
+    "get_file_info": {"path": "d/file{}.txt"},
+    "edit_file": {"path": "d/file{}.txt", "old_str": "one", "new_str": "two"},
+    "list_directory": {"path": "d"},
+    "copy_file": {"source": "d/file{}.txt", "destination": "d/copy{}.txt"},
+    "move_file": {"source": "d/copy{}.txt", "destination": "d/moved{}.txt"},
+    "delete_file": {"path": "d/moved{}.txt"},
+}
+WARM, MEASURED = 3, 5
+
+
+def counting(root: Path, rules: int) -> dict[str, dict[str, float]]:
+    (root / "d").mkdir()
+    for number in range(20):
+        (root / "d" / f"file{number}.txt").write_text("one")
+    lines = [f'    "**/x{number}/*.y{number}": deny\n' for number in range(rules)]
+    (root / "ringfence.yaml").write_text('version: 1\nrules:\n  "*":\n    "*": allow\n' + "".join(lines))
+    from toolkit import Session
+
+    counts: Counter[str] = Counter()
+    on = False
+
+    def note(event: str, arguments: tuple[Any, ...]) -> None:
+        if on and event in COUNTED:
+            counts["files"] += 1
+            name = arguments[0] if arguments else ""
+            counts["policy"] += isinstance(name, str) and name.endswith("ringfence.yaml")
+
+    sys.addaudithook(note)
+    out: dict[str, dict[str, float]] = {}
+    with Session(root, root / "ringfence.yaml", state=root.parent / "state") as session:
+        session.state.db.set_trace_callback(lambda _: counts.update(["sql"]))  # type: ignore[attr-defined]
+        for tool, arguments in CALLS.items():
+            for turn in range(WARM + MEASURED):
+                if turn == WARM:
+                    counts.clear()
+                    on = True
+                filled = {key: value.format(turn) for key, value in arguments.items()}
+                result = session.call({"tool": tool, "arguments": filled})
+                assert result.status == "ok", (tool, result)
+            on = False
+            out[tool] = {what: counts[what] / MEASURED for what in ("sql", "files", "policy")}
+    return out
+
+
+if __name__ == "__main__":
+    print(json.dumps(counting(Path(sys.argv[1]), int(sys.argv[2]))))

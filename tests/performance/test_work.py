@@ -1,0 +1,163 @@
+"""The work done does not grow: counted operations, never seconds. A number that falls may be lowered here."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from policy import Effect, Policy
+from policy.machine import Machine
+from policy.names import Matcher, Names
+
+COUNTED = Path(__file__).with_name("counted.py")
+# For one call: statements of SQL; files opened, listed, renamed, removed or made through the interpreter.
+AT_MOST = {
+    "create_file": (17, 4),
+    "read_file": (6, 1),
+    "get_file_info": (5, 0),
+    "edit_file": (18, 6),
+    "list_directory": (5, 2),
+    "copy_file": (17, 5),
+    "move_file": (18, 4),
+    "delete_file": (16, 7),
+}
+
+
+def calls(folder: Path, rules: int) -> dict[str, dict[str, float]]:
+    root = folder / f"root{rules}"
+    root.mkdir(parents=True)
+    done = subprocess.run(
+        [sys.executable, str(COUNTED), str(root), str(rules)],
+        cwd=Path(__file__).resolve().parents[2],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    found: dict[str, dict[str, float]] = json.loads(done.stdout)
+    return found
+
+
+def test_a_call_does_no_more_work_than_it_did(tmp_path: Path) -> None:
+    few, many = calls(tmp_path / "few", 10), calls(tmp_path / "many", 1_000)
+    assert few == many  # neither the disk nor the state is asked more for more rules
+    assert few.keys() == AT_MOST.keys()
+    for tool, (sql, files) in AT_MOST.items():
+        assert few[tool]["sql"] <= sql, tool
+        assert few[tool]["files"] <= files, tool
+        assert few[tool]["policy"] == 0, tool  # the policy is not read again
+
+
+WORDS = [f"{a}{b}{c}" for a in "bcdfgh" for b in "aeiou" for c in "klmnpr"]
+
+
+def patterns(count: int) -> list[str]:
+    chance = random.Random(count)
+    found: dict[str, None] = {}
+    while len(found) < count:
+        a, b, c = chance.choices(WORDS, k=3)
+        n = chance.randrange(10_000)
+        shapes = (
+            f"{a}{n}/**",
+            f"{a}/{b}{n}/*.{c}",
+            f"*{n}.{a}",
+            f"{a}/**/{b}{n}*.py",
+            f"**/{b}{n}/",
+            f"*{a}{n}*",
+        )
+        found[chance.choice(shapes)] = None
+    return list(found)
+
+
+def paths(count: int) -> list[str]:
+    chance = random.Random(1)
+    folders = ["/".join(chance.choices(WORDS, k=chance.randint(1, 4))) for _ in range(50)]
+    return [f"{chance.choice(folders)}/{chance.choice(WORDS)}{number}.py" for number in range(count)]
+
+
+def work(rules: list[str], judged: list[str], monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """Count what judging these paths costs a machine that knows none of them."""
+    counts: Counter[str] = Counter()
+    machine = Machine(rules)
+    fits, find = Matcher.fits, Names.find
+
+    def counted_fits(self: Matcher, name: str) -> bool:
+        counts["tried"] += 1
+        return fits(self, name)
+
+    def counted_find(self: Names, name: str) -> tuple[int, ...]:
+        counts["looked up"] += 1
+        return find(self, name)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Matcher, "fits", counted_fits)
+        patch.setattr(Names, "find", counted_find)
+        for path in judged:
+            machine.at(path)
+    counts["steps"] = machine.steps
+    return counts
+
+
+def test_ten_thousand_rules_try_hardly_more_than_ten(monkeypatch: pytest.MonkeyPatch) -> None:
+    judged = paths(1_000)
+    few, many = (work(patterns(count), judged, monkeypatch) for count in (10, 10_000))
+    assert many["looked up"] == few["looked up"]  # each name once, whatever the rules
+    assert many["tried"] <= 3 * len(judged)  # of 10,000 patterns three are tried on a path, not all
+    assert many["steps"] <= 2 * len(judged)
+
+
+@pytest.mark.parametrize(
+    "shape", ["shared-prefix-*x{}*y", "*{}a*b{}*", "**/d{}/**", "src/**/*{}*.py", "**/src/*/x{}/**"]
+)
+def test_rules_made_to_hurt_are_not_all_tried(shape: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = [shape.format(number, number) for number in range(1_000, 6_000)]
+    judged = [f"src/a{n}/d{n}/shared-prefix-{n}ab{n}y{n}.py" for n in range(7_000, 7_100)]
+    found = work(rules, judged, monkeypatch)
+    assert found["looked up"] <= 4 * len(judged)
+    assert found["tried"] <= 20 * len(judged)
+
+
+def test_a_tree_is_judged_by_carrying_each_directory_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory's state is worked out once, from its parent's, and serves all that is in it."""
+    depth, width = 40, 25
+    folders = ["/".join(f"d{level}" for level in range(below)) for below in range(1, depth + 1)]
+    tree = [path for folder in folders for path in (folder, *(f"{folder}/f{n}" for n in range(width)))]
+    machine = Machine(["**/d3/**/f7", "d0/*/d2", "*.py", "f1*"])
+    counts: Counter[str] = Counter()
+    step = Machine.step
+
+    def counted(self: Machine, state: object, name: str) -> object:
+        counts["steps"] += 1
+        return step(self, state, name)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Machine, "step", counted)
+    for path in tree:
+        machine.at(path)
+    # One for each entry, one for each directory as a directory: the depth does not come into it.
+    assert counts["steps"] <= len(tree) + len(folders)
+
+
+def test_carried_down_or_judged_alone_is_the_same() -> None:
+    rules = {pattern: ("deny", "ask", "allow")[at % 3] for at, pattern in enumerate(patterns(60))}
+    rules |= {"*.py": "ask", "bak/": "deny", "bak/**/cal*": "allow", "**/fum/**": "deny", "/bek": "allow"}
+    text = "version: 1\nrules:\n  delete:\n" + "".join(f'    "{p}": {e}\n' for p, e in rules.items())
+    chance = random.Random(3)
+    tree: dict[str, bool] = {}
+    for path in paths(300) + [f"bak/{a}/{b}" for a in WORDS[:12] for b in ("cal1", "fum", "x.py")]:
+        parts = path.split("/")
+        tree |= {"/".join(parts[:at]): True for at in range(1, len(parts))}
+        tree[path] = chance.random() < 0.2
+
+    def judge(policy: Policy, path: str) -> Effect:
+        return policy.effect("a", "delete", "delete", path, tree[path])
+
+    carried = Policy.loads(text)
+    together = [judge(carried, path) for path in sorted(tree)]
+    alone = [judge(Policy.loads(text), path) for path in sorted(tree)[::7]]
+    assert together[::7] == alone
+    assert len(set(together)) == 3
