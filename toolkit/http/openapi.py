@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from toolkit.errors import CODES
+from toolkit.version import version
 
 _TEXT = {"type": "string"}
 _MAYBE = {"type": ["string", "null"]}
@@ -146,7 +146,7 @@ def description() -> dict[str, Any]:
     openly: dict[str, Any] = {"security": []}
     return {
         "openapi": "3.1.0",
-        "info": {"title": "Ringfence", "version": _version(), "summary": "Tool calls on files, judged"},
+        "info": {"title": "Ringfence", "version": version(), "summary": "Tool calls on files, judged"},
         "security": [{"token": []}],
         "paths": {
             "/call": {"post": _operation("call", "Make one call (an agent's token)", "Result", "Call")},
@@ -178,10 +178,3 @@ def description() -> dict[str, Any]:
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
-
-
-def _version() -> str:
-    try:
-        return version("ringfence")
-    except PackageNotFoundError:
-        return "0"

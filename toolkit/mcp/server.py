@@ -32,6 +32,7 @@ from toolkit.mcp.messages import (
     refusal,
     reply,
 )
+from toolkit.version import version
 
 if TYPE_CHECKING:
     from toolkit.session import Session
@@ -261,9 +262,4 @@ def _progress(flight: Flight, token: Any) -> Callable[[str, int, int | None], No
 
 def server_info() -> Message:
     """This program's name and version."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return {"name": "ringfence", "title": "Ringfence", "version": version("ringfence")}
-    except PackageNotFoundError:
-        return {"name": "ringfence", "title": "Ringfence", "version": "0"}
+    return {"name": "ringfence", "title": "Ringfence", "version": version()}
