@@ -9,8 +9,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from policy import Effect, Need, Policy
-from toolkit.hooks.judge import Judge, Verdict
+from policy import READY_MADE, Effect, Need, Policy, ready_made
+from tests.hooks.conftest import HERE
+from toolkit.hooks import judge
+from toolkit.hooks.judge import Judge, Verdict, narrowed
 from toolkit.hooks.touched import Touch
 
 NAMES = st.sampled_from(
@@ -95,3 +97,22 @@ def goes_above(path: Path, root: Path) -> bool:
         if depth < 0:
             return True
     return False
+
+
+PATHS = st.sampled_from(
+    ["src/app.py", "src/locked/a", ".env", "drafts/a.md", "tmp/a", "x.lock", "keys", ".", "q"]
+)
+AGENTS = st.sampled_from(["default", "default/Explore", "coder", "explorer/x", "workhorse"])
+
+
+@pytest.mark.parametrize("name", ["own", *READY_MADE])
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(tool=st.sampled_from(sorted(TOOLS)), path=PATHS, agent=AGENTS, directory=st.booleans())
+def test_fewer_rules_give_the_same_verdict(
+    name: str, tool: str, path: str, agent: str, directory: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(judge, "_MANY", 0)
+    whole = Policy.load(HERE / "policy.yaml" if name == "own" else ready_made(name))
+    fewer = narrowed(whole, frozenset((tool, *TOOLS[tool], "*")))
+    needs = [Need(action, path, directory) for action in TOOLS[tool]]
+    assert fewer.decide(agent, tool, needs) == whole.decide(agent, tool, needs)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from typing import NoReturn
 
 __all__ = ["main"]
 
@@ -23,7 +24,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if words[:1] == ["hook"]:
         status = _hook(words[1:])
         if status is not None:
-            return status
+            return status if argv is not None else _end(status)
     from toolkit.cli.parser import build
 
     try:
@@ -38,6 +39,9 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _hook(words: list[str]) -> int | None:
     """Answer a host's event without the whole command line, which takes longer to load than to judge."""
     try:
+        import gc
+
+        gc.disable()  # the process ends before there is anything to collect
         from toolkit.hooks.run import quick, respond
 
         plain = quick(words)
@@ -46,3 +50,11 @@ def _hook(words: list[str]) -> int | None:
         # Any status but 2 would let the call pass.
         print(f"ringfence: blocked, as it could not be judged ({type(error).__name__})", file=sys.stderr)
         return 2
+
+
+def _end(status: int) -> NoReturn:
+    """End at once: what was said is written, and tidying up takes longer than the verdict took."""
+    import os
+
+    sys.stderr.flush()
+    os._exit(status)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from policy import Decision, Effect, Need, Policy, Rule
@@ -46,6 +47,7 @@ class Judge:
         self.real_root = os.path.realpath(root)
         self._roots = tuple(dict.fromkeys((self.real_root, os.path.abspath(root))))
         self._policy = policy
+        self._narrowed: dict[frozenset[str], Policy] = {}
         self._agent = agent
         self._cwd = cwd
         folder = os.open(self.real_root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -77,7 +79,7 @@ class Judge:
             # What a link leads to is not told.
             said = "The path is protected" if error.code == "protected_path" else error.message
             return Verdict(Effect.DENY, f"{said} ({error.code}). {error.hint}", refused=True)
-        verdict = self._say(self._policy.decide(self._agent, touch.tool, needs, fold=self._fold), place)
+        verdict = self._say(self._rules(touch).decide(self._agent, touch.tool, needs, fold=self._fold), place)
         if touch.within is not None and place.directory and verdict.effect is not Effect.DENY:
             below = self._below(touch, place)
             verdict = below if below.effect > verdict.effect else verdict
@@ -138,7 +140,7 @@ class Judge:
             for each in needs:
                 self._protection.guard(each, reading=True)
             wanted = [Need("read", each) for each in needs]
-            decision = self._policy.decide(self._agent, touch.tool, wanted, fold=self._fold)
+            decision = self._rules(touch).decide(self._agent, touch.tool, wanted, fold=self._fold)
         except CallError as error:
             # Ringfence's own files hold no secret of the workspace; a link out of it may lead anywhere.
             return (Effect.ALLOW, "") if error.code == "protected_path" else (Effect.DENY, "")
@@ -146,6 +148,13 @@ class Judge:
             return Effect.ASK, " (it has a name that no policy can tell)"
         rule = decision.rule
         return decision.effect, f" ({rule.reason})" if rule and rule.reason else ""
+
+    def _rules(self, touch: Touch) -> Policy:
+        """The policy without the rules that cannot speak of such a touch: one verdict waits for fewer."""
+        keys = frozenset((touch.tool, *touch.actions, "*"))
+        if keys not in self._narrowed:
+            self._narrowed[keys] = narrowed(self._policy, keys)
+        return self._narrowed[keys]
 
     def _say(self, decision: Decision, place: Place) -> Verdict:
         rule = decision.rule
@@ -229,6 +238,27 @@ def _policy_of(patterns: list[str]) -> Policy:
     """A policy that allows what one of the patterns matches, and asks for all else."""
     rules = tuple(Rule("global", None, "read", pattern, Effect.ALLOW) for pattern in patterns)
     return Policy(Content(rules={"read": rules} if rules else {}), revision="")
+
+
+def narrowed(policy: Policy, keys: frozenset[str]) -> Policy:
+    """A policy with the rules under these keys alone: the same verdicts where only they are asked."""
+    content = policy.content
+    if sum(map(len, content.rules.values())) < _MANY:
+        return policy
+    agents = {
+        name: replace(agent, rules={key: agent.rules[key] for key in keys & agent.rules.keys()})
+        for name, agent in content.agents.items()
+    }
+    fewer = replace(
+        content,
+        rules={key: content.rules[key] for key in keys & content.rules.keys()},
+        mandatory=tuple(item for item in content.mandatory if keys & set(item.keys)),
+        agents=agents,
+    )
+    return Policy(fewer, revision=policy.revision, files=policy.files, tools=policy.tools)
+
+
+_MANY = 50  # rules; with fewer it is not worth it
 
 
 def _kinds(action: str, place: Place) -> tuple[bool, ...]:
