@@ -61,6 +61,7 @@ class _Look:
         self.directory = directory
         self.fold = fold
         self.winner = winner
+        self._known: dict[str, tuple[bool, str]] = {}
 
     def floor(self) -> Iterator[Step]:
         """Yield a step for each mandatory rule on this tool or action."""
@@ -124,6 +125,12 @@ class _Look:
                 yield self._step(rule, name, True, f"matches, but {other}")
 
     def _fits(self, pattern: str) -> tuple[bool, str]:
+        known = self._known.get(pattern)
+        if known is None:
+            known = self._known[pattern] = self._tried(pattern)
+        return known
+
+    def _tried(self, pattern: str) -> tuple[bool, str]:
         if matches(pattern, self.path, self.directory, fold=self.fold):
             return True, "decides"
         if not self.directory and matches(pattern, self.path, True, fold=self.fold):
