@@ -1,7 +1,7 @@
 """Claim: none is held. What calls cost by tool and store beside the same done raw, and what a start costs.
 
-Raw is `os` by name on disk and fsspec's own calls in memory: no check, no history, no audit. Nothing is waited
-for on either side. Processor time, that other work on the machine changes least; `--profile` shows its parts.
+Raw is `os` by name on disk and fsspec's own calls in memory: no check, no history, no audit. Nothing waits
+on either side. Processor time, that other work on the machine changes least; `--profile` shows its parts.
 
     python benchmarks/calls.py [--json FILE] [--profile]
 """
