@@ -222,3 +222,25 @@ def test_export_and_its_report(ringfence: Ringfence, workspace: Path) -> None:
     done = ringfence("export", "claude-code", "f.yaml")
     assert done.status == 1
     assert "disagree: read x/y: the policy says allow, the settings deny, which is stricter" in done.err
+
+
+def test_an_anchored_line_alone_says_nothing_of_other_paths() -> None:
+    from toolkit.formats.source import Subject
+
+    subject = FORMATS["clineignore"].read("/data/\n", ROOT).subjects[0]
+    only = Subject("read", "read", subject.rules[:1], above=True, denies_only=True)
+    assert disagree.judge(only, "x") is Effect.ASK
+    assert disagree.judge(only, "data/x") is Effect.DENY
+
+
+@pytest.mark.parametrize("name", ["claude-code", "clineignore"])
+def test_hundreds_of_rules_have_an_answer(name: str) -> None:
+    """Rule by rule: no walk through all pairs of states, of which these have more than the bound."""
+    words = [f"{a}{b}" for a in "abcdefgh" for b in "ijklmnop"]
+    lines = [f"{one}/**/*.{other}" for one, other in zip(words, reversed(words), strict=True)]
+    lines += [f"{one}*" for one in words]
+    text = "\n".join(lines)
+    if name == "claude-code":
+        text = json.dumps({"permissions": {"deny": [f"Read({line})" for line in lines]}})
+    found = FORMATS[name].read(text, Setting(any_case=True))
+    assert compare(found.subjects, Policy.loads(policy_text(found, "many"))).none

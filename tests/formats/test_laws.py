@@ -45,6 +45,7 @@ def hold(name: str, text: str, paths: list[str], own: Own, setting: Setting | No
     """The tool's own judge against the policy, and both against what the comparison says."""
     found, policy, compared = imported(name, text, setting)
     assert not compared.undecided
+    assert compare(found.subjects, policy, quick=False) == compared
     for subject in found.subjects:
         listed = {(d.source, d.result) for d in compared.found if d.subject == subject}
         for path in paths:

@@ -53,7 +53,9 @@ def read(text: str, setting: Setting) -> Imported:
     for action, default in (("read", Effect.ALLOW), ("write", Effect.ASK)):
         base = Entry("*", default, "what is done where no rule speaks")
         out.everybody[action] = [base, *(entry for _, _, entry in found[action])]
-        rules = tuple(Judged(effect, language) for effect, language, _ in found[action])
+        rules = tuple(
+            Judged(effect, language, patterns=(entry.pattern,)) for effect, language, entry in found[action]
+        )
         out.subjects.append(Subject(action, action, rules, default))
     denied = [entry for effect, _, entry in found["write"] if effect is Effect.DENY]
     out.everybody["delete"] = [Entry("*", Effect.ASK, "Claude Code has no tool that deletes"), *denied]

@@ -17,9 +17,10 @@ from policy.glob import parse
 from policy.model import Effect, Rule
 from policy.questions import Context, confirm, context
 from toolkit.formats.language import BELOW, Language, Machine, Row, alphabet, covering, of_branch
-from toolkit.formats.source import Subject
+from toolkit.formats.source import Judged, Subject
 
 MAX_PAIRS = 150_000
+_CLOSED = -1  # the state below a folder that is denied for good; no places are these bits
 _DENY_OR_NOT = {Effect.ALLOW: Effect.ASK, Effect.ASK: Effect.ASK, Effect.DENY: Effect.DENY}
 
 
@@ -65,19 +66,19 @@ class Comparison:
         return not self.found and not self.undecided
 
 
-def compare(subjects: Sequence[Subject], policy: Policy) -> Comparison:
-    """Compare each subject of the settings with the policy."""
+def compare(subjects: Sequence[Subject], policy: Policy, *, quick: bool = True) -> Comparison:
+    """Compare each subject of the settings with the policy; `quick` looks for the short proof first."""
     found: list[Disagreement] = []
     elsewhere: list[Disagreement] = []
     undecided: list[str] = []
     for subject in subjects:
         where = context(policy, subject.agent, subject.tool, subject.action)
         try:
-            here = list(_disagreements(subject, where))
+            here = list(_disagreements(subject, where, quick=quick))
             found += here
             if here and not subject.above:
                 rules = tuple(replace(rule, language=covering(rule.language)) for rule in subject.rules)
-                elsewhere += _disagreements(replace(subject, rules=rules), where)
+                elsewhere += _disagreements(replace(subject, rules=rules), where, quick=quick)
             else:
                 elsewhere += here
         except Undecided as error:
@@ -85,7 +86,9 @@ def compare(subjects: Sequence[Subject], policy: Policy) -> Comparison:
     return Comparison(tuple(found), tuple(elsewhere), tuple(undecided))
 
 
-def _disagreements(subject: Subject, where: Context) -> Iterator[Disagreement]:
+def _disagreements(subject: Subject, where: Context, *, quick: bool = True) -> Iterator[Disagreement]:
+    if quick and _alike(subject, where):
+        return
     for source, result, witness in _Pairs(_Settings(subject), _Target(where), subject.denies_only).run():
         if subject.denies_only:
             said, rule = where.policy.verdict(
@@ -96,6 +99,40 @@ def _disagreements(subject: Subject, where: Context) -> Iterator[Disagreement]:
         else:
             rule = confirm(where, witness, result)
         yield Disagreement(subject, source, result, witness, rule)
+
+
+def _alike(subject: Subject, where: Context) -> bool:
+    """Whether the policy is the settings rule by rule: one list, each rule with the same paths.
+
+    A proof that costs little however many rules there are; without it every pair of states is looked at.
+    """
+    lists = [(at, rules) for at, rules in enumerate(where.ladders[0][0]) if rules]
+    if len(where.ladders) != 1 or any(any(tier) for tier in where.ladders[0][1:]) or where.floor:
+        return False
+    if len(lists) > 1 or (subject.above and any(rule.effect is not Effect.DENY for rule in subject.rules)):
+        return False
+    rules = lists[0][1] if lists else ()
+    said = [(pattern, rule.effect) for rule in subject.rules for pattern in rule.patterns]
+    base = [("*", subject.default)]
+    told = [(rule.pattern, rule.effect) for rule in rules]
+    if told != _last_of_each(base + said) and not (
+        subject.default is Effect.ASK and told == _last_of_each(said)
+    ):
+        return False
+    return all(_same(subject, rule, where) for rule in dict.fromkeys(subject.rules))
+
+
+def _last_of_each(said: list[tuple[str, Effect]]) -> list[tuple[str, Effect]]:
+    last = {pattern: at for at, (pattern, _) in enumerate(said)}
+    return [pair for at, pair in enumerate(said) if last[pair[0]] == at]
+
+
+def _same(subject: Subject, rule: Judged, where: Context) -> bool:
+    """Whether a rule of the settings and the patterns written for it match the same paths."""
+    alone = replace(subject, rules=(replace(rule, effect=Effect.DENY),), default=Effect.ASK)
+    said = tuple(Rule("global", None, where.action, text, Effect.DENY) for text in rule.patterns)
+    target = _Target(replace(where, ladders=((((), said, ()),),), floor=()))
+    return next(_Pairs(_Settings(alone), target, denies_only=False).run(), None) is None
 
 
 class _Forgetful:
@@ -151,11 +188,6 @@ class _Settings:
         )
         self._verdicts: dict[tuple[int, bool], Effect] = {}
 
-    @property
-    def closed(self) -> int:
-        """The state below a folder that is denied for good."""
-        return 0 if self.subject.above else -1
-
     def last(self, bits: int, folder: bool) -> Effect:
         key = (bits, folder)
         if key not in self._verdicts:
@@ -165,15 +197,15 @@ class _Settings:
         return self._verdicts[key]
 
     def verdict(self, bits: int) -> Effect:
-        if bits == self.closed:
+        if bits == _CLOSED:
             return Effect.DENY
         return self.last(bits, False)  # these tools ask about a name, and do not say what it is
 
     def step(self, bits: int, number: int, slash: bool) -> int:
-        if bits == self.closed:
+        if bits == _CLOSED:
             return bits
         if slash and self.subject.above and self.last(bits, True) is Effect.DENY:
-            return self.closed
+            return _CLOSED
         bits = self.machine.step(bits, number)
         return bits if self.subject.above else self._forget(bits)
 

@@ -150,7 +150,7 @@ def _judge(rules: list[dict[str, Any]], agent: str, out: Imported) -> Maps:
             if rule["paths"] is not None:
                 language = Either(tuple(map(wildcard.language, rule["paths"])))
                 texts = [text for each in rule["paths"] for text in wildcard.patterns(each)]
-            judged.append(Judged(said, language))
+            judged.append(Judged(said, language, patterns=tuple(texts)))
             entry = Entry("", said, f"{where} {rule['what']}")
             maps[key] += entries(texts, entry, out.left, where, rule["what"])
         out.subjects.append(Subject(tool, action, tuple(judged), default, agent))

@@ -46,7 +46,7 @@ def _read(text: str, setting: Setting, name: str) -> Imported:
         except gitignore.LineError as error:
             raise FormatError(f"{body!r} cannot be said in a policy: {error}", where) from None
         effect = Effect.ASK if line.negated else Effect.DENY
-        judged.append(Judged(effect, line.language, line.folder))
+        judged.append(Judged(effect, line.language, line.folder, (line.pattern,)))
         listed += entries([line.pattern], Entry("", effect, f"{where} {body}"), out.left, where, body)
     out.everybody["*"] = listed
     for action in ACTIONS:

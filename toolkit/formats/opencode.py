@@ -121,9 +121,9 @@ def _judge(rules: list[Rule], agent: str, out: Imported, setting: Setting, order
                 continue
             variants = _variants(rule.resource, setting, ordered)
             language: Language = Either(tuple(wildcard.language(each) for each in variants))
-            judged.append(Judged(rule.effect, language))
             what = f"{rule.action} {rule.resource}"
             said = [pattern for each in variants for pattern in wildcard.patterns(each)]
+            judged.append(Judged(rule.effect, language, patterns=tuple(said)))
             if not said:
                 out.left.append(Left(rule.where, what, "matches no path in the workspace"))
             entry = Entry("", rule.effect, f"{rule.where} {what}")

@@ -89,8 +89,9 @@ def _judge(tiers: list[Said], agent: str, out: Imported, setting: Setting) -> Ma
             for tier in reversed(tiers):
                 for pattern, said, where in tier.get(name, ()):
                     variants = _variants(pattern, setting)
-                    judged.append(Judged(said, Either(tuple(map(wildcard.language, variants)))))
                     texts = [text for each in variants for text in wildcard.patterns(each)]
+                    language = Either(tuple(map(wildcard.language, variants)))
+                    judged.append(Judged(said, language, patterns=tuple(texts)))
                     if not texts:
                         out.left.append(Left(where, pattern, "matches no path in the workspace"))
                     entry = Entry("", said, f"{where} {pattern}")

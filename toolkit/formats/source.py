@@ -47,11 +47,15 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One rule of the settings: the paths it matches (itself, and for a folder only), and what it says."""
+    """One rule of the settings: the paths it matches (itself, and for a folder only), and what it says.
+
+    `patterns` are the rules of the policy that were written for it, in order.
+    """
 
     effect: Effect
     language: Language
     folder: bool = False
+    patterns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
