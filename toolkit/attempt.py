@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import secrets
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,8 @@ from toolkit.errors import CODES, CallError
 from toolkit.history import GONE, Operation
 from toolkit.impact import check_targets, touched, usage_of
 from toolkit.loss import unkept
-from toolkit.plan import Change, Delete, MakeDirectory, Move, Place, Plan, Write, sha256
+from toolkit.overlay import Overlay
+from toolkit.plan import FILE, Change, Delete, MakeDirectory, Move, Place, Plan, Write, sha256
 from toolkit.text import escape, plural
 from toolkit.tools import TOOLS, Tool
 from toolkit.workspace import View, aliased
@@ -121,16 +123,27 @@ class Attempt:
                 self._check_write(change)
             if isinstance(change, Delete | Move):
                 check_targets(change)
+            if isinstance(change, Move) and change.over is not None and change.over.kind == FILE:
+                self._check_seen(change.destination, lambda change=change: self._digest(change.destination))  # type: ignore[misc]
+
+    def _check_seen(self, path: str, digest: Callable[[], str]) -> None:
+        """Refuse (`stale_read`) to write over what this session does not know by its content."""
+        known = self.session.history.seen(self.session.session, path)
+        if known is None or known == digest():
+            return
+        gone = "was deleted by this session and made again since"
+        raise CallError(
+            "stale_read", f"'{path}' {gone if known == GONE else 'changed since it was read'}", where=path
+        )
+
+    def _digest(self, path: str) -> str:
+        overlay = Overlay(self.session.workspace.backend)
+        node = overlay.disk(path)
+        return GONE if node is None else overlay.digest(node)
 
     def _check_write(self, change: Write) -> None:
-        known = self.session.history.seen(self.session.session, change.path)
-        if known is not None and change.before is not None and known != sha256(change.before):
-            what = (
-                "was deleted by this session and made again since"
-                if known == GONE
-                else "changed since it was read"
-            )
-            raise CallError("stale_read", f"'{change.path}' {what}", where=change.path)
+        if change.before is not None:
+            self._check_seen(change.path, lambda: sha256(change.before or b""))
         if change.stat is not None and change.stat.links > 1 and self.session.policy.hard_links == "refuse":
             raise CallError(
                 "hard_linked", f"'{change.path}' has {change.stat.links} names", where=change.path

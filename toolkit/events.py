@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from toolkit.history import DONE, Kept
@@ -36,12 +36,15 @@ class Subscription:
 
     def __init__(self, subscriber: Subscriber) -> None:
         self.missed = 0
+        self._closed = False
         self._subscriber = subscriber
         self._waiting: queue.Queue[Event | None] = queue.Queue(_WAITING)
         self._thread = threading.Thread(target=self._run, daemon=True, name="ringfence-events")
         self._thread.start()
 
     def put(self, event: Event) -> None:
+        if self._closed:
+            return
         try:
             self._waiting.put_nowait(event)
         except queue.Full:
@@ -49,6 +52,7 @@ class Subscription:
 
     def close(self, wait: float = 1.0) -> None:
         """Deliver what waits, for at most `wait` seconds, and end."""
+        self._closed = True
         try:
             self._waiting.put(None, timeout=wait)
         except queue.Full:
@@ -59,15 +63,18 @@ class Subscription:
         while (event := self._waiting.get()) is not None:
             try:
                 self._subscriber(event)
-            except Exception:
+            except BaseException:  # one that wants to end the program ends nothing here either
                 self.missed += 1
 
 
-def events(items: Iterable[Kept]) -> list[Event]:
-    """What subscribers are told of an operation's items; a move is gone at one end and there at the other."""
+def events(items: Iterable[Kept], states: Mapping[int, str]) -> list[Event]:
+    """What subscribers are told of an operation's items, by what became of each (`states` by number).
+
+    A move is gone at one end and there at the other.
+    """
     found = []
     for item in items:
-        if item.state != DONE:
+        if states.get(item.n) != DONE:
             continue
         after = UPDATED if item.before is not None else CREATED
         if item.tool in ("undo", "restore"):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from policy import Policy, kept
 from toolkit import answers, audit, paths
-from toolkit.apply import Progress
+from toolkit.apply import Outcome, Progress
 from toolkit.approvals import Answer, Approvals, Request
 from toolkit.attempt import Attempt
 from toolkit.call import Result, ToolCall, as_call, call_id_of, failed, parse_call
@@ -244,11 +244,12 @@ class Session:
                 if attempt.tool is not None:  # what a person does, the session's agent has not seen
                     seen |= self._keyed(attempt.outcome.seen)
                 self.history.finish(attempt.outcome.op, attempt.outcome.states, seen, record)
-                self._tell(attempt.outcome.op)
         except CallError as error:
             if attempt.outcome is None:
                 # What cannot be recorded is not answered.
                 return replace(failed(attempt.call.id, error), data={"call_id": attempt.name})
+        if attempt.outcome is not None:
+            self._tell(attempt.outcome)
         return result
 
     def subscribe(self, subscriber: Subscriber) -> Subscription:
@@ -257,11 +258,16 @@ class Session:
         self._subscriptions.append(subscription)
         return subscription
 
-    def _tell(self, op: int) -> None:
-        if self._subscriptions:
-            for event in events(self.history.items("op.id = ?", (op,))):
-                for subscription in self._subscriptions:
-                    subscription.put(event)
+    def _tell(self, outcome: Outcome) -> None:
+        if not self._subscriptions:
+            return
+        try:
+            items = list(self.history.items("op.id = ?", (outcome.op,)))
+        except CallError:
+            return  # what was done stands, whether or not anybody can be told
+        for event in events(items, outcome.states):
+            for subscription in self._subscriptions:
+                subscription.put(event)
 
     def _keyed(self, seen: dict[str, str]) -> dict[tuple[str, str], str]:
         return {(self.session, path): digest for path, digest in seen.items()}
