@@ -247,7 +247,11 @@ class History:
         return str(rows[0][0]) if rows else None
 
     def totals(self, session: str, agent: str, key: str) -> Amount:
-        """What the session has changed so far as `agent` and its sub-agents, under a limit's key."""
+        """What `agent` and its sub-agents have changed so far, under a limit's key.
+
+        A session counts with its parent and all of that one's sub-sessions: opening one lifts no limit.
+        """
+        within, family = of_session(session.partition("/")[0])
         where, values = "", ()
         if key in ("read", "write", "delete"):
             where, values = "AND usage.action = ?", (key,)  # type: ignore[assignment]
@@ -256,8 +260,8 @@ class History:
         rows = self._state.rows(
             "SELECT CAST(coalesce(sum(files), 0) AS BIGINT), CAST(coalesce(sum(bytes), 0) AS BIGINT)"
             " FROM usage JOIN op ON op.id = usage.op"
-            f" WHERE op.session = ? AND (op.agent = ? OR substr(op.agent, 1, ?) = ?) {where}",
-            (session, agent, len(agent) + 1, agent + "/", *values),
+            f" WHERE {within} AND (op.agent = ? OR substr(op.agent, 1, ?) = ?) {where}",
+            (*family, agent, len(agent) + 1, agent + "/", *values),
         )
         return Amount(*rows[0])
 

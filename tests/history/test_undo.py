@@ -398,3 +398,16 @@ def test_very_many_new_files_are_synced_at_once(tmp_path: Path, monkeypatch: pyt
         monkeypatch.setattr(os, "fsync", synced.append)
         call(session, "create_file", path="one", content="")
         assert len(synced) == 2
+
+
+def test_a_sub_session_lifts_no_limit(tmp_path: Path) -> None:
+    (tmp_path / "w").mkdir()
+    place = Place(tmp_path / "w")
+    policy = Policy.loads(
+        'version: 1\nrules: {"*": allow}\nlimits: {delete: {max_files: 2, per: session, over: deny}}\n'
+    )
+    statuses = []
+    for name, path in (("n", "a"), ("n/x", "box/b"), ("n/y", "box/deep/c"), ("nn", "box/deep/c")):
+        with Session(tmp_path / "w", policy, session=name, state=place.state) as session:
+            statuses.append(session.call({"tool": "delete_file", "arguments": {"path": path}}).status)
+    assert statuses == ["ok", "ok", "denied", "ok"]
