@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -89,6 +91,40 @@ def test_a_torn_last_line_is_named_and_followed_by_the_whole(
         calls(session, 1)
     assert check_lines(log.read_text()) == Checked([], 4, [3])
     assert log.read_bytes().startswith(whole[:end] + b"\n")
+
+
+@pytest.mark.slow
+def test_two_processes_after_a_torn_line_lose_no_record(
+    opened: Callable[..., Session], tmp_path: Path, state_place: str
+) -> None:
+    with opened() as session:
+        calls(session, 2)
+    log = tmp_path / "log"
+    log.write_bytes(log.read_bytes()[:-40])
+    call = '{"tool": "get_file_info", "arguments": {"path": "."}}\n'
+    command = [
+        sys.executable,
+        "-m",
+        "toolkit.cli",
+        "run",
+        "--root",
+        str(tmp_path / "ws"),
+        "--state",
+        state_place,
+    ]
+    running = [
+        subprocess.Popen(
+            [*command, "--audit-log", str(log)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
+        )
+        for _ in range(2)
+    ]
+    for process in running:
+        assert process.stdin is not None
+        process.stdin.write(call.encode() * 200)
+        process.stdin.close()
+    assert [process.wait() for process in running] == [0, 0]
+    assert check_lines(log.read_text()) == Checked([], 402, [2])
+    assert len(log.read_text().splitlines()) == 403
 
 
 def test_another_workspaces_log_is_refused(opened: Callable[..., Session], tmp_path: Path) -> None:
