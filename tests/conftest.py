@@ -31,6 +31,7 @@ SLOW = (
     "tests/race/",
     "tests/tasks/",
     "tests/toolkit/test_pytest_plugin.py",
+    "tests/review/",
     "tests/serving/",
     "tests/together/",
 )

@@ -32,6 +32,7 @@ OPTIONAL = {
     "toolkit.azure": {"azure"},
     "toolkit.http": SERVING,
     "toolkit.cli.serving": SERVING,
+    "toolkit.review": {*SERVING, "jinja2", "markupsafe"},
     "toolkit.cli.watch.app": {"textual"},
     "toolkit.cli.watch.questions": {"textual"},
 }

@@ -6,8 +6,9 @@ It must never let a character through that hides, reorders or forges what a read
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from typing import Any
 
 _UNITS = ("KB", "MB", "GB", "TB", "PB", "EB")
 _CONTEXT = 3
@@ -198,3 +199,19 @@ def _marked(mark: str, lines: list[bytes]) -> Iterator[str]:
         else:
             yield mark + decode(line)
             yield "\\ No newline at end of file"
+
+
+def because(decision: Mapping[str, Any] | None) -> str:
+    """The rule or limit that asks, in one line."""
+    if not decision:
+        return "no rule decides"
+    limit = decision.get("limit")
+    if limit:
+        return f"a limit: {decision.get('reason') or limit.get('key')}"
+    rule = decision.get("rule")
+    if not rule:
+        return "no rule decides, so a person does"
+    where = f"{rule['file']}:{rule['line']}" if rule.get("file") else "the policy"
+    agent = f" of agent {rule['agent']}" if rule.get("agent") else ""
+    reason = f" ({rule['reason']})" if rule.get("reason") else ""
+    return f'{where}, {rule["tier"]} rule{agent}: {rule["key"]} "{rule["pattern"]}"{reason}'

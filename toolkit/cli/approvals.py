@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import re
 import time
-from datetime import datetime
 
 from toolkit.approvals import PATTERN, PENDING, Answer, Request
 from toolkit.cli.perform import DONE, UsageError
 from toolkit.cli.place import open_to_look
 from toolkit.cli.prompt import heading, whoami
 from toolkit.cli.screen import Screen
+from toolkit.spans import ahead
 from toolkit.text import when
 
 
@@ -76,13 +75,10 @@ def revoke(arguments: argparse.Namespace, screen: Screen) -> int:
 
 def end(text: str, now: float) -> float:
     """When a grant ends, in POSIX seconds: `30m`, `2h`, `7d` from now, or an RFC 3339 time."""
-    span = re.fullmatch(r"([0-9]{1,6})([smhd])", text)
-    if span:
-        return now + int(span[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[span[2]]
-    try:
-        return datetime.fromisoformat(text).astimezone().timestamp()
-    except (ValueError, OverflowError):
-        raise UsageError(f"--until {text}: neither a span such as 2h nor an RFC 3339 time") from None
+    found = ahead(text, now)
+    if found is None:
+        raise UsageError(f"--until {text}: neither a span such as 2h nor an RFC 3339 time")
+    return found
 
 
 def _scope(request: Request) -> str:

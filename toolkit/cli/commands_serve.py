@@ -33,6 +33,18 @@ TOKENS = opt(
     says="who may call: lines of `agent NAME TOKEN [SESSION]`, `person NAME TOKEN` or `service NAME TOKEN`,"
     " in a file that only you can read (default: on this machine everybody is --agent)",
 )
+PEOPLE = opt(
+    "--people",
+    metavar="FILE",
+    completes="file",
+    says="who may come in: lines of `look|decide|administer NAME TOKEN`, the token - for who comes through a"
+    " proxy, in a file that only you can read (default: one token, printed at the start)",
+)
+USER_HEADER = opt(
+    "--user-header",
+    metavar="NAME",
+    says="the header in which a proxy on this machine says who somebody is; it lets nobody else send it",
+)
 LISTENING = (
     opt("--host", metavar="ADDRESS", default="127.0.0.1", says="where to listen (default: 127.0.0.1)"),
     opt(
@@ -72,6 +84,7 @@ LISTENING = (
         says="how many requests may be under way at once (default: 128)",
     ),
 )
+REVIEWING = (*(one for one in LISTENING[:5] if one is not TOKENS), PEOPLE, USER_HEADER)
 
 
 SERVING = (
@@ -120,5 +133,17 @@ SERVING = (
         ),
         "One agent and one session for each token. Needs the extra `serve`. SIGTERM ends it once what has"
         " begun is finished. It speaks plain HTTP: put TLS in front of it where others can listen.",
+    ),
+    Command(
+        "serve review",
+        "serving:review",
+        "serve the web page for people: approvals, changes, history, audit, policy",
+        (*REVIEWING, ROOT, ENDPOINT, POLICY, STATE, TASKS),
+        (
+            "ringfence serve review --root ~/project",
+            "ringfence serve review --people people.txt --user-header X-User --allow-host review.example",
+        ),
+        "Prints a token to sign in with; with --people everybody has their own, or comes through a proxy on"
+        " this machine that says who they are. Roles: look, decide, administer. Needs the extra `review`.",
     ),
 )

@@ -18,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 from policy import Policy
 from toolkit.call import Result
 from toolkit.cli.perform import DONE, FELL_SHORT
-from toolkit.cli.prompt import because, heading
+from toolkit.cli.prompt import heading
 from toolkit.cli.screen import STYLES, Screen
+from toolkit.text import because
 
 if TYPE_CHECKING:
     from toolkit.approvals import Answer, Request

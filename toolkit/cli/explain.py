@@ -16,11 +16,10 @@ from typing import Any
 from policy import Decision, Effect, Limit, Need, Policy, Step
 from toolkit.cli.perform import DONE, UsageError
 from toolkit.cli.place import policy_of, root_of
-from toolkit.cli.prompt import because
 from toolkit.cli.screen import STYLES, Screen
 from toolkit.errors import CallError
 from toolkit.look import Look, Misnamed, name_paths
-from toolkit.text import size
+from toolkit.text import because, size
 from toolkit.workspace import Workspace
 
 SHOWN_NEEDS = 20

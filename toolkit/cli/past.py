@@ -15,9 +15,8 @@ from toolkit import audit
 from toolkit.changes import Changed
 from toolkit.cli.perform import DONE, UsageError
 from toolkit.cli.place import open_to_look
-from toolkit.cli.prompt import because
 from toolkit.cli.screen import Screen
-from toolkit.text import rfc3339, size, when
+from toolkit.text import because, rfc3339, size, when
 from toolkit.versions import Version
 
 _LOOK_AGAIN = 0.3  # seconds between two looks of `log --follow`

@@ -84,7 +84,7 @@ def open_session(arguments: argparse.Namespace, screen: Screen) -> Session:
         )
 
 
-def open_as(arguments: argparse.Namespace, agent: str, name: str) -> Session:
+def open_as(arguments: argparse.Namespace, agent: str, name: str | None) -> Session:
     """A session of an agent under the policy in force, for a person to try or take back something in."""
     from toolkit.session import Session
 

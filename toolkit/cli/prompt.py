@@ -10,10 +10,10 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from toolkit.cli.screen import Screen
-from toolkit.text import escape, plural
+from toolkit.text import because, escape, plural
 
 if TYPE_CHECKING:
     from toolkit.approvals import Answer, Request
@@ -177,19 +177,3 @@ def quoted(description: str) -> str:
     if len(shown) <= SHOWN_DESCRIPTION:
         return f'"{shown}"'
     return f'"{shown[:SHOWN_DESCRIPTION]}…" ({len(description):,} characters)'
-
-
-def because(decision: Mapping[str, Any] | None) -> str:
-    """The rule or limit that asks, in one line."""
-    if not decision:
-        return "no rule decides"
-    limit = decision.get("limit")
-    if limit:
-        return f"a limit: {decision.get('reason') or limit.get('key')}"
-    rule = decision.get("rule")
-    if not rule:
-        return "no rule decides, so a person does"
-    where = f"{rule['file']}:{rule['line']}" if rule.get("file") else "the policy"
-    agent = f" of agent {rule['agent']}" if rule.get("agent") else ""
-    reason = f" ({rule['reason']})" if rule.get("reason") else ""
-    return f'{where}, {rule["tier"]} rule{agent}: {rule["key"]} "{rule["pattern"]}"{reason}'

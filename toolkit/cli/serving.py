@@ -6,7 +6,8 @@ import argparse
 from typing import TYPE_CHECKING
 
 from toolkit.cli.perform import DONE, UsageError
-from toolkit.cli.place import confine, open_session
+from toolkit.cli.place import confine, open_as, open_session
+from toolkit.cli.prompt import whoami
 from toolkit.cli.screen import Screen
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from toolkit.http.callers import Tokens
     from toolkit.http.doors import Doors
+    from toolkit.review.people import People
     from toolkit.session import Session
 
     Routes = Callable[[Doors], tuple[list[Route], Callable[[], None]]]
@@ -83,6 +85,64 @@ def _serve(arguments: argparse.Namespace, screen: Screen, routes: Routes, path: 
     app = build(doors, tokens, limits, made)
     serve(app, listening, lambda: screen.note(f"serving on http://{shown}:{port}{path}"), ending)
     return DONE
+
+
+def review(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Serve the web page on which people look and decide, until a signal ends it."""
+    _check_installed()
+    from toolkit.http.protect import Limits, hosts_of
+    from toolkit.http.run import serve
+    from toolkit.review.app import build
+    from toolkit.review.desk import Desk
+    from toolkit.review.people import SignIns
+
+    people, token = _people(arguments)
+    listening = _bind(arguments)
+
+    def act_as(agent: str, name: str | None) -> Session:
+        return open_as(arguments, agent, name)
+
+    try:
+        desk = Desk(act_as("default", None), act_as, people, SignIns())
+    except BaseException:
+        listening.close()
+        raise
+    hosts = hosts_of(arguments.host, arguments.allow_host)
+    app = build(desk, Limits(hosts=hosts, origins=frozenset(arguments.allow_origin)), arguments.user_header)
+    host, port = listening.getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+
+    def ready() -> None:
+        screen.note(f"serving on http://{shown}:{port}")
+        if token is not None:
+            screen.note(f"sign in with the token {token}")
+
+    def stopping() -> None:
+        desk.closing = True
+
+    serve(app, listening, ready, stopping)
+    return DONE
+
+
+def _people(arguments: argparse.Namespace) -> tuple[People, str | None]:
+    """Who may come in; without a list the one who reads what is printed at the start."""
+    import secrets
+
+    from toolkit.http.callers import TokensError, read_private
+    from toolkit.http.protect import LOOPBACK
+    from toolkit.review.people import PeopleError, one_person, read
+
+    if arguments.people is None:
+        if arguments.user_header is not None:
+            raise UsageError("--user-header: say with --people who may do what")
+        if arguments.host.strip("[]") not in LOOPBACK:
+            raise UsageError(f"--host {arguments.host}: say with --people who may come in")
+        token = secrets.token_urlsafe(24)
+        return one_person(whoami(), token), token
+    try:
+        return read(read_private(arguments.people)), None
+    except (TokensError, PeopleError) as error:
+        raise UsageError(f"--people {arguments.people}: {error}") from None
 
 
 def tokens_of(arguments: argparse.Namespace) -> Tokens:

@@ -66,14 +66,7 @@ def without_tokens(agent: str, session: str | None = None) -> Tokens:
 
 def read(file: str) -> Tokens:
     """The tokens of a file. Raises TokensError, with the line, for what is not one."""
-    path = Path(file)
-    try:
-        mode = path.stat().st_mode
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise TokensError(f"{file}: {getattr(error, 'strerror', None) or 'not UTF-8'}") from None
-    if os.name == "posix" and stat.S_IMODE(mode) & 0o077:
-        raise TokensError(f"{file}: others may read it; run `chmod 600 {file}`")
+    text = read_private(file)
     found: dict[str, Caller] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
@@ -88,6 +81,19 @@ def read(file: str) -> Tokens:
     if not found:
         raise TokensError(f"{file}: holds no token")
     return Tokens(found)
+
+
+def read_private(file: str) -> str:
+    """The text of a file that only its owner may read. Raises TokensError for any other."""
+    path = Path(file)
+    try:
+        mode = path.stat().st_mode
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TokensError(f"{file}: {getattr(error, 'strerror', None) or 'not UTF-8'}") from None
+    if os.name == "posix" and stat.S_IMODE(mode) & 0o077:
+        raise TokensError(f"{file}: others may read it; run `chmod 600 {file}`")
+    return text
 
 
 def _parse(words: list[str]) -> tuple[str, Caller]:

@@ -1,0 +1,284 @@
+"""What each page shows and each form does, over HTTP."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+
+import pytest
+
+from tests.review.conftest import TOKENS, Browser, Desk
+from toolkit.approvals import Answer
+
+
+def test_the_inbox_shows_what_waits(served: Desk, ann: Browser) -> None:
+    assert "Nothing waits" in ann.get("/").text
+    asked = served.ask(description="no longer needed")
+    page = ann.get("/")
+    for part in (asked, "Delete file a.txt", "coder", "night", "no longer needed", "<title>(1) Inbox"):
+        assert part in page.text
+
+
+def test_an_approval_shows_the_whole_plan(served: Desk, ann: Browser) -> None:
+    (served.root / "d").mkdir()
+    for n in range(3):
+        (served.root / "d" / f"f{n}").write_text(f"text {n}\n")
+    page = ann.get(f"/approvals/{served.ask('d')}")
+    for part in (
+        "d/f0",
+        "d/f1",
+        "d/f2",
+        "effect ask",
+        "delete &#34;*&#34;",
+        "What it touches (4)",
+    ):
+        assert part in page.text
+
+
+@pytest.mark.parametrize("scope", ["once", "session"])
+def test_approving(served: Desk, ann: Browser, scope: str) -> None:
+    asked = served.ask()
+    form = ann.get(f"/approvals/{asked}").form
+    assert ann.post(f"/approvals/{asked}", form=form, decision=scope).status == 200
+    assert served.call("delete", path="a.txt").ok
+    assert (served.call("delete", path="b.txt").status == "ok") == (scope == "session")
+
+
+def test_approving_a_pattern_until_a_time_and_taking_it_back(served: Desk, ann: Browser) -> None:
+    asked = served.ask()
+    page = ann.get(f"/approvals/{asked}")
+    wrong = ann.post(f"/approvals/{asked}", form=page.form, decision="pattern", pattern="x/*", until="2h")
+    assert "does not match what was asked for" in wrong.text
+    late = ann.post(f"/approvals/{asked}", form=page.form, decision="pattern", pattern="*.txt", until="soon")
+    assert "such as 2h" in late.text
+    ann.post(f"/approvals/{asked}", form=page.form, decision="pattern", pattern="*.txt", until="2h")
+    assert served.call("delete", path="b.txt").ok
+    assert "for *.txt until" in ann.get(f"/approvals/{asked}").text
+    assert ann.post(f"/approvals/{asked}", form=page.form, decision="revoke").status == 200
+    assert served.call("delete", path="a.txt").status == "approval_required"
+
+
+def test_refusing_with_a_reason(served: Desk, ann: Browser) -> None:
+    asked = served.ask()
+    ann.post(f"/approvals/{asked}", form=ann.get("/").form, decision="refuse", reason="move it to .trash/")
+    assert "move it to .trash/" in served.call("delete", path="a.txt").content
+
+
+def test_changing_the_arguments(served: Desk, ann: Browser) -> None:
+    asked = served.ask()
+    fields = {"form": ann.get("/").form, "arguments": '{"path": "b.txt"}'}
+    page = ann.post(f"/approvals/{asked}", decision="change", **fields)
+    assert "-b.txt one" in page.text
+    fields |= {"digest": page.hidden("digest"), "arguments": page.hidden("arguments")}
+    ann.post(f"/approvals/{asked}", decision="send", **fields)
+    assert '{"path": "b.txt"}' in served.call("delete", path="a.txt").content
+    assert served.call("delete", path="b.txt").ok
+    assert (served.root / "a.txt").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [('{"path": "secrets/d.txt"}', "denied_by_policy"), ("{", "invalid_json"), ("[]", "invalid_json")],
+)
+def test_a_change_lifts_nothing(served: Desk, ann: Browser, arguments: str, code: str) -> None:
+    asked = served.ask()
+    page = ann.post(f"/approvals/{asked}", form=ann.get("/").form, decision="change", arguments=arguments)
+    assert code in page.text
+    assert "pending" in ann.get(f"/approvals/{asked}").text
+
+
+def test_two_people_at_once(served: Desk, ann: Browser) -> None:
+    dan = Browser(served.port).sign_in("dan")
+    asked = served.ask()
+    pages = []
+
+    def answer(who: Browser, decision: str) -> None:
+        pages.append(who.post(f"/approvals/{asked}", form=who.get("/").form, decision=decision))
+
+    ends = [threading.Thread(target=answer, args=pair) for pair in ((ann, "once"), (dan, "once"))]
+    for one in ends:
+        one.start()
+    for one in ends:
+        one.join()
+    assert sorted(page.status for page in pages) == [200, 409]
+    assert "already granted" in "".join(page.text for page in pages)
+
+
+def test_an_answer_to_what_was_answered_or_is_unknown(served: Desk, ann: Browser) -> None:
+    asked = served.ask()
+    with served.agent() as session:
+        session.approvals.answer(asked, Answer(True))
+    form = ann.get("/").form
+    assert ann.post(f"/approvals/{asked}", form=form, decision="once").status == 409
+    assert ann.post("/approvals/a-none", form=form, decision="once").status == 404
+    assert ann.post(f"/approvals/{asked}", form=form, decision="maybe").status == 400
+
+
+def test_sessions_changes_and_the_way_back(served: Desk, ann: Browser) -> None:
+    served.call("edit_file", path="a.txt", old_str="one", new_str="two")
+    served.call("create_file", path="new.txt", content="fresh\n")
+    with served.agent("coder/tests", "night/tests") as sub:
+        sub.call({"tool": "create_file", "arguments": {"path": "sub.txt", "content": "x\n"}})
+    listed = ann.get("/sessions").text
+    assert listed.index(">night<") < listed.index(">night/tests<")
+    page = ann.get("/sessions/night")
+    for part in ("3 changed files", "a.txt", "+1", "−1", "-a.txt one", "+a.txt two", "sub.txt"):
+        assert part in page.text
+    fields = {"form": page.form, "session": "night", "path": "a.txt", "next": "/sessions/night"}
+    shown = ann.post("/back", **fields)
+    assert "+a.txt one" in shown.text
+    assert (served.root / "a.txt").read_text() == "a.txt two\n"
+    done = ann.post("/back", digest=shown.hidden("digest"), **fields)
+    assert done.status == 200
+    assert (served.root / "a.txt").read_text() == "a.txt one\n"
+    assert (served.root / "new.txt").exists()
+
+
+def test_what_was_shown_is_what_is_put_back(served: Desk, ann: Browser) -> None:
+    served.call("edit_file", path="a.txt", old_str="one", new_str="two")
+    fields = {"form": ann.get("/").form, "session": "night", "path": "a.txt"}
+    digest = ann.post("/back", **fields).hidden("digest")
+    (served.root / "a.txt").write_text("somebody else's\n")
+    assert ann.post("/back", digest=digest, **fields).status == 409
+    assert (served.root / "a.txt").read_text() == "somebody else's\n"
+
+
+def test_a_files_versions_side_by_side_and_restored(served: Desk, ann: Browser) -> None:
+    served.call("edit_file", path="a.txt", old_str="one", new_str="two")
+    served.call("edit_file", path="a.txt", old_str="two", new_str="three")
+    page = ann.get("/files/a.txt?left=night:initial&right=night:v2")
+    assert "-a.txt one" in page.text
+    assert "+a.txt three" in page.text
+    fields = {"form": page.form, "path": "a.txt", "version": "night:v1", "next": "//evil.example/"}
+    digest = ann.post("/back", **fields).hidden("digest")
+    assert "<h1>Sessions" in ann.post("/back", digest=digest, **fields).text
+    assert (served.root / "a.txt").read_text() == "a.txt two\n"
+    assert ann.get("/files/none.txt").status == 404
+    assert ann.get("/files/../etc/passwd").status >= 400
+
+
+def test_the_audit_its_filters_and_its_verification(served: Desk, ann: Browser) -> None:
+    served.call("read_file", path="a.txt")
+    served.call("delete", path="secrets/d.txt")
+    page = ann.get("/audit?effect=deny")
+    assert "secrets/d.txt" in page.text
+    assert "read_file" not in page.text
+    assert "Every record follows" in ann.get("/audit/verify").text
+
+
+def test_the_policy_with_its_hits_and_its_matrix(served: Desk, ann: Browser) -> None:
+    served.call("delete", path="tmp/c.txt")
+    page = ann.get("/policy")
+    assert "1 call" in page.text
+    assert "never" in page.text
+    assert "secrets/d.txt" in ann.get("/policy/matrix").text
+
+
+def test_roles(served: Desk) -> None:
+    lou, dan = Browser(served.port).sign_in("lou"), Browser(served.port).sign_in("dan")
+    asked = served.ask()
+    served.call("create_file", path="new.txt", content="x\n")
+    assert "Approve once" not in lou.get(f"/approvals/{asked}").text
+    assert lou.post(f"/approvals/{asked}", form=lou.get("/").form, decision="once").status == 403
+    assert "Take" not in dan.get("/sessions/night").text
+    back = {"session": "night", "form": dan.get("/").form}
+    assert dan.post("/back", **back).status == 403
+    assert dan.post(f"/approvals/{asked}", form=dan.get("/").form, decision="refuse").status == 200
+    assert (served.root / "new.txt").exists()
+
+
+@pytest.mark.parametrize(
+    "path", ["/", "/sessions", "/audit", "/policy", "/events", "/approvals/a-1", "/none"]
+)
+def test_nothing_is_shown_to_nobody(served: Desk, path: str) -> None:
+    stranger = Browser(served.port)
+    page = stranger.get(path)
+    assert "<h1>Sign in" in page.text
+    assert stranger.get(path, Accept="*/*").status == 401
+    assert stranger.post("/sign-in", token="wrong").status == 401
+    assert str(served.root) not in page.text.replace(f'<span class="root">{served.root}</span>', "")
+
+
+def test_a_form_of_another_page_does_nothing(served: Desk, ann: Browser) -> None:
+    asked = served.ask()
+    form = ann.get("/").form
+    for fields in ({}, {"form": "x"}, {"form": Browser(served.port).sign_in("dan").get("/").form}):
+        assert ann.post(f"/approvals/{asked}", decision="once", **fields).status == 403
+    foreign = ann.send(
+        "POST", f"/approvals/{asked}", f"form={form}&decision=once", Origin="http://evil.example"
+    )
+    assert foreign.status == 403
+    assert ann.send("POST", f"/approvals/{asked}", "{}", Content_Type="application/json").status == 400
+    assert served.call("delete", path="a.txt").status == "approval_required"
+
+
+def test_by_another_name_it_is_not_there(served: Desk, ann: Browser) -> None:
+    assert ann.get("/", Host="evil.example").status == 403
+    assert ann.get("/", Host="localhost").status == 200
+
+
+def test_what_a_browser_is_told_to_keep_to(served: Desk, ann: Browser) -> None:
+    page = ann.get("/")
+    assert "frame-ancestors 'none'" in page.headers["content-security-policy"]
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert page.headers["cache-control"] == "no-store"
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
+    body = f"token={TOKENS['lou'][1]}"
+    connection.request("POST", "/sign-in", body, {"Content-Type": "application/x-www-form-urlencoded"})
+    cookie = connection.getresponse().headers["set-cookie"].lower()
+    connection.close()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+
+
+def test_signing_out(served: Desk, ann: Browser) -> None:
+    before = ann.cookie
+    ann.post("/sign-out", form=ann.get("/").form)
+    assert "<h1>Sign in" in Browser(served.port, before).get("/").text
+
+
+def test_hostile_texts_are_shown_as_text(served: Desk, ann: Browser) -> None:
+    name = 'x"><script>alert(1)</script>\u202e.txt'.replace("/", "\u2215")
+    (served.root / name).write_text("<img src=x onerror=alert(2)>\x1b[2J\n" + "y" * 1_000_000)
+    asked = served.ask(name, description="<b>fine</b>\x1b[38D\u2066 approved {{ 7*7 }}")
+    for page in (ann.get("/"), ann.get(f"/approvals/{asked}"), ann.get("/audit")):
+        assert "<script>alert" not in page.text
+        assert "<img" not in page.text
+        assert not set("\x1b\u202e\u2066") & set(page.text)
+        assert "{{ 7*7 }}" in page.text or "/audit" in page.text
+    assert "Approve once" in ann.get(f"/approvals/{asked}").text
+
+
+def test_a_proxy_says_who_it_is(desk: Desk) -> None:
+    people = desk.state.parent / "people"
+    people.write_text("decide pat -\n")
+    people.chmod(0o600)
+    desk.start("--people", str(people), "--user-header", "X-User")
+    asked = desk.ask()
+    browser = Browser(desk.port, headers={"X-User": "pat"})
+    page = browser.get(f"/approvals/{asked}")
+    assert "pat (decide)" in page.text
+    browser.post(f"/approvals/{asked}", form=page.form, decision="once")
+    assert desk.call("delete", path="a.txt").ok
+    assert "<h1>Sign in" in Browser(desk.port, headers={"X-User": "eve"}).get("/").text
+    assert "<h1>Sign in" in Browser(desk.port).get("/").text
+
+
+def test_the_token_that_is_printed(desk: Desk) -> None:
+    desk.start()
+    browser = Browser(desk.port)
+    assert browser.post("/sign-in", token=desk.said.split()[-1]).status == 200
+    assert "(administer)" in browser.get("/").text
+
+
+def test_news_reach_an_open_page(served: Desk, ann: Browser) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
+    connection.request("GET", "/events", headers={"Cookie": ann.cookie})
+    answer = connection.getresponse()
+    assert answer.getheader("content-type", "").startswith("text/event-stream")
+    assert answer.readline() == b"retry: 2000\n"
+    served.ask()
+    lines = [answer.readline() for _ in range(4)]
+    connection.close()
+    assert b"event: news\n" in lines
+    assert b"data: 1\n" in lines

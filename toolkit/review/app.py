@@ -1,0 +1,102 @@
+"""Puts the pages together behind the gate, with the way in and out."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import FileResponse, RedirectResponse, Response
+from starlette.routing import Route
+
+from toolkit.errors import CallError
+from toolkit.http.protect import Limits
+from toolkit.http.replies import STATUS
+from toolkit.review import approving, live, looking, records
+from toolkit.review.desk import HERE, Desk, fields_in, form
+from toolkit.review.gate import COOKIE, Gate, cookie_in
+from toolkit.review.people import LOOK, SIGNED_IN
+
+_STATIC = {"style.css": "text/css", "page.js": "text/javascript"}
+
+
+def build(desk: Desk, limits: Limits, user_header: str | None = None) -> Gate:
+    """The application. It closes the desk's session when it ends."""
+
+    @asynccontextmanager
+    async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        try:
+            yield
+        finally:
+            desk.session.close()
+
+    async def refused(request: Request, error: Exception) -> Response:
+        found = _told(error)
+        if request.scope.get("ringfence.sign_in") is None:
+            return Response(found.message, STATUS.get(found.code, 400), media_type="text/plain")
+        return await desk.page(request, "refused", status=STATUS.get(found.code, 400), error=found)
+
+    app = Starlette(
+        routes=[
+            *approving.routes(desk),
+            *looking.routes(desk),
+            *records.routes(desk),
+            *live.routes(desk),
+            *_ways(desk),
+            Route("/static/{name}", _static, methods=["GET"]),
+        ],
+        exception_handlers={CallError: refused, HTTPException: refused, Exception: refused},
+        lifespan=lifespan,
+    )
+    return Gate(app, desk.people, desk.sign_ins, limits, user_header)
+
+
+def _told(error: Exception) -> CallError:
+    if isinstance(error, CallError):
+        return error
+    if isinstance(error, HTTPException):
+        return CallError("not_found" if error.status_code == 404 else "invalid_arguments", error.detail)
+    return CallError("internal_error", f"Internal error ({type(error).__name__})")
+
+
+def _ways(desk: Desk) -> list[Route]:
+    async def door(request: Request) -> Response:
+        return await desk.page(request, "sign_in", wrong=False)
+
+    async def sign_in(request: Request) -> Response:
+        fields = await fields_in(request)
+        person = desk.people.with_token(fields.get("token", ""))
+        if person is None:
+            return await desk.page(request, "sign_in", wrong=True, status=401)
+        answer = RedirectResponse("/", 303)
+        answer.set_cookie(
+            COOKIE,
+            desk.sign_ins.begin(person),
+            max_age=int(SIGNED_IN),
+            httponly=True,
+            samesite="strict",
+            secure=request.url.scheme == "https" or request.headers.get("x-forwarded-proto") == "https",
+        )
+        return answer
+
+    async def sign_out(request: Request) -> Response:
+        await form(request, LOOK)
+        desk.sign_ins.end(cookie_in(request.headers))
+        answer = RedirectResponse("/sign-in", 303)
+        answer.delete_cookie(COOKIE)
+        return answer
+
+    return [
+        Route("/sign-in", door, methods=["GET"]),
+        Route("/sign-in", sign_in, methods=["POST"]),
+        Route("/sign-out", sign_out, methods=["POST"]),
+    ]
+
+
+async def _static(request: Request) -> Response:
+    name = str(request.path_params["name"])
+    if name not in _STATIC:
+        raise CallError("not_found", "There is no such page")
+    return FileResponse(HERE / "static" / name, media_type=_STATIC[name])

@@ -1,0 +1,132 @@
+"""The inbox, one approval with its whole plan, and the decision. It permits; it never executes."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from policy import Need
+from policy.model import TOOL_ACTIONS
+from toolkit.amend import amend, amended
+from toolkit.approvals import PENDING, Answer
+from toolkit.approvals import Request as Asked
+from toolkit.call import read_json
+from toolkit.errors import CallError
+from toolkit.review.desk import Desk, form
+from toolkit.review.people import DECIDE
+from toolkit.session import Session
+from toolkit.spans import ahead
+
+MOST = 200  # approvals on one page
+FILES = 1000  # files of a plan that are listed
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One path of a plan with its verdict."""
+
+    path: str
+    effect: str
+    because: dict[str, Any]
+
+
+def routes(desk: Desk) -> list[Route]:
+    async def inbox(request: Request) -> Response:
+        every = request.query_params.get("all") == "1"
+        found = await desk.run(lambda: desk.session.approvals.listing(every=every))
+        found = list(reversed(found)) if every else found
+        return await desk.page(request, "inbox", found=found[:MOST], total=len(found), every=every)
+
+    async def show(request: Request) -> Response:
+        return await desk.page(request, "approval", **await desk.run(lambda: _about(desk, _name(request))))
+
+    async def decide(request: Request) -> Response:
+        person, fields = await form(request, DECIDE)
+        name, what = _name(request), fields.get("decision", "")
+        if what == "change":
+            about = await desk.run(lambda: _about(desk, name) | _tried(desk, name, fields))
+            return await desk.page(request, "change", **about)
+        if what == "revoke":
+            await desk.run(lambda: desk.session.approvals.revoke(name, by=person.name))
+        elif what == "send":
+            await desk.run(lambda: _sent(desk, name, fields, person.name))
+        else:
+            answer = _answer(what, fields, person.name)
+            await desk.run(lambda: desk.session.approvals.answer(name, answer))
+        return RedirectResponse(f"/approvals/{name}" if what in ("revoke", "send") else "/", 303)
+
+    return [
+        Route("/", inbox, methods=["GET"]),
+        Route("/approvals/{id}", show, methods=["GET"]),
+        Route("/approvals/{id}", decide, methods=["POST"]),
+    ]
+
+
+def _name(request: Request) -> str:
+    return str(request.path_params["id"])
+
+
+def _about(desk: Desk, name: str) -> dict[str, Any]:
+    asked = desk.session.approvals.get(name)
+    policy = desk.session.policy
+    current = asked.revision == policy.revision
+    return {
+        "asked": asked,
+        "open": asked.state == PENDING,
+        "arguments": json.dumps(asked.arguments, indent=2, ensure_ascii=True),
+        "judged": _judged(desk.session, asked) if current else None,
+        "files": len(asked.paths),
+        "whole": asked.rule is not None,
+    }
+
+
+def _judged(session: Session, asked: Asked) -> list[Judged]:
+    """What the policy says of each path by itself; the call was judged by the strictest, and its limits."""
+    actions = dict.fromkeys(action for action, _ in TOOL_ACTIONS.get(asked.tool, ()))
+    found = []
+    for path in asked.paths[:FILES]:
+        needs = [Need(action, path) for action in actions]
+        decision = session.policy.decide(asked.agent, asked.tool, needs, fold=session.fold).to_json()
+        found.append(Judged(path, str(decision["effect"]), decision))
+    return found
+
+
+def _answer(what: str, fields: dict[str, str], by: str) -> Answer:
+    reason = fields.get("reason", "")
+    if what == "refuse":
+        return Answer(False, reason=reason, by=by)
+    if what not in ("once", "session", "pattern"):
+        raise CallError("invalid_arguments", "This is no decision", where="decision")
+    until = fields.get("until", "").strip()
+    ends = ahead(until, time.time()) if until and what != "once" else None
+    if ends is None and until and what != "once":
+        raise CallError("invalid_arguments", "An end is a span such as 2h or an RFC 3339 time", where="until")
+    pattern = fields.get("pattern", "").strip() if what == "pattern" else None
+    return Answer(True, what, reason, by, pattern, ends)
+
+
+def _arguments(fields: dict[str, str]) -> dict[str, Any]:
+    found = read_json(fields.get("arguments", "").encode())
+    if not isinstance(found, dict):
+        raise CallError("invalid_json", "The arguments are not a JSON object", where="arguments")
+    return found
+
+
+def _tried(desk: Desk, name: str, fields: dict[str, str]) -> dict[str, Any]:
+    """What the call would do with other arguments."""
+    asked, given = desk.session.approvals.get(name), _arguments(fields)
+    with desk.act_as(asked.agent, asked.session) as session:
+        would = amended(session, name, given)
+    return {"would": would, "changed": json.dumps(given, indent=2, ensure_ascii=True)}
+
+
+def _sent(desk: Desk, name: str, fields: dict[str, str], by: str) -> None:
+    asked, given = desk.session.approvals.get(name), _arguments(fields)
+    with desk.act_as(asked.agent, asked.session) as session:
+        amend(session, name, given, digest=fields.get("digest", ""), by=by)

@@ -1,0 +1,129 @@
+"""Who looks: people by token, or by the name that a proxy in front vouches for, each with one role.
+
+Tokens are compared by digest and never written anywhere; a sign-in ends after a day.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from toolkit.text import escape
+
+LOOK, DECIDE, ADMINISTER = "look", "decide", "administer"
+ROLES = (LOOK, DECIDE, ADMINISTER)
+SHORTEST = 24
+SIGNED_IN = 24 * 3600.0  # seconds
+_MOST = 1000  # sign-ins kept; the oldest goes first
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody, and the most they may do."""
+
+    name: str
+    role: str
+
+    def may(self, role: str) -> bool:
+        return ROLES.index(self.role) >= ROLES.index(role)
+
+
+class PeopleError(Exception):
+    """A list of people that cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """The people by their tokens' digests, and by name for a proxy that has asked who they are."""
+
+    by_token: Mapping[str, Person] = field(default_factory=dict)
+    by_name: Mapping[str, Person] = field(default_factory=dict)
+
+    def with_token(self, token: str) -> Person | None:
+        return self.by_token.get(_digest(token.strip()))
+
+
+@dataclass(slots=True)
+class SignIn:
+    """One browser's: `form` is what its forms have to carry, so that another site's cannot."""
+
+    person: Person
+    ends: float
+    form: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+
+
+class SignIns:
+    """The browsers that are signed in. `clock` gives POSIX seconds."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._held: dict[str, SignIn] = {}
+
+    def begin(self, person: Person) -> str:
+        """Sign a person in; gives what the cookie holds."""
+        while len(self._held) >= _MOST:
+            self._held.pop(next(iter(self._held)))
+        cookie = secrets.token_urlsafe(32)
+        self._held[_digest(cookie)] = SignIn(person, self._clock() + SIGNED_IN)
+        return cookie
+
+    def find(self, cookie: str | None) -> SignIn | None:
+        found = self._held.get(_digest(cookie)) if cookie else None
+        return found if found is not None and found.ends > self._clock() else None
+
+    def end(self, cookie: str | None) -> None:
+        if cookie:
+            self._held.pop(_digest(cookie), None)
+
+
+def one_person(name: str, token: str) -> People:
+    """The one whose token is printed at the start; may do everything."""
+    return People({_digest(token): Person(name, ADMINISTER)})
+
+
+def read(text: str) -> People:
+    """The people of a list: lines of `ROLE NAME TOKEN`, the token `-` for who comes through a proxy.
+
+    Raises PeopleError with the line.
+    """
+    tokens: dict[str, Person] = {}
+    names: dict[str, Person] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        try:
+            person = _person(words)
+            if person.name in names:
+                raise PeopleError("the name is used twice")
+            names[person.name] = person
+            if words[2] != "-":
+                _keep(tokens, words[2], person)
+        except PeopleError as error:
+            raise PeopleError(f"{number}: {error}") from None
+    if not names:
+        raise PeopleError("nobody is in it")
+    return People(tokens, names)
+
+
+def _person(words: list[str]) -> Person:
+    if len(words) != 3 or words[0] not in ROLES:
+        raise PeopleError(f"a line is `ROLE NAME TOKEN`, and a role is one of {', '.join(ROLES)}")
+    if words[1] != escape(words[1]):
+        raise PeopleError("the name holds invisible characters")
+    return Person(words[1], words[0])
+
+
+def _keep(tokens: dict[str, Person], token: str, person: Person) -> None:
+    if len(token) < SHORTEST or not token.isascii():
+        raise PeopleError(f"a token is at least {SHORTEST} characters of ASCII")
+    if _digest(token) in tokens:
+        raise PeopleError("the token is used twice")
+    tokens[_digest(token)] = person
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
