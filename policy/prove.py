@@ -14,7 +14,7 @@ from policy.automaton import Budget, Undecided, Witness
 from policy.engine import Policy
 from policy.findings import Finding
 from policy.model import ACTIONS, Effect, Invariant, Rule
-from policy.questions import Context, Questions, agents, context, judge, pairs
+from policy.questions import Context, Questions, agents, context, judge, pairs, together
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +105,6 @@ def _contexts(policy: Policy, statement: Invariant, names: list[str]) -> Iterato
             if whole.meaning not in seen:
                 seen.add(whole.meaning)
                 yield [whole] if len(wheres) == 1 else [whole, *wheres]
-
-
-def together(wheres: list[Context]) -> Context:
-    """Several actions on one path as one context: the strictest verdict is the call's."""
-    first = wheres[0]
-    ladders = tuple(dict.fromkeys(ladder for where in wheres for ladder in where.ladders))
-    floor = tuple(dict.fromkeys(item for where in wheres for item in where.floor))
-    return Context(first.policy, first.agent, first.tool, first.action, ladders, floor)
 
 
 def broken(proofs: Iterable[Proof]) -> list[Finding]:

@@ -62,6 +62,14 @@ def context(policy: Policy, agent: str, tool: str, action: str) -> Context:
     return Context(policy, agent, tool, action, ladders, policy.floor(own or action, action))
 
 
+def together(wheres: list[Context]) -> Context:
+    """Several actions on one path as one context: the strictest verdict is the call's."""
+    first = wheres[0]
+    ladders = tuple(dict.fromkeys(ladder for where in wheres for ladder in where.ladders))
+    floor = tuple(dict.fromkeys(item for where in wheres for item in where.floor))
+    return Context(first.policy, first.agent, first.tool, first.action, ladders, floor)
+
+
 def pairs(policies: Iterable[Policy]) -> list[tuple[str, str]]:
     """The tools and actions that can differ: each action for a tool without a key of its own, then others."""
     named: set[str] = set()

@@ -121,8 +121,7 @@ def _proved(
     if not wanted:
         return set()
     from policy.automaton import Budget, Undecided
-    from policy.prove import together
-    from policy.questions import ANYTHING, Questions, context
+    from policy.questions import ANYTHING, Questions, context, together
 
     region_of = ["/@tasks/*"] if parameter == "task_ids" else []
     where = together([context(policy, agent, tool.name, action) for action in actions])

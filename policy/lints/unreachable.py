@@ -8,11 +8,13 @@ from policy.automaton import Automaton, Wanted
 from policy.findings import Finding
 from policy.limits import keys_of
 from policy.lints.look import Look
-from policy.model import ACTIONS, Agent, Effect, Limit, Mandatory
-from policy.questions import Questions, context
+from policy.machine import ROOT
+from policy.model import ACTIONS, Agent, Effect, Limit, Mandatory, Rule
+from policy.questions import Questions, together, up_to
 
-# Tools of which one call changes one file at most.
+# Tools of which one call changes one file at most, and one that changes none.
 _SINGLE = frozenset({"copy_file", "create_file", "delete_file", "edit_file", "insert_at_line"})
+_NO_FILE = frozenset({"create_directory"})
 
 
 def excepts(look: Look) -> Iterator[Finding]:
@@ -37,50 +39,80 @@ def _unused_excepts(ask: Questions, item: Mandatory) -> Iterator[Finding]:
 
 
 def limits(look: Look) -> Iterator[Finding]:
-    """Limits that no call can meet: what they count is as strict anyway, or one file is all there is."""
+    """Limits that no call can pass: it changes nothing that counts, or is asked about or denied anyway."""
     content = look.policy.content
-    owners = [(None, content.limits), *((agent.name, agent.limits) for agent in content.agents.values())]
-    for owner, limits in owners:
-        for key, listed in limits.items():
-            for limit in listed:
-                if look.own(limit) and (why := _unreachable(look, owner, key, limit)):
-                    yield Finding(
-                        "limit-unreachable", f"the limit on {key} can never stop a call: {why}", limit.where
-                    )
+    for listed in (content.limits, *(agent.limits for agent in content.agents.values())):
+        for key, some in listed.items():
+            for limit in some:
+                if look.own(limit) and not _reachable(look, limit):
+                    message = f"the limit on {key} can never stop a call: {_why(look, limit)}"
+                    yield Finding("limit-unreachable", message, limit.where)
 
 
-def _unreachable(look: Look, owner: str | None, key: str, limit: Limit) -> str:
-    if key in _SINGLE and limit.per == "call" and limit.max_files and limit.max_bytes is None:
-        return f"one call of {key} changes one file"
-    looser = [effect for effect in Effect if effect < limit.over]
-    for name in look.names:
-        entries = {entry.name if entry else None for _, entry in look.policy.chain(name)}
-        if owner is not None and owner not in entries:
-            continue
-        for tool in (*ACTIONS, *look.policy.tools):
-            if key not in keys_of(tool, look.policy.tools):
-                continue
-            actions = [tool] if tool in ACTIONS else dict.fromkeys(a for a, _ in look.policy.tools[tool])
-            wheres = [context(look.policy, name, tool, action) for action in actions]
-            if all(any(look.questions.ever(w, effect) for effect in looser) for w in wheres):
-                return ""
+def _why(look: Look, limit: Limit) -> str:
+    if limit.key == "read" or not any(_countable(look, tool, limit) for tool in _tools(look)):
+        return "no call changes that much that it counts"
+    if not any(limit in look.policy.limits(name, tool) for name in look.names for tool in _tools(look)):
+        return "every agent has limits of its own"
     return f"what it counts is {'denied' if limit.over is Effect.DENY else 'asked about or denied'} anyway"
 
 
+def _tools(look: Look) -> tuple[str, ...]:
+    return (*ACTIONS, *look.policy.tools)
+
+
+def _countable(look: Look, tool: str, limit: Limit) -> bool:
+    """Whether one call of a tool, or a session of them, can come over the ceiling."""
+    if limit.key not in keys_of(tool, look.policy.tools) or tool in _NO_FILE:
+        return False
+    actions = {tool} if tool in ACTIONS else {action for action, _ in look.policy.tools[tool]}
+    counted = (actions & {limit.key} if limit.key in ACTIONS else actions) - {"read"}
+    one_file = tool in _SINGLE and limit.per == "call" and limit.max_bytes is None
+    return bool(counted) and not (one_file and limit.max_files)
+
+
+def _reachable(look: Look, limit: Limit) -> bool:
+    looser = up_to(Effect(limit.over - 1))
+    return any(
+        _countable(look, tool, limit)
+        and limit in look.policy.limits(name, tool)
+        and _let(look, name, tool, looser)
+        for name in look.names
+        for tool in _tools(look)
+    )
+
+
+def _let(look: Look, name: str, tool: str, effects: frozenset[Effect]) -> bool:
+    """Whether some call of a tool has one of these verdicts; the root itself cannot be changed."""
+    needs = [(tool, "")] if tool in ACTIONS else look.policy.tools[tool]
+    for parameter in dict.fromkeys(parameter for _, parameter in needs):
+        wheres = [look.context(name, tool, action) for action, each in needs if each == parameter]
+        whole = together(wheres)
+        found = (
+            (look.questions.ever(whole, effect) for effect in sorted(effects))
+            if len(wheres) == 1
+            else (look.questions.find(look.questions.verdict(whole, effect)) for effect in sorted(effects))
+        )
+        if all(each is None or each.path == ROOT for each in found):
+            return False
+    return True
+
+
 def unused_agents(look: Look) -> Iterator[Finding]:
+    """Entries with a pattern of which no name is left for them."""
     content: Mapping[str, Agent] = look.policy.content.agents
     keys = list(content)
     automaton = Automaton([f"/{key}" for key in keys], covers=False)
     for at, key in enumerate(keys):
         if not set(key) & set("*?["):
             continue
-        where = next((rule.where for rules in content[key].rules.values() for rule in rules), None)
-        if where is None or (look.files is not None and where.file not in look.files):
+        entry = content[key]
+        written: list[Rule | Limit] = [each for listed in entry.rules.values() for each in listed]
+        written += [each for listed in entry.limits.values() for each in listed]
+        own = next((each for each in written if look.own(each)), None)
+        if own is None:
             continue
         later = frozenset(n for n, other in enumerate(keys) if n > at or not set(other) & set("*?["))
         if automaton.find([Wanted(((at,),), later)]) is None:
-            yield Finding(
-                "agent-unused",
-                f'the entry "{key}" speaks for no agent: later or exact ones take all its names',
-                where,
-            )
+            message = f'the entry "{key}" speaks for no agent: later or exact ones take all its names'
+            yield Finding("agent-unused", message, own.where)

@@ -49,7 +49,7 @@ def _statement(arguments: argparse.Namespace, policy: Policy) -> Invariant:
 
 def diff(arguments: argparse.Namespace, screen: Screen) -> int:
     """Compare two policies over every path."""
-    found = compare(_load(arguments.old), _load(arguments.new))
+    found = compare(policy_or_revision(arguments.old), policy_or_revision(arguments.new))
     if screen.as_json:
         screen.json(
             {
@@ -68,7 +68,8 @@ def diff(arguments: argparse.Namespace, screen: Screen) -> int:
     return FELL_SHORT if short else DONE
 
 
-def _load(named: str) -> Policy:
+def policy_or_revision(named: str) -> Policy:
+    """The policy of a file, a ready-made name, or REV:PATH of git."""
     revision, colon, path = named.partition(":")
     if colon and not Path(named).exists():
         return load_revision(revision, path)

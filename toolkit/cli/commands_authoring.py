@@ -134,4 +134,40 @@ AUTHORING: tuple[Command, ...] = (
         "Reads what it wrote back in, and ends with the paths on which the two disagree; exit status 1 if"
         " there are any.",
     ),
+    Command(
+        "replay",
+        "replay:replay_",
+        "judge recorded calls again under another policy",
+        (
+            opt(
+                "log",
+                metavar="LOG",
+                completes="file",
+                says="a file of audit records, a JSON object a line; - is stdin; state: the workspace's own",
+            ),
+            opt(
+                "policy_file",
+                metavar="POLICY",
+                completes="file",
+                says="a policy file, a ready-made name, or REV:PATH of git",
+            ),
+            opt("--list", action="store_true", says="print each call that would differ, as it is found"),
+            opt(
+                "--fail-on",
+                choices=("widen", "any"),
+                says="exit status 1 if more would be let through (widen), or if any call differs (any)",
+            ),
+            ROOT,
+            ENDPOINT,
+            STATE,
+            JSON,
+        ),
+        (
+            "ringfence replay state new.yaml",
+            "ringfence replay audit.jsonl HEAD:ringfence.yaml --fail-on widen",
+            "ringfence log -n 0 --json --since 7d | ringfence replay - new.yaml --list",
+        ),
+        "Judges the paths that each record names, and the one that was decided on, and counts what differs by"
+        " agent, tool and the pattern that would decide. Limits are not applied again.",
+    ),
 )

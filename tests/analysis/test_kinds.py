@@ -1,0 +1,270 @@
+"""Every kind of finding against brute force over the names and paths that its patterns tell apart.
+
+No miss and no false alarm: what is reported is exactly what trying every path shows.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from policy import ACTIONS, Effect, Policy
+from policy.findings import Finding
+from policy.limits import keys_of
+from policy.lint import lint
+from policy.machine import matches as matches_once
+from policy.model import Need, Rule
+from policy.questions import agents, pairs
+from tests.analysis.test_search import policy_of
+
+pytestmark = pytest.mark.timeout(600)
+
+# Of all names up to three letters over a, b and one that no pattern has, one for each set of these they fit.
+PARTS = ["a", "ab", "*", "a*", "*b", "?"]
+NAMES = ["a", "b", "x", "ab", "xb", "ax", "xx"]
+PATHS = [
+    ("/".join(names), directory)
+    for length in (1, 2, 3)
+    for names in itertools.product(NAMES, repeat=length)
+    for directory in (False, True)
+]
+matches = functools.lru_cache(maxsize=1_000_000)(matches_once)
+part = st.sampled_from(PARTS)
+pattern = st.one_of(
+    part,
+    st.builds("{}/".format, part),
+    st.builds("/{}".format, part),
+    st.builds("{}/{}".format, part, part),
+    st.builds("{}/**/{}".format, part, part),
+)
+effect = st.sampled_from(["allow", "ask", "deny"])
+maps = st.one_of(effect, st.dictionaries(pattern, effect, min_size=1, max_size=4))
+keyed = st.dictionaries(st.sampled_from(["read", "write", "edit_file", "*"]), maps, min_size=1, max_size=2)
+floor = st.fixed_dictionaries(
+    {
+        "deny": st.builds(lambda key: [key], st.sampled_from(["read", "write", "*"])),
+        "paths": st.lists(pattern, min_size=1, max_size=2, unique=True),
+        "except": st.lists(pattern, min_size=1, max_size=2, unique=True),
+    }
+)
+one_map = st.fixed_dictionaries(
+    {
+        "version": st.just(1),
+        "rules": st.fixed_dictionaries({"read": st.dictionaries(pattern, effect, max_size=5, min_size=2)}),
+    }
+)
+whole = st.fixed_dictionaries(
+    {"version": st.just(1), "rules": keyed},
+    optional={
+        "agents": st.dictionaries(
+            st.sampled_from(["a", "a*", "a/b"]), st.fixed_dictionaries({"rules": keyed}), max_size=2
+        ),
+        "mandatory": st.lists(floor, max_size=1),
+    },
+)
+
+
+def found(policy: Policy, *codes: str) -> list[Finding]:
+    findings = lint(policy)
+    assert not [each for each in findings if each.code == "too-complex"]
+    return [each for each in findings if each.code in codes]
+
+
+def places(findings: list[Finding]) -> set[Any]:
+    return {each.where for each in findings}
+
+
+def hits(rules: tuple[Rule, ...], path: str, directory: bool) -> list[Rule]:
+    return [rule for rule in rules if matches(rule.pattern, path, directory)]
+
+
+def contained(one: str, other: str) -> bool:
+    return all(matches(other, *each) for each in [*PATHS, (".", True)] if matches(one, *each))
+
+
+@given(one_map)
+@settings(max_examples=25, deadline=None)
+def test_rules_of_one_map_that_cut_into_earlier_ones_or_are_covered(content: Any) -> None:
+    policy = policy_of(content)
+    rules = policy.content.rules["read"]
+    last = {rule.where: False for rule in rules}
+    cut: dict[str, set[Any]] = {"allow": set(), "deny": set()}
+    shortest: dict[Any, int] = {}
+    for path, directory in [*PATHS, (".", True)]:
+        matched = hits(rules, path, directory)
+        if not matched:
+            continue
+        last[matched[-1].where] = True
+        if len(matched) < 2 or {matched[-1].effect, matched[-2].effect} != {Effect.ALLOW, Effect.DENY}:
+            continue
+        later, earlier = matched[-1], matched[-2]
+        if not contained(later.pattern, earlier.pattern) and not contained(earlier.pattern, later.pattern):
+            cut[str(later.effect)].add(later.where)
+            if path != ".":
+                shortest[later.where] = min(len(path), shortest.get(later.where, 99))
+    covered = {where for where, decides in last.items() if not decides}
+    dead = [each for each in found(policy, "dead-rule") if "in its place" not in each.message]
+    assert places(dead) >= covered
+    for code, kind in (("allow-cuts-deny", "allow"), ("deny-cuts-allow", "deny")):
+        told = found(policy, code)
+        assert places(told) == cut[kind]
+        for each in told:
+            assert each.path is not None
+            assert each.path == "." or len(each.path.rstrip("/")) <= shortest.get(each.where, 99)
+
+
+def contexts(policy: Policy) -> Iterator[tuple[str, str, str]]:
+    return ((name, tool, action) for name in agents([policy]) for tool, action in pairs([policy]))
+
+
+@given(whole)
+@settings(max_examples=10, deadline=None)
+def test_dead_idle_and_loosening_rules(content: Any) -> None:
+    policy = policy_of(content)
+    everybody = policy_of({"version": 1, "rules": content["rules"]})
+    deciding: set[Any] = set()
+    loosening: set[Any] = set()
+    for name, tool, action in contexts(policy):
+        own = next(iter(entry.name if entry else None for _, entry in policy.chain(name)))
+        for path, directory in [*PATHS, (".", True)]:
+            said, rule = policy.verdict(name, tool, action, path, directory)
+            if rule is None:
+                continue
+            deciding.add(rule.where)
+            denied = everybody.effect(name, tool, action, path, directory) is Effect.DENY
+            if rule.tier == "agent" and rule.agent == own and said is not Effect.DENY and denied:
+                loosening.add(rule.where)
+    assert places(found(policy, "loosens-global")) == loosening
+    useless = places(found(policy, "dead-rule", "idle-rule", "tool-key-settled"))
+    never = places(found(policy, "dead-rule", "tool-key-settled"))
+    assert not never & deciding
+    for owner, key, at, rule in _rules(policy):
+        changes = any(
+            policy.effect(*where, *each) is not other.effect(*where, *each)
+            for other in [policy_of(_without(content, owner, key, at))]
+            for where in contexts(policy)
+            for each in [*PATHS, (".", True)]
+        )
+        assert (rule.where in useless) is not changes, f"{rule}: {changes}"
+        assert changes or rule.where in deciding or rule.where in never, str(rule)
+
+
+def _rules(policy: Policy) -> Iterator[tuple[str | None, str, int, Rule]]:
+    owners: list[tuple[str | None, Any]] = [(None, policy.content.rules)]
+    owners += [(name, agent.rules) for name, agent in policy.content.agents.items()]
+    for owner, rules in owners:
+        for key, listed in rules.items():
+            for at, rule in enumerate(listed):
+                yield owner, key, at, rule
+
+
+def _without(content: Any, owner: str | None, key: str, at: int) -> Any:
+    """The same policy without one rule; an agent keeps its entry."""
+
+    def cut(rules: Any) -> Any:
+        old = rules[key] if isinstance(rules[key], dict) else {"*": rules[key]}
+        left = {pattern: said for n, (pattern, said) in enumerate(old.items()) if n != at}
+        return {each: said for each, said in {**rules, key: left}.items() if said}
+
+    if owner is None:
+        return {**content, "rules": cut(content["rules"])}
+    kept = {**content["agents"], owner: {"rules": cut(content["agents"][owner]["rules"])}}
+    return {**content, "agents": kept}
+
+
+@given(st.lists(floor, min_size=1, max_size=2))
+@settings(max_examples=60, deadline=None)
+def test_exceptions_that_leave_nothing_or_meet_nothing(items: Any) -> None:
+    policy = policy_of({"version": 1, "mandatory": items})
+    everywhere = [*PATHS, (".", True)]
+    covered, unused = set(), []
+    for item in policy.content.mandatory:
+        for rule in item.rules:
+            if all(
+                any(matches(e, *each) for e in item.excepts)
+                for each in everywhere
+                if matches(rule.pattern, *each)
+            ):
+                covered.add(rule.where)
+        unused += [
+            item.rules[0].where
+            for text in item.excepts
+            if not any(hits(item.rules, *each) for each in everywhere if matches(text, *each))
+        ]
+    assert places(found(policy, "except-covers-all")) == covered
+    assert sorted(map(str, places(found(policy, "except-unused")))) == sorted(map(str, set(unused)))
+
+
+# How many files one call can change, for each action; what is not here changes none.
+COUNTS = {
+    "copy_file": {"write": 1}, "create_file": {"write": 1}, "edit_file": {"write": 1},
+    "insert_at_line": {"write": 1},
+    "delete_file": {"delete": 1}, "delete": {"delete": 9}, "delete_tasks": {"delete": 9},
+    "restore_tasks": {"write": 9}, "move_file": {"delete": 9, "write": 9}, "write": {"write": 9},
+}  # fmt: skip
+limit = st.fixed_dictionaries(
+    {"max_files": st.sampled_from([0, 1, 5])},
+    optional={"per": st.sampled_from(["call", "session"]), "over": st.sampled_from(["ask", "deny"])},
+)
+limited = st.dictionaries(
+    st.sampled_from(["read", "write", "delete", "*", "edit_file", "move_file", "create_directory"]),
+    limit,
+    min_size=1,
+    max_size=2,
+)
+acting = st.dictionaries(
+    st.sampled_from(["read", "write", "delete", "edit_file", "move_file", "*"]), maps, max_size=3
+)
+
+
+@given(acting, acting, limited, limited, st.sampled_from(["a", "*"]))
+@settings(max_examples=12, deadline=None)
+def test_limits_that_no_call_can_pass(rules: Any, own: Any, limits: Any, theirs: Any, who: str) -> None:
+    policy = policy_of(
+        {"version": 1, "rules": rules, "limits": limits, "agents": {who: {"rules": own, "limits": theirs}}}
+    )
+    short = [each for each in PATHS if each[0].count("/") < 3]
+    passed: set[Any] = set()
+    for name in ("a", "b"):
+        for tool, counts in COUNTS.items():
+            least = min(_needed(policy, name, tool, short), default=Effect.DENY)
+            for each in policy.limits(name, tool):
+                assert each.key in keys_of(tool, policy.tools)
+                counted = counts.get(each.key, 0) if each.key in ACTIONS else sum(counts.values())
+                most = counted * (100 if each.per == "session" else 1)
+                if each.max_files is not None and most > each.max_files and least < each.over:
+                    passed.add(each.where)
+    every = [policy.content.limits, *(agent.limits for agent in policy.content.agents.values())]
+    known = {each.where for written in every for listed in written.values() for each in listed}
+    assert places(found(policy, "limit-unreachable")) == known - passed
+
+
+def _needed(policy: Policy, name: str, tool: str, paths: Any) -> Iterator[Effect]:
+    """The least verdict of each parameter, together the least verdict of a call."""
+    needs = ((tool, "path"),) if tool in ACTIONS else policy.tools[tool]
+    least = []
+    for parameter in dict.fromkeys(each for _, each in needs):
+        actions = [action for action, each in needs if each == parameter]
+        least.append(
+            min(policy.decide(name, tool, [Need(a, path, d) for a in actions]).effect for path, d in paths)
+        )
+    yield max(least)
+
+
+@given(
+    st.lists(st.sampled_from(["a", "a*", "*", "*/b", "a/*", "?", "[ab]", "b", "?*"]), min_size=1, unique=True)
+)
+@settings(max_examples=60, deadline=None)
+def test_entries_that_speak_for_no_agent(keys: list[str]) -> None:
+    entries = {key: {"limits": {"delete": {"max_files": 7 + at}}} for at, key in enumerate(keys)}
+    policy = policy_of({"version": 1, "agents": entries})
+    names = [*NAMES, *map("/".join, itertools.product(NAMES, repeat=2))]
+    speaking = {spoken.name for name in names if (spoken := policy._entry(name, name.split("/")))}
+    told = {each.message.split('"')[1] for each in found(policy, "agent-unused")}
+    assert told == {key for key in keys if key not in speaking and set(key) & set("*?[")}
