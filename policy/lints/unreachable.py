@@ -15,6 +15,7 @@ from policy.questions import Questions, together, up_to
 # Tools of which one call changes one file at most, and one that changes none.
 _SINGLE = frozenset({"copy_file", "create_file", "delete_file", "edit_file", "insert_at_line"})
 _NO_FILE = frozenset({"create_directory"})
+_TASKS = frozenset({"delete_tasks", "restore_tasks"})  # `max_tasks` counts them, not their files
 
 
 def excepts(look: Look) -> Iterator[Finding]:
@@ -64,6 +65,8 @@ def _tools(look: Look) -> tuple[str, ...]:
 def _countable(look: Look, tool: str, limit: Limit) -> bool:
     """Whether one call of a tool, or a session of them, can come over the ceiling."""
     if limit.key not in keys_of(tool, look.policy.tools) or tool in _NO_FILE:
+        return False
+    if tool in _TASKS and limit.max_bytes is None:
         return False
     actions = {tool} if tool in ACTIONS else {action for action, _ in look.policy.tools[tool]}
     counted = (actions & {limit.key} if limit.key in ACTIONS else actions) - {"read"}
