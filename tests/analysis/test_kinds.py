@@ -205,7 +205,7 @@ def test_exceptions_that_leave_nothing_or_meet_nothing(items: Any) -> None:
 COUNTS = {
     "copy_file": {"write": 1}, "create_file": {"write": 1}, "edit_file": {"write": 1},
     "insert_at_line": {"write": 1},
-    "delete_file": {"delete": 1}, "delete": {"delete": 9}, 
+    "delete_file": {"delete": 1}, "delete": {"delete": 9},
     "move_file": {"delete": 9, "write": 9}, "write": {"write": 9},
 }  # fmt: skip
 limit = st.fixed_dictionaries(
