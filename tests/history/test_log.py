@@ -102,22 +102,11 @@ def test_two_processes_after_a_torn_line_lose_no_record(
     log = tmp_path / "log"
     log.write_bytes(log.read_bytes()[:-40])
     call = '{"tool": "get_file_info", "arguments": {"path": "."}}\n'
-    command = [
-        sys.executable,
-        "-m",
-        "toolkit.cli",
-        "run",
-        "--root",
-        str(tmp_path / "ws"),
-        "--state",
-        state_place,
-    ]
-    running = [
-        subprocess.Popen(
-            [*command, "--audit-log", str(log)], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL
-        )
-        for _ in range(2)
-    ]
+    (tmp_path / "ws" / "ringfence.yaml").write_text('version: 1\nrules: {"*": allow}\n')
+    where = ["--root", str(tmp_path / "ws"), "--state", state_place, "--audit-log", str(log)]
+    command = [sys.executable, "-m", "toolkit.cli", "run", *where]
+    settings: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL}
+    running = [subprocess.Popen(command, **settings) for _ in range(2)]
     for process in running:
         assert process.stdin is not None
         process.stdin.write(call.encode() * 200)
