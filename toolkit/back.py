@@ -5,8 +5,9 @@ Not judged by an agent's rules: only a person's door leads here.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolkit.answers import raise_failure
 from toolkit.apply import Progress, apply
@@ -16,8 +17,11 @@ from toolkit.errors import CallError
 from toolkit.history import Operation
 from toolkit.impact import describe
 from toolkit.plan import Plan
-from toolkit.text import escape, plural
+from toolkit.text import escape, plural, size
 from toolkit.undo import Way
+
+if TYPE_CHECKING:
+    from toolkit.session import Session
 
 
 def take_back(
@@ -91,3 +95,20 @@ def _line(row: dict[str, Any]) -> str:
         if inside
         else escape(row["path"])
     )
+
+
+def prune_history(session: Session, older_than: float | None, keep: int | None, *, dry_run: bool) -> Result:
+    """Forget contents and record that it was done."""
+    from toolkit.prune import prune
+
+    shelf = session.history.shelf
+    assert shelf is not None, "a session's history has one"
+    before = None if older_than is None else time.time() - older_than
+    found = prune(session.state, shelf, before=before, keep=keep, dry_run=dry_run)
+    data = {"calls": found.calls, "contents": found.contents, "trees": found.trees, "bytes": found.bytes}
+    text = f"the contents of {plural(found.calls, 'call')}, {size(found.bytes)}"
+    if dry_run:
+        return Result(None, "ok", f"Would forget {text}", {**data, "dry_run": True})
+    who = {"session": session.session, "agent": session.agent, "tool": "prune"}
+    session.history.note({}, {"time": time.time(), "event": "prune", **who, "outcome": "done", **data})
+    return Result(None, "ok", f"✓ Forgot {text}", data)

@@ -158,7 +158,7 @@ class History:
     def _finish(
         self, op: int, states: dict[int, str], seen: dict[tuple[str, str], str], record: dict[str, Any]
     ) -> str:
-        left = set(states.values()) or {ABORTED}
+        left = set(states.values()) or {DONE}  # with nothing to do, all of it is done
         state = left.pop() if len(left) == 1 else PARTIAL
         with self._state.transaction() as db:
             db.executemany(

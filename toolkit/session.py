@@ -347,6 +347,22 @@ class Session:
 
         return self._take_back("restore", f"{path} {version}", way, dry_run, digest, progress)
 
+    def prune(
+        self, older_than: float | None = None, keep: int | None = None, *, dry_run: bool = False
+    ) -> Result:
+        """Forget the contents of calls older than `older_than` seconds and not among the `keep` newest.
+
+        A person's act, recorded; `data` has `calls`, `contents`, `trees` and `bytes`. What was done and when
+        stays known. Spared: open intents, sessions in which an approval waits, and what a later undo needs.
+        """
+        from toolkit.back import prune_history
+
+        with self._lock:
+            try:
+                return prune_history(self, older_than, keep, dry_run=dry_run or self.dry_run)
+            except CallError as error:
+                return failed(None, error)
+
     def versions(self, path: str) -> list[Version]:
         """The versions of a file, session by session. Raises CallError for a path that is none."""
         return versions(self.history, paths.lexical(self.workspace.split(path)))

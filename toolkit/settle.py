@@ -18,18 +18,10 @@ from toolkit.history import ABORTED, DONE, GONE, UNKNOWN, UNSEEN, History, Kept
 from toolkit.plan import DIRECTORY, FILE, LINK, Delete, Entry, Move, Stat, sha256
 from toolkit.protection import HIDDEN
 from toolkit.shelf import CAUGHT, hashed
+from toolkit.stages import Found, by_stage, was
 from toolkit.workspace import MAX_FILE
 
 _OTHER_HALF = ".again"  # a caught tree is let go of under its other name, so that a second death is seen too
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What is at a path: its kind, and a file's digest or a link's text."""
-
-    kind: str
-    digest: str | None = None
-    target: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,18 +84,21 @@ class _Settling:
                     self._moved(group)
                 case _:
                     self._put(top, self._made(top))
+        if UNKNOWN in self._states.values():
+            self._now.clear()
+            self._states = by_stage(self._items, self._look) or self._states
         return self._states
 
     def _put(self, item: Kept, state: str) -> None:
         self._states[item.n] = state
         if state == DONE:
-            self._now[item.path] = _was(item)
+            self._now[item.path] = was(item)
 
     # -------------------------------------------------------------- one change
 
     def _written(self, item: Kept) -> str:
         now = self._look(item.path)
-        if now == _was(item):
+        if now == was(item):
             # Writing the content that was there already cannot be told from not writing it.
             return DONE if item.before == item.after else ABORTED
         return DONE if now == Found(FILE, item.after) else UNKNOWN
@@ -123,7 +118,7 @@ class _Settling:
             self._states[item.n] = one
             if one == DONE and item.path2 is not None:
                 self._now[item.path] = Found(item.type, item.after)
-                self._now[item.path2] = _was(item) if item is top else None
+                self._now[item.path2] = was(item) if item is top else None
 
     def _move_of(self, item: Kept) -> str:
         assert item.path2 is not None
@@ -134,7 +129,7 @@ class _Settling:
         moved = there is not None and there.kind == item.type and item.after in (None, there.digest)
         if here is None:
             return DONE if moved else UNKNOWN
-        if not moved or there == _was(item):
+        if not moved or there == was(item):
             return ABORTED if here.kind == item.type and item.after in (None, here.digest) else UNKNOWN
         if here == there and item.type == FILE and self._remove(item.path, item.path, taken):
             # Copied or linked, and not yet taken away at the old place.
@@ -158,7 +153,7 @@ class _Settling:
             elif now is None:
                 state = DONE
             else:
-                state = ABORTED if now == _was(item) else UNKNOWN
+                state = ABORTED if now == was(item) else UNKNOWN
             self._put(item, state)
 
     def _let_go_or_put_back(self, group: list[Kept], caught: str, other: str) -> set[str]:
@@ -168,7 +163,7 @@ class _Settling:
         """
         top = group[0]
         place = f"{HIDDEN}/{caught}"
-        recorded = {item.path: _was(item) for item in group}
+        recorded = {item.path: was(item) for item in group}
         shown = {path: top.path + path[len(place) :] for path in self._below(place)}
         same = all(path in recorded and self._look(real) == recorded[path] for real, path in shown.items())
         if same and (caught.startswith(CAUGHT) or self._remove(place, top.path, other)):
@@ -283,21 +278,6 @@ def _belongs(item: Kept, top: Kept) -> bool:
     if item.kind != top.kind or top.type != DIRECTORY or not paths.is_below(item.path, top.path):
         return False
     return item.kind == "move" or (item.kind == "delete" and item.temporary == top.temporary)
-
-
-def _was(item: Kept) -> Found | None:
-    """What the item found at its path (a move: at its destination) before the change."""
-    match item.kind:
-        case "delete":
-            target = item.target if item.type == LINK else None
-            return Found(item.type, item.before, target)
-        case "write":
-            return None if item.before is None else Found(FILE, item.before)
-        case "move" if item.before is not None:
-            return Found(FILE, item.before)
-        case "move" if item.target is not None:
-            return Found(LINK, None, item.target)
-    return None
 
 
 def _known(item: Kept) -> Iterator[tuple[str, str]]:

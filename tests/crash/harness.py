@@ -266,24 +266,37 @@ def replayed(session: Session, start: dict[str, str]) -> dict[str, str]:
     return now
 
 
-def kept(session: Session, base: Path) -> set[str]:
+def kept(session: Session, base: Path, known: dict[Any, str] | None = None) -> set[str]:
     """The contents that are kept, by looking: in the database, in files beside it, in deleted trees.
 
-    Each is read and hashed, whatever it is called.
+    Each is read and hashed, whatever it is called; what is in `known` was hashed before and is only counted.
     """
-    rows = session.state.rows("SELECT packed, data FROM blob WHERE packed != 2")
-    found = {digest(zlib.decompress(data) if packed else bytes(data)) for packed, data in rows}
-    places = [*(base / "state").rglob("content/*"), *(base / "ws" / ".ringfence").rglob("*")]
-    return found | {digest(place.read_bytes()) for place in places if place.is_file()}
+    known = {} if known is None else known
+    names = {str(row[0]) for row in session.state.rows("SELECT hash FROM blob WHERE packed != 2")}
+    for name in names - known.keys():
+        ((packed, data),) = session.state.rows("SELECT packed, data FROM blob WHERE hash = ?", (name,))
+        known[name] = digest(zlib.decompress(data) if packed else bytes(data))
+    found = {known[name] for name in names}
+    for place in [*(base / "state").rglob("content/*"), *(base / "ws" / ".ringfence").rglob("*")]:
+        if place.is_file():
+            info = place.stat()
+            mark = (info.st_ino, info.st_mtime_ns, info.st_ctime_ns, info.st_size)
+            if mark not in known:
+                known[mark] = digest(place.read_bytes())
+            found.add(known[mark])
+    return found
 
 
-def unreachable(session: Session) -> list[str]:
-    """What the history speaks of and cannot give back."""
+def unreachable(session: Session, reached: set[str]) -> list[str]:
+    """What the history speaks of and cannot give back; what was `reached` before is not fetched again."""
     missing = []
     for (name,) in session.state.rows(
         "SELECT before FROM item WHERE before IS NOT NULL AND state = 'done' AND kind != 'move' UNION"
         " SELECT after FROM item WHERE after IS NOT NULL AND state = 'done' AND kind != 'move'"
     ):
+        if name in reached:
+            continue
+        reached.add(name)
         try:
             whole = digest(session.history.content(name))
         except CallError as error:
@@ -310,6 +323,8 @@ class Run:
         self.settled: Counter[str] = Counter()
         self.killed = self.recorded = self.kept = 0
         self.told: set[str | None] = set()
+        self.hashed: dict[Any, str] = {}
+        self.reached: set[str] = set()
         (base / "ws").mkdir(parents=True)
         for n in range(24):
             place = base / "ws" / f"d{n % 5}" / (f"s{n % 3}/init{n}" if n % 2 else f"init{n}")
@@ -407,14 +422,14 @@ class Run:
 
     def _check_history(self, session: Session, answers: list[str], there: set[str]) -> None:
         rows = session.state.rows
-        held = kept(session, self.base) | there
+        held = kept(session, self.base, self.hashed) | there
         if lost := self.ledger - held:
             self._wrong("content lost", str(len(lost)))
             self.ledger -= lost
         if rows("SELECT 1 FROM op WHERE state = 'pending' UNION SELECT 1 FROM item WHERE state = 'pending'"):
             self._wrong("an intent left open", "")
         self.kept = len(rows("SELECT 1 FROM caught"))
-        if missing := unreachable(session):
+        if missing := unreachable(session, self.reached):
             self._wrong("content that the history cannot give back", str(missing[:3]))
         for call in answers:
             if rows("SELECT state FROM op WHERE call = ?", (call,)) != [("done",)]:

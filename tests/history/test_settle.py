@@ -13,6 +13,7 @@ import pytest
 from policy import Policy
 from toolkit import apply, audit
 from toolkit.errors import CallError
+from toolkit.history import Item, Operation
 from toolkit.session import Session
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
@@ -172,3 +173,40 @@ def test_what_a_session_moved_or_deleted_is_not_stale_at_its_new_place(root: Pat
 
 def _stop(*_: Any) -> Any:
     raise KeyboardInterrupt
+
+
+def test_a_move_back_and_a_write_that_a_death_came_between_are_told_together(tmp_path: Path) -> None:
+    """Linked to its new name and not yet gone from its old one, which the write was to take."""
+    root = tmp_path / "ws"
+    root.mkdir()
+    for name in ("old", "new"):
+        (root / name).write_bytes(b"moved\n")
+    with Session(root, ALLOW, state=tmp_path / "state", session="s") as session:
+        items = [
+            Item("move", "old", "file", path2="new", after=b"moved\n", grown=6, identity="1"),
+            Item("write", "old", "file", after=b"was there\n", grown=10, temporary=".ringfence-0"),
+        ]
+        operation = Operation("c-open", None, "s", "a", "undo")
+        session.history.abandon(session.history.begin(operation, items, {}, lambda: None))
+    with Session(root, ALLOW, state=tmp_path / "state", session="s") as session:
+        assert [item.state for item in session.history.call("c-open")] == ["done", "aborted"]
+    assert not (root / "old").exists()
+    assert (root / "new").read_bytes() == b"moved\n"
+
+
+@pytest.mark.parametrize("done", [0, 1, 2])
+def test_the_same_content_at_both_ends_of_a_move_is_told(tmp_path: Path, done: int) -> None:
+    root = tmp_path / "ws"
+    root.mkdir()
+    for name in {0: ("old",), 1: ("new",), 2: ("old", "new")}[done]:
+        (root / name).write_bytes(b"same\n")
+    with Session(root, ALLOW, state=tmp_path / "state", session="s") as session:
+        items = [
+            Item("move", "old", "file", path2="new", after=b"same\n", grown=5, identity="1"),
+            Item("write", "old", "file", after=b"same\n", grown=5, temporary=".ringfence-0"),
+        ]
+        operation = Operation("c-open", None, "s", "a", "undo")
+        session.history.abandon(session.history.begin(operation, items, {}, lambda: None))
+    with Session(root, ALLOW, state=tmp_path / "state", session="s") as session:
+        states = [item.state for item in session.history.call("c-open")]
+    assert states == ["done"] * done + ["aborted"] * (2 - done)

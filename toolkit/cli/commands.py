@@ -220,6 +220,24 @@ _ALL = (
         ("ringfence history src/app.py",),
     ),
     Command(
+        "prune",
+        "prune:prune",
+        "forget old contents of the history, for good",
+        (
+            _opt("--older-than", metavar="SPAN", says="only of calls that are older, as in 30d or 12h"),
+            _opt("--keep", type=count, metavar="NUMBER", says="not of this many newest calls"),
+            DRY_RUN,
+            YES,
+            ROOT,
+            STATE,
+            JSON,
+        ),
+        ("ringfence prune --older-than 30d --dry-run", "ringfence prune --older-than 30d --keep 1000 --yes"),
+        "What was done and when stays on record, and so do the versions' names; a version whose content was"
+        " forgotten cannot be restored. Spared is what an open change, a session in which an approval waits"
+        " or a later undo that is kept still needs.",
+    ),
+    Command(
         "changes",
         "past:changes",
         "the files a session changed",

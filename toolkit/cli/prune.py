@@ -1,0 +1,49 @@
+"""`prune`: forget old contents, shown and confirmed first; a person's act, and recorded."""
+
+from __future__ import annotations
+
+import argparse
+import re
+
+from toolkit.call import Result
+from toolkit.cli.perform import DONE, FELL_SHORT, UsageError
+from toolkit.cli.place import open_to_look
+from toolkit.cli.prompt import confirm
+from toolkit.cli.screen import Screen
+
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+
+
+def prune(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Show what would be forgotten; forget it when that is wanted."""
+    if arguments.older_than is None and arguments.keep is None:
+        raise UsageError("prune: say what to forget, --older-than SPAN or --keep NUMBER")
+    age = None if arguments.older_than is None else _span(arguments.older_than)
+    asks = not arguments.yes and not arguments.dry_run
+    if asks and (screen.as_json or not screen.is_terminal):
+        raise UsageError("there is no terminal to confirm at: look with --dry-run, then give --yes")
+    with open_to_look(arguments) as session:
+        if asks or arguments.dry_run:
+            seen = session.prune(age, arguments.keep, dry_run=True)
+            if not seen.ok or arguments.dry_run:
+                return _show(seen, screen)
+            if not confirm(f"{seen.content}; this cannot be undone"):
+                screen.note("nothing was forgotten")
+                return FELL_SHORT
+        result = session.prune(age, arguments.keep)
+    return _show(result, screen)
+
+
+def _show(result: Result, screen: Screen) -> int:
+    if screen.as_json:
+        screen.json(result.data if result.ok else {"error": result.error})
+    else:
+        screen.line(result.content)
+    return DONE if result.ok else FELL_SHORT
+
+
+def _span(text: str) -> int:
+    found = re.fullmatch(r"([0-9]{1,6})([smhdw])", text)
+    if found is None:
+        raise UsageError(f"--older-than {text}: not a span such as 30d or 12h")
+    return int(found[1]) * _SECONDS[found[2]]
