@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from toolkit.errors import CallError
-from toolkit.history import FILED, PENDING
+from toolkit.history import PENDING
+from toolkit.keeping import FILED
 
 if TYPE_CHECKING:
     from toolkit.shelf import Shelf
