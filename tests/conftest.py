@@ -24,6 +24,8 @@ SLOW = (
     "tests/crash/",
     "tests/formats/",
     "tests/history/test_kept.py::test_a_file_larger_than",
+    "tests/history/test_stale.py",
+    "tests/history/test_undo.py",
     "tests/interop/",
     "tests/performance/",
     "tests/pages/",
