@@ -83,4 +83,29 @@ def sarif(looked: Iterable[Looked]) -> Iterator[str]:
     yield json.dumps(log, indent=2, ensure_ascii=True)
 
 
-FORMATS: Mapping[str, Callable[[Iterable[Looked]], Iterator[str]]] = {"github": github, "sarif": sarif}
+def lsp(looked: Iterable[Looked]) -> Iterator[str]:
+    """What a language server publishes: for each file its diagnostics, places counted from 0."""
+    severities = {"error": 1, "warning": 2, "note": 3}
+    looked = list(looked)
+    files: dict[str, list[dict[str, Any]]] = {str(path): [] for path, *_ in looked}
+    for level, code, message, file, line, column in _remarks(looked):
+        start = {"line": line - 1, "character": column - 1}
+        diagnostic = {
+            "range": {"start": start, "end": {**start, "character": column}},
+            "severity": severities[level],
+            "code": code,
+            "source": "ringfence",
+            "message": message,
+        }
+        files.setdefault(file, []).append(diagnostic)
+    published = [
+        {"uri": Path(file).absolute().as_uri(), "diagnostics": found} for file, found in files.items()
+    ]
+    yield json.dumps(published, indent=2, ensure_ascii=True)
+
+
+FORMATS: Mapping[str, Callable[[Iterable[Looked]], Iterator[str]]] = {
+    "github": github,
+    "lsp-json": lsp,
+    "sarif": sarif,
+}

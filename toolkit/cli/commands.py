@@ -107,9 +107,10 @@ _ALL = (
             ),
             _opt(
                 "--format",
-                choices=("text", "github", "sarif"),
+                choices=("text", "github", "lsp-json", "sarif"),
                 default="text",
-                says="for people, as annotations of a GitHub workflow, or as SARIF 2.1.0 (default: text)",
+                says="for people, as annotations of a GitHub workflow, as diagnostics of a language server, or as"
+                " SARIF 2.1.0 (default: text)",
             ),
             ROOT,
             JSON,
