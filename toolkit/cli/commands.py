@@ -109,7 +109,7 @@ _ALL = (
                 "--format",
                 choices=("text", "github", "lsp-json", "sarif"),
                 default="text",
-                says="for people, as annotations of a GitHub workflow, as diagnostics of a language server, or"
+                says="for people, as annotations for GitHub, as diagnostics of a language server, or"
                 " as SARIF 2.1.0 (default: text)",
             ),
             ROOT,
