@@ -15,8 +15,10 @@ from tests.crash.harness import ALLOW, digest, files_of, kept, replayed
 from toolkit import audit
 from toolkit.local import kernel
 from toolkit.session import Session
+from toolkit.shelf import LARGE
 
 FILES = {"d/a": b"a\n", "d/s/b": b"b\n", "f": b"f\n", "g": b"g\n"}
+FILES |= {"big/x": b"x" * (LARGE + 1), "big/y": b"y"}
 CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "create": ("create_file", {"path": "new/x", "content": "x"}),
     "overwrite": ("create_file", {"path": "f", "content": "x", "allow_overwrite": True}),
@@ -25,6 +27,9 @@ CALLS: dict[str, tuple[str, dict[str, Any]]] = {
     "move over": ("move_file", {"source": "f", "destination": "g", "allow_overwrite": True}),
     "delete": ("delete_file", {"path": "f"}),
     "tree": ("delete", {"path": "d"}),
+    "large tree": ("delete", {"path": "big"}),
+    "large file": ("delete_file", {"path": "big/x"}),
+    "overwrite large": ("create_file", {"path": "big/x", "content": "x", "allow_overwrite": True}),
 }
 
 
