@@ -92,3 +92,22 @@ def test_it_is_closed_and_described() -> None:
         assert each["description"].endswith("."), name
     for name in ("rules", "limits"):
         assert all("description" in each for each in SCHEMA["$defs"][name]["properties"].values())
+
+
+def test_an_editor_has_a_text_to_show_for_every_key() -> None:
+    definitions = SCHEMA["$defs"]
+
+    def walk(node: Any) -> None:
+        if isinstance(node, list):
+            for each in node:
+                walk(each)
+        if not isinstance(node, dict):
+            return
+        for name, value in node.get("properties", {}).items():
+            named = definitions.get(value.get("$ref", "").rpartition("/")[2], {}) if value else {}
+            assert not value or value.get("description") or named.get("description") or "not" in value, name
+        for key, value in node.items():
+            if key != "if":
+                walk(value)
+
+    walk(SCHEMA)
