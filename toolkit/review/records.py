@@ -35,9 +35,7 @@ class Hit:
 def routes(desk: Desk) -> list[Route]:
     async def log(request: Request) -> Response:
         wanted: dict[str, Any] = {name: request.query_params.get(name) or None for name in _FILTERS}
-        found = await desk.run(
-            lambda: list(deque(audit.matching(desk.session.state, **wanted), maxlen=RECORDS))
-        )
+        found = await desk.run(lambda: _last(desk.session, wanted))
         return await desk.page(request, "audit", records=list(reversed(found)), wanted=wanted, most=RECORDS)
 
     async def verify(request: Request) -> Response:
@@ -59,6 +57,13 @@ def routes(desk: Desk) -> list[Route]:
         Route("/policy", policy, methods=["GET"]),
         Route("/policy/matrix", tree, methods=["GET"]),
     ]
+
+
+def _last(session: Session, wanted: dict[str, Any]) -> list[dict[str, Any]]:
+    """The last records that fit; without any condition only those are read."""
+    last = session.state.rows("SELECT max(seq) FROM audit")[0][0] or 0
+    after = 0 if any(wanted.values()) else max(last - RECORDS, 0)
+    return list(deque(audit.matching(session.state, after=after, **wanted), maxlen=RECORDS))
 
 
 def _hits(session: Session) -> list[Hit]:

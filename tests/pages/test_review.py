@@ -1,0 +1,155 @@
+"""The review page in a real browser: every page, each role, a narrow screen, keys alone, and what is new."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.review.conftest import POLICY, TOKENS, Desk
+from tests.review.conftest import desk as desk
+from tests.review.conftest import served as served
+
+axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install axe-playwright-python")
+PAGES = ("/", "/?all=1", "/sessions", "/sessions/night", "/files/a.txt", "/audit", "/audit/verify", "/policy")
+
+
+@pytest.fixture
+def window(chromium: Any, served: Desk) -> Iterator[Any]:
+    """A tab that keeps every error and every request that goes anywhere but to the server."""
+    context = chromium.new_context(
+        viewport={"width": 1200, "height": 800}, base_url=f"http://127.0.0.1:{served.port}"
+    )
+    page = context.new_page()
+    errors: list[str] = []
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("dialog", lambda dialog: errors.append(f"a dialog: {dialog.message}"))
+    page.on("console", lambda said: errors.append(said.text) if said.type == "error" else None)
+    here = (f"http://127.0.0.1:{served.port}/", "data:")
+    page.on("request", lambda one: None if one.url.startswith(here) else errors.append(one.url))
+    yield page
+    context.close()
+    assert errors == []
+
+
+def sign_in(page: Any, name: str = "ann") -> None:
+    page.goto("/sign-in")
+    page.fill("#token", TOKENS[name][1])
+    page.keyboard.press("Enter")
+    page.wait_for_selector("nav")
+
+
+def busy(desk: Desk) -> str:
+    desk.call("edit_file", path="a.txt", old_str="one", new_str="two")
+    desk.call("delete", path="tmp/c.txt")
+    return desk.ask("b.txt", description="no longer needed")
+
+
+@pytest.mark.parametrize("name", ["ann", "dan", "lou"])
+@pytest.mark.parametrize("width", [1200, 400])
+def test_every_page_fits_and_is_accessible(window: Any, served: Desk, name: str, width: int) -> None:
+    asked = busy(served)
+    window.set_viewport_size({"width": width, "height": 800})
+    sign_in(window, name)
+    for path in (*PAGES, f"/approvals/{asked}"):
+        window.goto(path)
+        assert window.locator("h1").count() == 1, path
+        wide = window.evaluate("document.documentElement.scrollWidth")
+        assert wide <= width, (path, wide)
+        found = axe.Axe().run(window).response["violations"]
+        assert [one["id"] for one in found if one["impact"] in ("serious", "critical")] == [], path
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_colours_are_told_apart(window: Any, served: Desk, scheme: str) -> None:
+    asked = busy(served)
+    window.emulate_media(color_scheme=scheme)
+    sign_in(window)
+    window.goto(f"/approvals/{asked}")
+    found = axe.Axe().run(window, options={"runOnly": ["color-contrast"]}).response["violations"]
+    assert found == []
+
+
+def test_what_is_new_comes_by_itself(window: Any, served: Desk) -> None:
+    sign_in(window)
+    assert window.locator(".card").count() == 0
+    served.ask("b.txt")
+    window.wait_for_selector(".card >> text=Delete file b.txt", timeout=10_000)
+    assert window.title().startswith("(1) ")
+
+
+def test_nothing_is_taken_from_under_the_hands(window: Any, served: Desk) -> None:
+    asked = served.ask("b.txt")
+    sign_in(window)
+    window.goto(f"/approvals/{asked}")
+    window.fill("#reason", "because")
+    served.ask("a.txt")
+    window.wait_for_selector("#news:not([hidden])", timeout=10_000)
+    assert window.input_value("#reason") == "because"
+
+
+def test_with_keys_alone(window: Any, served: Desk) -> None:
+    served.ask("b.txt")
+    sign_in(window)
+
+    def tab_to(text: str) -> None:
+        for _ in range(60):
+            window.keyboard.press("Tab")
+            if text in window.evaluate("document.activeElement.textContent"):
+                return
+        raise AssertionError(f"{text} cannot be reached")
+
+    tab_to("Delete file b.txt")
+    window.keyboard.press("Enter")
+    window.wait_for_selector("text=What it touches")
+    tab_to("Approve once")
+    window.keyboard.press("Enter")
+    window.wait_for_url("**/")
+    assert served.call("delete", path="b.txt").ok
+
+
+def test_without_javascript(chromium: Any, served: Desk) -> None:
+    asked = busy(served)
+    context = chromium.new_context(
+        java_script_enabled=False,
+        base_url=f"http://127.0.0.1:{served.port}",
+        viewport={"width": 400, "height": 700},
+    )
+    page = context.new_page()
+    sign_in(page)
+    page.goto(f"/approvals/{asked}")
+    page.fill("#reason", "keep it")
+    page.click("text=Refuse")
+    context.close()
+    assert "keep it" in served.call("delete", path="b.txt", description="no longer needed").content
+
+
+def test_hostile_texts_run_nothing(window: Any, served: Desk) -> None:
+    name = 'x"><img src=x onerror=alert(1)>\u202e.txt'
+    (served.root / name).write_text("<script>alert(2)</script>" + "y" * 1_000_000)
+    asked = served.ask(name, description="</p><script>alert(3)</script>")
+    sign_in(window)
+    window.goto(f"/approvals/{asked}")
+    assert window.locator("main script, main img").count() == 0
+    assert window.locator("text=Approve once").is_visible()
+    window.goto("/audit")
+    assert window.locator("main script, main img").count() == 0
+
+
+def test_the_whole_story_with_an_agent_over_mcp(window: Any, served: Desk, tmp_path: Path) -> None:
+    """An agent asks through MCP, a person approves in the browser, the agent's call goes on."""
+    from tests.interop.conftest import environment
+    from tests.review.agent import Agent
+
+    assert POLICY
+    with Agent(served.root, served.state, environment()) as agent:
+        assert "Approval needed" in agent.call("delete", path="b.txt")
+        sign_in(window)
+        window.click("text=Delete file b.txt")
+        window.click("text=Approve once")
+        window.wait_for_url("**/")
+        assert "Deleted" in agent.call("delete", path="b.txt")
+        assert "Approval needed" in agent.call("delete", path="a.txt")
+    assert not (served.root / "b.txt").exists()
