@@ -210,3 +210,16 @@ def test_the_same_content_at_both_ends_of_a_move_is_told(tmp_path: Path, done: i
     with Session(root, ALLOW, state=tmp_path / "state", session="s") as session:
         states = [item.state for item in session.history.call("c-open")]
     assert states == ["done"] * done + ["aborted"] * (2 - done)
+
+
+def test_an_undo_with_nothing_to_change_is_done(tmp_path: Path) -> None:
+    root = tmp_path / "ws"
+    root.mkdir()
+    (root / "f").write_bytes(b"same")
+    with Session(root, ALLOW, state=tmp_path / "state", session="s") as session:
+        arguments = {"path": "f", "content": "same", "allow_overwrite": True}
+        made = session.call({"tool": "create_file", "arguments": arguments})
+        undone = session.undo(made.data["call_id"])
+        assert undone.ok
+        states = session.state.rows("SELECT state FROM op WHERE call = ?", (undone.data["call_id"],))
+    assert states == [("done",)]
