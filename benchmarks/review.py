@@ -49,7 +49,13 @@ def main() -> int:
 
         with act_as("coder", "night") as session:
             fill(session)
-        desk = Desk(act_as("default", None), act_as, one_person("ann", "x" * 30), SignIns())
+        desk = Desk(
+            act_as("default", None),
+            act_as,
+            lambda name: act_as(name, None),
+            one_person("ann", "x" * 30),
+            SignIns(),
+        )
         with TestClient(build(desk, Limits()), base_url="http://localhost") as client:
             client.post("/sign-in", data={"token": "x" * 30})
             for path in ("/", "/sessions", "/sessions/night", "/audit", "/policy"):

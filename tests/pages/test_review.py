@@ -13,7 +13,17 @@ from tests.review.conftest import desk as desk
 from tests.review.conftest import served as served
 
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="pip install axe-playwright-python")
-PAGES = ("/", "/?all=1", "/sessions", "/sessions/night", "/files/a.txt", "/audit", "/audit/verify", "/policy")
+PAGES = (
+    "/",
+    "/?all=1",
+    "/sessions",
+    "/sessions/night",
+    "/files/a.txt",
+    "/audit",
+    "/audit/verify",
+    "/policy",
+    "/trash",
+)
 
 
 @pytest.fixture

@@ -7,8 +7,12 @@ import threading
 
 import pytest
 
+from policy import Policy
 from tests.review.conftest import TOKENS, Browser, Desk
 from toolkit.approvals import Answer
+from toolkit.session import Session
+
+EVERYTHING = 'version: 1\nrules: {"*": allow}\n'
 
 
 def test_the_inbox_shows_what_waits(served: Desk, ann: Browser) -> None:
@@ -149,6 +153,7 @@ def test_a_files_versions_side_by_side_and_restored(served: Desk, ann: Browser) 
     page = ann.get("/files/a.txt?left=night:initial&right=night:v2")
     assert "-a.txt one" in page.text
     assert "+a.txt three" in page.text
+    assert ">a.txt one\n</pre>" in page.text
     fields = {"form": page.form, "path": "a.txt", "version": "night:v1", "next": "//evil.example/"}
     digest = ann.post("/back", **fields).hidden("digest")
     assert "<h1>Sessions" in ann.post("/back", digest=digest, **fields).text
@@ -282,3 +287,26 @@ def test_news_reach_an_open_page(served: Desk, ann: Browser) -> None:
     connection.close()
     assert b"event: news\n" in lines
     assert b"data: 1\n" in lines
+
+
+def test_the_trash_of_task_folders(desk: Desk) -> None:
+    task = "a1b2c3d4-e5f6-7890-abcd-ef1234567890"
+    store = desk.root.parent / "tasks"
+    (store / task).mkdir(parents=True)
+    (store / task / "ui_messages.json").write_text('[{"ts": 1, "type": "say", "text": "Fix <b>it</b>"}]')
+    (store / task / "api_conversation_history.json").write_text("[]")
+    desk.start("--tasks", str(store))
+    ann = Browser(desk.port)
+    ann.post("/sign-in", token=desk.said.split()[-1])
+    assert "The trash is empty" in ann.get("/trash").text
+    with Session(desk.root, Policy.loads(EVERYTHING), tasks=store, state=desk.state) as session:
+        assert session.call({"tool": "delete_tasks", "arguments": {"task_ids": [task]}}).ok
+    page = ann.get("/trash")
+    assert "Fix &lt;b&gt;it&lt;/b&gt;" in page.text
+    assert "Successfully restored" in ann.post("/trash", form=page.form, task=task).text
+    assert (store / task / "ui_messages.json").exists()
+    assert ann.post("/trash", form=page.form, task=task).status == 409
+
+
+def test_without_task_folders_there_is_no_trash(served: Desk, ann: Browser) -> None:
+    assert "No task folders are given" in ann.get("/trash").text

@@ -103,6 +103,16 @@ def open_as(arguments: argparse.Namespace, agent: str, name: str | None) -> Sess
         )
 
 
+def open_for(arguments: argparse.Namespace, person: str) -> Session:
+    """A session for a person's own acts on task folders: recorded, and judged by no agent's rules."""
+    from toolkit.session import Session, tasks_of
+
+    root, _ = root_of(arguments)
+    tasks = arguments.tasks or tasks_of(policy_of(arguments, root), root)
+    rules = Policy.loads('version: 1\nrules: {"*": allow}\n')
+    return Session(root, rules, agent=person, state=arguments.state, tasks=tasks, **auditing(arguments))
+
+
 def open_to_look(arguments: argparse.Namespace) -> Session:
     """A session that makes no call: what is kept of the workspace, without a policy."""
     from toolkit.session import Session

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from toolkit.cli.perform import DONE, UsageError
-from toolkit.cli.place import confine, open_as, open_session
+from toolkit.cli.place import confine, open_as, open_for, open_session
 from toolkit.cli.prompt import whoami
 from toolkit.cli.screen import Screen
 
@@ -102,8 +102,11 @@ def review(arguments: argparse.Namespace, screen: Screen) -> int:
     def act_as(agent: str, name: str | None) -> Session:
         return open_as(arguments, agent, name)
 
+    def mine(name: str) -> Session:
+        return open_for(arguments, f"person:{name}")
+
     try:
-        desk = Desk(act_as("default", None), act_as, people, SignIns())
+        desk = Desk(act_as("default", None), act_as, mine, people, SignIns())
     except BaseException:
         listening.close()
         raise

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from toolkit.errors import CallError
 from toolkit.http.protect import Limits
 from toolkit.http.replies import STATUS
-from toolkit.review import approving, live, looking, records
+from toolkit.review import approving, live, looking, records, trash
 from toolkit.review.desk import HERE, Desk, fields_in, form
 from toolkit.review.gate import COOKIE, Gate, cookie_in
 from toolkit.review.people import LOOK, SIGNED_IN
@@ -43,6 +43,7 @@ def build(desk: Desk, limits: Limits, user_header: str | None = None) -> Gate:
             *approving.routes(desk),
             *looking.routes(desk),
             *records.routes(desk),
+            *trash.routes(desk),
             *live.routes(desk),
             *_ways(desk),
             Route("/static/{name}", _static, methods=["GET"]),

@@ -13,11 +13,13 @@ from starlette.routing import Route
 
 from policy import Need
 from policy.model import TOOL_ACTIONS
+from toolkit import paths
 from toolkit.amend import amend, amended
 from toolkit.approvals import PENDING, Answer
 from toolkit.approvals import Request as Asked
 from toolkit.call import read_json
 from toolkit.errors import CallError
+from toolkit.loss import is_kept
 from toolkit.review.desk import Desk, form
 from toolkit.review.people import DECIDE
 from toolkit.session import Session
@@ -29,11 +31,12 @@ FILES = 1000  # files of a plan that are listed
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One path of a plan with its verdict."""
+    """One path of a plan with its verdict; `kept` is false for what could not be brought back."""
 
     path: str
     effect: str
     because: dict[str, Any]
+    kept: bool
 
 
 def routes(desk: Desk) -> list[Route]:
@@ -93,8 +96,23 @@ def _judged(session: Session, asked: Asked) -> list[Judged]:
     for path in asked.paths[:FILES]:
         needs = [Need(action, path) for action in actions]
         decision = session.policy.decide(asked.agent, asked.tool, needs, fold=session.fold).to_json()
-        found.append(Judged(path, str(decision["effect"]), decision))
+        kept = "delete" not in actions or _is_kept(session, path)
+        found.append(Judged(path, str(decision["effect"]), decision, kept))
     return found
+
+
+def _is_kept(session: Session, path: str) -> bool:
+    """Whether what is at a path now would be kept if it went."""
+    backend = session.workspace.backend
+    try:
+        spot = backend.resolve(paths.parts(path), follow=False)
+    except CallError:
+        return True  # what cannot be reached does not go
+    try:
+        stat = backend.stat(spot)
+    finally:
+        backend.release(spot)
+    return stat is None or is_kept(path, stat, backend.traits)
 
 
 def _answer(what: str, fields: dict[str, str], by: str) -> Answer:

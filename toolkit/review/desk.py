@@ -25,6 +25,7 @@ from toolkit.text import because, escape, plural, size, when
 
 HERE = Path(__file__).parent
 ActAs = Callable[[str, str | None], Session]
+Mine = Callable[[str], Session]
 
 
 def _shown(value: Any) -> Any:
@@ -36,10 +37,14 @@ def _shown(value: Any) -> Any:
 
 @dataclass(slots=True)
 class Desk:
-    """`session` makes no calls; `act_as(agent, session)` opens one under the policy in force."""
+    """`session` makes no calls; `act_as(agent, session)` opens one under the policy in force.
+
+    `mine(name)` opens one for a person's own acts on task folders, which no agent's rules judge.
+    """
 
     session: Session
     act_as: ActAs
+    mine: Mine
     people: People
     sign_ins: SignIns
     closing: bool = False  # once the server is told to stop, so that open streams end

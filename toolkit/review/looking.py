@@ -15,7 +15,7 @@ from toolkit.errors import CallError
 from toolkit.review.desk import Desk, form, url
 from toolkit.review.people import ADMINISTER
 from toolkit.session import Session
-from toolkit.text import diff
+from toolkit.text import diff, is_binary
 from toolkit.versions import Version, pick
 
 SESSIONS = 100
@@ -88,7 +88,7 @@ def _history(session: Session, path: str, left: str | None, right: str | None) -
     found = session.versions(path)
     if not found:
         raise CallError("not_found", f"The history knows nothing of '{path}'", where=path)
-    names = [f"{one.session}:{one.name}" for one in found]
+    names = [_named(one) for one in found]
     one = pick(found, left or names[max(len(names) - 2, 0)])[0]
     other = pick(found, right or names[-1])[0]
     before, after = (_content(session, version) for version in (one, other))
@@ -96,10 +96,20 @@ def _history(session: Session, path: str, left: str | None, right: str | None) -
         "path": path,
         "place": url(path),
         "versions": list(zip(names, found, strict=True)),
-        "left": f"{one.session}:{one.name}",
-        "right": f"{other.session}:{other.name}",
+        "left": _named(one),
+        "right": _named(other),
         "diff_text": diff(path, before, after),
+        "sides": [(name, _text(data)) for name, data in ((_named(one), before), (_named(other), after))],
     }
+
+
+def _named(version: Version) -> str:
+    return f"{version.session}:{version.name}"
+
+
+def _text(data: bytes | None) -> str | None:
+    """A side's text; None where there is none to show."""
+    return None if data is None or is_binary(data) else data.decode("utf-8", "replace")
 
 
 def _content(session: Session, version: Version) -> bytes | None:
