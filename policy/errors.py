@@ -50,12 +50,16 @@ class Problem:
 
 
 class PolicyError(Exception):
-    """A policy that does not load; `problems` holds everything that is wrong with it."""
+    """A policy that does not load; `problems` holds everything that is wrong with it.
+
+    `files` are those it was looked for in, whether or not they are there.
+    """
 
     code = "policy_invalid"
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
+    def __init__(self, problems: Iterable[Problem], files: Iterable[str] = ()) -> None:
         self.problems: tuple[Problem, ...] = tuple(problems)
+        self.files: tuple[str, ...] = tuple(files)
         super().__init__("\n".join(problem.format() for problem in self.problems))
 
 

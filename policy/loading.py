@@ -78,6 +78,7 @@ class _Loading:
         self.problems: list[Problem] = []
         self.reads: list[Read] = []
         self.seen: set[str] = set()
+        self.tried: list[str] = []
         self.files: list[str] = []
         self.sources: list[str] = []
         self.digest = hashlib.sha256()
@@ -105,6 +106,8 @@ class _Loading:
         if len(self.seen) > _MAX_FILES and at:
             at[0].add("policy_too_large", f"more than {_MAX_FILES} files", at[1], "put some of them together")
             return
+        if keep:
+            self.tried.append(str(path.absolute()))
         data = _bytes(path, report, at)
         if data is None:
             if at is None:
@@ -171,10 +174,10 @@ class _Loading:
 
     def policy(self) -> Policy:
         if self.problems:
-            raise PolicyError(self.problems)
+            raise PolicyError(self.problems, self.tried)
         content, problems = _together(self.reads, self.cases)
         if problems:
-            raise PolicyError(problems)
+            raise PolicyError(problems, self.tried)
         return Policy(content, revision=self.digest.hexdigest(), files=tuple(self.files), tools=self.tools)
 
 

@@ -6,6 +6,7 @@ Never replaced by one that does not load.
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from policy import Policy, PolicyError
 from toolkit.errors import CallError
 
 _log = logging.getLogger("ringfence")
+_LOOKS = 3
 
 
 class Following:
@@ -25,16 +27,21 @@ class Following:
         self._source = source if isinstance(policy, Policy) else policy
         self._error: PolicyError | None = None
         self.policy = policy if isinstance(policy, Policy) else Policy.empty()
+        self._stamps = _stamps(self.policy.files)
         if self._source is not None and not isinstance(policy, Policy):
             try:
-                self.policy = Policy.load(self._source)
+                self._load(self._source)
             except PolicyError as error:
                 self._error = error
-        self._stamp = _stamp(self.policy)
 
     @property
     def error(self) -> PolicyError | None:
         return self._error
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """All that is looked at: the files of the policy in force, and of one that does not load."""
+        return tuple(self._stamps)
 
     def check(self) -> None:
         """Raises CallError `policy_invalid` when there is no policy that loads."""
@@ -51,13 +58,11 @@ class Following:
         """
         if self._source is None or self._error is not None:
             return None
-        stamp = _stamp(self.policy)
-        if stamp == self._stamp:
+        if _stamps(self._stamps) == self._stamps:
             return None
         try:
-            self.policy = Policy.load(self._source)
+            self._load(self._source)
         except PolicyError as error:
-            self._stamp = stamp
             first = error.problems[0]
             _log.warning("the policy no longer loads, the last good one stays in force: %s", first)
             return {
@@ -66,18 +71,49 @@ class Following:
                 "reason": first.message,
                 "where": str(first.where),
             }
-        self._stamp = _stamp(self.policy)
         return {"event": "policy", "outcome": "loaded"}
 
+    def _load(self, source: str | Path) -> None:
+        """Take up the policy, or raise PolicyError and keep the one in force.
 
-def _stamp(policy: Policy) -> tuple[tuple[int, int] | None, ...]:
-    """What tells that a policy's files were written since; None for one that is gone."""
-    found: list[tuple[int, int] | None] = []
-    for file in policy.files:
+        Files are looked at before they are read, so that one written meanwhile is read again next time; one
+        that is first heard of by reading another one needs a second look. What mends a policy may be in a
+        file that the policy in force knows nothing of.
+        """
+        known = {str(Path(source).absolute()), *self._stamps}
+        for _ in range(_LOOKS):
+            self._stamps = _stamps(known)
+            loaded, tried = _read(source)
+            missed = set(tried) - known
+            if not missed:
+                break
+            known |= missed
+        # One that was read and never looked at counts as changed.
+        self._stamps = {**dict.fromkeys(known), **self._stamps}
+        if isinstance(loaded, PolicyError):
+            raise loaded
+        self.policy = loaded
+        self._stamps = {file: self._stamps[file] for file in loaded.files}
+
+
+def _read(source: str | Path) -> tuple[Policy | PolicyError, tuple[str, ...]]:
+    """A policy or why it does not load, and the files that say so."""
+    try:
+        policy = Policy.load(source)
+    except PolicyError as error:
+        return error, error.files
+    return policy, policy.files
+
+
+def _stamps(files: Iterable[str]) -> dict[str, tuple[int, ...] | None]:
+    """What tells that files were written since; None for one that is gone."""
+    found: dict[str, tuple[int, ...] | None] = {}
+    for file in files:
         try:
             info = Path(file).stat()
-        except OSError:
-            found.append(None)
+        except (OSError, ValueError):
+            found[file] = None
         else:
-            found.append((info.st_mtime_ns, info.st_size))
-    return tuple(found)
+            # A file put in place of another one may have its size and its time.
+            found[file] = (info.st_mtime_ns, info.st_size, info.st_ino, info.st_ctime_ns)
+    return found

@@ -27,11 +27,10 @@ from toolkit.events import Subscriber, Subscription, events
 from toolkit.faked import import_past_the_fake
 from toolkit.following import Following
 from toolkit.history import History
-from toolkit.points import since
 from toolkit.shelf import Shelf
 from toolkit.state import MEMORY, SHARED, default_place, open_state
-from toolkit.undo import Way, restore, undo
-from toolkit.versions import Version, pick, versions
+from toolkit.takeback import TakesBack
+from toolkit.versions import Version, versions
 from toolkit.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ _log = logging.getLogger("ringfence")
 Approver = Callable[[Request], Answer]
 
 
-class Session:
+class Session(TakesBack):
     """What an agent (through its harness) talks to.
 
     `root` is a directory, `memory://` or an fsspec URL (opened with `options`), or a path on `fs`. `policy`
@@ -272,80 +271,7 @@ class Session:
     def _keyed(self, seen: dict[str, str]) -> dict[tuple[str, str], str]:
         return {(self.session, path): digest for path, digest in seen.items()}
 
-    # ------------------------------------------------------------- the way back
-
-    def undo(
-        self,
-        call: str,
-        *,
-        session: str | None = None,
-        force: bool = False,
-        dry_run: bool = False,
-        digest: str | None = None,
-        progress: Progress | None = None,
-    ) -> Result:
-        """Take back what one call changed; conflicts are named and left alone unless `force`.
-
-        `call` is a result's `call_id` (or the caller's id where only one call had it, in `session` if given).
-        `data` has `changes`, `conflicts`, `call_id`, by which the undo itself can be undone, and in a dry run
-        `preview`, a diff, and `digest`: given back, nothing is done if the plan is another one by now.
-        """
-
-        def way() -> Way:
-            return undo(
-                self.history.call(call, session), self.workspace, self.history, force=force, progress=progress
-            )
-
-        return self._take_back("undo", call, way, dry_run, digest, progress)
-
-    def undo_to(
-        self,
-        point: str | float,
-        *,
-        session: str | None = None,
-        tree: str = paths.ROOT,
-        everyone: bool = False,
-        force: bool = False,
-        dry_run: bool = False,
-        digest: str | None = None,
-        progress: Progress | None = None,
-    ) -> Result:
-        """Take back what this (or another) session and its sub-sessions changed since a point.
-
-        `point` is "initial", a call's id (the state right after it), a file's version ("PATH:v2"), or a time
-        in POSIX seconds. `tree` takes only what is at or below a path; `everyone` the changes of all
-        sessions. Answers as `undo` does.
-        """
-        chosen = None if everyone else session or self.session
-        what = f"{'everyone' if chosen is None else chosen} to {point}" + (
-            f" in {tree}" if tree != "." else ""
-        )
-
-        def way() -> Way:
-            below = paths.lexical(self.workspace.split(tree))
-            found = since(self.history, point, session=chosen, tree=below)
-            return undo(found, self.workspace, self.history, force=force, session=chosen, progress=progress)
-
-        return self._take_back("undo", what, way, dry_run, digest, progress)
-
-    def restore(
-        self,
-        path: str,
-        version: str,
-        *,
-        force: bool = False,
-        dry_run: bool = False,
-        digest: str | None = None,
-        progress: Progress | None = None,
-    ) -> Result:
-        """Bring one file back to a version (`initial`, `v1`, or `SESSION:v1`). Answers as `undo` does."""
-
-        def way() -> Way:
-            place = paths.lexical(self.workspace.split(path))
-            wanted, last = pick(versions(self.history, place), version)
-            return restore(place, wanted, last, self.workspace, self.history, force=force)
-
-        return self._take_back("restore", f"{path} {version}", way, dry_run, digest, progress)
+    # -------------------------------------------------------------- what was done
 
     def prune(
         self, older_than: float | None = None, keep: int | None = None, *, dry_run: bool = False
@@ -372,26 +298,6 @@ class Session:
         and removed."""
         return changed(self.history, session or self.session, agent)
 
-    def _take_back(
-        self,
-        tool: str,
-        what: str,
-        way: Callable[[], Way],
-        dry_run: bool,
-        digest: str | None,
-        progress: Progress | None,
-    ) -> Result:
-        from toolkit.back import take_back
-
-        attempt = Attempt(self, ToolCall(tool))
-        dry_run = dry_run or self.dry_run
-        with self._lock:
-            try:
-                result = take_back(attempt, what, way, dry_run=dry_run, digest=digest, progress=progress)
-            except CallError as error:
-                result = failed(None, error)
-            return self._recorded(attempt, result)
-
     def purge_tasks(
         self, older_than: float, *, dry_run: bool = False, progress: Progress | None = None
     ) -> Result:
@@ -401,10 +307,16 @@ class Session:
         """
         from toolkit.tasks.purge import purge
 
-        attempt = Attempt(self, ToolCall("purge_tasks"))
+        dry_run = dry_run or self.dry_run
+        return self._by_a_person(
+            "purge_tasks", lambda attempt: purge(attempt, older_than, dry_run=dry_run, progress=progress)
+        )
+
+    def _by_a_person(self, tool: str, act: Callable[[Attempt], Result]) -> Result:
+        attempt = Attempt(self, ToolCall(tool))
         with self._lock:
             try:
-                result = purge(attempt, older_than, dry_run=dry_run or self.dry_run, progress=progress)
+                result = act(attempt)
             except CallError as error:
                 result = failed(None, error)
             return self._recorded(attempt, result)
@@ -428,7 +340,7 @@ class Session:
         )
 
     def _protect_policy(self) -> None:
-        for file in (*self.policy.files, *filter(None, [kept.folder()])):
+        for file in (*self._following.files, *filter(None, [kept.folder()])):
             self.workspace.protect(file)
 
 

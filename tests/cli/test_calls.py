@@ -112,6 +112,49 @@ def test_answers_come_while_the_input_is_still_open(workspace: Path, policy: Wri
         assert gate.wait(30) == 0
 
 
+def test_a_policy_that_breaks_and_is_mended_while_calls_come(
+    ringfence: Ringfence, workspace: Path, policy: Write
+) -> None:
+    """Broken, the last good one stays: nothing is opened and nothing that was allowed stops."""
+    (workspace / "keys").mkdir()
+    (workspace / "keys" / "k").write_text("SECRET", encoding="utf-8")
+    (workspace / "f").write_text("x", encoding="utf-8")
+    good = 'version: 1\nrules: {read: {"*": allow, "keys/**": deny}}\n'
+    policy(good)
+    command = [sys.executable, "-m", "toolkit.cli", "run", "--root", str(workspace)]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as gate:
+        put, take = gate.stdin, gate.stdout
+        assert put and take and gate.stderr
+
+        def verdicts() -> list[str]:
+            found = []
+            for path in ("keys/k", "f"):
+                put.write(call("read_file", path=path))
+                put.flush()
+                answer = json.loads(take.readline())
+                assert "SECRET" not in str(answer)
+                found.append(answer["status"])
+            return found
+
+        assert verdicts() == ["denied", "ok"]
+        for broken in (good.rstrip("}\n"), good.replace("deny", "dney"), "rules: {read: allow}\n", ""):
+            policy(broken)
+            assert verdicts() == ["denied", "ok"]
+        (workspace / "ringfence.yaml").unlink()
+        assert verdicts() == ["denied", "ok"]
+        policy('version: 1\nrules: {read: {"*": deny}}\n')
+        assert verdicts() == ["denied", "denied"]
+        policy(good)
+        assert verdicts() == ["denied", "ok"]
+        put.close()
+        said = gate.stderr.read().decode()
+        assert gate.wait(30) == 0
+    assert said.count("the policy no longer loads, the last good one stays in force") == 5
+    assert ringfence("audit", "verify").status == 0
+
+
 def test_one_call_as_text_and_as_json(ringfence: Ringfence, policy: Write, workspace: Path) -> None:
     policy(POLICY)
     done = ringfence("call", "create_file", '{"path": "tmp/x", "content": "hello"}')

@@ -431,6 +431,65 @@ def test_a_policy_that_stops_loading_leaves_the_last_good_one(disk: Any) -> None
         assert not audit.verify(session.state)
 
 
+def test_what_mends_a_policy_is_seen_wherever_it_is(disk: Any) -> None:
+    """A file that is extended since the policy broke belongs to no policy that was ever in force."""
+    disk.put("f", "x")
+    file = disk.folder / "state-policy.yaml"
+    base = disk.folder / "state-base.yaml"
+    file.write_text("version: 1\nrules: {read: allow}\n")
+    with disk.open(file) as session:
+        assert call(session, "read_file", path="f").ok
+        file.write_text("version: 1\nextends: [state-base.yaml]\n")
+        assert call(session, "read_file", path="f").ok
+        base.write_text("version: 1\nrules: {read: dney}\n")
+        assert call(session, "read_file", path="f").ok
+        base.write_text("version: 1\nrules: {read: deny}\n")
+        assert code(call(session, "read_file", path="f")) == "denied_by_policy"
+        base.write_text("version: 1\nrules: {read: deny\n")
+        assert code(call(session, "read_file", path="f")) == "denied_by_policy"
+        base.write_text("version: 1\nrules: {read: allow}\n")
+        assert call(session, "read_file", path="f").ok
+        assert call(session, "read_file", path="f").ok
+        events = [record for record in audit.records(session.state) if record["event"] == "policy"]
+        assert [event["outcome"] == "loaded" for event in events] == [False, False, True, False, True]
+
+
+@pytest.mark.parametrize("extended", [False, True])
+def test_a_policy_written_while_it_is_read_is_read_again(
+    disk: Any, monkeypatch: pytest.MonkeyPatch, extended: bool
+) -> None:
+    disk.put("keys/k", "x")
+    file = disk.folder / "state-policy.yaml"
+    written = disk.folder / "state-base.yaml" if extended else file
+    file.write_text("version: 1\nextends: [state-base.yaml]\n")
+    written.write_text("version: 1\nrules: {read: allow}\n")
+    load = Policy.load
+
+    def slow(source: Any) -> Policy:
+        policy = load(source)
+        if "deny" not in written.read_text():
+            written.write_text("version: 1\nrules: {read: deny}\n")
+        return policy
+
+    monkeypatch.setattr(Policy, "load", slow)
+    with disk.open(file) as session:
+        assert code(call(session, "read_file", path="keys/k")) == "denied_by_policy"
+
+
+def test_a_policy_replaced_by_one_of_its_size_and_time_is_seen(disk: Any) -> None:
+    disk.put("f", "x")
+    file = disk.folder / "state-policy.yaml"
+    file.write_text("version: 1\nrules: {read: allow}\n")
+    with disk.open(file) as session:
+        assert call(session, "read_file", path="f").ok
+        other = disk.folder / "state-other.yaml"
+        other.write_text("version: 1\nrules: {read: deny }\n")
+        info = file.stat()
+        os.utime(other, ns=(info.st_atime_ns, info.st_mtime_ns))
+        other.replace(file)
+        assert code(call(session, "read_file", path="f")) == "denied_by_policy"
+
+
 def test_a_schema_is_never_fetched() -> None:
     hits: list[int] = []
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -1,0 +1,121 @@
+"""A session's way back: undo calls and restore versions, a person's acts, recorded like any other.
+
+Knows of a session only what `TakesBack` names, and changes nothing itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from toolkit import paths
+from toolkit.apply import Progress
+from toolkit.attempt import Attempt
+from toolkit.call import Result
+from toolkit.history import History
+from toolkit.points import since
+from toolkit.undo import Way, restore, undo
+from toolkit.versions import pick, versions
+from toolkit.workspace import Workspace
+
+
+class TakesBack:
+    """The part of a session that takes back; `Session` is the only one there is."""
+
+    session: str
+    dry_run: bool
+    history: History
+    workspace: Workspace
+
+    def _by_a_person(self, tool: str, act: Callable[[Attempt], Result]) -> Result:
+        """Do what no agent's rules judge, alone and on record."""
+        raise NotImplementedError
+
+    def undo(
+        self,
+        call: str,
+        *,
+        session: str | None = None,
+        force: bool = False,
+        dry_run: bool = False,
+        digest: str | None = None,
+        progress: Progress | None = None,
+    ) -> Result:
+        """Take back what one call changed; conflicts are named and left alone unless `force`.
+
+        `call` is a result's `call_id` (or the caller's id where only one call had it, in `session` if given).
+        `data` has `changes`, `conflicts`, `call_id`, by which the undo itself can be undone, and in a dry run
+        `preview`, a diff, and `digest`: given back, nothing is done if the plan is another one by now.
+        """
+
+        def way() -> Way:
+            return undo(
+                self.history.call(call, session), self.workspace, self.history, force=force, progress=progress
+            )
+
+        return self._take_back("undo", call, way, dry_run, digest, progress)
+
+    def undo_to(
+        self,
+        point: str | float,
+        *,
+        session: str | None = None,
+        tree: str = paths.ROOT,
+        everyone: bool = False,
+        force: bool = False,
+        dry_run: bool = False,
+        digest: str | None = None,
+        progress: Progress | None = None,
+    ) -> Result:
+        """Take back what this (or another) session and its sub-sessions changed since a point.
+
+        `point` is "initial", a call's id (the state right after it), a file's version ("PATH:v2"), or a time
+        in POSIX seconds. `tree` takes only what is at or below a path; `everyone` the changes of all
+        sessions. Answers as `undo` does.
+        """
+        chosen = None if everyone else session or self.session
+        what = f"{'everyone' if chosen is None else chosen} to {point}" + (
+            f" in {tree}" if tree != "." else ""
+        )
+
+        def way() -> Way:
+            below = paths.lexical(self.workspace.split(tree))
+            found = since(self.history, point, session=chosen, tree=below)
+            return undo(found, self.workspace, self.history, force=force, session=chosen, progress=progress)
+
+        return self._take_back("undo", what, way, dry_run, digest, progress)
+
+    def restore(
+        self,
+        path: str,
+        version: str,
+        *,
+        force: bool = False,
+        dry_run: bool = False,
+        digest: str | None = None,
+        progress: Progress | None = None,
+    ) -> Result:
+        """Bring one file back to a version (`initial`, `v1`, or `SESSION:v1`). Answers as `undo` does."""
+
+        def way() -> Way:
+            place = paths.lexical(self.workspace.split(path))
+            wanted, last = pick(versions(self.history, place), version)
+            return restore(place, wanted, last, self.workspace, self.history, force=force)
+
+        return self._take_back("restore", f"{path} {version}", way, dry_run, digest, progress)
+
+    def _take_back(
+        self,
+        tool: str,
+        what: str,
+        way: Callable[[], Way],
+        dry_run: bool,
+        digest: str | None,
+        progress: Progress | None,
+    ) -> Result:
+        from toolkit.back import take_back
+
+        dry_run = dry_run or self.dry_run
+        return self._by_a_person(
+            tool,
+            lambda attempt: take_back(attempt, what, way, dry_run=dry_run, digest=digest, progress=progress),
+        )
