@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import sys
 import types
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 def is_faked() -> bool:
@@ -15,13 +17,22 @@ def is_faked() -> bool:
     return not isinstance(os.open, types.BuiltinFunctionType)
 
 
-def import_past_the_fake() -> None:
-    """Import what reads files of its own package when first imported; in the fake these are not there."""
+@contextmanager
+def past_the_fake() -> Iterator[None]:
+    """For as long as the block runs, files are the real ones; for what is read of a package's own."""
     fake = getattr(os, "filesystem", None)
-    if fake is None or "jsonschema" in sys.modules:
+    if fake is None:
+        yield
         return
     fake.pause()
     try:
-        import jsonschema  # noqa: F401
+        yield
     finally:
         fake.resume()
+
+
+def import_past_the_fake() -> None:
+    """Import what reads files of its own package when first imported; in the fake these are not there."""
+    if hasattr(os, "filesystem") and "jsonschema" not in sys.modules:
+        with past_the_fake():
+            import jsonschema  # noqa: F401

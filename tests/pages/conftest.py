@@ -16,7 +16,8 @@ HOW = (
 )
 
 
-@pytest.fixture(scope="session")
+# For one module: as long as it runs, asyncio counts as running in this thread, for every other test, too.
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
     program = os.environ.get("RINGFENCE_BROWSER") or next(filter(None, map(shutil.which, KNOWN)), None)
     if program is None:

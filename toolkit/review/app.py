@@ -10,6 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from toolkit.errors import CallError
 from toolkit.http.protect import Limits
@@ -51,7 +52,14 @@ def build(desk: Desk, limits: Limits, user_header: str | None = None) -> Gate:
         exception_handlers={CallError: refused, HTTPException: refused, Exception: refused},
         lifespan=lifespan,
     )
-    return Gate(app, desk.people, desk.sign_ins, limits, user_header)
+
+    async def marked(scope: Scope, receive: Receive, send: Send) -> None:
+        # Before anything is read for a page, so that what comes meanwhile is news to it.
+        if scope["type"] == "http":
+            scope["ringfence.mark"] = await desk.run(desk.mark) if scope["ringfence.sign_in"] else 0
+        await app(scope, receive, send)
+
+    return Gate(marked, desk.people, desk.sign_ins, limits, user_header)
 
 
 def _told(error: Exception) -> CallError:

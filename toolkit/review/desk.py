@@ -74,13 +74,18 @@ class Desk:
             lambda: template.render(
                 sign_in=sign_in,
                 person=sign_in.person if sign_in is not None else None,
-                root=self.session.workspace.url,
+                root=self.session.workspace.url if sign_in is not None else "",
                 waiting=waiting,
+                mark=request.scope["ringfence.mark"],
                 here=request.url.path,
                 **data,
             )
         )
         return HTMLResponse(text, status)
+
+    def mark(self) -> int:
+        """Differs when anything was done: every call, answer and way back is a record."""
+        return int(self.session.state.rows("SELECT max(seq) FROM audit")[0][0] or 0)
 
     def waiting(self) -> int:
         return sum(one.state == "pending" for one in self.session.approvals.listing())
@@ -99,7 +104,7 @@ async def form(request: Request, role: str) -> tuple[Person, dict[str, str]]:
     person = person_of(request, role)
     sign_in: SignIn = request.scope["ringfence.sign_in"]
     fields = await fields_in(request)
-    if not secrets.compare_digest(fields.pop("form", ""), sign_in.form):
+    if not secrets.compare_digest(fields.pop("form", "").encode(), sign_in.form.encode()):
         raise CallError("forbidden", "The form is not one of this page's; go back, reload and try again")
     return person, fields
 

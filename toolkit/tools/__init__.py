@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from policy.model import TOOL_ACTIONS
+from toolkit.faked import past_the_fake
 
 if TYPE_CHECKING:
     from toolkit.plan import Plan
@@ -46,7 +47,8 @@ class Tool:
     @property
     def plan(self) -> Planner:
         """From the arguments, defaults filled in, and a view to a plan. Imported when it is first used."""
-        planner: Planner = importlib.import_module(f"toolkit.tools.{self.name}").plan
+        with past_the_fake():
+            planner: Planner = importlib.import_module(f"toolkit.tools.{self.name}").plan
         return planner
 
     @property
@@ -72,10 +74,11 @@ class Tool:
 
 @functools.cache
 def _document(name: str) -> dict[str, Any]:
-    # By the import system, which a fake file system under test leaves alone.
     import pkgutil  # a verdict alone needs no schema
 
-    data = pkgutil.get_data(__package__, f"{name}.json")
+    # Not left to the import system: pytest's own loader for plugins reads through a fake, too.
+    with past_the_fake():
+        data = pkgutil.get_data(__package__, f"{name}.json")
     assert data is not None, "the document of every tool is beside its module"
     document: dict[str, Any] = json.loads(data)
     return document

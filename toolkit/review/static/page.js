@@ -24,7 +24,7 @@
     document.querySelector("main").replaceWith(page.querySelector("main"));
   };
   if (location.pathname === "/back") document.body.dataset.still = "1";
-  const events = new EventSource("/events");
+  const events = new EventSource("/events?mark=" + document.body.dataset.mark);
   let waiting = null;
   events.addEventListener("news", () => {
     if (waiting || location.pathname === "/back") return;
