@@ -17,6 +17,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 # What needs a server, kills processes or tries very many things; `tox -e fast` leaves it out.
 SLOW = (
     "tests/analysis/",
+    "tests/bridge/",
     "tests/contract/test_alike.py",
     "tests/contract/test_azure.py",
     "tests/contract/test_s3.py",

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from toolkit.cli.commands_authoring import AUTHORING
+from toolkit.cli.commands_bridge import BRIDGES
 from toolkit.cli.commands_hook import HOOKS
 from toolkit.cli.commands_serve import SERVING
 from toolkit.cli.options import (
@@ -536,6 +537,7 @@ _ALL = (
     *AUTHORING,
     *HOOKS,
     *SERVING,
+    *BRIDGES,
     Command(
         "completion",
         "schemas:completion",
@@ -550,6 +552,7 @@ COMMANDS: Mapping[str, Command] = MappingProxyType({command.name: command for co
 GROUPS: Mapping[str, str] = MappingProxyType(
     {
         "hook": "verdicts on the file tools of other programs",
+        "bridge": "what agents change, for editors",
         "approvals": "what waits for a person's answer",
         "audit": "the record of every call",
         "schema": "the JSON Schemas of policies and tools",

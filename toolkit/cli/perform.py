@@ -48,12 +48,16 @@ def perform(arguments: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> in
         screen.call_error(error)
         return FELL_SHORT
     except BrokenPipeError:
-        # The reader of the output has gone (`| head`); the interpreter must not fail again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stdout.fileno())
+        hush(stdout)
         return FELL_SHORT
     except KeyboardInterrupt:
         screen.problem("interrupted")
         return FELL_SHORT
+
+
+def hush(stdout: TextIO) -> None:
+    """Say no more: the reader has gone (`| head`), and the interpreter must not fail again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stdout.fileno())
 
 
 def _check_names(arguments: argparse.Namespace) -> None:
