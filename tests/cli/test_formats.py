@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote_to_bytes, urlsplit
+
+import pytest
 
 from tests.cli.conftest import Ringfence
 
@@ -19,23 +23,78 @@ cases:
 """
 
 
-def test_sarif_keeps_the_rules_of_its_format(ringfence: Ringfence, workspace: Path) -> None:
-    (workspace / "ringfence.yaml").write_text(WRONG, encoding="utf-8")
-    log: Any = json.loads(ringfence("check", "--format", "sarif").out)
-    assert log["version"] == "2.1.0"
+# Names that are no URI as they stand, or that another URI would be read from.
+NAMES = [
+    b"ringfence.yaml",
+    b"a b%20c.yaml",
+    b"x#y?z=1&w.yaml",
+    b"http:x.yaml",
+    b"new\nline\r.yaml",
+    b'"q\\<>^`{|}.yaml',
+    "\u00fc\u20ac\U0001f600\u202e.yaml".encode(),
+    b"\xff\xfe.yaml",
+    b"deep/er/p.yaml",
+]
+# A relative reference of RFC 3986, section 4.2, with no colon anywhere.
+RELATIVE = (
+    r"(?:[A-Za-z0-9._~!$&'()*+,;=@-]|%[0-9A-F]{2})+(?:/(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|%[0-9A-F]{2})+)*"
+)
+LEVELS = {"error", "warning", "note"}
+
+
+@pytest.mark.parametrize("text", [WRONG, "version: 1\nrules: {read: alow}\n", "version: 1\n", ""])
+@pytest.mark.parametrize("name", NAMES, ids=repr)
+def test_sarif_keeps_the_rules_of_its_format(
+    ringfence: Ringfence, workspace: Path, name: bytes, text: str
+) -> None:
+    file = Path(os.fsdecode(name))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    out = ringfence("check", "--format", "sarif", str(file)).out
+    assert out.isascii()
+    log: Any = json.loads(out)
+    assert (log["version"], set(log)) == ("2.1.0", {"version", "$schema", "runs"})
+    assert urlsplit(log["$schema"]).path.endswith("sarif-2.1.0.json")
     (run,) = log["runs"]
+    assert run["columnKind"] == "unicodeCodePoints"
     driver = run["tool"]["driver"]
-    assert driver["name"]
+    assert driver["name"] and driver["version"]
     ids = [rule["id"] for rule in driver["rules"]]
     assert len(ids) == len(set(ids))
-    assert all(rule["shortDescription"]["text"] for rule in driver["rules"])
-    assert {result["ruleId"] for result in run["results"]} == set(ids) >= {"dead-rule", "case-failed"}
+    for rule in driver["rules"]:
+        assert rule["shortDescription"]["text"]
+        assert rule["defaultConfiguration"]["level"] in LEVELS
+    assert {result["ruleId"] for result in run["results"]} == set(ids)
+    assert (text == WRONG) is ({"dead-rule", "case-failed"} <= set(ids))
+    assert bool(ids) is (text != "version: 1\n")
     for result in run["results"]:
-        assert result["level"] in {"none", "note", "warning", "error"}
-        assert result["message"]["text"]
+        assert ids[result["ruleIndex"]] == result["ruleId"]
+        assert result["level"] in LEVELS
+        assert result["message"]["text"].encode("utf-8")
         place = result["locations"][0]["physicalLocation"]
-        assert re.fullmatch(r"[A-Za-z0-9._~/-]+", place["artifactLocation"]["uri"])
-        assert place["region"]["startLine"] >= 1 <= place["region"]["startColumn"]
+        uri = place["artifactLocation"]["uri"]
+        assert re.fullmatch(RELATIVE, uri)
+        assert unquote_to_bytes(uri) == name
+        line, column = place["region"]["startLine"], place["region"]["startColumn"]
+        assert 1 <= line <= max(1, text.count("\n")) and column >= 1
+
+
+def test_sarif_of_several_files_names_each_and_counts_its_rules_once(
+    ringfence: Ringfence, workspace: Path
+) -> None:
+    (workspace / "sub").mkdir()
+    (workspace / "base.yaml").write_text("version: 1\nrules: {read: alow}\n", encoding="utf-8")
+    (workspace / "sub" / "p.yaml").write_text("version: 1\nextends: [../base.yaml]\n", encoding="utf-8")
+    (workspace / "one.yaml").write_text(WRONG, encoding="utf-8")
+    out = ringfence("check", "--format", "sarif", "one.yaml", "sub/p.yaml", str(workspace / "one.yaml")).out
+    (run,) = json.loads(out)["runs"]
+    ids = [rule["id"] for rule in run["tool"]["driver"]["rules"]]
+    assert len(ids) == len(set(ids))
+    assert all(ids[result["ruleIndex"]] == result["ruleId"] for result in run["results"])
+    uris = {
+        result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for result in run["results"]
+    }
+    assert uris == {"one.yaml", "base.yaml", (workspace / "one.yaml").as_uri()}
 
 
 def test_annotations_hold_no_line_ends(ringfence: Ringfence, workspace: Path) -> None:

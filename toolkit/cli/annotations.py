@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from policy.check import CaseResult
 from policy.errors import PolicyError, Where
@@ -22,16 +24,16 @@ def _remarks(looked: Iterable[Looked]) -> Iterator[Remark]:
         def at(where: Where | None, path: Path = path) -> tuple[str, int, int]:
             if where is None:
                 return str(path), 1, 1
-            return (
-                str(path if where.file == path.name else path.parent / where.file),
-                where.line,
-                where.column,
-            )
+            file = path if where.file == path.name else path.parent / where.file
+            return os.path.normpath(file), where.line, where.column
 
         for finding in findings:
             yield finding.level, finding.code, finding.message, *at(finding.where)
         for problem in error.problems if error else ():
-            yield "error", problem.code, problem.message, *at(problem.where)
+            where = problem.where
+            # What does not load is named as it was asked for, what does from its policy's folder.
+            place = (os.path.normpath(where.file), where.line, where.column) if where else at(None)
+            yield "error", problem.code, problem.message, *place
         for result in results:
             if not result.passed:
                 case = result.case
@@ -59,28 +61,42 @@ def _property(text: str) -> str:
 
 def sarif(looked: Iterable[Looked]) -> Iterator[str]:
     """One SARIF 2.1.0 log."""
+    from toolkit.version import version
+
     rules: dict[str, dict[str, Any]] = {}
     results = []
     for level, code, message, file, line, column in _remarks(looked):
         known = FINDINGS.get(code)
-        rules.setdefault(code, {"id": code, "shortDescription": {"text": known[1] if known else code}})
+        rule = {"id": code, "shortDescription": {"text": known[1] if known else code}}
+        rules.setdefault(code, {**rule, "defaultConfiguration": {"level": level}})
         region = {"startLine": line, "startColumn": column}
-        place = {"artifactLocation": {"uri": Path(file).as_posix()}, "region": region}
+        place = {"artifactLocation": {"uri": _reference(file)}, "region": region}
         results.append(
             {
                 "ruleId": code,
+                "ruleIndex": list(rules).index(code),
                 "level": level,
-                "message": {"text": message},
+                "message": {"text": _whole(message)},
                 "locations": [{"physicalLocation": place}],
             }
         )
-    driver = {"name": "ringfence", "rules": list(rules.values())}
+    driver = {"name": "ringfence", "version": version(), "rules": list(rules.values())}
     log = {
         "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
         "version": "2.1.0",
-        "runs": [{"tool": {"driver": driver}, "results": results}],
+        "runs": [{"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}],
     }
     yield json.dumps(log, indent=2, ensure_ascii=True)
+
+
+def _reference(file: str) -> str:
+    """A file's name as a URI: relative as it was given, any byte that a name can have percent-encoded."""
+    return Path(file).as_uri() if Path(file).is_absolute() else quote(os.fsencode(Path(file).as_posix()))
+
+
+def _whole(text: str) -> str:
+    """Text without halves of surrogate pairs, which are no text to other programs."""
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def lsp(looked: Iterable[Looked]) -> Iterator[str]:
