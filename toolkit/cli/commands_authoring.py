@@ -95,7 +95,8 @@ AUTHORING: tuple[Command, ...] = (
                 metavar="LOG",
                 nargs="?",
                 completes="file",
-                says="records as `ringfence log --json` prints them, or - for stdin (default: the audit)",
+                says="records as `ringfence log --json` prints them, - for stdin, `state` for the audit"
+                " (default: state)",
             ),
             OUT,
             ROOT,

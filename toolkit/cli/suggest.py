@@ -16,11 +16,14 @@ from toolkit.cli.place import open_to_look
 from toolkit.cli.screen import Screen
 from toolkit.suggest import Suggestion, asked
 from toolkit.suggest import suggest as propose
+from toolkit.text import plural
+
+STATE = "state"  # as `replay` calls the audit of the workspace's state
 
 
 def suggest(arguments: argparse.Namespace, screen: Screen) -> int:
     """Print the proposed policy, and the calls whose verdict it does not give."""
-    if arguments.file is not None:
+    if arguments.file not in (None, STATE):
         found = propose(asked(_lines(arguments.file)))
     else:
         with closing(open_to_look(arguments)) as session:
@@ -35,7 +38,8 @@ def suggest(arguments: argparse.Namespace, screen: Screen) -> int:
             f"left out: {call.approval}: {call.tool} {', '.join(call.paths)} ({said}): {why}", "yellow"
         )
     screen.note(
-        f"{len(found.rules)} rules give the verdict on {len(found.given)} calls that people were asked about"
+        f"{plural(len(found.rules), 'rule')} for the verdict on {plural(len(found.given), 'call')}"
+        " that people were asked about"
     )
     return DONE
 
