@@ -11,7 +11,16 @@ from toolkit.cli.perform import DONE
 from toolkit.cli.place import root_of
 from toolkit.cli.screen import Screen
 
-_EXTRAS = {"s3": "s3fs", "sftp": "paramiko", "mcp": "mcp"}
+# Each extra of the package, and what it brings.
+_EXTRAS = {
+    "s3": "s3fs",
+    "sftp": "paramiko",
+    "azure": "adlfs",
+    "postgres": "psycopg",
+    "serve": "uvicorn",
+    "review": "jinja2",
+    "watch": "textual",
+}
 
 
 def doctor(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -32,7 +41,7 @@ def doctor(arguments: argparse.Namespace, screen: Screen) -> int:
             screen.line(f"{name.replace('_', ' '):<22} {_said(value)}")
     for extra, there in extras.items():
         screen.line(
-            f"{extra:<22} {'installed' if there else f'not installed: pip install ringfence[{extra}]'}"
+            f"{extra:<22} {'installed' if there else f"not installed: pip install 'ringfence[{extra}]'"}"
         )
     return DONE
 
