@@ -40,9 +40,8 @@ def doctor(arguments: argparse.Namespace, screen: Screen) -> int:
         if name != "extras":
             screen.line(f"{name.replace('_', ' '):<22} {_said(value)}")
     for extra, there in extras.items():
-        screen.line(
-            f"{extra:<22} {'installed' if there else f"not installed: pip install 'ringfence[{extra}]'"}"
-        )
+        said = "installed" if there else f"not installed: pip install 'ringfence[{extra}]'"
+        screen.line(f"{extra:<22} {said}")
     return DONE
 
 
