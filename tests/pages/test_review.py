@@ -163,3 +163,38 @@ def test_the_whole_story_with_an_agent_over_mcp(window: Any, served: Desk, tmp_p
         assert "Deleted" in agent.call("delete", path="b.txt")
         assert "Approval needed" in agent.call("delete", path="a.txt")
     assert not (served.root / "b.txt").exists()
+
+
+def test_an_agent_over_mcp_that_is_refused_outdated_and_cut_off(window: Any, served: Desk) -> None:
+    from tests.interop.conftest import environment
+    from tests.review.agent import Agent
+
+    def decide(title: str, *clicks: str) -> None:
+        window.goto("/")
+        window.click(f"text={title}")
+        for click in clicks:
+            window.click(click)
+
+    sign_in(window)
+    with Agent(served.root, served.state, environment()) as agent:
+        agent.call("delete", path="b.txt")
+        decide("Delete file b.txt")
+        window.fill("#reason", "move it to .trash/")
+        window.click("text=Refuse")
+        window.wait_for_url("**/")
+        assert "move it to .trash/" in agent.call("delete", path="b.txt")
+
+        agent.call("delete", path="a.txt")
+        (served.root / "a.txt").write_text("somebody else's work\n")
+        decide("Delete file a.txt", "text=Approve once")
+        window.wait_for_url("**/")
+        assert "Approval needed" in agent.call("delete", path="a.txt"), "it is another plan by now"
+
+        decide("Delete file a.txt", "text=Approve for this session")
+        window.wait_for_url("**/")
+        window.click("text=Delete file a.txt")
+        window.click("text=Revoke")
+        window.wait_for_selector("text=revoked")
+        assert "Approval needed" in agent.call("delete", path="a.txt")
+    assert (served.root / "a.txt").exists()
+    assert (served.root / "b.txt").exists()
