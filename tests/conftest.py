@@ -29,6 +29,7 @@ SLOW = (
     "tests/history/test_undo.py",
     "tests/interop/",
     "tests/performance/",
+    "tests/notices/",
     "tests/pages/",
     "tests/property/",
     "tests/race/",
