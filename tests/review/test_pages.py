@@ -325,3 +325,12 @@ def test_nothing_falls_between_a_page_and_its_stream(served: Desk, ann: Browser)
     answer = connection.getresponse()
     assert b"event: news\n" in [answer.readline() for _ in range(3)]
     connection.close()
+
+
+def test_a_long_diff_can_be_seen_to_its_end(served: Desk, ann: Browser) -> None:
+    (served.root / "long").write_text("".join(f"line {n}\n" for n in range(5000)))
+    asked = served.ask("long")
+    page = ann.get(f"/approvals/{asked}").text
+    assert "-line 4999" not in page
+    assert "more lines of this diff" in page
+    assert "-line 4999" in ann.get(f"/approvals/{asked}?whole=1").text

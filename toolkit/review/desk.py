@@ -78,6 +78,7 @@ class Desk:
                 waiting=waiting,
                 mark=request.scope["ringfence.mark"],
                 here=request.url.path,
+                whole_diff=request.query_params.get("whole") == "1",
                 **data,
             )
         )
