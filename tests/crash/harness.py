@@ -60,11 +60,11 @@ def content(chance: random.Random) -> bytes:
 class Workload:
     """Calls that fit one after the other, and the files that each would leave."""
 
-    def __init__(self, model: Tree, chance: random.Random) -> None:
+    def __init__(self, model: Tree, chance: random.Random, calls: int = CALLS) -> None:
         self.models = [dict(model)]
         self.calls: list[dict[str, Any]] = []
         self._chance = chance
-        while len(self.calls) < CALLS:
+        while len(self.calls) < calls:
             self._next(dict(self.models[-1]))
 
     def _next(self, model: Tree) -> None:
@@ -213,8 +213,10 @@ class Steps:
         return stepped
 
 
-def work(base: Path, calls: list[dict[str, Any]], answer: Callable[[str], None]) -> None:
-    with open_session(base) as session:
+def work(
+    base: Path, calls: list[dict[str, Any]], answer: Callable[[str], None], policy: Policy = ALLOW
+) -> None:
+    with open_session(base, policy) as session:
         _answer_all(session, calls, answer)
 
 
@@ -233,8 +235,8 @@ def _answer_all(session: Session, calls: list[dict[str, Any]], answer: Callable[
         answer(last)
 
 
-def open_session(base: Path) -> Session:
-    return Session(base / "ws", ALLOW, state=os.environ.get(STATE) or base / "state", session="s")
+def open_session(base: Path, policy: Policy = ALLOW) -> Session:
+    return Session(base / "ws", policy, state=os.environ.get(STATE) or base / "state", session="s")
 
 
 # --------------------------------------------------------------------------- checks

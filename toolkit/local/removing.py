@@ -64,6 +64,8 @@ class Removal:
         if kept:
             # What could not be removed goes back under its own name, so that nothing is out of sight.
             self._put_back()
+        # Once the outcome is marked nobody looks here again, so a power cut must not bring the name back.
+        self._disk.sync(caught.fd)
 
     def _differs(self) -> str | None:
         """The first path at which what was caught is not what was judged; None when it is the same."""
