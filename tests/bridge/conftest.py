@@ -88,7 +88,8 @@ class Emacs:
         program = " ".join(map(_lisp, PROGRAM))
         self.eval(
             "(progn (defvar asked nil) (defvar answer nil)"
-            " (fset 'y-or-n-p (lambda (question) (setq asked (cons question asked)) answer))"
+            " (fset 'y-or-n-p (lambda (question) (setq asked (cons question asked))"
+            " (if (eq answer 'quit) (signal 'quit nil) answer)))"
             f" (setq ringfence-program (list {program}) ringfence-root {_lisp(str(place.root))}"
             f" ringfence-state {_lisp(str(place.state))}) (ringfence-mode 1) t)"
         )
@@ -125,6 +126,10 @@ class Emacs:
 
     def will_say(self, yes: bool) -> None:
         self.eval(f"(setq answer {'t' if yes else 'nil'})")
+
+    def will_quit(self) -> None:
+        """Answer the questions with C-g."""
+        self.eval("(setq answer 'quit)")
 
     def _of(self, file: Path) -> str:
         return f"(find-buffer-visiting {_lisp(str(file))})"

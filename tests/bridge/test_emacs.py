@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -62,6 +63,19 @@ def test_unsaved_text_of_a_deleted_file_goes_on_yes(place: Place, emacs: Emacs) 
     assert len(emacs.asked) == 1
 
 
+def test_to_quit_a_question_is_a_no_to_it_alone(place: Place, emacs: Emacs) -> None:
+    """What arrived together with it is still dealt with."""
+    first, last = place.write("build/a", "one\n"), place.write("build/b", "two\n")
+    emacs.open(first)
+    emacs.open(last)
+    emacs.type(first, "mine\n")
+    emacs.will_quit()
+    place.call("delete", path="build")
+    wait(lambda: emacs.asked)
+    settled(place, emacs)
+    assert (emacs.text(first), emacs.text(last)) == ("one\nmine\n", None)
+
+
 def test_a_changed_file_is_read_again(place: Place, emacs: Emacs) -> None:
     file = place.write("a.txt", "one\n")
     emacs.open(file)
@@ -113,6 +127,22 @@ def test_the_buffers_below_a_moved_folder_move_along(place: Place, emacs: Emacs)
     emacs.open(old)
     place.call("move_file", source="a", destination="b")
     wait(lambda: emacs.text(place.root / "b/deep/f.txt") == "one\n")
+
+
+def test_a_file_moved_over_one_with_unsaved_text_leaves_both_buffers(place: Place, emacs: Emacs) -> None:
+    old, new = place.write("old.txt", "one\n"), place.write("new.txt", "two\n")
+    emacs.open(old)
+    emacs.open(new)
+    emacs.type(new, "mine\n")
+    emacs.will_quit()
+    place.call("move_file", source="old.txt", destination="new.txt", allow_overwrite=True)
+    (question,) = wait(lambda: emacs.asked)
+    assert "moved another file to" in question
+    settled(place, emacs)
+    texts = "(mapcar (lambda (b) (with-current-buffer b (buffer-string))) (buffer-list))"
+    held = json.loads(json.loads(emacs.eval(f"(json-encode (vconcat {texts}))")))
+    assert {"one\n", "two\nmine\n"} <= set(held)
+    assert emacs.text(old) is None
 
 
 def test_what_comes_back_is_read_again(place: Place, emacs: Emacs) -> None:

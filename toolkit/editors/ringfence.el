@@ -133,12 +133,13 @@ When nil it is the project that the current folder belongs to."
 (defun ringfence--work ()
   "Deal with what has arrived."
   (unless ringfence--busy
-    (let ((ringfence--busy t))
+    (let ((ringfence--busy t)
+          (inhibit-quit nil))
       (while ringfence--waiting
         (let ((event (pop ringfence--waiting)))
           (condition-case problem
-              ;; To quit a question is to say no to it.
-              (with-local-quit (ringfence--apply event))
+              (ringfence--apply event)
+            (quit nil)
             (error (message "Ringfence: %s: %s" (alist-get 'path event)
                             (error-message-string problem)))))))))
 
@@ -167,7 +168,10 @@ When nil it is the project that the current folder belongs to."
 (defun ringfence--may-lose (buffer what)
   "Whether BUFFER has nothing unsaved, or WHAT may cost that in its user's eyes."
   (or (not (buffer-modified-p buffer))
-      (y-or-n-p (format "%s; discard the unsaved text in %s? " what (buffer-name buffer)))))
+      ;; To quit the question is to say no to it, and to it alone.
+      (condition-case nil
+          (y-or-n-p (format "%s; discard the unsaved text in %s? " what (buffer-name buffer)))
+        (quit (message "%s is left as it is" (buffer-name buffer)) nil))))
 
 (defun ringfence--close (buffer)
   "Close BUFFER, whose unsaved text nobody wants."
