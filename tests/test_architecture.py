@@ -135,6 +135,8 @@ def test_tools_can_only_plan(name: str) -> None:
     assert not tops & words("os io shutil subprocess sqlite3 fsspec socket tempfile pathlib")
     ours = {found for found in imports(MODULES[name], at_load=True) if found.startswith("toolkit.")}
     allowed = {"toolkit.errors", "toolkit.paths", "toolkit.plan", "toolkit.text", "toolkit.call"}
+    if name == "toolkit.tools":
+        allowed.add("toolkit.faked")  # the table reads the tools' own documents past a fake file system
     assert {found for found in ours if not found.startswith("toolkit.tools")} <= allowed
 
 
