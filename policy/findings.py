@@ -82,7 +82,7 @@ FINDINGS: Mapping[str, tuple[Level, str, str]] = MappingProxyType(
         ),
         "pattern-look-alike": (
             "warning",
-            "a name mixes letters of several scripts that look alike",
+            "a name has letters or signs that look like others",
             "type the name again, or use '?'",
         ),
         "pattern-regex": (
