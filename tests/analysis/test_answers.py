@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import pytest
@@ -11,18 +12,19 @@ from hypothesis import strategies as st
 from policy import Effect, Policy, Rule
 from policy.compare import compare
 from policy.lint import lint
-from policy.machine import matches
+from policy.machine import matches as matches_once
 from policy.model import Invariant
 from policy.prove import prove
 from policy.questions import agents, pairs
 from tests.analysis.test_search import PATHS, contents, pattern, policy_of
 
 pytestmark = pytest.mark.timeout(900)
+matches = functools.lru_cache(maxsize=1_000_000)(matches_once)
 SHORT = [each for each in PATHS if len(each[0]) <= 4]
 
 
 @given(contents, contents, st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_a_comparison_has_every_change_and_no_other(one: Any, two: Any, same: bool) -> None:
     two = {**one, "rules": two["rules"]} if same else two
     old, new = policy_of(one), policy_of(two)
@@ -38,7 +40,22 @@ def test_a_comparison_has_every_change_and_no_other(one: Any, two: Any, same: bo
         for tool, action in pairs([old, new]):
             for path, directory in SHORT:
                 was, now = (each.effect(agent, tool, action, path, directory) for each in (old, new))
-                assert was is now or (action, was, now) in told
+                if was is now:
+                    continue
+                those = [
+                    change
+                    for change in found.changes
+                    if (change.action, change.before, change.after) == (action, was, now)
+                    and matches(change.pattern, path, directory)
+                ]
+                assert those
+                # Of the paths that a change speaks of, none is shorter than its example.
+                for change in those:
+                    own = (change.agent, change.tool) == (agent, tool) and path != "."
+                    assert not own or len(change.example.path) <= len(path)
+    assert found.widens is any(after < before for _, before, after in told)
+    back = compare(new, old)
+    assert {(change.action, change.after, change.before) for change in back.changes} == told
 
 
 @given(
@@ -68,6 +85,13 @@ def test_a_statement_is_proved_or_broken_by_the_shortest_path(
         assert not breaks
     else:
         assert proof.witness
+        at = (proof.witness.path, proof.witness.directory)
+        assert matches(where, *at)
+        assert proof.agent in agents([policy], agent)
+        assert any(
+            (each is verdict) is (kind == "never") for each in _verdicts(policy, proof.agent, what, *at)
+        )
+        assert proof.effect in _verdicts(policy, proof.agent, what, *at)
         assert len(proof.witness.path) <= min((len(path) for path in breaks), default=99)
 
 
