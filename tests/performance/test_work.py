@@ -25,7 +25,7 @@ AT_MOST = {
     "list_directory": (5, 2),
     "copy_file": (17, 5),
     "move_file": (18, 4),
-    "delete_file": (16, 7),
+    "delete_file": (16, 8),
 }
 
 

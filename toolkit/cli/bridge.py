@@ -64,8 +64,11 @@ def _wait(stream: TextIO) -> bool:
 @contextmanager
 def _ending_politely() -> Iterator[None]:
     """Take the signal that ends a program as a person's interrupt: both are the plain way to end this."""
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # The interrupt, too: who starts this in the background of a shell has it ignored.
+    ends = (signal.SIGTERM, signal.SIGINT)
+    before = {number: signal.signal(number, signal.default_int_handler) for number in ends}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
