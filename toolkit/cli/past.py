@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import re
 import time
 from collections import deque
 from collections.abc import Collection
-from datetime import datetime
 from time import sleep
 from typing import Any
 
@@ -16,6 +14,7 @@ from toolkit.changes import Changed
 from toolkit.cli.perform import DONE, UsageError
 from toolkit.cli.place import open_to_look
 from toolkit.cli.screen import Screen
+from toolkit.spans import instant, seconds
 from toolkit.text import because, rfc3339, size, when
 from toolkit.versions import Version
 
@@ -66,14 +65,11 @@ def point(text: str) -> str | float:
 
 
 def _moment(text: str) -> float | None:
-    span = re.fullmatch(r"([0-9]{1,6})([smhd])", text)
-    if span:
-        return time.time() - int(span[1]) * {"s": 1, "m": 60, "h": 3600, "d": 86400}[span[2]]
-    try:
-        # A call's id may be a number, which is no time.
-        return datetime.fromisoformat(text).astimezone().timestamp() if "-" in text else None
-    except (ValueError, OverflowError):
-        return None
+    span = seconds(text)
+    if span is not None:
+        return time.time() - span
+    # A call's id may be a number, which is no time.
+    return instant(text) if "-" in text else None
 
 
 def _show_log(records: Collection[dict[str, Any]], screen: Screen) -> None:

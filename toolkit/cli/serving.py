@@ -79,11 +79,10 @@ def _serve(arguments: argparse.Namespace, screen: Screen, routes: Routes, path: 
         raise
     if arguments.landlock:
         confine(doors.desk)
-    host, port = listening.getsockname()[:2]
-    shown = f"[{host}]" if ":" in host else host
+    address = _address(listening)
     made, ending = routes(doors)
     app = build(doors, tokens, limits, made)
-    serve(app, listening, lambda: screen.note(f"serving on http://{shown}:{port}{path}"), ending)
+    serve(app, listening, lambda: screen.note(f"serving on {address}{path}"), ending)
     return DONE
 
 
@@ -112,11 +111,10 @@ def review(arguments: argparse.Namespace, screen: Screen) -> int:
         raise
     hosts = hosts_of(arguments.host, arguments.allow_host)
     app = build(desk, Limits(hosts=hosts, origins=frozenset(arguments.allow_origin)), arguments.user_header)
-    host, port = listening.getsockname()[:2]
-    shown = f"[{host}]" if ":" in host else host
+    address = _address(listening)
 
     def ready() -> None:
-        screen.note(f"serving on http://{shown}:{port}")
+        screen.note(f"serving on {address}")
         if token is not None:
             screen.note(f"sign in with the token {token}")
 
@@ -133,7 +131,7 @@ def _people(arguments: argparse.Namespace) -> tuple[People, str | None]:
 
     from toolkit.http.callers import TokensError, read_private
     from toolkit.http.protect import LOOPBACK
-    from toolkit.review.people import PeopleError, one_person, read
+    from toolkit.review.people import one_person, read
 
     if arguments.people is None:
         if arguments.user_header is not None:
@@ -144,8 +142,13 @@ def _people(arguments: argparse.Namespace) -> tuple[People, str | None]:
         return one_person(whoami(), token), token
     try:
         return read(read_private(arguments.people)), None
-    except (TokensError, PeopleError) as error:
+    except TokensError as error:
         raise UsageError(f"--people {arguments.people}: {error}") from None
+
+
+def _address(listening: socket.socket) -> str:
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def tokens_of(arguments: argparse.Namespace) -> Tokens:

@@ -51,7 +51,7 @@ class Tokens:
         scheme, _, token = authorization.partition(" ")
         if self.anyone is not None or scheme.lower() != "bearer":
             return self.anyone
-        return self.callers.get(_digest(token.strip()))
+        return self.callers.get(digest_of(token.strip()))
 
     @property
     def agents(self) -> tuple[Caller, ...]:
@@ -104,11 +104,16 @@ def _parse(words: list[str]) -> tuple[str, Caller]:
     role, name, token = words[:3]
     if name != escape(name):
         raise TokensError("the name holds invisible characters")
-    if len(token) < SHORTEST or not token.isascii():
-        raise TokensError(f"a token is at least {SHORTEST} characters of ASCII")
-    digest = _digest(token)
+    check_token(token)
+    digest = digest_of(token)
     return digest, Caller(role, name, words[3] if len(words) == 4 else None, digest[:16])
 
 
-def _digest(token: str) -> str:
+def check_token(token: str) -> None:
+    """Refuse (TokensError) one that could be guessed or mistyped."""
+    if len(token) < SHORTEST or not token.isascii():
+        raise TokensError(f"a token is at least {SHORTEST} characters of ASCII")
+
+
+def digest_of(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()

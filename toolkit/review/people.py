@@ -5,17 +5,16 @@ Tokens are compared by digest and never written anywhere; a sign-in ends after a
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from toolkit.http.callers import TokensError, check_token, digest_of
 from toolkit.text import escape
 
 LOOK, DECIDE, ADMINISTER = "look", "decide", "administer"
 ROLES = (LOOK, DECIDE, ADMINISTER)
-SHORTEST = 24
 SIGNED_IN = 24 * 3600.0  # seconds
 _MOST = 1000  # sign-ins kept; the oldest goes first
 
@@ -31,7 +30,7 @@ class Person:
         return ROLES.index(self.role) >= ROLES.index(role)
 
 
-class PeopleError(Exception):
+class PeopleError(TokensError):
     """A list of people that cannot be used."""
 
 
@@ -43,7 +42,7 @@ class People:
     by_name: Mapping[str, Person] = field(default_factory=dict)
 
     def with_token(self, token: str) -> Person | None:
-        return self.by_token.get(_digest(token.strip()))
+        return self.by_token.get(digest_of(token.strip()))
 
 
 @dataclass(slots=True)
@@ -67,21 +66,21 @@ class SignIns:
         while len(self._held) >= _MOST:
             self._held.pop(next(iter(self._held)))
         cookie = secrets.token_urlsafe(32)
-        self._held[_digest(cookie)] = SignIn(person, self._clock() + SIGNED_IN)
+        self._held[digest_of(cookie)] = SignIn(person, self._clock() + SIGNED_IN)
         return cookie
 
     def find(self, cookie: str | None) -> SignIn | None:
-        found = self._held.get(_digest(cookie)) if cookie else None
+        found = self._held.get(digest_of(cookie)) if cookie else None
         return found if found is not None and found.ends > self._clock() else None
 
     def end(self, cookie: str | None) -> None:
         if cookie:
-            self._held.pop(_digest(cookie), None)
+            self._held.pop(digest_of(cookie), None)
 
 
 def one_person(name: str, token: str) -> People:
     """The one whose token is printed at the start; may do everything."""
-    return People({_digest(token): Person(name, ADMINISTER)})
+    return People({digest_of(token): Person(name, ADMINISTER)})
 
 
 def read(text: str) -> People:
@@ -102,7 +101,7 @@ def read(text: str) -> People:
             names[person.name] = person
             if words[2] != "-":
                 _keep(tokens, words[2], person)
-        except PeopleError as error:
+        except TokensError as error:
             raise PeopleError(f"{number}: {error}") from None
     if not names:
         raise PeopleError("nobody is in it")
@@ -118,12 +117,7 @@ def _person(words: list[str]) -> Person:
 
 
 def _keep(tokens: dict[str, Person], token: str, person: Person) -> None:
-    if len(token) < SHORTEST or not token.isascii():
-        raise PeopleError(f"a token is at least {SHORTEST} characters of ASCII")
-    if _digest(token) in tokens:
+    check_token(token)
+    if digest_of(token) in tokens:
         raise PeopleError("the token is used twice")
-    tokens[_digest(token)] = person
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
+    tokens[digest_of(token)] = person
