@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import re
 
 from toolkit.call import Result
 from toolkit.cli.perform import DONE, FELL_SHORT, UsageError
 from toolkit.cli.place import open_to_look
 from toolkit.cli.prompt import confirm
 from toolkit.cli.screen import Screen
-
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
+from toolkit.spans import seconds
 
 
 def prune(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -43,7 +41,7 @@ def _show(result: Result, screen: Screen) -> int:
 
 
 def _span(text: str) -> int:
-    found = re.fullmatch(r"([0-9]{1,6})([smhdw])", text)
+    found = seconds(text, "smhdw")
     if found is None:
         raise UsageError(f"--older-than {text}: not a span such as 30d or 12h")
-    return int(found[1]) * _SECONDS[found[2]]
+    return found
