@@ -8,10 +8,10 @@ the heavy dependencies takes (the validator, fsspec, SQLite, the terminal's colo
 
 from __future__ import annotations
 
-import resource
-import statistics
-import subprocess
 import sys
+from functools import partial
+
+from _child import PYTHON, in_turns, run
 
 TURNS = 15
 HEAVY = ("jsonschema", "fsspec", "sqlite3", "rich.console")
@@ -19,28 +19,19 @@ NOT_BROUGHT = (*HEAVY, "referencing", "platformdirs", "asyncio", "shtab", "argpa
 AT_MOST = {"policy": 0.5, "toolkit": 1.0}
 
 
-def run(code: str) -> float:
-    """Return the processor seconds of a new interpreter; other work on the machine does not count."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, "-c", code], check=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
 def seconds(codes: list[str]) -> list[float]:
-    """Return the median time of each, run in turns so that a busy moment meets all of them."""
-    for code in codes:
-        run(code)
-    rounds = [[run(code) for code in codes] for _ in range(TURNS)]
-    return [statistics.median(times) for times in zip(*rounds, strict=True)]
+    """Return the median processor time of a new interpreter that runs each."""
+    return in_turns([partial(cost, code) for code in codes], TURNS)
+
+
+def cost(code: str) -> float:
+    return run([PYTHON, "-c", code])[0]
 
 
 def brought(name: str) -> list[str]:
     """Return the modules that importing `name` should not have brought in."""
     code = f"import sys, {name}; print(*(m for m in {NOT_BROUGHT!r} if m in sys.modules))"
-    return subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True
-    ).stdout.split()
+    return run([PYTHON, "-c", code])[1].split()
 
 
 def main() -> int:
