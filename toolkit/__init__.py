@@ -5,9 +5,10 @@ Each name is imported when it is first asked for: a command that only asks for a
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # by hand, as importing `typing` for it takes as long as a bare start
 if TYPE_CHECKING:
+    from typing import Any
+
     from toolkit.approvals import Answer, Request
     from toolkit.asynchronous import AsyncSession
     from toolkit.call import Result, ToolCall, parse_call

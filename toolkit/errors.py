@@ -5,12 +5,10 @@ A message never shows a host path and never tells whether something outside the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(NamedTuple):
     """What a code means: the result's status, whose fault it was, and what usually helps.
 
     `fault` is "agent" (the call), "policy" (a rule or a person said no), "author" (the policy's

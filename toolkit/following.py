@@ -5,7 +5,6 @@ Never replaced by one that does not load.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ from typing import Any
 from policy import Policy, PolicyError
 from toolkit.errors import CallError
 
-_log = logging.getLogger("ringfence")
 _LOOKS = 3
 
 
@@ -64,7 +62,10 @@ class Following:
             self._load(self._source)
         except PolicyError as error:
             first = error.problems[0]
-            _log.warning("the policy no longer loads, the last good one stays in force: %s", first)
+            import logging  # slow to import, and seldom needed
+
+            said = "the policy no longer loads, the last good one stays in force: %s"
+            logging.getLogger("ringfence").warning(said, first)
             return {
                 "event": "policy",
                 "outcome": "not loaded",

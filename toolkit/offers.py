@@ -105,13 +105,21 @@ def _samples(policy: Policy, parameter: str) -> Iterator[str]:
         yield f"@tasks/{_SOME_TASK}"
         return
     yield from _EVERYWHERE
-    from policy.questions import patterns
-
-    for text in list(dict.fromkeys(patterns(policy)))[-_MAX_SAMPLES:]:
+    for text in list(_patterns(policy))[-_MAX_SAMPLES:]:
         path = re.sub(r"\{([^,{}]*)[^{}]*\}", r"\1", text.removeprefix("./"))
         path = re.sub(r"\[!?.[^\]]*\]|\?|\*+", "x", path).strip("/")
         if path:
             yield path
+
+
+def _patterns(policy: Policy) -> dict[str, None]:
+    """Every pattern that verdicts depend on, without importing what answers questions about all paths."""
+    content = policy.content
+    tiers = (content.rules, *(agent.rules for agent in content.agents.values()))
+    found = dict.fromkeys(rule.pattern for rules in tiers for listed in rules.values() for rule in listed)
+    for item in content.mandatory:
+        found |= dict.fromkeys((*(rule.pattern for rule in item.rules), *item.excepts))
+    return found
 
 
 def _proved(

@@ -5,7 +5,6 @@ Nothing else changes files, and nothing here is lifted by what a call says about
 
 from __future__ import annotations
 
-import logging
 import os
 import secrets
 import threading
@@ -21,22 +20,21 @@ from toolkit.apply import Outcome, Progress
 from toolkit.approvals import Answer, Approvals, Request
 from toolkit.attempt import Attempt
 from toolkit.call import Result, ToolCall, as_call, call_id_of, failed, parse_call
-from toolkit.changes import Changed, changed
 from toolkit.errors import CallError
-from toolkit.events import Subscriber, Subscription, events
 from toolkit.faked import import_past_the_fake
 from toolkit.following import Following
 from toolkit.history import History
 from toolkit.shelf import Shelf
 from toolkit.state import MEMORY, SHARED, default_place, open_state
 from toolkit.takeback import TakesBack
-from toolkit.versions import Version, versions
 from toolkit.workspace import Workspace
 
 if TYPE_CHECKING:
+    from toolkit.changes import Changed
+    from toolkit.events import Subscriber, Subscription
     from toolkit.mirror import Mirror
+    from toolkit.versions import Version
 
-_log = logging.getLogger("ringfence")
 Approver = Callable[[Request], Answer]
 
 
@@ -160,8 +158,10 @@ class Session(TakesBack):
             try:
                 self._mirror.catch_up()
             except CallError as error:
+                import logging  # slow to import, and seldom needed
+
                 # The record itself is kept; the next call adds what is missing.
-                _log.warning("%s", error)
+                logging.getLogger("ringfence").warning("%s", error)
 
     def close(self) -> None:
         if self._mirror is not None:
@@ -253,6 +253,8 @@ class Session(TakesBack):
 
     def subscribe(self, subscriber: Subscriber) -> Subscription:
         """Have `subscriber` told, in a thread of its own, of every path this session changes from now on."""
+        from toolkit.events import Subscription
+
         subscription = Subscription(subscriber)
         self._subscriptions.append(subscription)
         return subscription
@@ -264,6 +266,8 @@ class Session(TakesBack):
             items = list(self.history.items("op.id = ?", (outcome.op,)))
         except CallError:
             return  # what was done stands, whether or not anybody can be told
+        from toolkit.events import events
+
         for event in events(items, outcome.states):
             for subscription in self._subscriptions:
                 subscription.put(event)
@@ -291,11 +295,15 @@ class Session(TakesBack):
 
     def versions(self, path: str) -> list[Version]:
         """The versions of a file, session by session. Raises CallError for a path that is none."""
+        from toolkit.versions import versions
+
         return versions(self.history, paths.lexical(self.workspace.split(path)))
 
     def changes(self, session: str | None = None, agent: str | None = None) -> list[Changed]:
         """The files this (or another) session and its sub-sessions changed, by path, with what they added
         and removed."""
+        from toolkit.changes import changed
+
         return changed(self.history, session or self.session, agent)
 
     def purge_tasks(

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import socket
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -211,6 +210,8 @@ def default_place(url: str, state: str | None) -> str:
     if state == MEMORY:
         return MEMORY
     if state is not None and state.startswith(SHARED):
+        import socket
+
         # A path means the same files on one machine only, a store's URL everywhere.
         whole = url if "://" in url else f"file://{socket.gethostname()}{url}"
         return f"{state}#ringfence_{hashlib.sha256(whole.encode()).hexdigest()[:16]}"

@@ -1,21 +1,22 @@
 """A session's way back: undo calls and restore versions, a person's acts, recorded like any other.
 
-Knows of a session only what `TakesBack` names, and changes nothing itself.
+Knows of a session only what `TakesBack` names, and changes nothing itself. How is imported when asked for.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from toolkit import paths
 from toolkit.apply import Progress
 from toolkit.attempt import Attempt
 from toolkit.call import Result
 from toolkit.history import History
-from toolkit.points import since
-from toolkit.undo import Way, restore, undo
-from toolkit.versions import pick, versions
 from toolkit.workspace import Workspace
+
+if TYPE_CHECKING:
+    from toolkit.undo import Way
 
 
 class TakesBack:
@@ -48,6 +49,8 @@ class TakesBack:
         """
 
         def way() -> Way:
+            from toolkit.undo import undo
+
             return undo(
                 self.history.call(call, session), self.workspace, self.history, force=force, progress=progress
             )
@@ -78,6 +81,9 @@ class TakesBack:
         )
 
         def way() -> Way:
+            from toolkit.points import since
+            from toolkit.undo import undo
+
             below = paths.lexical(self.workspace.split(tree))
             found = since(self.history, point, session=chosen, tree=below)
             return undo(found, self.workspace, self.history, force=force, session=chosen, progress=progress)
@@ -97,6 +103,9 @@ class TakesBack:
         """Bring one file back to a version (`initial`, `v1`, or `SESSION:v1`). Answers as `undo` does."""
 
         def way() -> Way:
+            from toolkit.undo import restore
+            from toolkit.versions import pick, versions
+
             place = paths.lexical(self.workspace.split(path))
             wanted, last = pick(versions(self.history, place), version)
             return restore(place, wanted, last, self.workspace, self.history, force=force)

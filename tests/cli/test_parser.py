@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import argparse
+import io
 import os
 import shutil
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import pytest
 
 from tests.cli.conftest import Ringfence
 from toolkit.cli.commands import COMMANDS, GROUPS
+from toolkit.cli.parser import build
 from toolkit.tools import TOOLS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -33,6 +37,38 @@ def test_every_command_has_a_function(name: str) -> None:
 
     module, _, function = COMMANDS[name].run.partition(":")
     assert callable(getattr(import_module(f"toolkit.cli.{module}"), function))
+
+
+def said_by(words: tuple[str, ...], parser: argparse.ArgumentParser) -> tuple[object, ...]:
+    """What a parser makes of some words: the arguments, or how it ends and what it prints."""
+    out, err = io.StringIO(), io.StringIO()
+    found: object = None
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            found = vars(parser.parse_args(words))
+        except SystemExit as done:
+            found = done.code
+    return found, out.getvalue(), err.getvalue()
+
+
+WHOLE = build()
+
+
+@pytest.mark.parametrize("name", [*COMMANDS, *GROUPS, "", "nonsense", "serve nonsense"])
+@pytest.mark.parametrize(
+    "more",
+    ["", "--help", "a", "a b c d e f", "--root", "--root x", "--nonsense", "--agent= x", "--js", "-- a"],
+)
+def test_a_command_built_alone_says_what_it_says_among_all(name: str, more: str) -> None:
+    words = (*name.split(), *more.split())
+    assert said_by(words, build(words)) == said_by(words, WHOLE)
+
+
+@pytest.mark.parametrize("columns", ["40", "100", "0", "x", ""])
+def test_help_is_as_wide_as_the_terminal(monkeypatch: pytest.MonkeyPatch, columns: str) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    by_argparse = argparse.HelpFormatter("x")._width  # type: ignore[attr-defined]
+    assert build()._get_formatter()._width == by_argparse  # type: ignore[attr-defined]
 
 
 def test_version(ringfence: Ringfence) -> None:

@@ -16,21 +16,26 @@ SESSION |= {f"toolkit.{name}" for name in ("audit", "answers", "undo", "validate
 HEAVY = {"asyncio", "email", "fsspec", "importlib.metadata", "jsonschema", "logging", "platformdirs"}
 HEAVY |= {"referencing", "rich", "secrets", "shtab", "sqlite3", "ssl", "subprocess", "tempfile", "zipfile"}
 ANALYSIS = {"policy.automaton", "policy.lint", "policy.compare", "policy.prove", "policy.questions"}
+# What a call needs only to take back, to tell of changes, to warn, or to say what is wrong with its words.
+SELDOM = {f"toolkit.{name}" for name in ("undo", "changes", "versions", "events", "points", "net", "back")}
+SELDOM |= {"logging", "traceback", "socket", "selectors", "policy.explain"}
 
 
-def loaded(program: str) -> set[str]:
+def loaded(program: str, given: str = "") -> set[str]:
     """Return the modules that a program has loaded by its end, over those of a bare interpreter."""
     code = (
         "import sys; bare = set(sys.modules)\n"
         f"{program}\n"
-        "import json; print(json.dumps(sorted(set(sys.modules) - bare)), file=sys.stderr)"
+        "found = sorted(set(sys.modules) - bare)\n"
+        "import json; print(json.dumps(found), file=sys.stderr)"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    words = [sys.executable, "-c", code]
+    done = subprocess.run(words, input=given, cwd=ROOT, capture_output=True, text=True, check=True)
     return set(json.loads(done.stderr.splitlines()[-1]))
 
 
-def command(*words: str) -> set[str]:
-    return loaded(f"from toolkit.cli import main\nassert main({list(words)!r}) == 0")
+def command(*words: str, given: str = "") -> set[str]:
+    return loaded(f"from toolkit.cli import main\nassert main({list(words)!r}) == 0", given)
 
 
 @pytest.fixture
@@ -49,12 +54,13 @@ def test_the_version_loads_no_parser_and_no_policy() -> None:
     found = command("--version")
     ours = {name for name in found if name.startswith(("toolkit", "policy"))}
     assert ours == {"toolkit", "toolkit.cli", "toolkit.cli.version"}
-    assert not found & {"argparse", "dataclasses", "inspect", "yaml"}
+    assert found - ours == {"__future__"}
 
 
 def test_explaining_loads_no_session(folder: str) -> None:
     found = command("explain", "--root", folder, "delete_file", "a.py")
-    assert not found & (SESSION | HEAVY | ANALYSIS | {"difflib"})
+    unwanted = SESSION | HEAVY | ANALYSIS | SELDOM | {"difflib", "shutil"}
+    assert found & unwanted == {"policy.explain"}
 
 
 def test_a_decision_loads_the_policy_alone(folder: str) -> None:
@@ -66,7 +72,23 @@ def test_a_decision_loads_the_policy_alone(folder: str) -> None:
     )
     ours = {name for name in found if name.startswith(("toolkit", "policy"))}
     assert not {name for name in ours if name.startswith("toolkit")}
-    assert not found & (HEAVY | ANALYSIS | {"argparse", "policy.explain", "difflib"})
+    assert found & (HEAVY | ANALYSIS | {"argparse", "policy.explain", "difflib"}) == set()
+
+
+def test_a_hook_loads_what_judges_and_nothing_else(folder: str) -> None:
+    event = {"hook_event_name": "PreToolUse", "cwd": folder, "tool_name": "Read"}
+    event |= {"tool_input": {"file_path": f"{folder}/a.py"}}
+    command("hook", "claude-code", given=json.dumps(event))  # keeps the policy in its plain form
+    found = command("hook", "claude-code", given=json.dumps(event))
+    assert {name for name in found if name.startswith("toolkit")} == {
+        *("toolkit", "toolkit.cli", "toolkit.finding", "toolkit.errors", "toolkit.paths", "toolkit.casing"),
+        *("toolkit.protection", "toolkit.hooks", "toolkit.hooks.run", "toolkit.hooks.touched"),
+        "toolkit.hooks.judge",
+    }
+    unwanted = (
+        HEAVY | ANALYSIS | SELDOM | {"argparse", "yaml", "policy.loading", "pathlib", "difflib", "hashlib"}
+    )
+    assert found & unwanted == set()
 
 
 def test_a_call_loads_no_analysis_and_no_server(
@@ -74,6 +96,22 @@ def test_a_call_loads_no_analysis_and_no_server(
 ) -> None:
     state = str(tmp_path_factory.mktemp("state"))
     found = command("call", "--root", folder, "--state", state, "list_directory", '{"path": "."}')
-    assert not found & (
-        ANALYSIS | {"fsspec", "asyncio", "rich.console", "shtab", "policy.explain", "toolkit.mcp"}
-    )
+    unwanted = {"fsspec", "asyncio", "rich.console", "shtab", "toolkit.mcp"}
+    assert found & (ANALYSIS | unwanted | SELDOM) == set()
+
+
+def test_serving_loads_what_a_first_call_needs(folder: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    state = str(tmp_path_factory.mktemp("state"))
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+    listing = {"name": "list_directory", "arguments": {"path": "."}}
+    messages = [
+        {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
+        {"jsonrpc": "2.0", "method": "notifications/initialized"},
+        {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": listing},
+    ]
+    given = "".join(f"{json.dumps(message)}\n" for message in messages)
+    words = ("serve", "mcp", "--root", folder, "--policy", f"{folder}/ringfence.yaml", "--state", state)
+    command(*words, given=given)
+    found = command(*words, given=given)
+    unwanted = {"fsspec", "asyncio", "rich.console", "shtab", "starlette", "toolkit.http"}
+    assert found & (ANALYSIS | unwanted | SELDOM) == set()

@@ -7,8 +7,11 @@ Must stay light until a command runs: `--version` and completion import next to 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import NoReturn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import NoReturn
 
 __all__ = ["main"]
 
@@ -28,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     from toolkit.cli.parser import build
 
     try:
-        arguments = build().parse_args(words)
+        arguments = build(words).parse_args(words)
     except SystemExit as done:  # how argparse ends --help and wrong usage
         return done.code if isinstance(done.code, int) else 2
     from toolkit.cli.perform import perform

@@ -3,31 +3,45 @@
 from __future__ import annotations
 
 import argparse
+import os
+from collections.abc import Sequence
 from typing import Any
 
 from toolkit.cli.commands import COMMANDS, GROUPS
 from toolkit.cli.options import Command
 
 
-def build() -> argparse.ArgumentParser:
-    """The parser of the whole command line; `command` of what it parses is a key of COMMANDS."""
+def build(words: Sequence[str] = ()) -> argparse.ArgumentParser:
+    """The parser of the command line; `command` of what it parses is a key of COMMANDS.
+
+    Where the words begin with a command's name, nothing but that command: it takes the most of a start to
+    build all of them, and says the same of these words.
+    """
     parser = argparse.ArgumentParser(
         prog="ringfence",
         description="Stands between AI agents and files: judges each tool call by a policy, asks where the"
         " policy says so, and keeps enough to undo it.",
         epilog="Exit status: 0 done; 1 a check or a call fell short; 2 usage, or a policy that does not"
         " load.",
+        formatter_class=_Sized,
     )
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     top = parser.add_subparsers(metavar="COMMAND", required=True)
     below: dict[str, Any] = {}
-    for command in COMMANDS.values():
+    for command in _named(words) or COMMANDS.values():
         group, _, name = command.name.rpartition(" ")
         if group and group not in below:
-            entry = top.add_parser(group, help=GROUPS[group], description=_sentence(GROUPS[group]))
+            about = _sentence(GROUPS[group])
+            entry = top.add_parser(group, help=GROUPS[group], description=about, formatter_class=_Sized)
             below[group] = entry.add_subparsers(metavar="COMMAND", required=True)
         _add(below[group] if group else top, name, command)
     return parser
+
+
+def _named(words: Sequence[str]) -> list[Command]:
+    """The command that the first word, or a group and the second, names in full."""
+    name = " ".join(words[:2] if words and words[0] in GROUPS else words[:1])
+    return [COMMANDS[name]] if name in COMMANDS else []
 
 
 def _add(group: Any, name: str, command: Command) -> None:
@@ -49,7 +63,24 @@ def _sentence(text: str) -> str:
     return text[0].upper() + text[1:] + "."
 
 
-class _Formatter(argparse.RawDescriptionHelpFormatter):
+class _Sized(argparse.HelpFormatter):
+    """As wide as the terminal, which argparse would load a whole module to learn, for each argument."""
+
+    def __init__(self, prog: str, **settings: Any) -> None:
+        super().__init__(prog, **{"width": _columns() - 2, **settings})
+
+
+def _columns() -> int:
+    given = os.environ.get("COLUMNS", "")
+    if given.isascii() and given.isdigit() and int(given):
+        return int(given)
+    try:
+        return os.get_terminal_size().columns or 80
+    except OSError:
+        return 80
+
+
+class _Formatter(_Sized, argparse.RawDescriptionHelpFormatter):
     """Examples as written, the description wrapped paragraph by paragraph."""
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 READ, WRITE, EDIT, DELETE = ("read",), ("write",), ("read", "write"), ("delete",)
-_GLOB = re.compile(r"[*?\[{]")
+_GLOB = r"[*?\[{]"
 _FILE = ("file_path", "path", "notebook_path", "absolute_path", "filePath")
 _FOLDER = ("path", "dir_path")
 PATCH_BEGINS = "*** Begin Patch"
@@ -68,7 +68,7 @@ def _many(given: Mapping[str, Any]) -> Iterator[Touch]:
     if not found:
         raise ValueError("no path")
     for entry in found:
-        if _GLOB.search(entry):
+        if re.search(_GLOB, entry):
             yield Touch("read_file", READ, _fixed(entry), (entry,))
         else:
             yield Touch("read_file", READ, entry, ())
@@ -116,7 +116,7 @@ def _folders(given: Mapping[str, Any]) -> list[str]:
 def _fixed(pattern: str) -> str:
     """The folder that a glob cannot get out of, or where `..` in it would lead."""
     names = pattern.split("/")
-    first = next((n for n, name in enumerate(names) if _GLOB.search(name)), len(names) - 1)
+    first = next((n for n, name in enumerate(names) if re.search(_GLOB, name)), len(names) - 1)
     # A brace can hold `..` or a whole absolute path.
     if ".." in "/".join(names[first:]) or re.search(r"[{,]/", pattern):
         raise ValueError("a pattern that may lead out of its folder")
