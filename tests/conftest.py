@@ -39,11 +39,12 @@ SLOW = (
     "tests/serving/",
     "tests/together/",
 )
+SERVERS = ("[postgres", "-postgres", "[moto")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
-        if item.nodeid.startswith(SLOW) or "[postgres" in item.nodeid or "-postgres" in item.nodeid:
+        if item.nodeid.startswith(SLOW) or any(server in item.nodeid for server in SERVERS):
             item.add_marker(pytest.mark.slow)
 
 

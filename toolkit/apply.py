@@ -22,6 +22,7 @@ from toolkit.plan import (
     DIRECTORY,
     Change,
     Delete,
+    Held,
     MakeDirectory,
     MakeLink,
     Move,
@@ -30,6 +31,7 @@ from toolkit.plan import (
     digest_of,
     whole,
 )
+from toolkit.shelf import hashed
 from toolkit.workspace import Workspace
 
 Progress = Callable[[str, int, int | None], None]
@@ -284,9 +286,16 @@ class _Work:
         if change.stat is None:
             self._backend.create(spot, data, change.mode, name)
             return
-        if self._backend.read(spot, None) != change.before:
+        if change.before is not None and not self._holds(spot, change.before):
             raise CallError("path_changed", f"'{change.path}' changed after it was read", where=change.path)
         self._backend.replace(spot, data, change.stat, change.mode, name)
+
+    def _holds(self, spot: Any, content: bytes | Held) -> bool:
+        """Whether this is what is there now."""
+        if not isinstance(content, Held):
+            return bool(self._backend.read(spot, None) == content)
+        backend: Any = self._backend
+        return hashed(backend.chunks(spot)) == (content.digest, content.size)
 
     def _delete(self, change: Delete, first: int, outcome: Outcome) -> None:
         spot = self._spot(change.path)

@@ -67,4 +67,4 @@ def kind(item: Kept) -> str:
         return DELETED
     if item.tool in ("undo", "restore"):
         return RESTORED
-    return CREATED if item.before is None else UPDATED
+    return CREATED if item.before is None and not item.lost else UPDATED

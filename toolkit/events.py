@@ -76,7 +76,7 @@ def events(items: Iterable[Kept], states: Mapping[int, str]) -> list[Event]:
     for item in items:
         if states.get(item.n) != DONE:
             continue
-        after = UPDATED if item.before is not None else CREATED
+        after = UPDATED if item.before is not None or item.lost else CREATED
         if item.tool in ("undo", "restore"):
             after = RESTORED
         if item.kind in ("delete", "move"):

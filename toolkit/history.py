@@ -17,7 +17,7 @@ from toolkit import audit
 from toolkit.busy import Taken
 from toolkit.errors import CallError
 from toolkit.keeping import FILED, Keeping
-from toolkit.plan import Held, sha256, whole
+from toolkit.plan import FILE, Held, sha256, whole
 from toolkit.shelf import CAUGHT, LARGE, Shelf
 from toolkit.state import Database, State
 
@@ -72,6 +72,16 @@ class Kept:
     tool: str
     started: float
     undoes: str | None
+
+    @property
+    def lost(self) -> bool:
+        """Whether it took a file's content away that nothing could keep, which somebody had agreed to."""
+        if self.before is not None or not self.size:
+            return False
+        if self.kind == "move":
+            # What a moved directory held has a size and no identity.
+            return bool(self.identity) and self.target is None
+        return self.type == FILE
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from toolkit import paths
 from toolkit.backends import Backend
 from toolkit.errors import CallError
 from toolkit.history import UNSEEN, Item
-from toolkit.loss import is_kept
+from toolkit.loss import MAX_FILE, in_pieces, is_kept
 from toolkit.plan import (
     DIRECTORY,
     FILE,
@@ -30,9 +30,7 @@ from toolkit.plan import (
     digest_of,
     length,
 )
-from toolkit.protection import TASKS
 from toolkit.shelf import CAUGHT, LARGE, hashed
-from toolkit.workspace import MAX_FILE
 
 _MANY = 64  # from so many files on a tree is kept as it was caught
 
@@ -58,7 +56,7 @@ class Intent:
                     before=change.before,
                     after=change.data,
                     mode=change.stat.mode if change.stat else None,
-                    size=len(change.before or b""),
+                    size=length(change.before) if change.before is not None else _size_of_file(change.stat),
                     grown=length(change.data),
                     identity=change.stat.identity if change.stat else "",
                     temporary=self.name(change),
@@ -88,7 +86,7 @@ class Intent:
             before=before,
             mode=stat.mode,
             target=stat.target,
-            size=(stat.size or 0) if isinstance(before, str) else length(before or b""),
+            size=length(before) if isinstance(before, bytes | Held) else _size_of_file(stat),
             identity=stat.identity,
             temporary=temporary,
         )
@@ -117,12 +115,9 @@ class Intent:
             identity=change.stat.identity,
         )
 
-    def _catches(self, path: str) -> bool:
-        return self._backend.traits.catches and path.partition("/")[0] != TASKS
-
     def stays(self, change: Delete) -> bool:
         """Whether what is deleted is kept as it was caught, which costs one rename however much it is."""
-        if not self._catches(change.path):
+        if not in_pieces(change.path, self._backend.traits):
             return False
         files = [entry.stat for entry in (Entry(change.path, change.stat), *change.entries)]
         size = sum(stat.size or 0 for stat in files if stat.kind == FILE)
@@ -156,7 +151,7 @@ class Intent:
         """A file's content, by a local disk piece by piece when it is large; None where it cannot be kept."""
         if not is_kept(path, judged, self._backend.traits):
             return None
-        if self._catches(path) and (judged.size or 0) > LARGE:
+        if in_pieces(path, self._backend.traits) and (judged.size or 0) > LARGE:
             return self._held(path, judged)
         return self._read(path, judged)
 
@@ -194,6 +189,10 @@ class Intent:
             begin = CAUGHT if isinstance(change, Delete) and self.stays(change) else ".ringfence-"
             self._names[id(change)] = f"{begin}{secrets.token_hex(8)}"
         return self._names[id(change)]
+
+
+def _size_of_file(stat: Stat | None) -> int:
+    return (stat.size or 0) if stat is not None and stat.kind == FILE else 0
 
 
 def _as_judged(path: str, spot: Any) -> None:

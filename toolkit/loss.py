@@ -8,15 +8,20 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from toolkit.backends import Traits
-from toolkit.plan import FILE, Change, Delete, Entry, Move, Stat
+from toolkit.plan import FILE, Change, Delete, Entry, Move, Stat, Write
 from toolkit.protection import TASKS
-from toolkit.workspace import MAX_FILE
+
+MAX_FILE = 64 << 20  # what is read at once
 
 
 def is_kept(path: str, stat: Stat, traits: Traits) -> bool:
     """Whether a file that goes can be kept: where it is caught whatever its size, else up to a bound."""
-    caught = traits.catches and path.partition("/")[0] != TASKS
-    return caught or stat.kind != FILE or (stat.size or 0) <= MAX_FILE
+    return in_pieces(path, traits) or stat.kind != FILE or (stat.size or 0) <= MAX_FILE
+
+
+def in_pieces(path: str, traits: Traits) -> bool:
+    """Whether a file there is read and kept piece by piece, whatever its size."""
+    return traits.catches and path.partition("/")[0] != TASKS
 
 
 def unkept(changes: tuple[Change, ...], traits: Traits) -> tuple[str, ...]:
@@ -31,3 +36,5 @@ def _going(changes: tuple[Change, ...]) -> Iterator[Entry]:
             yield from change.entries
         elif isinstance(change, Move) and change.over is not None:
             yield Entry(change.destination, change.over)
+        elif isinstance(change, Write) and change.stat is not None and change.before is None:
+            yield Entry(change.path, change.stat)

@@ -210,7 +210,7 @@ class _Net:
                 yield MakeLink(path, node.target or "")
                 continue
             now = self._overlay.disk(path) if node.origin == path else None
-            before = self._overlay.read(now) if now is not None else None
+            before = self._overlay.content(now) if now is not None else None
             yield Write(path, self._bytes(node), before, now.stat if now else None, node.mode)
 
     def shown(self) -> Iterator[Shown]:

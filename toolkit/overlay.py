@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 from toolkit import paths
 from toolkit.backends import Backend
-from toolkit.plan import DIRECTORY, FILE, LINK, Entry, Stat, sha256
-from toolkit.shelf import hashed
+from toolkit.plan import DIRECTORY, FILE, LINK, Entry, Held, Stat, sha256
+from toolkit.shelf import LARGE, hashed
 
 T = TypeVar("T")
 
@@ -127,6 +127,20 @@ class Overlay:
     def read(self, node: Node) -> bytes:
         assert node.origin is not None, "only what is on the disk can be read there"
         return self._at(node.origin, self._backend.read)
+
+    def content(self, node: Node) -> bytes | Held:
+        """The same, piece by piece where it is large and the backend gives it so."""
+        if not self._backend.traits.catches or node.stat is None or (node.stat.size or 0) <= LARGE:
+            return self.read(node)
+        return Held(self.digest(node), node.stat.size or 0, lambda: self._chunks(node))
+
+    def _chunks(self, node: Node) -> Iterator[bytes]:
+        backend: Any = self._backend
+        spot = backend.resolve(paths.parts(str(node.origin)), follow=False)
+        try:
+            yield from backend.chunks(spot, node.stat)
+        finally:
+            backend.release(spot)
 
     def _hashed(self, spot: Any) -> str:
         if self._backend.traits.catches:

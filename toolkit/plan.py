@@ -73,11 +73,14 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Put `data` at `path`; `before` and `stat` are what it replaces, None where nothing is yet."""
+    """Put `data` at `path`; `before` and `stat` are what it replaces, None where nothing is yet.
+
+    `before` alone is None where nothing here can keep so much.
+    """
 
     path: str
     data: bytes | Held
-    before: bytes | None = None
+    before: bytes | Held | None = None
     stat: Stat | None = None
     mode: int | None = None
 
@@ -198,7 +201,10 @@ def _facts(change: Change) -> Iterator[Any]:
     match change:
         case Write():
             yield from (change.path, digest_of(change.data), change.mode)
-            yield None if change.before is None else sha256(change.before)
+            if change.before is not None:
+                yield digest_of(change.before)
+            else:
+                yield change.stat and _what(change.stat)
         case Delete():
             yield from (change.path, _what(change.stat), [[e.path, _what(e.stat)] for e in change.entries])
         case Move():

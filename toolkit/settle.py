@@ -15,11 +15,11 @@ from toolkit import paths
 from toolkit.backends import Backend, Missed
 from toolkit.errors import CallError
 from toolkit.history import ABORTED, DONE, GONE, UNKNOWN, UNSEEN, History, Kept
+from toolkit.loss import MAX_FILE
 from toolkit.plan import DIRECTORY, FILE, LINK, Delete, Entry, Move, Stat, sha256
 from toolkit.protection import HIDDEN
 from toolkit.shelf import CAUGHT, hashed
 from toolkit.stages import Found, by_stage, was
-from toolkit.workspace import MAX_FILE
 
 _OTHER_HALF = ".again"  # a caught tree is let go of under its other name, so that a second death is seen too
 

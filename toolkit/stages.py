@@ -28,7 +28,7 @@ def was(item: Kept) -> Found | None:
             target = item.target if item.type == LINK else None
             return Found(item.type, item.before, target)
         case "write":
-            return None if item.before is None else Found(FILE, item.before)
+            return Found(FILE, item.before) if item.before is not None or item.lost else None
         case "move" if item.before is not None:
             return Found(FILE, item.before)
         case "move" if item.target is not None:

@@ -107,7 +107,10 @@ class _Back:
     # -------------------------------------------------------------------- steps
 
     def written(self, item: Kept) -> None:
-        self.step(item.path, _file(item.before, item.mode), _file(item.after), CHANGED)
+        if item.lost:
+            self._stuck[item.path] = NOT_KEPT
+        else:
+            self.step(item.path, _file(item.before, item.mode), _file(item.after), CHANGED)
 
     def deleted(self, item: Kept) -> None:
         if item.type == DIRECTORY:
@@ -145,7 +148,7 @@ class _Back:
             self._carry(item.path2, item.path)
             if before is not None:
                 self._put(item.path2, before)
-            elif item.size and item.identity:
+            elif item.lost:
                 self._stuck[item.path2] = NOT_KEPT
 
     # ------------------------------------------------------------------- pieces

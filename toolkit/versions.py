@@ -22,7 +22,8 @@ class Version:
     """A file at one time in a session; `path` is where it was then.
 
     `digest` and `target` are both None where nothing was there (a tombstone). Where `kept` is false the
-    file was there and was moved along with its directory: its content was not looked at.
+    file was there and was moved along with its directory, its content not looked at, or was too large to be
+    kept.
     """
 
     path: str
@@ -117,11 +118,9 @@ def ends(item: Kept, at: str) -> tuple[Held, Held]:
     """What the item found and what it left; of a move, of the file that is moved."""
     match item.kind:
         case "write":
-            return _of_file(item.before, item.size), _of_file(item.after, item.grown)
+            return _before(item), _of_file(item.after, item.grown)
         case "delete":
-            return (
-                Held(LINK, target=item.target) if item.type == LINK else _of_file(item.before, item.size)
-            ), NOTHING
+            return Held(LINK, target=item.target) if item.type == LINK else _before(item), NOTHING
         case "link":
             return NOTHING, Held(LINK, target=item.target)
     known = item.after is not None
@@ -133,6 +132,12 @@ def replaced(item: Kept) -> Held:
     """What a move found at its destination."""
     if item.before is None and item.target is not None:
         return Held(LINK, target=item.target)
+    return _before(item)
+
+
+def _before(item: Kept) -> Held:
+    if item.lost:
+        return Held(FILE, size=item.size, kept=False)
     return _of_file(item.before, item.size)
 
 
@@ -174,7 +179,8 @@ def pick(found: list[Version], name: str) -> tuple[Version, Version]:
     if not named[-1].kept:
         raise CallError(
             "not_recoverable",
-            f"The content of version '{name}' was not kept: the file was moved along with its directory",
+            f"The content of version '{name}' was not kept: "
+            "the file was moved along with its directory, or was too large",
             hint="take the call that moved the directory back with `ringfence undo`",
         )
     # A change and what it found belong to one operation, so the later of equals counts.

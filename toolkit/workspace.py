@@ -9,16 +9,17 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from policy import Effect, Need
 from toolkit import paths
 from toolkit.backends import Backend
 from toolkit.errors import CallError
-from toolkit.plan import DIRECTORY, Entry, MakeDirectory, Place, Stat
+from toolkit.loss import MAX_FILE, in_pieces, is_kept
+from toolkit.plan import DIRECTORY, Entry, Held, MakeDirectory, Place, Stat
 from toolkit.protection import TASKS, Protection
 
-MAX_FILE = 64 << 20
+_LARGE = 1 << 20
 
 
 class Workspace:
@@ -166,6 +167,21 @@ class View:
             return self._backend.read(spot, limit, known)
         finally:
             self._backend.release(spot)
+
+    def replaced(self, place: Place) -> bytes | Held | None:
+        """What a file holds that is about to be replaced, piece by piece where it is large and that can be.
+
+        None where there is none, or none that can be kept.
+        """
+        from toolkit.shelf import hashed
+
+        stat, backend = place.stat, self._backend
+        if stat is None or not is_kept(place.real, stat, backend.traits):
+            return None
+        if (stat.size or 0) <= _LARGE or not in_pieces(place.real, backend.traits):
+            return self.read(place)
+        spot, local = self._spot(place), cast(Any, backend)
+        return Held(*hashed(local.chunks(spot, stat)), lambda: local.chunks(spot, stat))
 
     def may_read(self, path: str, directory: bool = False) -> bool:
         """Whether the policy allows reading `path` without asking."""

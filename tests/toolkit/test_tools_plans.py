@@ -84,6 +84,9 @@ class Tree:
     def read(self, what: Place | Entry, limit: int | None = None, known: Stat | None = None) -> bytes:
         return self.files[what.real if isinstance(what, Place) else what.path]
 
+    def replaced(self, place: Place) -> bytes | None:
+        return None if place.stat is None else self.read(place)
+
     def may_read(self, path: str, directory: bool = False) -> bool:
         return not any(path == other or paths.is_below(path, other) for other in self.hidden)
 

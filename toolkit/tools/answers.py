@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolkit import paths
 from toolkit.errors import CallError
-from toolkit.plan import FILE, LINK, Entry, Place, Stat, sha256
+from toolkit.plan import FILE, LINK, Entry, Held, Place, Stat, length, sha256
 from toolkit.text import count_lines, diff, escape, size
 
 if TYPE_CHECKING:
@@ -35,12 +35,13 @@ def written(data: bytes) -> dict[str, Any]:
     return {"size": len(data), "lines": count_lines(data), "digest": sha256(data)}
 
 
-def preview(path: str, before: bytes | None, after: bytes | None) -> str:
+def preview(path: str, old: Stat | None, before: bytes | Held | None, after: bytes) -> str:
     """The diff a person is shown, or the sizes of content too long to look through."""
-    if max(len(before or b""), len(after or b"")) <= MAX_SHOWN:
-        return diff(path, before, after)
-    old, new = (size(None if side is None else len(side)) for side in (before, after))
-    return f"Large file {escape(path)}, {old if before is not None else 'nothing'} before, {new} after\n"
+    shown = before if isinstance(before, bytes) else None
+    if max(len(shown or b""), len(after)) <= MAX_SHOWN and (shown is not None or old is None):
+        return diff(path, shown, after)
+    was = "nothing" if old is None else size(old.size if before is None else length(before))
+    return f"Large file {escape(path)}, {was} before, {size(len(after))} after\n"
 
 
 def link_target(entry: Entry, view: View) -> str | None:

@@ -30,7 +30,7 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
         parameter="destination",
     )
     data = view.read(source)
-    before = None if destination.stat is None else view.read(destination)
+    before = view.replaced(destination)
     ends = f"{targets.led_to(source)} to {targets.led_to(destination)}"
     over = " over the file that is there" if destination.stat else ""
     return Plan(
@@ -48,5 +48,5 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
         },
         changes=(*parents, Write(destination.real, data, before, destination.stat, stat.mode)),
         title=f"Copy file {ends}{over} ({size(len(data))})",
-        draw=lambda: answers.preview(destination.real, before, data),
+        draw=lambda: answers.preview(destination.real, destination.stat, before, data),
     )

@@ -18,18 +18,18 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     parents = targets.landing(
         place, view, overwrite=arguments["allow_overwrite"], create_parents=arguments["create_parents"]
     )
-    before = None if place.stat is None else view.read(place)
+    before = view.replaced(place)
     lines = count_lines(data)
     content = answers.message(
         f"✓ Created file: {escape(place.named)}",
         answers.said("Purpose", arguments),
         f"Content size: {size(len(data))}\nLines: {lines}",
     )
-    verb = "Create" if before is None else "Overwrite"
+    verb = "Create" if place.stat is None else "Overwrite"
     return Plan(
         content=content,
-        data={"path": place.named, "created": before is None, **answers.written(data)},
+        data={"path": place.named, "created": place.stat is None, **answers.written(data)},
         changes=(*parents, Write(place.real, data, before, place.stat)),
         title=f"{verb} file {targets.led_to(place)} ({size(len(data))}, {plural(lines, 'line')})",
-        draw=lambda: answers.preview(place.real, before, data),
+        draw=lambda: answers.preview(place.real, place.stat, before, data),
     )
