@@ -165,13 +165,28 @@ class Policy:
         if machine is None:
             machine = self._machine(fold)
         state = machine.at(path)
-        whole = directory or path == ROOT
-        found = state.directory if whole else state.file
+        found = state.directory if directory or path == ROOT else state.file
         known = found.memo.get(query.number)
-        if known is None:
-            known = self._judge(found, query)
-            machine.note(found, query.number, known)
-        return known  # type: ignore[return-value]
+        return self._judged(machine, found, query) if known is None else known  # type: ignore[return-value]
+
+    def within(
+        self, agent: str, tool: str, action: str, path: str, *, fold: bool = False
+    ) -> Callable[[str, bool], Effect]:
+        """Return what gives the verdict of a name directly in the directory `path`, and whether it is one.
+
+        What the directory itself comes to is worked out once for all the names. ValueError as in `verdict`.
+        """
+        query = self._queries.get((agent, tool, action)) or self._query(agent, tool, action)
+        machine = self._machines.get(fold) or self._machine(fold)
+        inside, step, number = machine.inside(path), machine.step, query.number
+
+        def judge(name: str, directory: bool) -> Effect:
+            state = step(inside, name)
+            found = state.directory if directory else state.file
+            known = found.memo.get(number)
+            return (self._judged(machine, found, query) if known is None else known)[0]  # type: ignore[index,no-any-return]
+
+        return judge
 
     def explain(
         self, agent: str, tool_or_action: str, path: str, directory: bool = False, *, fold: bool = False
@@ -266,6 +281,12 @@ class Policy:
         query = Query(self._numbers, floor, ladders)
         self._queries[agent, tool, action] = query
         return query
+
+    def _judged(self, machine: Machine, found: Found, query: Query) -> Verdict:
+        """Judge what was found, and remember it."""
+        verdict = self._judge(found, query)
+        machine.note(found, query.number, verdict)
+        return verdict
 
     def _judge(self, found: Found, query: Query) -> Verdict:
         last = found.last

@@ -153,6 +153,10 @@ class Machine:
         after = state.next.get(kind)
         return after if after is not None else self._step(state, kind)
 
+    def inside(self, path: str) -> State:
+        """Return the state from which the names directly in a directory are reached by `step`."""
+        return self.root if path == ROOT else self._directory(path)
+
     def matches(self, path: str, directory: bool) -> bool:
         """Whether any pattern matches a canonical path."""
         state = self.at(path)

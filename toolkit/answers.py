@@ -161,7 +161,7 @@ def shown(attempt: Attempt, decision: Decision | None) -> dict[str, Any] | None:
     """The decision as the agent may see it."""
     if decision is None:
         return None
-    return replace(decision, path=shown_path(attempt, decision.path) or "").to_json()
+    return decision.to_json() | {"path": shown_path(attempt, decision.path) or ""}
 
 
 def shown_path(attempt: Attempt, path: str) -> str | None:

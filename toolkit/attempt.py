@@ -25,6 +25,7 @@ from toolkit.overlay import Overlay
 from toolkit.plan import FILE, Change, Delete, MakeDirectory, Move, Place, Plan, Write, digest_of
 from toolkit.text import escape, plural
 from toolkit.tools import TOOLS, Tool
+from toolkit.validate import arguments
 from toolkit.workspace import View, aliased
 
 if TYPE_CHECKING:
@@ -59,14 +60,16 @@ class Attempt:
         self.arguments = _arguments(self.tool, self.call.arguments)
         resolving.resolve(self)
         self.decide(resolving.needs(self))
-        view = View(self.session.workspace, self._effect, self.places, task_ids=self.task_ids)
+        view = View(self.session.workspace, self.effect, self._within, self.places, task_ids=self.task_ids)
         self.plan = plan = self.tool.plan(self.arguments, view)
         self._check(plan)
         self._note_reads(plan)
-        self.decide([*view.asked, *self._needs(plan)])
-        self.usage = usage_of(plan.changes)
-        self._limit()
-        self._mind_loss(plan)
+        if view.asked or plan.changes:
+            self.decide([*view.asked, *self._needs(plan)])
+        if plan.changes:
+            self.usage = usage_of(plan.changes)
+            self._limit()
+            self._mind_loss(plan)
         if self.session.dry_run:
             return answers.dry(self, plan)
         self._approve(plan)
@@ -105,12 +108,19 @@ class Attempt:
         if self.decided.effect == Effect.DENY and self.session.enforcing:
             raise answers.denied(self)
 
-    def _effect(self, action: str, path: str, directory: bool) -> Effect:
+    def effect(self, action: str, path: str, directory: bool) -> Effect:
         session = self.session
         if not session.enforcing:
             return Effect.ALLOW
         name = self.known_tool.name
         return session.policy.effect(session.agent, name, action, path, directory, fold=session.fold)
+
+    def _within(self, path: str) -> Callable[[str, bool], Effect]:
+        session = self.session
+        if not session.enforcing:
+            return lambda *_: Effect.ALLOW
+        name = self.known_tool.name
+        return session.policy.within(session.agent, name, "read", path, fold=session.fold)
 
     # -------------------------------------------------------------------- plans
 
@@ -311,8 +321,6 @@ def find_tool(name: str) -> Tool:
 
 
 def _arguments(tool: Tool, given: dict[str, Any]) -> dict[str, Any]:
-    from toolkit.validate import arguments
-
     if tool.tasks:
         from toolkit.tasks.ids import unwrapped
 

@@ -130,7 +130,7 @@ def read_json(data: bytes | str, max_depth: int = MAX_DEPTH) -> Any:
     except UnicodeDecodeError as error:
         raise CallError("invalid_json", f"The call is not UTF-8 at byte {error.start}") from None
     try:
-        return json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_number)
+        return _DECODER.decode(text)
     except json.JSONDecodeError as error:
         where = f"column {error.colno}" if error.lineno == 1 else f"line {error.lineno}, column {error.colno}"
         raise CallError(
@@ -161,6 +161,9 @@ def _number(text: str) -> float:
     if value in (float("inf"), float("-inf")):
         raise CallError("invalid_json", f"The number {text[:40]} is too large")
     return value
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant, parse_float=_number)
 
 
 def _check_depth_and_text(value: dict[str, Any], max_depth: int) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from policy import ACTIONS, Effect, Need, Policy
+from policy import ACTIONS, Need, Policy
 from policy.errors import nearest
 from toolkit import paths
 from toolkit.errors import CallError
@@ -52,7 +52,7 @@ class Look:
         self._pairs = _pairs(policy, what)
         self._follow = TOOLS[what].follow if what in TOOLS else what != "delete"
         self._workspace = workspace
-        self._view = View(self._workspace, lambda *_: Effect.ALLOW)
+        self._view = View.unjudged(self._workspace)
         self.fold = self._workspace.fold
         for file in policy.files:
             self._workspace.protect(file)

@@ -42,6 +42,8 @@ def is_below(path: str, directory: str) -> bool:
 
 def is_unicode(text: str) -> bool:
     """Whether a name read from a disk is text; others come with their bytes as lone surrogates."""
+    if text.isascii():
+        return True
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
@@ -82,7 +84,7 @@ def split(text: str, root: str, parameter: str = "path") -> tuple[str, ...]:
     check(text, parameter)
     if text.startswith("/"):
         text = _relative(text, root, parameter)
-    names = tuple(name for name in text.split("/") if name not in ("", "."))
+    names = tuple([name for name in text.split("/") if name not in ("", ".")])
     if len(names) > MAX_DEPTH:
         raise too_deep(parameter)
     depth = 0
@@ -90,7 +92,7 @@ def split(text: str, root: str, parameter: str = "path") -> tuple[str, ...]:
         depth += -1 if name == ".." else 1
         if depth < 0:
             raise outside(parameter)
-        if len(name.encode("utf-8")) > MAX_NAME:
+        if len(name) > MAX_NAME // 4 and len(name.encode("utf-8")) > MAX_NAME:
             raise CallError(
                 "path_invalid", f"A name in the {parameter} is longer than {MAX_NAME} bytes", where=parameter
             )
@@ -106,6 +108,8 @@ def normalise(text: str, root: str = "", parameter: str = "path") -> str:
 
 def lexical(names: tuple[str, ...]) -> str:
     """The path that names lead to by their text alone, `..` taken out; they never go above the root."""
+    if ".." not in names:
+        return join(names)
     kept: list[str] = []
     for name in names:
         if name == "..":

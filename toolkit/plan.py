@@ -9,13 +9,12 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 FILE, DIRECTORY, LINK, OTHER = "file", "directory", "link", "other"
 
 
-@dataclass(frozen=True, slots=True)
-class Stat:
+class Stat(NamedTuple):
     """What is known of an entry. Times are POSIX seconds, sizes bytes; None is "the store does not know".
 
     `identity` is a text that differs whenever the entry may be another one or hold other content.

@@ -16,6 +16,8 @@ HIDDEN = ".ringfence"
 TEMPORARY = ".ringfence-"
 TASKS = "@tasks"  # the task store's name in paths; at a workspace's root it is reserved
 
+_FIRST = (HIDDEN[0], TASKS[0])  # no other character is one of these when case is folded
+
 
 class Protection:
     """The paths below some roots (spellings of one directory) that no tool may change."""
@@ -43,7 +45,8 @@ class Protection:
         first = folded.partition("/")[0]
         if (first == TASKS) != tasks:
             raise _protected(path)
-        if first == HIDDEN or any(name.startswith(TEMPORARY) for name in paths.parts(folded)):
+        own = HIDDEN in folded  # which few paths hold, at whatever place
+        if own and (first == HIDDEN or any(name.startswith(TEMPORARY) for name in paths.parts(folded))):
             raise _protected(path)
         if reading:
             return
@@ -56,6 +59,8 @@ class Protection:
 
     def hides(self, path: str, name: str) -> bool:
         """Whether an entry is Ringfence's own and shown to nobody."""
+        if name[:1] not in _FIRST:
+            return False
         folded = self._folded(name)
         return folded.startswith(TEMPORARY) or (path == paths.ROOT and folded in (HIDDEN, TASKS))
 

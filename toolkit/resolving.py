@@ -49,7 +49,8 @@ def needs(attempt: Attempt) -> list[Need]:
     found: list[Need] = []
     for action, parameter in attempt.known_tool.needs:
         place = attempt.places[parameter][0]
-        guard(attempt.session.workspace, place.real, action)
+        if place.real != place.named:
+            guard(attempt.session.workspace, place.real, action)
         for path in dict.fromkeys((place.named, place.real)):
             found.extend(Need(action, path, directory) for directory in _kinds(attempt, action, place))
     return found
@@ -95,10 +96,8 @@ def _outside(attempt: Attempt, error: CallError, text: str) -> CallError:
 
 def _deny_by_name(attempt: Attempt, action: str, path: str) -> None:
     # What is there is not known yet, so only what is denied as a file and as a directory is denied here.
-    both = [attempt.judge([Need(action, path, directory)]) for directory in (False, True)]
-    mildest = min(both, key=lambda decision: decision.effect)
-    if mildest.effect == Effect.DENY and attempt.session.enforcing:
-        attempt.decision = mildest
+    if all(attempt.effect(action, path, directory) is Effect.DENY for directory in (False, True)):
+        attempt.decision = attempt.judge([Need(action, path)])
         raise answers.denied(attempt)
 
 

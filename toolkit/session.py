@@ -233,7 +233,8 @@ class Session(TakesBack):
         return result
 
     def _record(self, attempt: Attempt, result: Result) -> Result:
-        result = replace(result, data={**result.data, "call_id": attempt.name})
+        data = {**result.data, "call_id": attempt.name}
+        result = Result(result.id, result.status, result.content, data, result.decision, result.error)
         record = answers.record(attempt, result)
         seen = self._keyed(attempt.seen if result.ok else {})
         try:

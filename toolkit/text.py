@@ -5,9 +5,11 @@ It must never let a character through that hides, reorders or forges what a read
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from math import floor
 from typing import Any
 
 _UNITS = ("KB", "MB", "GB", "TB", "PB", "EB")
@@ -45,18 +47,28 @@ def size(n: int | None) -> str:
 def when(t: float | None) -> str:
     """A time on this host's clock, as `2026-01-15 14:23:45`; `unknown` where the store does not say."""
     try:
-        return "unknown" if t is None else datetime.fromtimestamp(t).strftime("%Y-%m-%d %H:%M:%S")
+        return "unknown" if t is None else datetime.fromtimestamp(t).isoformat(" ", "seconds")
     except (ValueError, OverflowError, OSError):
         return "unknown"
 
 
 def rfc3339(t: float | None) -> str | None:
     """The same time for a program: RFC 3339 in UTC with milliseconds."""
+    if t is None:
+        return None
     try:
-        moment = None if t is None else datetime.fromtimestamp(t, UTC).isoformat(timespec="milliseconds")
+        second = floor(t)
+        millis = round((t - second) * 1e6) // 1000
+        # Just below a whole second the rounding to microseconds reaches the next one.
+        return f"{_second(second)}.{millis:03d}Z" if millis < 1000 else f"{_second(second + 1)}.000Z"
     except (ValueError, OverflowError, OSError):
         return None
-    return moment and moment.removesuffix("+00:00") + "Z"
+
+
+@functools.lru_cache(maxsize=1024)
+def _second(t: int) -> str:
+    # The files of a directory tend to be of few moments.
+    return datetime.fromtimestamp(t, UTC).isoformat().removesuffix("+00:00")
 
 
 def plural(n: int, one: str, many: str | None = None) -> str:
@@ -69,6 +81,8 @@ def escape(s: str, newlines: bool = False) -> str:
 
     With `newlines` a line feed and a tab stay, for text that has lines of its own.
     """
+    if s.isascii() and s.isprintable():
+        return s
     return _HIDDEN.sub(lambda found: found[0] if newlines and found[0] in "\n\t" else _visible(found[0]), s)
 
 

@@ -5,10 +5,10 @@ No reference is ever fetched: a schema that points elsewhere does not load.
 
 from __future__ import annotations
 
-import difflib
 import functools
 from typing import TYPE_CHECKING, Any
 
+from toolkit import plainly
 from toolkit.errors import CallError
 from toolkit.text import escape
 
@@ -20,12 +20,11 @@ _SHOWN = 80
 
 def arguments(tool: str, schema: Mapping[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     """The arguments with the schema's defaults filled in. Raises CallError `invalid_arguments`."""
-    error = next(
-        iter(sorted(_validator(tool).iter_errors(given), key=lambda e: (len(e.path), str(e.path)))), None
-    )
-    if error is not None:
-        raise _explained(tool, schema, error)
-    defaults = {name: part["default"] for name, part in schema["properties"].items() if "default" in part}
+    fits, defaults = _quick(tool)
+    if not fits(given):
+        errors = sorted(_validator(tool).iter_errors(given), key=lambda e: (len(e.path), str(e.path)))
+        if errors:
+            raise _explained(tool, schema, errors[0])
     return {**defaults, **given}
 
 
@@ -52,6 +51,16 @@ def check_schema(schema: Mapping[str, Any]) -> None:
 
 
 @functools.cache
+def _quick(tool: str) -> tuple[plainly.Fits, dict[str, Any]]:
+    """What accepts most calls at once, and the defaults."""
+    from toolkit.tools import TOOLS
+
+    schema = TOOLS[tool].parameters
+    parts = schema["properties"].items()
+    return plainly.fits(schema), {name: part["default"] for name, part in parts if "default" in part}
+
+
+@functools.cache
 def _validator(tool: str) -> Any:
     import jsonschema
     import referencing
@@ -65,6 +74,8 @@ def _validator(tool: str) -> Any:
 
 
 def _explained(tool: str, schema: Mapping[str, Any], error: Any) -> CallError:
+    import difflib
+
     where = ".".join(str(step) for step in error.path)
     if error.validator == "required":
         missing = next(name for name in error.validator_value if name not in error.instance)

@@ -113,15 +113,23 @@ class Workspace:
 class View:
     """What a tool sees of the workspace; it can look and it cannot change.
 
-    `effect` judges (action, path, directory). What a read of needs a person's yes is kept in `asked`.
+    `effect` judges (action, path, directory), `within` all that is in a directory. What needs a person's yes
+    to be read is kept in `asked`.
     """
 
     workspace: Workspace
     effect: Callable[[str, str, bool], Effect]
+    # Gives what judges a read of a name directly in a directory, and whether the name is one.
+    within: Callable[[str], Callable[[str, bool], Effect]]
     places: dict[str, tuple[Place, Any]] = field(default_factory=dict)
     asked: list[Need] = field(default_factory=list)
     # The ids a task tool was given, and those that were named more than once.
     task_ids: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+
+    @classmethod
+    def unjudged(cls, workspace: Workspace) -> View:
+        """A view for a person, to whom everything is shown."""
+        return cls(workspace, lambda *_: Effect.ALLOW, lambda _: lambda *_: Effect.ALLOW)
 
     @property
     def root_name(self) -> str:
@@ -278,17 +286,20 @@ class View:
                     yield from self._walk(folder.spot(entry.name), entry.path, choose)
 
     def _all(self, path: str, found: Iterable[tuple[str, Stat]]) -> Iterator[Entry]:
+        hides, above = self.workspace.hides, "" if path == paths.ROOT else f"{path}/"
         for name, stat in found:
-            if not self.workspace.hides(path, name):
-                yield Entry(paths.child(path, name), stat)
+            if not hides(path, name):
+                yield Entry(above + name, stat)
 
     def _readable(self, path: str, found: Iterable[tuple[str, Stat]]) -> Iterator[Entry]:
+        linked = any(place.real != place.named for place, _ in self.places.values())
+        judge, at = self.within(path), 0 if path == paths.ROOT else len(path) + 1
         for entry in self._all(path, found):
             directory = entry.stat.kind == DIRECTORY
-            effect = self._read_effect(entry.path, directory)
-            if effect == Effect.DENY:
+            effect = self._read_effect(entry.path, directory) if linked else judge(entry.path[at:], directory)
+            if effect is Effect.DENY:
                 continue
-            if effect == Effect.ASK:
+            if effect is Effect.ASK:
                 self.asked.append(Need("read", entry.path, directory))
             yield entry
 

@@ -155,6 +155,20 @@ def test_judges_as_brute_force_does(policy: dict, asked: list) -> None:
 
 
 @settings(max_examples=100, deadline=None)
+@given(policies, questions, st.booleans())
+def test_a_directory_is_judged_at_once_as_each_name_in_it(policy: dict, asked: list, fold: bool) -> None:
+    engine = made(policy)
+    for agent, tool, path, directory in asked:
+        above, _, name = path.rpartition("/")
+        if path == ".":
+            continue
+        for action in TOOLS[tool]:
+            inside = engine.within(agent, tool, action, above or ".", fold=fold)
+            right = judge(policy, agent, tool, action, path, directory)
+            assert int(inside(name, directory)) == right, (agent, tool, action, path, directory)
+
+
+@settings(max_examples=100, deadline=None)
 @given(policies, questions)
 def test_an_explanation_comes_to_the_same_rule(policy: dict, asked: list) -> None:
     engine = made(policy)

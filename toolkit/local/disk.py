@@ -133,10 +133,15 @@ class Local:
 
     def may(self, spot: LocalSpot, *, write: bool) -> bool:
         """Whether the mode permits it: a file without any write bit is not writable even for root."""
-        found = self.stat(spot)
-        if found is None or found.kind == LINK:
+        try:
+            mode = lstat(spot).st_mode
+        except FileNotFoundError:
             return True  # what went away meanwhile is not forbidden; whoever acts on it finds that out
-        if write and not (found.mode or 0) & 0o222:
+        except OSError as error:
+            raise translated(error, spot.path) from None
+        if S.S_ISLNK(mode):
+            return True
+        if write and not mode & 0o222:
             return False
         right = os.W_OK if write else os.R_OK
         if spot.name == ".":

@@ -20,6 +20,7 @@ KINDS = {S.S_IFREG: FILE, S.S_IFDIR: DIRECTORY, S.S_IFLNK: LINK}
 READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | os.O_CLOEXEC
 LIST = os.O_RDONLY | os.O_CLOEXEC | sum(getattr(os, flag, 0) for flag in ("O_DIRECTORY", "O_NOFOLLOW"))
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+_KIND, _RIGHTS = 0o170000, 0o7777  # the parts of a mode
 _TRIES = 8
 _CHUNK = 1 << 20
 # Rights that the kernel itself takes from a file whose content is changed.
@@ -27,16 +28,19 @@ _NOT_KEPT = {"security.capability", "security.ima", "security.evm"}
 
 
 def stat_of(info: os.stat_result, target: str | None = None) -> Stat:
+    mode = info.st_mode
+    # pyfakefs sets the time of change when a file is only read.
+    changed = 0 if is_faked() else info.st_ctime_ns
+    # By position: of a large tree this is made for every entry.
     return Stat(
-        kind=KINDS.get(S.S_IFMT(info.st_mode), OTHER),
-        size=info.st_size,
-        modified=info.st_mtime,
-        accessed=info.st_atime,
-        mode=S.S_IMODE(info.st_mode),
-        links=info.st_nlink,
-        target=target,
-        # pyfakefs sets the time of change when a file is only read.
-        identity=f"{info.st_ino}:{info.st_mtime_ns}:{0 if is_faked() else info.st_ctime_ns}",
+        KINDS.get(mode & _KIND, OTHER),
+        info.st_size,
+        info.st_mtime,
+        info.st_atime,
+        mode & _RIGHTS,
+        info.st_nlink,
+        target,
+        f"{info.st_ino}:{info.st_mtime_ns}:{changed}",
     )
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from stat import S_ISLNK
 
 from toolkit import paths
-from toolkit.local.files import errors, look
+from toolkit.local.files import errors, look, stat_of
 from toolkit.local.walk import LocalSpot
 from toolkit.plan import Stat
 
@@ -23,11 +24,13 @@ class LocalFolder:
         with errors(paths.join(self._names)), os.scandir(self._fd) as entries:
             for entry in entries:
                 try:
-                    stat = look(self._fd, entry.name, entry.stat(follow_symlinks=False))
+                    info = entry.stat(follow_symlinks=False)
+                    stat = look(self._fd, entry.name, info) if S_ISLNK(info.st_mode) else stat_of(info)
                 except FileNotFoundError:
                     continue
                 found.append((entry.name, stat))
-        return sorted(found, key=_name)
+        found.sort(key=_name)
+        return found
 
     def spot(self, name: str) -> LocalSpot:
         return LocalSpot(self._fd, (*self._names, name))

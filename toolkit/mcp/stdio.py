@@ -30,6 +30,7 @@ from toolkit.mcp.server import Flight, Question, Server
 MAX_LINE = MAX_BYTES + (1 << 16)
 MAX_WAITING = 1000
 Send = Callable[[Message], None]
+_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +199,7 @@ class Loop:
             job.reply(answer)
 
     def _send(self, message: Message | list[Message]) -> None:
-        data = json.dumps(message, ensure_ascii=True, separators=(",", ":")).encode() + b"\n"
+        data = _encode(message).encode() + b"\n"
         with self._writing:
             try:
                 self._sink.write(data)

@@ -8,7 +8,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from policy import Effect
 from toolkit.call import Result
 from toolkit.errors import CallError
 from toolkit.plan import Entry
@@ -52,7 +51,7 @@ def _rows(desk: Desk, name: str) -> tuple[list[Row], int | None]:
     with desk.mine(name) as session:
         if not session.workspace.has_tasks:
             return [], None
-        view = View(session.workspace, lambda *_: Effect.ALLOW, {})
+        view = View.unjudged(session.workspace)
         found = look.trash(view)
         return [_row(view, one) for one in found[:MOST]], len(found)
 

@@ -9,7 +9,6 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-from policy import Effect
 from toolkit.answers import raise_failure
 from toolkit.apply import Progress, apply
 from toolkit.attempt import Attempt
@@ -36,7 +35,7 @@ class _Found:
 def purge(attempt: Attempt, older_than: float, *, dry_run: bool, progress: Progress | None) -> Result:
     """Plan and, unless `dry_run`, do it. Raises CallError for failures."""
     session = attempt.session
-    view = View(session.workspace, lambda *_: Effect.ALLOW)
+    view = View.unjudged(session.workspace)
     look.store(view)
     found = _Found()
     _old(attempt, view, time.time() - older_than, found)

@@ -47,9 +47,7 @@ class Tool:
     @property
     def plan(self) -> Planner:
         """From the arguments, defaults filled in, and a view to a plan. Imported when it is first used."""
-        with past_the_fake():
-            planner: Planner = importlib.import_module(f"toolkit.tools.{self.name}").plan
-        return planner
+        return _planner(self.name)
 
     @property
     def title(self) -> str:
@@ -82,6 +80,13 @@ def _document(name: str) -> dict[str, Any]:
     assert data is not None, "the document of every tool is beside its module"
     document: dict[str, Any] = json.loads(data)
     return document
+
+
+@functools.cache
+def _planner(name: str) -> Planner:
+    with past_the_fake():
+        planner: Planner = importlib.import_module(f"toolkit.tools.{name}").plan
+    return planner
 
 
 _LOOK = ("filesystem", "navigation")

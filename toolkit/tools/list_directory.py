@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from toolkit.plan import DIRECTORY, Entry, Plan
+from toolkit import paths
+from toolkit.plan import DIRECTORY, LINK, Entry, Plan, Stat
 from toolkit.text import escape, plural, rfc3339, size
 from toolkit.tools import answers, targets
 
@@ -16,7 +17,6 @@ MAX_SHOWN = 1000
 
 # The largest and the newest first; what the store does not know comes last.
 _ORDERS: dict[str, Callable[[Entry], Any]] = {
-    "name": lambda entry: entry.name,
     "size": lambda entry: (-1 if entry.stat.size is None else entry.stat.size) * -1,
     "modified": lambda entry: -(entry.stat.modified or 0.0),
 }
@@ -26,14 +26,15 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     place = view.place("path")
     targets.directory(place)
     found = view.list(place)
-    kept = [entry for entry in found if arguments["show_hidden"] or not entry.name.startswith(".")]
-    kept.sort(key=lambda entry: entry.name)
-    kept.sort(key=_ORDERS[arguments["sort_by"]])
+    at = len(paths.child(place.real, ""))
+    kept = [entry for entry in found if arguments["show_hidden"] or entry.path[at] != "."]
+    if arguments["sort_by"] != "name":  # which is the order they come in
+        kept.sort(key=_ORDERS[arguments["sort_by"]])
     directories = sum(entry.stat.kind == DIRECTORY for entry in kept)
     total = (
         f"Total: {plural(directories, 'directory', 'directories')}, {plural(len(kept) - directories, 'file')}"
     )
-    rows = [_row(entry, view) for entry in kept[:MAX_SHOWN]]
+    rows = [_row(entry, entry.path[at:], view) for entry in kept[:MAX_SHOWN]]
     if len(kept) > MAX_SHOWN:
         rows.append(f"[{len(kept) - MAX_SHOWN:,} more are not shown]")
     if len(found) > len(kept):
@@ -42,7 +43,7 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
         content=answers.message("\n".join(rows), total),
         data={
             "path": place.named,
-            "entries": [_fields(entry) for entry in kept[:MAX_SHOWN]],
+            "entries": [_fields(entry.path[at:], entry.stat) for entry in kept[:MAX_SHOWN]],
             "directories": directories,
             "files": len(kept) - directories,
             "hidden": len(found) - len(kept),
@@ -51,14 +52,13 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     )
 
 
-def _row(entry: Entry, view: View) -> str:
+def _row(entry: Entry, name: str, view: View) -> str:
     if entry.stat.kind == DIRECTORY:
-        return f"[DIR]  {escape(entry.name)}/"
-    target = answers.link_target(entry, view)
+        return f"[DIR]  {escape(name)}/"
+    target = answers.link_target(entry, view) if entry.stat.kind == LINK else None
     arrow = f" -> {target}" if target else ""
-    return f"[FILE] {escape(entry.name)}{arrow}  {size(entry.stat.size)}"
+    return f"[FILE] {escape(name)}{arrow}  {size(entry.stat.size)}"
 
 
-def _fields(entry: Entry) -> dict[str, Any]:
-    stat = entry.stat
-    return {"name": entry.name, "type": stat.kind, "size": stat.size, "modified": rfc3339(stat.modified)}
+def _fields(name: str, stat: Stat) -> dict[str, Any]:
+    return {"name": name, "type": stat.kind, "size": stat.size, "modified": rfc3339(stat.modified)}
