@@ -162,15 +162,41 @@ class PostgresState:
                 self._upgrade(found)
 
     def _upgrade(self, found: int) -> None:
-        """The steps of SQLite's; the transaction is all the copy that there is."""
+        """The steps of SQLite's, after a copy was made, in the same transaction."""
         from toolkit.upgrade import STEPS, newer
 
         if found > VERSION:
             raise newer(found, VERSION)
+        self._copy(found)
         for step in range(found, VERSION):
             for statement in STEPS[step]:
                 self._connection.execute(_table(statement))
         self._connection.execute("UPDATE version SET number = %s", (VERSION,))
+
+    def _copy(self, version: int) -> None:
+        """All tables in a schema beside, which can be given this one's name again."""
+        from psycopg.errors import InsufficientPrivilege
+
+        db, schema = self._connection, self._schema
+        (now,) = db.execute("SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDDHH24MISS')").fetchone() or (
+            "",
+        )
+        copy = f"{schema}_v{version}_{now}"
+        try:
+            db.execute(f"CREATE SCHEMA {copy}")
+        except InsufficientPrivilege:
+            raise CallError(
+                "history_unavailable",
+                "The state is of an older schema and cannot be copied before it is brought up to date",
+                hint="let the user create schemas in the database, or start this version once as one who may",
+            ) from None
+        tables = db.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", (schema,)).fetchall()
+        for (table,) in tables:
+            db.execute(f"CREATE TABLE {copy}.{table} (LIKE {schema}.{table} INCLUDING ALL)")
+            db.execute(f"INSERT INTO {copy}.{table} SELECT * FROM {schema}.{table}")
+        sequence = f"pg_get_serial_sequence('{copy}.op', 'id')"
+        db.execute(f"SELECT setval({sequence}, max(id)) FROM {copy}.op HAVING max(id) IS NOT NULL")
+        _log.warning("the shared state of schema %s was copied to %s before its upgrade", version, copy)
 
     def _renew(self) -> None:
         """Connect again where the connection was lost; whoever had it is dead to the others, and so to us."""

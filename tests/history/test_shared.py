@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
@@ -22,6 +23,7 @@ from toolkit.session import Session
 from toolkit.state import VERSION
 
 pytestmark = pytest.mark.slow
+psycopg = pytest.importorskip("psycopg", reason="no psycopg: pip install 'ringfence[postgres]'")
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 ASK = Policy.loads('version: 1\nrules: {"*": allow, delete: ask}\n')
 LIMITED = Policy.loads(
@@ -182,17 +184,87 @@ def test_a_newer_schema_is_refused(on: Callable[..., Session]) -> None:
         on("one")
 
 
+def aged(session: Session) -> str:
+    """Make the state one of schema 1; its name in the database."""
+    with session.state.transaction() as db:
+        db.execute("UPDATE version SET number = 1")
+        db.execute("DROP TABLE caught")
+        db.execute("DROP INDEX item_before")
+        (name,) = db.execute("SELECT current_schema()").fetchone()
+    return str(name)
+
+
+def schemas(session: Session, name: str) -> list[str]:
+    found = session.state.rows(
+        "SELECT nspname FROM pg_namespace WHERE nspname LIKE ? ORDER BY 1", (f"{name}%",)
+    )
+    return [schema for (schema,) in found]
+
+
+def contents(session: Session, name: str) -> dict[str, list[Any]]:
+    rows = session.state.rows
+    tables = rows("SELECT tablename FROM pg_tables WHERE schemaname = ? AND tablename != 'owner'", (name,))
+    return {table: sorted(map(str, rows(f"SELECT * FROM {name}.{table}"))) for (table,) in tables}
+
+
 def test_an_older_schema_is_brought_up_to_date(on: Callable[..., Session]) -> None:
     with on("one") as one:
         assert call(one, "delete_file", path="f").ok
-        with one.state.transaction() as db:
-            db.execute("UPDATE version SET number = 1")
-            db.execute("DROP TABLE caught")
-            db.execute("DROP INDEX item_before")
+        aged(one)
     with on("one") as one:
         assert one.state.rows("SELECT number FROM version") == [(VERSION,)]
         assert one.state.rows("SELECT * FROM caught") == []
         assert [version.name for version in one.versions("f")] == ["initial", "v1"]
+
+
+def test_a_copy_of_the_older_schema_is_kept_and_can_take_its_place(on: Callable[..., Session]) -> None:
+    with on("one") as one:
+        deleted = call(one, "delete_file", path="f").data["call_id"]
+        assert call(one, "create_file", path="g", content="g").ok
+        name = aged(one)
+        before = contents(one, name)
+    with on("one") as one:
+        _, copy = schemas(one, name)
+        assert copy.startswith(f"{name}_v1_20")
+        assert contents(one, copy) == before
+        assert before["op"]
+        assert call(one, "create_file", path="lost", content="").ok
+        with one.state.transaction() as db:
+            db.execute(f"DROP SCHEMA {name} CASCADE")
+            db.execute(f"ALTER SCHEMA {copy} RENAME TO {name}")
+        one.state.close()
+    with on("one") as one:
+        assert len(schemas(one, name)) == 2, "copied again"
+        assert audit.verify(one.state) == []
+        assert one.versions("lost") == []
+        assert call(one, "create_file", path="h", content="h").ok
+        assert one.undo(deleted).ok
+
+
+def test_what_cannot_be_copied_is_not_upgraded(on: Callable[..., Session], postgres_url: str) -> None:
+    with on("one") as one:
+        name = aged(one)
+        before = contents(one, name)
+    with psycopg.connect(postgres_url, autocommit=True) as db:
+        db.execute("CREATE ROLE humble LOGIN")
+        db.execute(f"GRANT ALL ON SCHEMA {name} TO humble")
+        db.execute(f"GRANT ALL ON ALL TABLES IN SCHEMA {name} TO humble")
+    try:
+        with pytest.raises(CallError, match="cannot be copied") as refused:
+            postgres.PostgresState(f"{url_of(postgres_url, 'humble')}#{name}")
+        assert refused.value.code == "history_unavailable"
+        with psycopg.connect(postgres_url, autocommit=True) as db:
+            assert db.execute(f"SELECT number FROM {name}.version").fetchone() == (1,)
+    finally:
+        with psycopg.connect(postgres_url, autocommit=True) as db:
+            db.execute("DROP OWNED BY humble")
+            db.execute("DROP ROLE humble")
+    with on("one") as one:
+        assert contents(one, schemas(one, name)[1]) == before
+
+
+def url_of(url: str, user: str) -> str:
+    return urlunsplit(urlsplit(url)._replace(netloc=f"{user}@{urlsplit(url).netloc.rpartition('@')[2]}"))
 
 
 def test_text_with_a_nul_is_kept_as_far_as_the_database_can(on: Callable[..., Session]) -> None:
