@@ -2,23 +2,27 @@
 
     python -m benchmarks [FOLDER]       (default: build/benchmarks)
 
-Writes results.md, results.json and decisions.svg; exits with 1 when a claim does not hold.
+Writes results.md, results.json, and decisions.svg, calls.svg and deletion.svg; exits with 1 when a claim does
+not hold.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import os
 import platform
 import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
-HERE = Path(__file__).parent
-SAVES = ("peers", "calls")  # these write their figures as JSON too
-COLOURS = ("#0b6e4f", "#c84630", "#5b7db1", "#d4a017", "#7d5ba6", "#555555")
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+
+import _plots  # noqa: E402
+
+SAVES = ("peers", "calls", "delete_tree")  # these write their figures as JSON too
 
 
 def run(name: str, folder: Path) -> tuple[int, str, float]:
@@ -34,35 +38,34 @@ def run(name: str, folder: Path) -> tuple[int, str, float]:
     return done.returncode, (done.stdout + done.stderr).strip(), time.perf_counter() - began
 
 
-def chart(rows: dict[str, dict[str, float]]) -> str:
-    """Draw microseconds a decision over the number of rules, both logarithmic, as SVG."""
-    counts = [int(count) for count in next(iter(rows.values()))]
-    top = max(value for row in rows.values() for value in row.values())
+def plots(folder: Path) -> None:
+    """Draw what the benchmarks of this folder have written down."""
+    found = {name: json.loads((folder / f"{name}.json").read_text()) for name in SAVES if _has(folder, name)}
+    if rows := found.get("peers"):
+        (folder / "decisions.svg").write_text(_plots.decisions(rows))
+    if calls := found.get("calls"):
+        (folder / "calls.svg").write_text(_plots.calls(pairs(calls)))
+    if taken := found.get("delete_tree"):
+        title = "deleting 10,000 files so that they can be had back"
+        (folder / "deletion.svg").write_text(_plots.bars(title, "s", taken))
 
-    def x(count: int) -> float:
-        return 60 + 400 * (math.log10(count) - 1) / (math.log10(counts[-1]) - 1)
 
-    def y(value: float) -> float:
-        return 320 - 290 * math.log10(max(value, 0.5) / 0.5) / math.log10(top / 0.5)
+def pairs(found: dict[str, Any]) -> dict[str, dict[str, tuple[float, float]]]:
+    """Return what calls.py wrote as ours and raw, by store and tool."""
+    columns = {"disk": ("disk", "os"), "memory": ("memory", "fsspec")}
+    here = {
+        store: {tool: (row[ours], row[raw]) for tool, row in found["calls"].items()}
+        for store, (ours, raw) in columns.items()
+    }
+    away = {
+        name: {tool: (row["ringfence"], row["fsspec"]) for tool, row in table.items()}
+        for name, table in found["servers"].items()
+    }
+    return here | away
 
-    parts = ['<svg xmlns="http://www.w3.org/2000/svg" width="620" height="360" font-family="sans-serif">']
-    parts.append('<rect width="620" height="360" fill="white"/>')
-    for power in range(math.ceil(math.log10(top)) + 1):
-        at = y(10**power)
-        parts.append(f'<line x1="60" x2="460" y1="{at:.1f}" y2="{at:.1f}" stroke="#ddd"/>')
-        parts.append(f'<text x="52" y="{at + 4:.1f}" font-size="11" text-anchor="end">{10**power:,}</text>')
-    parts += [
-        f'<text x="{x(count):.1f}" y="340" font-size="11" text-anchor="middle">{count:,}</text>'
-        for count in counts
-    ]
-    parts.append('<text x="260" y="356" font-size="11" text-anchor="middle">rules</text>')
-    parts.append('<text x="60" y="16" font-size="11">microseconds a decision, paths never seen</text>')
-    for (name, row), colour in zip(rows.items(), COLOURS, strict=False):
-        points = " ".join(f"{x(int(count)):.1f},{y(value):.1f}" for count, value in row.items())
-        last = y(row[str(counts[-1])]) + 4
-        parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2"/>')
-        parts.append(f'<text x="468" y="{last:.1f}" font-size="12" fill="{colour}">{name}</text>')
-    return "\n".join([*parts, "</svg>\n"])
+
+def _has(folder: Path, name: str) -> bool:
+    return (folder / f"{name}.json").exists()
 
 
 def main(words: list[str]) -> int:
@@ -83,9 +86,7 @@ def main(words: list[str]) -> int:
         lines += ["", f"## {name}: {'as claimed' if code == 0 else 'falls short'}", "", "```", said, "```"]
     (folder / "results.json").write_text(json.dumps(results, indent=1) + "\n")
     (folder / "results.md").write_text("\n".join(lines) + "\n")
-    peers = folder / "peers.json"
-    if peers.exists():
-        (folder / "decisions.svg").write_text(chart(json.loads(peers.read_text())))
+    plots(folder)
     return int(not all(result["held"] for result in results.values()))
 
 

@@ -1,7 +1,8 @@
 """Claim: none is held. What calls cost by tool and store beside the same done raw, and what a start costs.
 
-Raw is `os` by name on disk and fsspec's own calls in memory: no check, no history, no audit. Nothing waits
-on either side. Processor time, that other work on the machine changes least; `--profile` shows its parts.
+Raw is `os` by name on disk and fsspec's own calls elsewhere: no check, no history, no audit. On disk and in
+memory nothing waits, and processor time counts; calls to a server of S3 or SFTP, started here on loopback,
+are taken in turn with the raw ones, and the median of their times counts. `--profile` shows a call's parts.
 
     python benchmarks/calls.py [--json FILE] [--profile]
 """
@@ -10,107 +11,50 @@ from __future__ import annotations
 
 import json
 import os
+import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from _calls import POLICY, TOOLS, Work, by_call, fill, raw_disk, raw_fsspec
 from _child import PYTHON, run
 from fsspec.implementations.memory import MemoryFileSystem
 
 from policy import Policy
 from toolkit import Session
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # the tests know how servers are started
+
 CALLS = 300
-POLICY = 'version: 1\ndurable: false\nrules: {"*": allow}\nlimits: {delete: {max_files: 100000}}\n'
-TEXT = "line of text\n" * 80
-# Each with its arguments, and what does the same without us: on disk, and by fsspec.
-TOOLS: dict[str, dict[str, Any]] = {
-    "create_file": {"path": "d/n{}", "content": TEXT},
-    "read_file": {"path": "d/n{}"},
-    "edit_file": {"path": "d/n{}", "old_str": "line of text\n" * 80, "new_str": "two\n"},
-    "get_file_info": {"path": "d/n{}"},
-    "list_directory": {"path": "e"},
-    "move_file": {"source": "d/n{}", "destination": "d/m{}"},
-    "delete_file": {"path": "d/m{}"},
-}
+REMOTE_CALLS = 60
+Table = dict[str, dict[str, float]]
 
 
-def raw_disk(root: str) -> dict[str, Callable[[int], object]]:
-    def write(number: int, text: str = TEXT) -> None:
-        Path(root, f"d/n{number}").write_text(text)
-
-    def edit(number: int) -> None:
-        write(number, Path(root, f"d/n{number}").read_text().replace(TEXT, "two\n"))
-
-    return {
-        "create_file": write,
-        "read_file": lambda number: Path(root, f"d/n{number}").read_text(),
-        "edit_file": edit,
-        "get_file_info": lambda number: os.stat(f"{root}/d/n{number}"),
-        "list_directory": lambda _: [entry.stat() for entry in os.scandir(f"{root}/e")],
-        "move_file": lambda number: os.rename(f"{root}/d/n{number}", f"{root}/d/m{number}"),
-        "delete_file": lambda number: os.unlink(f"{root}/d/m{number}"),
-    }
-
-
-def raw_memory() -> dict[str, Callable[[int], object]]:
-    fs = MemoryFileSystem()
-    for number in range(10):
-        fs.pipe_file(f"/raw/e/f{number}", b"x")
-    text = TEXT.encode()
-
-    def edit(number: int) -> None:
-        fs.pipe_file(f"/raw/d/n{number}", fs.cat_file(f"/raw/d/n{number}").replace(text, b"two\n"))
-
-    return {
-        "create_file": lambda number: fs.pipe_file(f"/raw/d/n{number}", text),
-        "read_file": lambda number: fs.cat_file(f"/raw/d/n{number}"),
-        "edit_file": edit,
-        "get_file_info": lambda number: fs.info(f"/raw/d/n{number}"),
-        "list_directory": lambda _: fs.ls("/raw/e", detail=True),
-        "move_file": lambda number: fs.mv(f"/raw/d/n{number}", f"/raw/d/m{number}"),
-        "delete_file": lambda number: fs.rm_file(f"/raw/d/m{number}"),
-    }
-
-
-def each(work: Callable[[int], object]) -> float:
+def each(work: Work) -> float:
     start = time.process_time()
     for number in range(CALLS):
         work(number)
     return CALLS / (time.process_time() - start)
 
 
-def by_call(session: Session, tool: str) -> Callable[[int], object]:
-    def work(number: int) -> None:
-        arguments = {key: value.format(number) for key, value in TOOLS[tool].items()}
-        result = session.call({"tool": tool, "arguments": arguments})
-        assert result.ok, result
-
-    return work
-
-
-def table(folder: str) -> dict[str, dict[str, float]]:
-    """Return calls a second: by tool, for each store with us and raw."""
-    root = os.path.join(folder, "root")
-    other = os.path.join(folder, "raw")
-    for place in (root, other):
-        os.makedirs(f"{place}/d")
-        os.makedirs(f"{place}/e")
-        for number in range(10):
-            Path(place, f"e/f{number}").write_text("x")
+def here(folder: str) -> Table:
+    """Return calls a second of the processor: by tool, on disk and in memory, with us and raw."""
     policy = Policy.loads(POLICY)
-    found: dict[str, dict[str, float]] = {}
+    raw = raw_disk(os.path.join(folder, "raw"))
+    kept = raw_fsspec(MemoryFileSystem(), "/raw")
+    root = os.path.join(folder, "root")
+    os.makedirs(f"{root}/d")
+    found: Table = {}
     with (
         Session(root, policy, state=os.path.join(folder, "s")) as disk,
         Session("memory://bench", policy, state=":memory:") as memory,
     ):
-        for number in range(10):
-            by = {"path": f"e/f{number}", "content": "x"}
-            assert memory.call({"tool": "create_file", "arguments": by}).ok
-        raw, kept = raw_disk(other), raw_memory()
+        fill(disk)
+        fill(memory)
         for tool in TOOLS:
             found[tool] = {
                 "disk": each(by_call(disk, tool)),
@@ -118,6 +62,71 @@ def table(folder: str) -> dict[str, dict[str, float]]:
                 "memory": each(by_call(memory, tool)),
                 "fsspec": each(kept[tool]),
             }
+    return found
+
+
+def in_turn(ours: Work, theirs: Work) -> tuple[float, float]:
+    """Return calls a second of both, by the median time of a call."""
+    times: tuple[list[float], list[float]] = ([], [])
+    for number in range(REMOTE_CALLS):
+        for work, taken in zip((ours, theirs), times, strict=True):
+            start = time.perf_counter()
+            work(number)
+            taken.append(time.perf_counter() - start)
+    return 1 / statistics.median(times[0]), 1 / statistics.median(times[1])
+
+
+@contextmanager
+def s3(folder: Path) -> Iterator[tuple[Any, str]]:
+    from tests.services.servers import BUCKET, s3_file_system, seaweedfs
+
+    with seaweedfs(folder) as server:
+        yield s3_file_system(server), BUCKET
+
+
+@contextmanager
+def sftp(folder: Path) -> Iterator[tuple[Any, str]]:
+    from tests.services.servers import sshd
+
+    with sshd(folder) as server:
+        from fsspec.implementations.sftp import SFTPFileSystem
+
+        fs = SFTPFileSystem(**server.options(), skip_instance_cache=True)
+        try:
+            yield fs, server.root
+        finally:
+            fs.ftp.close()
+            fs.client.close()
+
+
+def away(folder: str) -> dict[str, Table]:
+    """Return calls a second by the clock: by server and tool, with us and by fsspec on the same server."""
+    try:
+        from pytest import skip
+    except ImportError:
+        print("servers: not measured, the extra `test` is not installed", file=sys.stderr)
+        return {}
+    found: dict[str, Table] = {}
+    for name, start in {"s3": s3, "sftp": sftp}.items():
+        place = Path(folder, name)
+        place.mkdir()
+        try:
+            with start(place) as (fs, root):
+                found[name] = remote(fs, root)
+        except skip.Exception as missing:
+            print(f"{name}: not measured, {missing}", file=sys.stderr)
+    return found
+
+
+def remote(fs: Any, root: str) -> Table:
+    raw = raw_fsspec(fs, f"{root}/raw")
+    fs.makedirs(f"{root}/ours", exist_ok=True)
+    found: Table = {}
+    with Session(f"{root}/ours", Policy.loads(POLICY), fs=fs, state=":memory:") as session:
+        fill(session)
+        for tool in TOOLS:
+            ours, theirs = in_turn(by_call(session, tool), raw[tool])
+            found[tool] = {"ringfence": ours, "fsspec": theirs}
     return found
 
 
@@ -167,18 +176,27 @@ def profile(folder: str) -> None:
     pstats.Stats(profiler).sort_stats("tottime").print_stats(20)
 
 
+def show(title: str, table: Table) -> None:
+    columns = list(next(iter(table.values())))
+    print(f"{title:>16} " + " ".join(f"{column:>9}" for column in columns))
+    for tool, row in table.items():
+        print(f"{tool:>16} " + " ".join(f"{value:9,.0f}" for value in row.values()))
+    print()
+
+
 def main(words: list[str]) -> int:
     with tempfile.TemporaryDirectory() as folder:
         if "--profile" in words:
             profile(folder)
             return 0
-        calls, cold = table(folder), starts(folder)
+        calls, servers, cold = here(folder), away(folder), starts(folder)
     if "--json" in words:
         place = words[words.index("--json") + 1]
-        Path(place).write_text(json.dumps({"calls": calls, "starts": cold}, indent=1) + "\n")
-    print(f"{'calls a CPU s':>16} {'disk':>9} {'os':>9} {'memory':>9} {'fsspec':>9}")
-    for tool, row in calls.items():
-        print(f"{tool:>16} " + " ".join(f"{value:9,.0f}" for value in row.values()))
+        said = {"calls": calls, "servers": servers, "starts": cold}
+        Path(place).write_text(json.dumps(said, indent=1) + "\n")
+    show("calls a CPU s", calls)
+    for name, table in servers.items():
+        show(f"{name}, calls a s", table)
     bare = cold["a bare interpreter"][0]
     for title, (took, memory) in cold.items():
         print(f"{title:>40} {took:7.1f} ms, {took / bare:4.1f} of a bare start, {memory:5.1f} MB")

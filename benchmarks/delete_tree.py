@@ -4,11 +4,12 @@ The call is `delete` through `Session.call`: listed, judged, counted, kept in th
 and able to be undone. By hand is either a copy (`cp -a`, then `rm -rf`) or a commit (`git add -A`,
 `git commit`, then `rm -rf`); neither waits for the disk. All are measured in turn in one run, in one place.
 
-    python benchmarks/delete_tree.py
+    python benchmarks/delete_tree.py [--json FILE]
 """
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import statistics
@@ -90,8 +91,10 @@ def measure(turns: int = TURNS) -> dict[str, float]:
     return {name: statistics.median(taken) for name, taken in times.items()}
 
 
-def main() -> int:
+def main(words: list[str]) -> int:
     found = measure()
+    if words[:1] == ["--json"]:
+        Path(words[1]).write_text(json.dumps(found, indent=1) + "\n")
     ours = found["delete with history"]
     for name, seconds in found.items():
         print(f"{name:<24} {seconds * 1e3:8.0f} ms   {seconds / ours:.2f} times")
@@ -99,4 +102,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
