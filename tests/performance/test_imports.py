@@ -18,7 +18,16 @@ HEAVY |= {"referencing", "rich", "secrets", "shtab", "sqlite3", "ssl", "subproce
 ANALYSIS = {"policy.automaton", "policy.lint", "policy.compare", "policy.prove", "policy.questions"}
 # What a call needs only to take back, to tell of changes, to warn, or to say what is wrong with its words.
 SELDOM = {f"toolkit.{name}" for name in ("undo", "changes", "versions", "events", "points", "net", "back")}
-SELDOM |= {"logging", "traceback", "socket", "selectors", "policy.explain"}
+SELDOM |= {
+    "logging",
+    "traceback",
+    "socket",
+    "selectors",
+    "shutil",
+    "jsonschema",
+    "referencing",
+    "policy.explain",
+}
 
 
 def loaded(program: str, given: str = "") -> set[str]:
@@ -59,7 +68,7 @@ def test_the_version_loads_no_parser_and_no_policy() -> None:
 
 def test_explaining_loads_no_session(folder: str) -> None:
     found = command("explain", "--root", folder, "delete_file", "a.py")
-    unwanted = SESSION | HEAVY | ANALYSIS | SELDOM | {"difflib", "shutil"}
+    unwanted = SESSION | HEAVY | ANALYSIS | SELDOM | {"difflib"}
     assert found & unwanted == {"policy.explain"}
 
 
