@@ -116,6 +116,29 @@ def test_diagnostics_of_a_language_server(ringfence: Ringfence, workspace: Path)
     assert clean["diagnostics"] == []
 
 
+# A policy's line with a fault in it, and where the fault begins and ends in units of UTF-16.
+FAULTS = [
+    ("  read: {source: alow}", 17, 18),
+    ("  read: {'gr\u00fc\u00dfe': alow}", 18, 19),
+    ("  read: {\u6c49\u5b57: alow}", 13, 14),
+    ("  read: {\U0001f600: alow}", 13, 14),
+    ("  read: {\U0001f1eb\U0001f1ee: alow}", 15, 16),
+    ("  \U0001f600: ask", 2, 4),
+]
+
+
+@pytest.mark.parametrize(("line", "start", "end"), FAULTS)
+@pytest.mark.parametrize("broken", ["\n", "\r\n", "\r"], ids=repr)
+def test_diagnostics_count_as_the_protocol_does(
+    ringfence: Ringfence, workspace: Path, line: str, start: int, end: int, broken: str
+) -> None:
+    text = broken.join(("version: 1", "rules:", line, ""))
+    (workspace / "ringfence.yaml").write_bytes(text.encode())
+    (published,) = json.loads(ringfence("check", "--format", "lsp-json").out)
+    (found,) = [each["range"] for each in published["diagnostics"] if each["severity"] == 1]
+    assert found == {"start": {"line": 2, "character": start}, "end": {"line": 2, "character": end}}
+
+
 def test_a_revision_is_compared_with_what_it_extended(ringfence: Ringfence, workspace: Path) -> None:
     def git(*words: str) -> None:
         named = ("-c", "user.name=t", "-c", "user.email=t@example.org")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -100,14 +101,18 @@ def _whole(text: str) -> str:
 
 
 def lsp(looked: Iterable[Looked]) -> Iterator[str]:
-    """What a language server publishes: for each file its diagnostics, places counted from 0."""
+    """What a language server publishes: for each file its diagnostics, places counted from 0 in UTF-16."""
     severities = {"error": 1, "warning": 2, "note": 3}
     looked = list(looked)
+    lines: dict[str, list[str]] = {}
     files: dict[str, list[dict[str, Any]]] = {str(path): [] for path, *_ in looked}
     for level, code, message, file, line, column in _remarks(looked):
-        start = {"line": line - 1, "character": column - 1}
+        if file not in lines:
+            lines[file] = _lines(file)
+        text = lines[file][line - 1] if line <= len(lines[file]) else ""
+        start, end = ({"line": line - 1, "character": _units(text, at)} for at in (column - 1, column))
         diagnostic = {
-            "range": {"start": start, "end": {**start, "character": column}},
+            "range": {"start": start, "end": end},
             "severity": severities[level],
             "code": code,
             "source": "ringfence",
@@ -118,6 +123,20 @@ def lsp(looked: Iterable[Looked]) -> Iterator[str]:
         {"uri": Path(file).absolute().as_uri(), "diagnostics": found} for file, found in files.items()
     ]
     yield json.dumps(published, indent=2, ensure_ascii=True)
+
+
+def _lines(file: str) -> list[str]:
+    """A file's lines as the protocol and the policy's reader part them; none where it cannot be read."""
+    try:
+        text = Path(file).read_bytes().decode("utf-8", "replace")
+    except OSError:
+        return []
+    return re.split("\r\n|\r|\n", text.removeprefix("\ufeff"))
+
+
+def _units(text: str, characters: int) -> int:
+    """How many units of UTF-16 the first characters of a line are; past its end each counts as one."""
+    return characters + sum(ord(character) > 0xFFFF for character in text[:characters])
 
 
 FORMATS: Mapping[str, Callable[[Iterable[Looked]], Iterator[str]]] = {

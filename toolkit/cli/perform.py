@@ -15,6 +15,7 @@ from policy.errors import PolicyError
 from toolkit.cli.commands import COMMANDS
 from toolkit.cli.screen import Screen
 from toolkit.errors import CallError
+from toolkit.spans import seconds
 from toolkit.text import escape
 
 DONE, FELL_SHORT, USAGE = 0, 1, 2
@@ -53,6 +54,14 @@ def perform(arguments: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> in
     except KeyboardInterrupt:
         screen.problem("interrupted")
         return FELL_SHORT
+
+
+def older_than(text: str) -> int:
+    """The seconds that `--older-than` asks for."""
+    found = seconds(text, "smhdw")
+    if found is None:
+        raise UsageError(f"--older-than {text}: not a span such as 30d or 12h")
+    return found
 
 
 def hush(stdout: TextIO) -> None:

@@ -5,18 +5,17 @@ from __future__ import annotations
 import argparse
 
 from toolkit.call import Result
-from toolkit.cli.perform import DONE, FELL_SHORT, UsageError
+from toolkit.cli.perform import DONE, FELL_SHORT, UsageError, older_than
 from toolkit.cli.place import open_to_look
 from toolkit.cli.prompt import confirm
 from toolkit.cli.screen import Screen
-from toolkit.spans import seconds
 
 
 def prune(arguments: argparse.Namespace, screen: Screen) -> int:
     """Show what would be forgotten; forget it when that is wanted."""
     if arguments.older_than is None and arguments.keep is None:
         raise UsageError("prune: say what to forget, --older-than SPAN or --keep NUMBER")
-    age = None if arguments.older_than is None else _span(arguments.older_than)
+    age = None if arguments.older_than is None else older_than(arguments.older_than)
     asks = not arguments.yes and not arguments.dry_run
     if asks and (screen.as_json or not screen.is_terminal):
         raise UsageError("there is no terminal to confirm at: look with --dry-run, then give --yes")
@@ -38,10 +37,3 @@ def _show(result: Result, screen: Screen) -> int:
     else:
         screen.line(result.content)
     return DONE if result.ok else FELL_SHORT
-
-
-def _span(text: str) -> int:
-    found = seconds(text, "smhdw")
-    if found is None:
-        raise UsageError(f"--older-than {text}: not a span such as 30d or 12h")
-    return found

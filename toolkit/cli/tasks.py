@@ -6,13 +6,12 @@ A person's own acts: shown and confirmed, not judged by an agent's rules, record
 from __future__ import annotations
 
 import argparse
-import re
 from typing import Any
 
 from policy import Policy
 from toolkit.approvals import Answer, Request
 from toolkit.call import Result
-from toolkit.cli.perform import DONE, FELL_SHORT, UsageError
+from toolkit.cli.perform import DONE, FELL_SHORT, UsageError, older_than
 from toolkit.cli.place import auditing, policy_of, root_of
 from toolkit.cli.prompt import confirm
 from toolkit.cli.screen import STYLES, Screen
@@ -21,7 +20,6 @@ from toolkit.text import plural, size
 
 _LOOK = 'version: 1\nrules: {"*": allow}\n'
 _ASK = 'version: 1\nrules: {read: allow, "*": ask}\n'
-_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 def list_tasks(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -70,10 +68,7 @@ def restore(arguments: argparse.Namespace, screen: Screen) -> int:
 
 def purge(arguments: argparse.Namespace, screen: Screen) -> int:
     """Empty the trash of what is old enough and carry out scheduled deletions that are due."""
-    span = re.fullmatch(r"([0-9]{1,6})([smhdw])", arguments.older_than)
-    if span is None:
-        raise UsageError(f"--older-than {arguments.older_than}: not a span such as 30d or 12h")
-    seconds = int(span[1]) * _SECONDS[span[2]]
+    seconds = older_than(arguments.older_than)
     with _session(arguments, screen, _LOOK) as session:
         seen = session.purge_tasks(seconds, dry_run=True)
         if not seen.ok or arguments.dry_run:
