@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
+from itertools import groupby
 from types import MappingProxyType
 
 # Extensions that folders have too (conf.d, repo.git, Some.app), and version numbers, are no file's.
@@ -16,6 +17,23 @@ _HOST = re.compile(
 _REGEX = re.compile(r"\.\+|^\^|\$$|\(\?|\([^()]*\|[^()]*\)|\[[^\]/]+\]\+")
 # Strokes and stars that no compatibility form leads from.
 _SIGNS = frozenset("\u2044\u2215\u2217\u29f8\u2010\u2212")
+# The scripts that are taken for Latin, with the letters of theirs that look like one of ASCII.
+_ALIKE = MappingProxyType(
+    {
+        "LATIN": "",
+        "CYRILLIC": "\u0405\u0406\u0408\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423"
+        "\u0425\u042c\u0430\u0433\u0435\u043e\u0440\u0441\u0443\u0445\u0455\u0456\u0458\u0461"
+        "\u0474\u0475\u04ae\u04af\u04bb\u04bd\u04c0\u04cf\u0501\u050c\u051b\u051c\u051d\ua647",
+        "GREEK": "\u037f\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5"
+        "\u03a7\u03b1\u03b3\u03b9\u03bd\u03bf\u03c1\u03c3\u03c5\u03d2\u03dc\u03f1\u03f2\u03f3"
+        "\u03f9\u03fa",
+        "ARMENIAN": "\u054d\u054f\u0555\u0561\u0563\u0566\u0570\u0578\u057c\u057d\u0581\u0584\u0585",
+        "CHEROKEE": "\u13a0\u13a1\u13a2\u13a5\u13a9\u13aa\u13ab\u13ac\u13b3\u13b7\u13bb\u13bd\u13c0\u13c2"
+        "\u13c3\u13cf\u13d2\u13d4\u13d5\u13d9\u13da\u13de\u13df\u13e2\u13e6\u13e7\u13f3\u13f4"
+        "\uab75\uab81\uab83\uab93\uaba9\uabaa\uabaf",
+    }
+)
+_LATIN_LIKE = frozenset("".join(_ALIKE.values()))
 _SHAPES = frozenset({"<wide>", "<font>", "<compat>", "<noBreak>"})
 
 
@@ -24,14 +42,21 @@ def _directory_name(pattern: str) -> bool:
 
 
 def _look_alike(pattern: str) -> bool:
-    """Whether a name has Latin letters beside a script's that look the same, or ASCII in another shape."""
+    """Whether a word has Latin letters beside a script's that look the same, or only such, or ASCII in
+    another shape. Words of a script whose own letters are in the pattern too are meant."""
     if pattern.isascii():
         return False
-    for name in pattern.split("/"):
-        scripts = {unicodedata.name(letter, "").split(" ")[0] for letter in name if letter.isalpha()}
-        if len(scripts & {"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"}) > 1:
+    words = [{*word} for letters, word in groupby(pattern, str.isalpha) if letters]
+    own = {_script(letter) for word in words for letter in word - _LATIN_LIKE}
+    for word in words:
+        scripts = {_script(letter) for letter in word} & _ALIKE.keys()
+        if len(scripts) > 1 or (word <= _LATIN_LIKE and not scripts & own):
             return True
     return any(not sign.isascii() and _as_ascii(sign) for sign in pattern)
+
+
+def _script(letter: str) -> str:
+    return unicodedata.name(letter, "").split(" ")[0]
 
 
 def _as_ascii(character: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from policy import PolicyError
 from policy.findings import FINDINGS
 from policy.lint import lint
-from policy.suspect import SUSPECTS, suspects
+from policy.suspect import _ALIKE, SUSPECTS, suspects
 from tests.analysis.test_search import policy_of
 
 CASES = yaml.safe_load((Path(__file__).parent / "suspects.yaml").read_text(encoding="utf-8"))
@@ -29,6 +30,14 @@ def told(pattern: str) -> list[str]:
 @pytest.mark.parametrize(("pattern", "codes"), ROWS, ids=[ascii(pattern) for pattern, _ in ROWS])
 def test_what_looks_like_a_mistake_is_reported(pattern: str, codes: list[str]) -> None:
     assert told(pattern) == codes
+
+
+def test_each_script_has_letters_of_its_own_that_a_font_draws_as_others() -> None:
+    for script, letters in _ALIKE.items():
+        assert {unicodedata.name(letter).split(" ")[0] for letter in letters} <= {script}
+        assert len(set(letters)) == len(letters)
+        # No letter that is one of ASCII to a computer: those are found by their shape.
+        assert not [letter for letter in letters if unicodedata.normalize("NFKC", letter).isascii()]
 
 
 def test_every_code_has_patterns() -> None:
