@@ -28,7 +28,6 @@ from toolkit.plan import (
     Move,
     Plan,
     Write,
-    digest_of,
     whole,
 )
 from toolkit.shelf import hashed
@@ -251,7 +250,7 @@ class _Work:
         match change:
             case Write():
                 self._write(spot, change)
-                outcome.seen[change.path] = digest_of(change.data)
+                outcome.seen[change.path] = change.after_digest
             case MakeDirectory():
                 try:
                     backend.make_directory(spot)

@@ -22,7 +22,7 @@ from toolkit.history import GONE, Operation
 from toolkit.impact import check_targets, touched, usage_of
 from toolkit.loss import unkept
 from toolkit.overlay import Overlay
-from toolkit.plan import FILE, Change, Delete, MakeDirectory, Move, Place, Plan, Write, digest_of
+from toolkit.plan import FILE, Change, Delete, MakeDirectory, Move, Place, Plan, Write
 from toolkit.text import escape, plural
 from toolkit.tools import TOOLS, Tool
 from toolkit.validate import arguments
@@ -152,9 +152,8 @@ class Attempt:
         return GONE if node is None else overlay.digest(node)
 
     def _check_write(self, change: Write) -> None:
-        before = change.before
-        if before is not None:
-            self._check_seen(change.path, lambda: digest_of(before))
+        if change.before is not None:
+            self._check_seen(change.path, lambda: change.before_digest or GONE)
         elif change.stat is not None:
             self._check_seen(change.path, lambda: self._digest(change.path))
         if change.stat is not None and change.stat.links > 1 and self.session.policy.hard_links == "refuse":
@@ -164,8 +163,8 @@ class Attempt:
 
     def _note_reads(self, plan: Plan) -> None:
         for change in plan.changes:
-            if isinstance(change, Write) and change.before is not None:
-                self.seen[change.path] = digest_of(change.before)
+            if isinstance(change, Write) and change.before_digest is not None:
+                self.seen[change.path] = change.before_digest
         if self.known_tool.name == "read_file" and "digest" in plan.data:
             self.seen[self.places["path"][0].real] = plan.data["digest"]
 

@@ -18,13 +18,15 @@ if TYPE_CHECKING:
     from toolkit.state import Database, State
 
 SHORTEST = 16  # bytes of a key
+# Made once, as every call needs it; a record is plain values, none of them in itself.
+_encode = json.JSONEncoder(separators=(",", ":"), sort_keys=True, check_circular=False).encode
 
 
 def append(db: Database, record: dict[str, Any], key: bytes | None) -> int:
     """Add a record inside the caller's transaction, sealed with the key if there is one; gives its number."""
     last = db.execute("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1").fetchone()
     seq, prev = (last[0] + 1, last[1]) if last else (1, START)
-    body = json.dumps({"seq": seq, **record}, ensure_ascii=True, separators=(",", ":"), sort_keys=True)
+    body = _encode({"seq": seq, **record})
     db.execute("INSERT INTO audit VALUES(?,?,?,?)", (seq, body, prev, seal(prev, body, key)))
     return seq
 

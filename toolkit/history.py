@@ -136,10 +136,11 @@ class History:
                         db.execute("INSERT INTO caught VALUES(?,?,?)", (name, op, item.path))
                         caught.add(name)
             keeping.flush()
-            db.executemany(
-                "INSERT INTO usage VALUES(?,?,?,?)",
-                [(op, action, amount.files, amount.bytes) for action, amount in usage.items()],
-            )
+            if usage:
+                db.executemany(
+                    "INSERT INTO usage VALUES(?,?,?,?)",
+                    [(op, action, amount.files, amount.bytes) for action, amount in usage.items()],
+                )
             return op
 
     def check(self) -> None:
@@ -325,9 +326,10 @@ class History:
     # ------------------------------------------------------------------- inside
 
     def _insert(self, db: Database, operation: Operation) -> int:
-        row = db.execute(
+        return self._state.insert(
+            db,
             "INSERT INTO op(call, given, session, owner, agent, tool, started, state, durable, reason,"
-            " undoes) VALUES(?,?,?,?,?,?,?,?,?,?,?) RETURNING id",
+            " undoes) VALUES(?,?,?,?,?,?,?,?,?,?,?)",
             (
                 operation.call,
                 None if operation.given is None else str(operation.given),
@@ -341,8 +343,7 @@ class History:
                 operation.reason,
                 operation.undoes,
             ),
-        ).fetchone()
-        return int(row[0])
+        )
 
 
 def of_session(session: str | None) -> tuple[str, tuple[Any, ...]]:
@@ -353,9 +354,13 @@ def of_session(session: str | None) -> tuple[str, tuple[Any, ...]]:
 
 
 def _remember(db: Database, seen: dict[tuple[str, str], str]) -> None:
-    db.executemany(
-        "INSERT INTO seen VALUES(?,?,?) ON CONFLICT(session, path) DO UPDATE SET digest = excluded.digest",
-        [(session, path, digest) for (session, path), digest in seen.items() if digest != UNSEEN],
-    )
-    unseen = [key for key, digest in seen.items() if digest == UNSEEN]
-    db.executemany("DELETE FROM seen WHERE session = ? AND path = ?", unseen)
+    known = [(session, path, digest) for (session, path), digest in seen.items() if digest != UNSEEN]
+    if known:
+        db.executemany(
+            "INSERT INTO seen VALUES(?,?,?)"
+            " ON CONFLICT(session, path) DO UPDATE SET digest = excluded.digest",
+            known,
+        )
+    if len(known) < len(seen):
+        unseen = [key for key, digest in seen.items() if digest == UNSEEN]
+        db.executemany("DELETE FROM seen WHERE session = ? AND path = ?", unseen)

@@ -49,12 +49,13 @@ class Intent:
     def items(self, change: Change) -> Iterator[Item]:
         match change:
             case Write():
+                before, after = change.kept()
                 yield Item(
                     kind="write",
                     path=change.path,
                     type=FILE,
-                    before=change.before,
-                    after=change.data,
+                    before=before,
+                    after=after,
                     mode=change.stat.mode if change.stat else None,
                     size=length(change.before) if change.before is not None else _size_of_file(change.stat),
                     grown=length(change.data),

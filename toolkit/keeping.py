@@ -47,11 +47,13 @@ class Keeping:
             found = self._db.execute(f"SELECT hash FROM blob WHERE hash IN ({marks})", tuple(self._contents))
             held = {row[0] for row in found.fetchall()}
             new = [(digest, content) for digest, content in self._contents.items() if digest not in held]
-            self._db.executemany(
-                "INSERT INTO blob VALUES(?,?,?,?)",
-                [(digest, length(content), *self._packed(content)) for digest, content in new],
-            )
-        self._db.executemany("INSERT INTO item VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", self._rows)
+            if new:
+                self._db.executemany(
+                    "INSERT INTO blob VALUES(?,?,?,?)",
+                    [(digest, length(content), *self._packed(content)) for digest, content in new],
+                )
+        if self._rows:
+            self._db.executemany("INSERT INTO item VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", self._rows)
         self._rows, self._contents, self._size = [], {}, 0
 
     def _noted(self, content: bytes | Held | str | None) -> str | None:

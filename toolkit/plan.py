@@ -82,6 +82,29 @@ class Write:
     before: bytes | Held | None = None
     stat: Stat | None = None
     mode: int | None = None
+    _digests: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
+
+    # Asked for again by the answer, the plan, the history and what the session has seen.
+
+    @property
+    def after_digest(self) -> str:
+        return self._known()[0]
+
+    @property
+    def before_digest(self) -> str | None:
+        return self._known()[1] if self.before is not None else None
+
+    def kept(self) -> tuple[Held | None, Held]:
+        """What it replaces and what it puts there, as the history keeps them."""
+        before = None if self.before is None else held(self.before, self._known()[1])
+        return before, held(self.data, self._known()[0])
+
+    def _known(self) -> list[str]:
+        if not self._digests:
+            self._digests.append(digest_of(self.data))
+            if self.before is not None:
+                self._digests.append(digest_of(self.before))
+        return self._digests
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,8 +190,11 @@ class Plan:
 
     def digest(self) -> str:
         """SHA-256 over everything the changes would do and everything they rest on."""
-        body = json.dumps([list(_facts(change)) for change in self.changes], separators=(",", ":"))
+        body = _encode([list(_facts(change)) for change in self.changes])
         return hashlib.sha256(body.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
 def sha256(data: bytes) -> str:
@@ -177,6 +203,11 @@ def sha256(data: bytes) -> str:
 
 def digest_of(data: bytes | Held) -> str:
     return data.digest if isinstance(data, Held) else sha256(data)
+
+
+def held(data: bytes | Held, digest: str) -> Held:
+    """Content that may be in memory, with its digest."""
+    return data if isinstance(data, Held) else Held(digest, len(data), lambda: iter((data,)))
 
 
 def length(data: bytes | Held) -> int:
@@ -199,9 +230,9 @@ def _facts(change: Change) -> Iterator[Any]:
     yield type(change).__name__
     match change:
         case Write():
-            yield from (change.path, digest_of(change.data), change.mode)
+            yield from (change.path, change.after_digest, change.mode)
             if change.before is not None:
-                yield digest_of(change.before)
+                yield change.before_digest
             else:
                 yield change.stat and _what(change.stat)
         case Delete():

@@ -25,6 +25,8 @@ from toolkit.state import SCHEMA, VERSION
 if TYPE_CHECKING:
     import psycopg
 
+    from toolkit.state import Database
+
 LEASE = 60.0  # seconds after its last sign of life in which a process counts as alive everywhere
 _BEAT = 15.0  # seconds between two signs of life
 _TRUSTED = 40.0  # seconds after our own last sign in which we change something; less than the lease
@@ -101,6 +103,9 @@ class PostgresState:
                 with suppress(Exception):
                     db.execute("ROLLBACK")
                 raise
+
+    def insert(self, db: Database, sql: str, values: tuple[Any, ...]) -> int:
+        return int(db.execute(f"{sql} RETURNING id", values).fetchone()[0])
 
     def rows(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
         with self._lock, _errors():

@@ -57,5 +57,5 @@ def test_the_same_with_state_in_postgresql(
 @pytest.mark.parametrize("mutant", sorted(MUTANTS))
 def test_a_history_kept_wrongly_is_found_out(mutant: str) -> None:
     """The harness is only worth something if it sees what is wrong."""
-    seeds = (harness("points", 60, seed, "--mutant", mutant) for seed in range(3, 8))
+    seeds = (harness("points", 120, seed, "--mutant", mutant) for seed in range(3, 8))
     assert any(found["violations"] for found in seeds)

@@ -165,6 +165,8 @@ class Local:
         if spot.rest:
             # A parent is gone: the name that would be made is the parent's.
             raise changed(spot.path)
+        if spot.fd == self.fd and len(spot.names) < 2:
+            return  # right in the root, which is what is held open
         folder = spot.names[: max(len(spot.names) - 1, 0)]
         try:
             now = self.resolve((*folder, "."), follow=False)
@@ -184,8 +186,9 @@ class Local:
             self._temporary(spot, temporary, data, 0o666 if mode is None else mode, exact=exact)
             try:
                 self._name_new(LocalSpot(spot.fd, (temporary,)), spot)
-            finally:
+            except BaseException:
                 unlink_quietly(temporary, spot.fd)
+                raise
             self.sync(spot.fd)
 
     def replace(

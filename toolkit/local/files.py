@@ -9,7 +9,6 @@ import errno
 import os
 import stat as S
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 from toolkit.errors import CallError
 from toolkit.faked import is_faked
@@ -158,12 +157,21 @@ def changed(path: str) -> CallError:
     return CallError("path_changed", f"'{path}' changed after it was judged", where=path)
 
 
-@contextmanager
-def errors(path: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise translated(error, path) from None
+class errors:
+    """For as long as the block runs, what the kernel refuses is told of `path`, in a CallError."""
+
+    # A generator of contextlib costs as much as what it is put around.
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, OSError):
+            raise translated(error, self._path) from None
 
 
 _BY_ERRNO = {

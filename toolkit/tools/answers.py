@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolkit import paths
 from toolkit.errors import CallError
-from toolkit.plan import FILE, LINK, Entry, Held, Place, Stat, length, sha256
+from toolkit.plan import FILE, LINK, Entry, Held, Place, Stat, Write, length, sha256
 from toolkit.text import count_lines, diff, escape, size
 
 if TYPE_CHECKING:
@@ -30,9 +30,9 @@ def said(label: str, arguments: dict[str, Any]) -> str | None:
     return f"{label}: {escape(description, newlines=True)}" if description else None
 
 
-def written(data: bytes) -> dict[str, Any]:
-    """The fields that tell a file's new content."""
-    return {"size": len(data), "lines": count_lines(data), "digest": sha256(data)}
+def written(change: Write, data: bytes) -> dict[str, Any]:
+    """The fields that tell a file's new content, which is `data`."""
+    return {"size": len(data), "lines": count_lines(data), "digest": change.after_digest}
 
 
 def preview(path: str, old: Stat | None, before: bytes | Held | None, after: bytes) -> str:

@@ -31,6 +31,7 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     )
     data = view.read(source)
     before = view.replaced(destination)
+    change = Write(destination.real, data, before, destination.stat, stat.mode)
     ends = f"{targets.led_to(source)} to {targets.led_to(destination)}"
     over = " over the file that is there" if destination.stat else ""
     return Plan(
@@ -44,9 +45,9 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
             "destination": destination.named,
             "path": destination.named,
             "replaced": destination.stat is not None,
-            **answers.written(data),
+            **answers.written(change, data),
         },
-        changes=(*parents, Write(destination.real, data, before, destination.stat, stat.mode)),
+        changes=(*parents, change),
         title=f"Copy file {ends}{over} ({size(len(data))})",
         draw=lambda: answers.preview(destination.real, destination.stat, before, data),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from toolkit.plan import Plan, Write
-from toolkit.text import count_lines, escape, plural, size
+from toolkit.text import escape, plural, size
 from toolkit.tools import answers, targets
 
 if TYPE_CHECKING:
@@ -18,8 +18,9 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     parents = targets.landing(
         place, view, overwrite=arguments["allow_overwrite"], create_parents=arguments["create_parents"]
     )
-    before = view.replaced(place)
-    lines = count_lines(data)
+    change = Write(place.real, data, view.replaced(place), place.stat)
+    told = answers.written(change, data)
+    lines = told["lines"]
     content = answers.message(
         f"✓ Created file: {escape(place.named)}",
         answers.said("Purpose", arguments),
@@ -28,8 +29,8 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     verb = "Create" if place.stat is None else "Overwrite"
     return Plan(
         content=content,
-        data={"path": place.named, "created": place.stat is None, **answers.written(data)},
-        changes=(*parents, Write(place.real, data, before, place.stat)),
+        data={"path": place.named, "created": place.stat is None, **told},
+        changes=(*parents, change),
         title=f"{verb} file {targets.led_to(place)} ({size(len(data))}, {plural(lines, 'line')})",
-        draw=lambda: answers.preview(place.real, place.stat, before, data),
+        draw=lambda: answers.preview(place.real, place.stat, change.before, data),
     )

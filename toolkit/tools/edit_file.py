@@ -29,13 +29,14 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
         answers.said("Reason", arguments),
         f"Replaced at line {line}: {_lines(old)} by {_lines(new)}",
     )
-    change = diff(place.named, before, after)
+    change = Write(place.real, after, before, place.stat)
+    shown = diff(place.named, before, after)
     return Plan(
         content=content,
-        data={"path": place.named, "line": line, **answers.written(after), "diff": change},
-        changes=(Write(place.real, after, before, place.stat),),
+        data={"path": place.named, "line": line, **answers.written(change, after), "diff": shown},
+        changes=(change,),
         title=f"Edit file {targets.led_to(place)} at line {line}",
-        draw=lambda: change,
+        draw=lambda: shown,
     )
 
 

@@ -29,7 +29,8 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     after = insert_lines(before, content, at)
     added = count_lines(content) or 1
     where = "at the start" if at == 0 else f"after line {at}"
-    change = diff(place.named, before, after)
+    change = Write(place.real, after, before, place.stat)
+    shown = diff(place.named, before, after)
     return Plan(
         content=answers.message(
             f"✓ Inserted {plural(added, 'line')} into {escape(place.named)} {where}",
@@ -40,10 +41,10 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
             "path": place.named,
             "line": at + 1,
             "inserted": added,
-            **answers.written(after),
-            "diff": change,
+            **answers.written(change, after),
+            "diff": shown,
         },
-        changes=(Write(place.real, after, before, place.stat),),
+        changes=(change,),
         title=f"Insert {plural(added, 'line')} into {targets.led_to(place)} {where}",
-        draw=lambda: change,
+        draw=lambda: shown,
     )
