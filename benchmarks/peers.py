@@ -1,8 +1,9 @@
 """Claim: at 1,000 rules a fresh decision is faster than every peer's and a tenth of a loop of expressions.
 
-The same rules and files for all: a loop of compiled expressions, pathspec, wcmatch, cedarpy, pycasbin.
-Cedar and Casbin know no order of rules and their star crosses slashes, so what is compared is the work of
-finding the rules that match. Peers that are not installed are left out (extra `bench`).
+The same rules and files for all: a loop of compiled expressions, pathspec, wcmatch, cedarpy, pycasbin, and
+Rego on regorus and rego-cpp, over the loop's expressions. Cedar and Casbin know no order of rules and their
+star crosses slashes, so what is compared is the work of finding the rules that match. Peers that are not
+installed are left out (extra `bench`).
 
     python benchmarks/peers.py [--json FILE]
 """
@@ -16,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from decide import engine, expression, rules, tree
 
@@ -85,6 +87,57 @@ def pycasbin(made: Rules) -> Judge:
     return lambda path: enforcer.enforce("a", path, "delete")
 
 
+# The last rule that matches, as whoever has OPA would say it.
+REGO = """package paths
+import rego.v1
+hits contains number if {
+    some number, rule in data.rules
+    regex.match(rule.pattern, input.path)
+}
+default effect := "ask"
+effect := data.rules[max(hits)].effect
+"""
+
+
+def rego_data(made: Rules) -> dict[str, Any]:
+    return {
+        "rules": [
+            {"pattern": f"^(?:{expression(pattern).pattern})$", "effect": effect}
+            for pattern, effect in made.items()
+        ]
+    }
+
+
+def regorus(made: Rules) -> Judge:
+    from regorus import Engine
+
+    engine = Engine()
+    engine.add_policy("paths.rego", REGO)
+    engine.add_data_json(json.dumps(rego_data(made)))
+
+    def judge(path: str) -> object:
+        engine.set_input_json(json.dumps({"path": path}))
+        return engine.eval_rule("data.paths.effect")
+
+    return judge
+
+
+def rego_cpp(made: Rules) -> Judge:
+    from regopy import Interpreter
+
+    interpreter = Interpreter()
+    interpreter.add_module("paths", REGO)
+    interpreter.add_data(rego_data(made))
+    bundle = interpreter.build("effect=data.paths.effect")
+
+    def judge(path: str) -> object:
+        interpreter.set_input({"path": path})
+        output = interpreter.query_bundle(bundle)  # named, as what it gives does not keep it
+        return output.binding("effect").value
+
+    return judge
+
+
 PEERS: dict[str, Callable[[Rules], Judge]] = {
     "ringfence": ringfence,
     "expressions": expressions,
@@ -92,6 +145,8 @@ PEERS: dict[str, Callable[[Rules], Judge]] = {
     "wcmatch": wcmatch,
     "cedarpy": cedarpy,
     "pycasbin": pycasbin,
+    "rego-cpp": rego_cpp,
+    "regorus": regorus,
 }
 
 
