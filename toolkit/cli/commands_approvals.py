@@ -1,0 +1,77 @@
+"""The commands for what waits for a person, as a part of the table of commands."""
+
+from __future__ import annotations
+
+from toolkit.cli.options import APPROVING, Command, opt
+
+APPROVALS: tuple[Command, ...] = (
+    Command(
+        "approvals list",
+        "approvals:list_requests",
+        "the requests that wait for an answer",
+        (opt("--all", action="store_true", says="answered ones too"), *APPROVING),
+        ("ringfence approvals list",),
+    ),
+    Command(
+        "approvals show",
+        "approvals:show",
+        "one request with its preview",
+        (opt("id", metavar="ID", says="the request's id"), *APPROVING),
+        ("ringfence approvals show 5d1c",),
+    ),
+    Command(
+        "approvals grant",
+        "approvals:grant",
+        "permit it, once or for its session; the agent then sends the call again",
+        (
+            opt("id", metavar="ID", says="the request's id"),
+            opt(
+                "--scope",
+                choices=("once", "session"),
+                default="once",
+                says="how long the grant holds (default: once)",
+            ),
+            opt(
+                "--pattern",
+                metavar="PATTERN",
+                says="grant all that the same rule asks of this agent and tool on paths that match;"
+                " needs --until",
+            ),
+            opt(
+                "--until",
+                metavar="WHEN",
+                says="when a grant for a session or a pattern ends: a span such as 2h, or an RFC 3339 time",
+            ),
+            opt("--reason", metavar="TEXT", default="", says="kept in the audit record"),
+            *APPROVING,
+        ),
+        (
+            "ringfence approvals grant 5d1c",
+            "ringfence approvals grant 5d1c --scope session",
+            "ringfence approvals grant 5d1c --pattern 'build/**' --until 2h",
+        ),
+        "A grant permits exactly what was shown: the same call with the same plan under the same policy.",
+    ),
+    Command(
+        "approvals refuse",
+        "approvals:refuse",
+        "refuse it; the agent is told so",
+        (
+            opt("id", metavar="ID", says="the request's id"),
+            opt("--reason", metavar="TEXT", default="", says="told to the agent, kept in the audit record"),
+            *APPROVING,
+        ),
+        ("ringfence approvals refuse 5d1c --reason 'use the other folder'",),
+    ),
+    Command(
+        "approvals revoke",
+        "approvals:revoke",
+        "take back a grant that is not used up",
+        (
+            opt("id", metavar="ID", says="the request's id"),
+            opt("--reason", metavar="TEXT", default="", says="kept in the audit record"),
+            *APPROVING,
+        ),
+        ("ringfence approvals revoke 5d1c",),
+    ),
+)

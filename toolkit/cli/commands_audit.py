@@ -1,0 +1,64 @@
+"""The commands for the record of every call, as a part of the table of commands."""
+
+from __future__ import annotations
+
+from toolkit.cli.options import AUDIT_KEY, JSON, PICKING, ROOT, STATE, THAT_SESSION, Command, opt
+
+AUDITS: tuple[Command, ...] = (
+    Command(
+        "audit verify",
+        "audits:verify",
+        "find an altered, missing or reordered audit record",
+        (
+            opt(
+                "file",
+                nargs="?",
+                metavar="FILE",
+                completes="file",
+                says="an audit log (default: the audit kept)",
+            ),
+            opt(
+                "--anchor",
+                action="append",
+                metavar="N:SEAL",
+                says="what `audit anchor` printed once; the record has to be there still (repeatable)",
+            ),
+            AUDIT_KEY,
+            ROOT,
+            STATE,
+            JSON,
+        ),
+        ("ringfence audit verify", 'ringfence audit verify audit.jsonl --anchor "$(tail -n 1 anchors)"'),
+        "The exit status is 1 when the chain is broken.",
+    ),
+    Command(
+        "audit anchor",
+        "audits:anchor",
+        "print the last record's number and seal, to keep elsewhere",
+        (ROOT, STATE, JSON),
+        ("ringfence audit anchor >> /mnt/write-once/anchors",),
+        "A log that was written anew or cut short since then does not go with it any more.",
+    ),
+    Command(
+        "audit export",
+        "audits:export",
+        "the records in another program's shape, one a line",
+        (
+            opt(
+                "--format",
+                choices=("opa", "otel"),
+                required=True,
+                says="opa: events of OPA's decision log; otel: OpenTelemetry log events (OTLP JSON lines)",
+            ),
+            *PICKING,
+            THAT_SESSION,
+            ROOT,
+            STATE,
+        ),
+        (
+            "ringfence audit export --format opa --since 24h > decisions.jsonl",
+            "ringfence audit export --format otel --effect deny > denied.jsonl",
+        ),
+        "Content is never in it; the arguments that held some are listed as erased.",
+    ),
+)

@@ -1,0 +1,113 @@
+"""The commands that tell what a policy can and cannot do, as a part of the table of commands."""
+
+from __future__ import annotations
+
+from toolkit.cli.options import AGENT, JSON, POLICY, ROOT, Command, count, opt
+
+POLICIES: tuple[Command, ...] = (
+    Command(
+        "check",
+        "policies:check",
+        "find what is wrong with policies, run their cases, prove their invariants",
+        (
+            opt(
+                "policies",
+                nargs="*",
+                metavar="POLICY",
+                completes="file",
+                says="files or ready-made names (default: ringfence.yaml in the root)",
+            ),
+            opt("--strict", action="store_true", says="warnings give exit status 1, too"),
+            opt("--notes", action="store_true", says="show findings of level note, too"),
+            opt(
+                "--coverage",
+                type=count,
+                metavar="MIN",
+                says="show the rules that no case exercises; exit status 1 if fewer than MIN percent are",
+            ),
+            opt(
+                "--format",
+                choices=("text", "github", "lsp-json", "sarif"),
+                default="text",
+                says="for people, as annotations for GitHub, as diagnostics of a language server, or"
+                " as SARIF 2.1.0 (default: text)",
+            ),
+            ROOT,
+            JSON,
+        ),
+        (
+            "ringfence check",
+            "ringfence check baseline read-only policies/team.yaml",
+            "ringfence check --strict --coverage 80 --format github",
+        ),
+        "Shows every problem of a policy that does not load (exit status 2), every case that is not decided"
+        " as it wants, every invariant that is broken and every finding of level error (exit status 1)."
+        " Findings are exact: each has a page in docs/reference/checks.",
+    ),
+    Command(
+        "prove",
+        "bench:prove",
+        "show for every path that something can never, or must always, be",
+        (
+            opt("kind", nargs="?", choices=("never", "always"), metavar="never|always", says="the statement"),
+            opt(
+                "verdict",
+                nargs="?",
+                choices=("allow", "ask", "deny"),
+                metavar="VERDICT",
+                says="which verdict",
+            ),
+            opt("what", nargs="?", metavar="ACTION|TOOL", says="read, write, delete, or a tool's name"),
+            opt("pattern", nargs="?", metavar="PATTERN", says="which paths; '*' is every path"),
+            opt("--agent", metavar="NAME", default="*", says="whose calls, a name or a pattern (default: *)"),
+            ROOT,
+            POLICY,
+            JSON,
+        ),
+        ("ringfence prove", "ringfence prove never allow delete 'secrets/**' --agent coder"),
+        "Without a statement it proves the policy's own invariants. Proved, or the shortest path that breaks"
+        " it and exit status 1; past a bound it says undecided, also with exit status 1.",
+    ),
+    Command(
+        "diff",
+        "bench:diff",
+        "what a new policy allows, asks and denies that the old one did not",
+        (
+            opt(
+                "old",
+                metavar="OLD",
+                completes="file",
+                says="a policy file, a ready-made name, or REV:PATH of git",
+            ),
+            opt("new", metavar="NEW", completes="file", says="the same"),
+            opt(
+                "--fail-on",
+                choices=("widen", "any"),
+                says="exit status 1 if more is let through (widen), or if anything differs (any)",
+            ),
+            JSON,
+        ),
+        (
+            "ringfence diff HEAD:ringfence.yaml ringfence.yaml --fail-on widen",
+            "ringfence diff baseline read-only",
+        ),
+        "Compares over every path, agent and action; each row has the shortest path of its kind.",
+    ),
+    Command(
+        "explain",
+        "explain:explain",
+        "a verdict and how it came about",
+        (
+            opt("what", metavar="ACTION|TOOL", says="read, write, delete, or a tool's name"),
+            opt("path", metavar="PATH", nargs="?", default=".", says="a path in the workspace"),
+            opt("destination", nargs="?", metavar="PATH2", says="where to, for a move or a copy"),
+            ROOT,
+            POLICY,
+            AGENT,
+            JSON,
+        ),
+        ("ringfence explain delete tmp/a.txt", "ringfence explain --agent coder move_file src/a tmp/a"),
+        "A path that ends in a slash is a directory, and so is one that is a directory in the workspace;"
+        " deleting or moving one is judged on everything in it.",
+    ),
+)
