@@ -30,8 +30,7 @@ class Stat(NamedTuple):
     identity: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One name in a tree: its canonical workspace-relative path and what is there."""
 
     path: str

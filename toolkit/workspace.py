@@ -286,22 +286,23 @@ class View:
                     yield from self._walk(folder.spot(entry.name), entry.path, choose)
 
     def _all(self, path: str, found: Iterable[tuple[str, Stat]]) -> Iterator[Entry]:
-        hides, above = self.workspace.hides, "" if path == paths.ROOT else f"{path}/"
+        hides, above = self.workspace.hides, paths.child(path, "")
         for name, stat in found:
             if not hides(path, name):
                 yield Entry(above + name, stat)
 
     def _readable(self, path: str, found: Iterable[tuple[str, Stat]]) -> Iterator[Entry]:
         linked = any(place.real != place.named for place, _ in self.places.values())
-        judge, at = self.within(path), 0 if path == paths.ROOT else len(path) + 1
-        for entry in self._all(path, found):
-            directory = entry.stat.kind == DIRECTORY
-            effect = self._read_effect(entry.path, directory) if linked else judge(entry.path[at:], directory)
-            if effect is Effect.DENY:
+        judge, hides = self.within(path), self.workspace.hides
+        above = paths.child(path, "")
+        for name, stat in found:
+            directory = stat.kind == DIRECTORY
+            effect = self._read_effect(above + name, directory) if linked else judge(name, directory)
+            if effect is Effect.DENY or hides(path, name):
                 continue
             if effect is Effect.ASK:
-                self.asked.append(Need("read", entry.path, directory))
-            yield entry
+                self.asked.append(Need("read", above + name, directory))
+            yield Entry(above + name, stat)
 
     def _read_effect(self, path: str, directory: bool) -> Effect:
         return max(self.effect("read", name, directory) for name in self.names(path))
