@@ -19,7 +19,8 @@ _LOOKS = 3
 class Following:
     """A policy, and where it came from.
 
-    `policy` given as a path is followed; one that does not load at first denies everything (`check`).
+    `policy` given as a path is followed; one that does not load at first denies everything (`check`) until
+    it is mended.
     """
 
     def __init__(self, policy: Policy | str | Path | None, source: str | Path | None = None) -> None:
@@ -55,7 +56,7 @@ class Following:
 
         A file that stopped loading leaves the last good policy in force.
         """
-        if self._source is None or self._error is not None:
+        if self._source is None:
             return None
         if _stamps(self._stamps) == self._stamps:
             return None
@@ -65,7 +66,10 @@ class Following:
             first = error.problems[0]
             import logging  # slow to import, and seldom needed
 
-            said = "the policy no longer loads, the last good one stays in force: %s"
+            if self._error is not None:
+                self._error, said = error, "the policy still does not load, everything is denied: %s"
+            else:
+                said = "the policy no longer loads, the last good one stays in force: %s"
             logging.getLogger("ringfence").warning(said, first)
             return {
                 "event": "policy",
@@ -73,6 +77,7 @@ class Following:
                 "reason": first.message,
                 "where": str(first.where),
             }
+        self._error = None
         return {"event": "policy", "outcome": "loaded"}
 
     def _load(self, source: str | Path) -> None:

@@ -431,6 +431,29 @@ def test_a_policy_that_stops_loading_leaves_the_last_good_one(disk: Any) -> None
         assert not audit.verify(session.state)
 
 
+def test_a_policy_that_never_loaded_denies_until_it_is_mended(disk: Any) -> None:
+    disk.put("f", "x")
+    file = disk.folder / "state-policy.yaml"
+    file.write_text("version: 1\nruels: {read: allow}\n")
+    with disk.open(file) as session:
+        assert "ruels" in refused(call(session, "read_file", path="f"))
+        file.write_text("version: 1\nrules: {read: allwo}\n")
+        assert "allwo" in refused(call(session, "read_file", path="f"))
+        file.unlink()
+        assert refused(call(session, "read_file", path="f"))
+        file.write_text("version: 1\nrules: {read: allow}\n")
+        assert call(session, "read_file", path="f").ok
+        file.write_text("version: 1\nruels: {}\n")
+        assert call(session, "read_file", path="f").ok
+        assert not audit.verify(session.state)
+
+
+def refused(result: Any) -> str:
+    """What a call is told under no policy."""
+    assert (result.status, code(result)) == ("denied", "policy_invalid")
+    return str(result.error["message"])
+
+
 def test_what_mends_a_policy_is_seen_wherever_it_is(disk: Any) -> None:
     """A file that is extended since the policy broke belongs to no policy that was ever in force."""
     disk.put("f", "x")
