@@ -195,7 +195,7 @@ def test_what_changed_since_it_was_read_stays(
     from toolkit.s3 import S3
 
     bucket.put_key("d/a", b"1")
-    inner = S3._keeps_conditions
+    inner, tree = S3._keeps_conditions, S3._tree
 
     def a_writer_first(store: S3) -> bool:
         bucket.put_key("d/a", b"THEIRS")
@@ -204,7 +204,6 @@ def test_what_changed_since_it_was_read_stays(
     monkeypatch.setattr(S3, "_keeps_conditions", a_writer_first)
     if tool == "delete":
         monkeypatch.setattr(S3, "_tree", lambda store, path: (a_writer_first(store), tree(store, path))[1])
-    tree = S3._tree if tool != "delete" else monkeypatch._setattr[-1][2]
     arguments = {
         "edit_file": {"path": "d/a", "old_str": "1", "new_str": "2"},
         "delete_file": {"path": "d/a"},

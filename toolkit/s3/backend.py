@@ -6,9 +6,7 @@ client library would rewrite. Directories are what keys lie below, or a marker: 
 
 from __future__ import annotations
 
-import errno
-import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -17,15 +15,11 @@ from toolkit import paths
 from toolkit.backends import BACKENDS, Missed, Traits
 from toolkit.errors import CallError
 from toolkit.plan import DIRECTORY, FILE, Delete, Entry, Move, Stat
-from toolkit.stores import errors
+from toolkit.s3.keys import Rows, changed, errors, is_same, level_of, refused, two_of_one_name
+from toolkit.s3.requests import PAGE, Requests
 
-PAGE = 1000  # keys in one answer, and in one request to delete
 _PAGES = 10  # of a flat listing, before a directory is listed without what is below it
-_MAX_KEY = 1024
 _KEPT = 32 << 20  # bytes of content kept between planning and applying
-_TAKEN = ("PreconditionFailed", "ConditionalRequestConflict", "412", "409")
-
-Rows = dict[str, Stat]  # keys below a directory, relative to it
 
 
 @dataclass(slots=True)
@@ -51,7 +45,7 @@ class S3Folder:
             self._flat = self._store.flat(self._path)
         if self._flat is None:
             return self._store.listing(self._path)
-        return _level(self._flat)
+        return level_of(self._flat)
 
     def spot(self, name: str) -> S3Spot:
         below = None
@@ -61,23 +55,15 @@ class S3Folder:
         return S3Spot(paths.child(self._path, name), below=below)
 
 
-class S3:
+class S3(Requests):
     """The keys below `root` (`bucket` or `bucket/prefix`) of an s3fs file system."""
 
     fold = False
 
     def __init__(self, fs: Any, root: str) -> None:
-        self._fs = fs
-        self.root = root.strip("/")
-        self._bucket, _, prefix = self.root.partition("/")
-        self._prefix = f"{prefix}/" if prefix else ""
+        super().__init__(fs, root)
         self._large: set[str] = set()
-        self._honours: bool | None = None
         self._kept: dict[tuple[str, str], bytes] = {}
-        self._find()
-        endpoint = str(getattr(getattr(getattr(fs, "s3", None), "meta", None), "endpoint_url", "") or "")
-        self.is_amazon = endpoint.endswith(".amazonaws.com")
-        self.url = f"s3://{self.root}" if self.is_amazon else f"{endpoint}/{self.root}"
 
     @property
     def traits(self) -> Traits:
@@ -110,7 +96,7 @@ class S3:
         parent, name = paths.parent(path), path.rpartition("/")[2]
         if parent not in self._large:
             rows, more = self._page(parent, "", level=True)
-            found = dict(_level(rows))
+            found = dict(level_of(rows))
             if not more or name in found or any(other > name + "0" for other in found):
                 spot.parent = bool(rows) or parent == paths.ROOT
                 spot.alone = not (set(found) - {name}) and not more
@@ -124,7 +110,7 @@ class S3:
         kept = self._kept.pop((spot.path, known.identity), None) if known else None
         if kept is not None:
             return kept
-        with _errors(spot.path):
+        with errors(spot.path):
             try:
                 answer = self._call("get_object", Key=self._key(spot.path))
             except FileNotFoundError:
@@ -186,7 +172,7 @@ class S3:
 
     def create(self, spot: S3Spot, data: bytes, mode: int | None, temporary: str) -> None:
         """Put an object where none is, by a condition that the store keeps; without it, after a look."""
-        with _errors(spot.path):
+        with errors(spot.path):
             if self._keeps_conditions():
                 self._put(spot.path, data, IfNoneMatch="*")
             elif self._exact(spot.path) is not None:
@@ -195,7 +181,7 @@ class S3:
                 self._put(spot.path, data)
 
     def replace(self, spot: S3Spot, data: bytes, stat: Stat, mode: int | None, temporary: str) -> None:
-        with _errors(spot.path, taken="path_changed"):
+        with errors(spot.path, taken="path_changed"):
             if self._keeps_conditions():
                 self._put(spot.path, data, IfMatch=stat.identity)
             else:
@@ -224,7 +210,7 @@ class S3:
         for entry in entries:
             target = destination.path + entry.path[len(change.source) :]
             over = change.over if entry.path == change.source else None
-            with _errors(target, taken="path_changed" if over else "already_exists"):
+            with errors(target, taken="path_changed" if over else "already_exists"):
                 if entry.stat.kind == DIRECTORY:
                     self._put(target + "/", b"")
                 else:
@@ -236,13 +222,13 @@ class S3:
             raise CallError("partial_failure", message, where=missed[0].path)
 
     def make_directory(self, spot: S3Spot) -> None:
-        with _errors(spot.path):
+        with errors(spot.path):
             if self._exact(spot.path) is not None:
                 raise FileExistsError
             self._put(spot.path + "/", b"")
 
     def remove_directory(self, spot: S3Spot) -> None:
-        with _errors(spot.path):
+        with errors(spot.path):
             if self._level(spot.path)[0]:
                 message = f"'{spot.path}' is not empty"
                 raise CallError("directory_not_empty", message, where=spot.path)
@@ -258,44 +244,7 @@ class S3:
     def sweep(self, spot: S3Spot, temporary: str) -> None:
         """A store writes one object at a time and leaves no temporary."""
 
-    # ----------------------------------------------------------------- requests
-
-    def _call(self, method: str, **arguments: Any) -> Any:
-        from botocore.exceptions import BotoCoreError
-
-        try:
-            return self._fs.call_s3(method, Bucket=self._bucket, **arguments)
-        except BotoCoreError as error:
-            # No credentials, no such host: what the client found out before the store said anything.
-            raise ConnectionError(errno.EIO, f"{type(error).__name__}") from error
-
-    def _find(self) -> None:
-        """Fail once, at the start, where there is no such bucket or no way to it."""
-        try:
-            self._page(paths.ROOT, "", limit=1)
-        except CallError as error:
-            why = "is not there" if error.code == "not_found" else f"cannot be opened: {error.message}"
-            raise CallError(error.code, f"The bucket '{self._bucket}' {why}") from None
-
-    def _key(self, path: str) -> str:
-        try:
-            key = self._prefix if path == paths.ROOT else self._prefix + path
-            if len(key.encode("utf-8")) <= _MAX_KEY:
-                return key
-        except UnicodeEncodeError:
-            raise CallError("path_invalid", "The path is no Unicode text, as keys of the store are") from None
-        message = f"The path is longer than the {_MAX_KEY} bytes that a key of the store has"
-        raise CallError("path_invalid", message)
-
-    def _body(self, body: Any) -> bytes:
-        from fsspec.asyn import sync
-
-        async def whole() -> bytes:
-            async with body as stream:
-                return bytes(await stream.read())
-
-        found: bytes = sync(self._fs.loop, whole)
-        return found
+    # ------------------------------------------------------------------- inside
 
     def _keep(self, path: str, tag: str, data: bytes) -> None:
         """A plan reads what the history keeps a moment later; then the tag says that it is the same."""
@@ -303,87 +252,27 @@ class S3:
         while sum(map(len, self._kept.values())) > _KEPT or len(self._kept) > 10 * PAGE:
             del self._kept[next(iter(self._kept))]
 
-    def _put(self, path: str, data: bytes, **condition: str) -> None:
-        self._call("put_object", Key=self._key(path), Body=data, **condition)
-
-    def _page(
-        self, path: str, name: str, *, start: str = "", limit: int = PAGE, level: bool = False
-    ) -> tuple[Rows, str]:
-        """Keys below a directory that begin with `name`, relative to it, and a token to go on with."""
-        directory = self._directory(path)
-        more = {"ContinuationToken": start} if start else {}
-        if level:
-            more["Delimiter"] = "/"
-        with _errors(path):
-            answer = self._call("list_objects_v2", Prefix=directory + name, MaxKeys=limit, **more)
-        rows = {row["Key"][len(directory) :]: _stat(row) for row in answer.get("Contents", ())}
-        rows |= {
-            row["Prefix"][len(directory) :]: Stat(DIRECTORY, 0) for row in answer.get("CommonPrefixes", ())
-        }
-        return rows, str(answer["NextContinuationToken"]) if answer.get("IsTruncated") else ""
-
-    def _directory(self, path: str) -> str:
-        return self._prefix if path == paths.ROOT else self._key(path) + "/"
-
-    def _level(self, path: str) -> tuple[Rows, str]:
-        return self._level_from(path, "")
-
-    def _level_from(self, path: str, start: str) -> tuple[Rows, str]:
-        rows, more = self._page(path, "", start=start, level=True)
-        return dict(_level(rows)), more
-
-    def _exact(self, path: str) -> Stat | None:
-        """What is at a path, asking for nothing else: the object, else whether keys lie below."""
-        parent, name = paths.parent(path), path.rpartition("/")[2]
-        rows, more = self._page(parent, name, level=True)
-        if name in rows:
-            return rows[name]
-        if name + "/" in rows or (more and self._page(path, "", limit=1)[0]):
-            return self._really(path, Stat(DIRECTORY, 0))
-        return None
-
-    def _really(self, path: str, found: Stat | None) -> Stat | None:
-        """Servers other than Amazon's may go on listing a directory for minutes after its last key went."""
-        if found is None or found.kind != DIRECTORY or self.is_amazon:
-            return found
-        return found if self._page(path, "", limit=1)[0] else None
-
     def _no_file(self, path: str) -> None:
         found = self._exact(path)
         if found is not None and found.kind == DIRECTORY:
             raise IsADirectoryError
-
-    def _tree(self, path: str) -> tuple[Rows, set[str]]:
-        """All entries below a directory by their paths, and which directories have a marker.
-
-        Among these is "//" where there are keys that no path names.
-        """
-        rows: Rows = {}
-        start = ""
-        while True:
-            found, start = self._page(path, "", start=start)
-            rows |= found
-            if not start:
-                markers = {"//"} if any(_is_nameless(key) for key in rows) else set()
-                markers |= {(f"{path}/{key}").rstrip("/") for key in rows if key == "" or key.endswith("/")}
-                return {paths.child(path, name): stat for name, stat in _entries(rows)}, markers
 
     def _as_judged(self, path: str, entries: tuple[Entry, ...]) -> set[str]:
         """Refuse a tree that is another by now; which of its directories have a marker."""
         now, markers = self._tree(path)
         judged = {entry.path: entry.stat for entry in entries}
         for each in (*judged, *now):
-            if each not in now or each not in judged or not _same(judged[each], now[each]):
+            if each not in now or each not in judged or not is_same(judged[each], now[each]):
                 above = now.get(paths.parent(each))
                 if above is not None and above.kind == FILE:
-                    raise _two_of_one_name(paths.parent(each))
-                raise _changed(each)
+                    raise two_of_one_name(paths.parent(each))
+                raise changed(each)
         return markers
 
     def _same(self, entry: Entry) -> None:
         now = self._exact(entry.path)
-        if now is None or not _same(entry.stat, now):
-            raise _changed(entry.path)
+        if now is None or not is_same(entry.stat, now):
+            raise changed(entry.path)
 
     def _copy(self, entry: Entry, target: str, over: Stat | None) -> None:
         condition: dict[str, str] = {}
@@ -403,19 +292,19 @@ class S3:
                 **condition,
             )
         except OSError as error:
-            if _refused(error):
+            if refused(error):
                 self._same(entry)  # which of the two conditions it was
             raise
         tag = str(answer["CopyObjectResult"]["ETag"])
         if tag.strip('"') != entry.stat.identity.strip('"') and "-" not in tag + entry.stat.identity:
             # A store that passes over the condition copied something else: the old name keeps that.
             self._call("delete_object", Key=self._key(target))
-            raise _changed(entry.path)
+            raise changed(entry.path)
 
     def _delete_one(self, spot: S3Spot, change: Delete) -> None:
         self._same(Entry(change.path, change.stat))
         self._keep_parent(spot)
-        with _errors(change.path, taken="path_changed"):
+        with errors(change.path, taken="path_changed"):
             condition = {"IfMatch": change.stat.identity} if self._keeps_conditions() else {}
             self._call("delete_object", Key=self._key(change.path), **condition)
 
@@ -425,13 +314,13 @@ class S3:
         if root.stat.kind != DIRECTORY:
             condition = {"IfMatch": root.stat.identity} if self._keeps_conditions() else {}
             try:
-                with _errors(root.path, taken="path_changed"):
+                with errors(root.path, taken="path_changed"):
                     self._call("delete_object", Key=self._key(root.path), **condition)
             except CallError as error:
                 yield Missed(root.path, error.message)
             return
         now, markers = self._tree(root.path)
-        changed = {e.path for e in entries[1:] if e.path not in now or not _same(e.stat, now[e.path])}
+        changed = {e.path for e in entries[1:] if e.path not in now or not is_same(e.stat, now[e.path])}
         yield from (Missed(path, "it changed meanwhile") for path in sorted(changed))
         doomed = [e for e in reversed(entries) if e.path not in changed]
         doomed = [e for e in doomed if e.stat.kind != DIRECTORY or e.path in markers]
@@ -444,7 +333,7 @@ class S3:
                 self._key(entry.path + "/" * (entry.stat.kind == DIRECTORY)): entry.path
                 for entry in entries[first : first + PAGE]
             }
-            with _errors(entries[first].path):
+            with errors(entries[first].path):
                 objects = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
                 answer = self._call("delete_objects", Delete=objects)
             failed = {row["Key"]: str(row.get("Message") or row["Code"]) for row in answer.get("Errors", ())}
@@ -456,98 +345,5 @@ class S3:
         parent = paths.parent(spot.path)
         if parent == paths.ROOT or spot.alone is False:
             return
-        with _errors(parent):
+        with errors(parent):
             self._put(parent + "/", b"")
-
-    def _keeps_conditions(self) -> bool:
-        """Whether this store keeps conditions or passes over them: found out once, by breaking one."""
-        if self._honours is None:
-            self._honours = self.is_amazon or self._tried()
-        return self._honours
-
-    def _tried(self) -> bool:
-        path = f".ringfence/probe-{secrets.token_hex(8)}"
-        self._put(path, b"", IfNoneMatch="*")
-        try:
-            self._put(path, b"", IfNoneMatch="*")
-        except OSError as error:
-            return _refused(error)
-        else:
-            return False
-        finally:
-            self._call("delete_object", Key=self._key(path))
-
-
-def _entries(rows: Rows) -> Iterable[tuple[str, Stat]]:
-    """Keys with the directories that they lie in, each once; keys with an empty name in them are left out."""
-    found: Rows = {}
-    for key, stat in rows.items():
-        names = key.split("/")
-        marker = names[-1] == ""
-        if marker:
-            names.pop()
-        if any(name in ("", ".", "..") for name in names):
-            continue
-        for depth in range(1, len(names) + marker):
-            found.setdefault("/".join(names[:depth]), Stat(DIRECTORY, 0))
-        if not marker:
-            found["/".join(names)] = stat
-    return found.items()
-
-
-def _is_nameless(key: str) -> bool:
-    names = key.split("/")
-    return any(name in ("", ".", "..") for name in (names if names[-1] else names[:-1]))
-
-
-def _level(rows: Rows) -> list[tuple[str, Stat]]:
-    """The first names of keys with what they are, by name; a file of the same name comes first."""
-    found: Rows = {}
-    for key, stat in rows.items():
-        name, slash, _ = key.partition("/")
-        if name in ("", ".", ".."):
-            continue  # a marker of the directory itself, or a key that no path can name
-        if not slash:
-            found[name] = stat
-        else:
-            found.setdefault(name, Stat(DIRECTORY, 0))
-    return sorted(found.items(), key=lambda row: row[0])
-
-
-def _stat(row: dict[str, Any]) -> Stat:
-    return Stat(FILE, row["Size"], row["LastModified"].timestamp(), identity=str(row["ETag"]))
-
-
-def _same(judged: Stat, now: Stat) -> bool:
-    return (judged.kind, judged.size, judged.identity) == (now.kind, now.size, now.identity)
-
-
-def _changed(path: str) -> CallError:
-    return CallError("path_changed", f"'{path}' changed after it was judged", where=path)
-
-
-def _two_of_one_name(path: str) -> CallError:
-    message = f"'{path}' is a file and a directory at once in this store"
-    hint = "act on the file, then on what is below, by their own paths"
-    return CallError("not_a_directory", message, where=path, hint=hint)
-
-
-def _refused(error: BaseException) -> bool:
-    """Whether a condition was not met; servers differ in how they spell it, and so does s3fs."""
-    answer = getattr(error.__cause__, "response", None) or {}
-    code = str(answer.get("Error", {}).get("Code"))
-    return isinstance(error, FileExistsError) or code in _TAKEN
-
-
-@contextmanager
-def _errors(path: str, *, taken: str = "already_exists") -> Iterator[None]:
-    """The store's errors as ours; `taken` is what it means that a condition was not met."""
-    with errors(path):
-        try:
-            yield
-        except OSError as error:
-            if not _refused(error):
-                raise
-            if taken != "already_exists":
-                raise _changed(path) from None
-            raise FileExistsError from None

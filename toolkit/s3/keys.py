@@ -1,0 +1,93 @@
+"""What S3 tells of keys as names, directories and errors.
+
+Values and text only; makes no request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from toolkit.errors import CallError
+from toolkit.plan import DIRECTORY, FILE, Stat
+from toolkit.stores import errors as store_errors
+
+_TAKEN = ("PreconditionFailed", "ConditionalRequestConflict", "412", "409")
+
+Rows = dict[str, Stat]  # keys below a directory, relative to it
+
+
+def entries_of(rows: Rows) -> Iterable[tuple[str, Stat]]:
+    """Keys with the directories that they lie in, each once; keys with an empty name in them are left out."""
+    found: Rows = {}
+    for key, stat in rows.items():
+        names = key.split("/")
+        marker = names[-1] == ""
+        if marker:
+            names.pop()
+        if any(name in ("", ".", "..") for name in names):
+            continue
+        for depth in range(1, len(names) + marker):
+            found.setdefault("/".join(names[:depth]), Stat(DIRECTORY, 0))
+        if not marker:
+            found["/".join(names)] = stat
+    return found.items()
+
+
+def is_nameless(key: str) -> bool:
+    names = key.split("/")
+    return any(name in ("", ".", "..") for name in (names if names[-1] else names[:-1]))
+
+
+def level_of(rows: Rows) -> list[tuple[str, Stat]]:
+    """The first names of keys with what they are, by name; a file of the same name comes first."""
+    found: Rows = {}
+    for key, stat in rows.items():
+        name, slash, _ = key.partition("/")
+        if name in ("", ".", ".."):
+            continue  # a marker of the directory itself, or a key that no path can name
+        if not slash:
+            found[name] = stat
+        else:
+            found.setdefault(name, Stat(DIRECTORY, 0))
+    return sorted(found.items(), key=lambda row: row[0])
+
+
+def stat_of(row: dict[str, Any]) -> Stat:
+    return Stat(FILE, row["Size"], row["LastModified"].timestamp(), identity=str(row["ETag"]))
+
+
+def is_same(judged: Stat, now: Stat) -> bool:
+    return (judged.kind, judged.size, judged.identity) == (now.kind, now.size, now.identity)
+
+
+def changed(path: str) -> CallError:
+    return CallError("path_changed", f"'{path}' changed after it was judged", where=path)
+
+
+def two_of_one_name(path: str) -> CallError:
+    message = f"'{path}' is a file and a directory at once in this store"
+    hint = "act on the file, then on what is below, by their own paths"
+    return CallError("not_a_directory", message, where=path, hint=hint)
+
+
+def refused(error: BaseException) -> bool:
+    """Whether a condition was not met; servers differ in how they spell it, and so does s3fs."""
+    answer = getattr(error.__cause__, "response", None) or {}
+    code = str(answer.get("Error", {}).get("Code"))
+    return isinstance(error, FileExistsError) or code in _TAKEN
+
+
+@contextmanager
+def errors(path: str, *, taken: str = "already_exists") -> Iterator[None]:
+    """The store's errors as ours; `taken` is what it means that a condition was not met."""
+    with store_errors(path):
+        try:
+            yield
+        except OSError as error:
+            if not refused(error):
+                raise
+            if taken != "already_exists":
+                raise changed(path) from None
+            raise FileExistsError from None

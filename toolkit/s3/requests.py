@@ -1,0 +1,148 @@
+"""The requests that the S3 backend makes, each for one answer.
+
+Keys go to the store as they are, past every name that a client library would rewrite.
+"""
+
+from __future__ import annotations
+
+import errno
+import secrets
+from typing import Any
+
+from toolkit import paths
+from toolkit.errors import CallError
+from toolkit.plan import DIRECTORY, Stat
+from toolkit.s3.keys import Rows, entries_of, errors, is_nameless, level_of, refused, stat_of
+
+PAGE = 1000  # keys in one answer, and in one request to delete
+_MAX_KEY = 1024
+
+
+class Requests:
+    """Requests about the keys below `root` (`bucket` or `bucket/prefix`) of an s3fs file system."""
+
+    def __init__(self, fs: Any, root: str) -> None:
+        self._fs = fs
+        self.root = root.strip("/")
+        self._bucket, _, prefix = self.root.partition("/")
+        self._prefix = f"{prefix}/" if prefix else ""
+        self._honours: bool | None = None
+        self._find()
+        endpoint = str(getattr(getattr(getattr(fs, "s3", None), "meta", None), "endpoint_url", "") or "")
+        self.is_amazon = endpoint.endswith(".amazonaws.com")
+        self.url = f"s3://{self.root}" if self.is_amazon else f"{endpoint}/{self.root}"
+
+    def _call(self, method: str, **arguments: Any) -> Any:
+        from botocore.exceptions import BotoCoreError
+
+        try:
+            return self._fs.call_s3(method, Bucket=self._bucket, **arguments)
+        except BotoCoreError as error:
+            # No credentials, no such host: what the client found out before the store said anything.
+            raise ConnectionError(errno.EIO, f"{type(error).__name__}") from error
+
+    def _find(self) -> None:
+        """Fail once, at the start, where there is no such bucket or no way to it."""
+        try:
+            self._page(paths.ROOT, "", limit=1)
+        except CallError as error:
+            why = "is not there" if error.code == "not_found" else f"cannot be opened: {error.message}"
+            raise CallError(error.code, f"The bucket '{self._bucket}' {why}") from None
+
+    def _key(self, path: str) -> str:
+        try:
+            key = self._prefix if path == paths.ROOT else self._prefix + path
+            if len(key.encode("utf-8")) <= _MAX_KEY:
+                return key
+        except UnicodeEncodeError:
+            raise CallError("path_invalid", "The path is no Unicode text, as keys of the store are") from None
+        message = f"The path is longer than the {_MAX_KEY} bytes that a key of the store has"
+        raise CallError("path_invalid", message)
+
+    def _body(self, body: Any) -> bytes:
+        from fsspec.asyn import sync
+
+        async def whole() -> bytes:
+            async with body as stream:
+                return bytes(await stream.read())
+
+        found: bytes = sync(self._fs.loop, whole)
+        return found
+
+    def _put(self, path: str, data: bytes, **condition: str) -> None:
+        self._call("put_object", Key=self._key(path), Body=data, **condition)
+
+    def _page(
+        self, path: str, name: str, *, start: str = "", limit: int = PAGE, level: bool = False
+    ) -> tuple[Rows, str]:
+        """Keys below a directory that begin with `name`, relative to it, and a token to go on with."""
+        directory = self._directory(path)
+        more = {"ContinuationToken": start} if start else {}
+        if level:
+            more["Delimiter"] = "/"
+        with errors(path):
+            answer = self._call("list_objects_v2", Prefix=directory + name, MaxKeys=limit, **more)
+        rows = {row["Key"][len(directory) :]: stat_of(row) for row in answer.get("Contents", ())}
+        rows |= {
+            row["Prefix"][len(directory) :]: Stat(DIRECTORY, 0) for row in answer.get("CommonPrefixes", ())
+        }
+        return rows, str(answer["NextContinuationToken"]) if answer.get("IsTruncated") else ""
+
+    def _directory(self, path: str) -> str:
+        return self._prefix if path == paths.ROOT else self._key(path) + "/"
+
+    def _level(self, path: str) -> tuple[Rows, str]:
+        return self._level_from(path, "")
+
+    def _level_from(self, path: str, start: str) -> tuple[Rows, str]:
+        rows, more = self._page(path, "", start=start, level=True)
+        return dict(level_of(rows)), more
+
+    def _exact(self, path: str) -> Stat | None:
+        """What is at a path, asking for nothing else: the object, else whether keys lie below."""
+        parent, name = paths.parent(path), path.rpartition("/")[2]
+        rows, more = self._page(parent, name, level=True)
+        if name in rows:
+            return rows[name]
+        if name + "/" in rows or (more and self._page(path, "", limit=1)[0]):
+            return self._really(path, Stat(DIRECTORY, 0))
+        return None
+
+    def _really(self, path: str, found: Stat | None) -> Stat | None:
+        """Servers other than Amazon's may go on listing a directory for minutes after its last key went."""
+        if found is None or found.kind != DIRECTORY or self.is_amazon:
+            return found
+        return found if self._page(path, "", limit=1)[0] else None
+
+    def _tree(self, path: str) -> tuple[Rows, set[str]]:
+        """All entries below a directory by their paths, and which directories have a marker.
+
+        Among these is "//" where there are keys that no path names.
+        """
+        rows: Rows = {}
+        start = ""
+        while True:
+            found, start = self._page(path, "", start=start)
+            rows |= found
+            if not start:
+                markers = {"//"} if any(is_nameless(key) for key in rows) else set()
+                markers |= {(f"{path}/{key}").rstrip("/") for key in rows if key == "" or key.endswith("/")}
+                return {paths.child(path, name): stat for name, stat in entries_of(rows)}, markers
+
+    def _keeps_conditions(self) -> bool:
+        """Whether this store keeps conditions or passes over them: found out once, by breaking one."""
+        if self._honours is None:
+            self._honours = self.is_amazon or self._tried()
+        return self._honours
+
+    def _tried(self) -> bool:
+        path = f".ringfence/probe-{secrets.token_hex(8)}"
+        self._put(path, b"", IfNoneMatch="*")
+        try:
+            self._put(path, b"", IfNoneMatch="*")
+        except OSError as error:
+            return refused(error)
+        else:
+            return False
+        finally:
+            self._call("delete_object", Key=self._key(path))
