@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from toolkit.plan import Delete, Move, Stat
+from toolkit.plan import LINK, Delete, Move, Stat
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,3 +128,13 @@ class Backend(Protocol):
     def make_link(self, spot: Any, target: str) -> None: ...
     def set_mode(self, spot: Any, mode: int) -> None: ...
     def sweep(self, spot: Any, temporary: str) -> None: ...
+
+
+def is_link(backend: Backend, names: tuple[str, ...]) -> bool:
+    """Whether a link is at a place, wherever it leads; for backends that can have any."""
+    spot = backend.resolve(names, follow=False)
+    try:
+        found = backend.stat(spot)
+    finally:
+        backend.release(spot)
+    return found is not None and found.kind == LINK

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from toolkit import paths
-from toolkit.backends import BACKENDS, Missed
+from toolkit.backends import BACKENDS, Missed, is_link
 from toolkit.errors import CallError
 from toolkit.plan import DIRECTORY, FILE, LINK, OTHER, Delete, Entry, Move, Stat
 from toolkit.stores import errors
@@ -99,8 +99,7 @@ class Sftp:
         return SftpSpot(paths.join(done))
 
     def is_link(self, names: tuple[str, ...]) -> bool:
-        found = self.stat(self.resolve(names, follow=False))
-        return found is not None and found.kind == LINK
+        return is_link(self, names)
 
     def release(self, spot: SftpSpot) -> None:
         """Nothing is held open."""

@@ -55,13 +55,7 @@ class Store:
     # ------------------------------------------------------------------ looking
 
     def resolve(self, names: tuple[str, ...], *, follow: bool) -> StoreSpot:
-        kept: list[str] = []
-        for name in names:
-            if name == "..":
-                kept.pop()
-            else:
-                kept.append(name)
-        return StoreSpot(paths.join(kept))
+        return StoreSpot(paths.lexical(names))
 
     def is_link(self, names: tuple[str, ...]) -> bool:
         return False

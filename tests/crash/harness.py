@@ -410,10 +410,7 @@ class Run:
                 step = load.calls[len(answers)] if len(answers) < len(load.calls) else None
                 self._wrong("files that no call leaves", str(step)[:200])
             now = {path: digest(data) for path, data in found.items()}
-            told = replayed(session, self.start)
-            if told != now:
-                differ = sorted(p for p in told.keys() | now.keys() if told.get(p) != now.get(p))
-                self._wrong("the history says what did not happen", str(differ[:4]))
+            told = self._check_told(session, now)
             self._check_history(session, answers, set(now.values()))
         self._check_left()
         self.model = found
@@ -421,6 +418,14 @@ class Run:
             # Go on from what is there, so that one lie is counted once.
             self.start = now
             self._forget()
+
+    def _check_told(self, session: Session, now: dict[str, str]) -> dict[str, str]:
+        """The files by what the history says, which are to be those that are there."""
+        told = replayed(session, self.start)
+        if told != now:
+            differ = sorted(p for p in told.keys() | now.keys() if told.get(p) != now.get(p))
+            self._wrong("the history says what did not happen", str(differ[:4]))
+        return told
 
     def _check_history(self, session: Session, answers: list[str], there: set[str]) -> None:
         rows = session.state.rows

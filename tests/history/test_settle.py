@@ -175,21 +175,27 @@ def _stop(*_: Any) -> Any:
     raise KeyboardInterrupt
 
 
+def states_of(root: Path, *items: Item) -> list[str]:
+    """What the next start makes of an intent that was left open."""
+    state = root.parent / "state"
+    with Session(root, ALLOW, state=state, session="s") as session:
+        operation = Operation("c-open", None, "s", "a", "undo")
+        session.history.abandon(session.history.begin(operation, items, {}, lambda: None))
+    with Session(root, ALLOW, state=state, session="s") as session:
+        return [item.state for item in session.history.call("c-open")]
+
+
 def test_a_move_back_and_a_write_that_a_death_came_between_are_told_together(tmp_path: Path) -> None:
     """Linked to its new name and not yet gone from its old one, which the write was to take."""
     root = tmp_path / "ws"
     root.mkdir()
     for name in ("old", "new"):
         (root / name).write_bytes(b"moved\n")
-    with Session(root, ALLOW, state=tmp_path / "state", session="s") as session:
-        items = [
-            Item("move", "old", "file", path2="new", after=b"moved\n", grown=6, identity="1"),
-            Item("write", "old", "file", after=b"was there\n", grown=10, temporary=".ringfence-0"),
-        ]
-        operation = Operation("c-open", None, "s", "a", "undo")
-        session.history.abandon(session.history.begin(operation, items, {}, lambda: None))
-    with Session(root, ALLOW, state=tmp_path / "state", session="s") as session:
-        assert [item.state for item in session.history.call("c-open")] == ["done", "aborted"]
+    items = (
+        Item("move", "old", "file", path2="new", after=b"moved\n", grown=6, identity="1"),
+        Item("write", "old", "file", after=b"was there\n", grown=10, temporary=".ringfence-0"),
+    )
+    assert states_of(root, *items) == ["done", "aborted"]
     assert not (root / "old").exists()
     assert (root / "new").read_bytes() == b"moved\n"
 
@@ -200,16 +206,11 @@ def test_the_same_content_at_both_ends_of_a_move_is_told(tmp_path: Path, done: i
     root.mkdir()
     for name in {0: ("old",), 1: ("new",), 2: ("old", "new")}[done]:
         (root / name).write_bytes(b"same\n")
-    with Session(root, ALLOW, state=tmp_path / "state", session="s") as session:
-        items = [
-            Item("move", "old", "file", path2="new", after=b"same\n", grown=5, identity="1"),
-            Item("write", "old", "file", after=b"same\n", grown=5, temporary=".ringfence-0"),
-        ]
-        operation = Operation("c-open", None, "s", "a", "undo")
-        session.history.abandon(session.history.begin(operation, items, {}, lambda: None))
-    with Session(root, ALLOW, state=tmp_path / "state", session="s") as session:
-        states = [item.state for item in session.history.call("c-open")]
-    assert states == ["done"] * done + ["aborted"] * (2 - done)
+    items = (
+        Item("move", "old", "file", path2="new", after=b"same\n", grown=5, identity="1"),
+        Item("write", "old", "file", after=b"same\n", grown=5, temporary=".ringfence-0"),
+    )
+    assert states_of(root, *items) == ["done"] * done + ["aborted"] * (2 - done)
 
 
 def test_an_undo_with_nothing_to_change_is_done(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from toolkit.call import MAX_BYTES, Result
 from toolkit.cli.perform import DONE, FELL_SHORT, UsageError
 from toolkit.cli.place import confine, open_session
 from toolkit.cli.screen import STYLES, Screen, is_terminal
+from toolkit.lines import lines
 from toolkit.text import plural
 
 SINGLE_CALLS = "default"
@@ -25,23 +26,11 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
     with open_session(arguments, screen) as session, _opened(arguments.file, screen) as source:
         if arguments.landlock:
             confine(session)
-        for line in lines(source):
+        for line in lines(source, MAX_BYTES):
             with screen.progress() as progress:
                 result = session.call(line, progress)
             print(result.to_line(), file=screen.stdout, flush=True)
     return DONE
-
-
-def lines(source: BinaryIO) -> Iterator[bytes]:
-    """The lines that are not blank; of one that is too long only as much as shows that it is."""
-    while line := source.readline(MAX_BYTES + 2):
-        rest = line
-        while len(rest) > MAX_BYTES and not rest.endswith(b"\n"):
-            rest = source.readline(MAX_BYTES + 2)
-        if len(line) > MAX_BYTES:
-            yield line  # cut, and still too long: stripping it could leave a call that nobody sent
-        elif stripped := line.strip():
-            yield stripped
 
 
 @contextmanager

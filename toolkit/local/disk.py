@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from toolkit import paths
-from toolkit.backends import BACKENDS, Missed
+from toolkit.backends import BACKENDS, Missed, is_link
 from toolkit.casing import folds_case
 from toolkit.errors import CallError
 from toolkit.local import bulk, kernel
@@ -34,7 +34,7 @@ from toolkit.local.files import (
 )
 from toolkit.local.folder import LocalFolder
 from toolkit.local.walk import MAX_STEPS, LocalSpot, Walk
-from toolkit.plan import LINK, Delete, Held, Move, Stat, pieces
+from toolkit.plan import Delete, Held, Move, Stat, pieces
 from toolkit.protection import HIDDEN
 
 MAX_DEPTH = 200  # a tree operation holds one descriptor a level, and a process has 1,024 by default
@@ -86,12 +86,7 @@ class Local:
             walk.close()
 
     def is_link(self, names: tuple[str, ...]) -> bool:
-        spot = self.resolve(names, follow=False)
-        try:
-            found = self.stat(spot)
-        finally:
-            self.release(spot)
-        return found is not None and found.kind == LINK
+        return is_link(self, names)
 
     def release(self, spot: LocalSpot) -> None:
         if spot.owned:

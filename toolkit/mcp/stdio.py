@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from toolkit.call import MAX_BYTES, read_json
 from toolkit.errors import CallError
+from toolkit.lines import lines
 from toolkit.mcp.messages import (
     INVALID_REQUEST,
     PARSE_ERROR,
@@ -73,7 +74,7 @@ class Loop:
 
     def _read(self) -> None:
         try:
-            for line in lines(self._source):
+            for line in lines(self._source, MAX_LINE):
                 self._take(line)
         finally:
             self._end_questions()
@@ -229,13 +230,3 @@ def _is_answered(value: Any) -> bool:
         return is_request(check(value))
     except RpcError:
         return True
-
-
-def lines(source: BinaryIO) -> Iterator[bytes]:
-    """The lines that are not blank; of one that is too long only as much as shows that it is."""
-    while line := source.readline(MAX_LINE + 2):
-        rest = line
-        while len(rest) > MAX_LINE and not rest.endswith(b"\n"):
-            rest = source.readline(MAX_LINE + 2)
-        if line.strip():
-            yield line

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from toolkit import paths
-from toolkit.backends import Backend, Missed, Traits
+from toolkit.backends import Backend, Missed, Traits, is_link
 from toolkit.errors import CallError
-from toolkit.plan import DIRECTORY, LINK, Delete, Entry, Move, Stat, sha256
+from toolkit.plan import DIRECTORY, Delete, Entry, Move, Stat, sha256
 from toolkit.tasks.ids import IN_TRASH, TASKS, TRASH
 
 CHUNK = 1 << 16
@@ -108,12 +108,7 @@ class Joined:
     def is_link(self, names: tuple[str, ...]) -> bool:
         if names[:1] != (TASKS,):
             return self._main.is_link(names)
-        spot = self.resolve(names, follow=False)
-        try:
-            found = self.stat(spot)
-        finally:
-            self.release(spot)
-        return found is not None and found.kind == LINK
+        return is_link(self, names)
 
     def release(self, spot: Any) -> None:
         side, inner = self._at(spot)
