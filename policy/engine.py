@@ -73,6 +73,7 @@ class Policy:
         self._names = {name: parse_agent(name) for name in content.agents}
         self._machines: dict[bool, Machine] = {}
         self._queries: dict[tuple[str, str, str], Query] = {}
+        self._ceilings: dict[tuple[str, str], tuple[tuple[str, Limit], ...]] = {}
         self._numbers = 0
 
     @classmethod
@@ -256,12 +257,16 @@ class Policy:
                 return self.content.agents[key]
         return None
 
-    def _limits(self, agent: str, tool: str) -> Iterable[tuple[str, Limit]]:
-        keys = ceilings.keys_of(tool, self.tools)
-        for name, entry in self.chain(agent):
-            own = entry.limits if entry else {}
-            for limit in ceilings.in_force(own, self.content.limits, keys):
-                yield name, limit
+    def _limits(self, agent: str, tool: str) -> tuple[tuple[str, Limit], ...]:
+        found = self._ceilings.get((agent, tool))
+        if found is None:
+            keys = ceilings.keys_of(tool, self.tools)
+            found = self._ceilings[agent, tool] = tuple(
+                (name, limit)
+                for name, entry in self.chain(agent)
+                for limit in ceilings.in_force(entry.limits if entry else {}, self.content.limits, keys)
+            )
+        return found
 
     def _machine(self, fold: bool) -> Machine:
         laid = self._laid

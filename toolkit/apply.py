@@ -285,9 +285,13 @@ class _Work:
         if change.stat is None:
             self._backend.create(spot, data, change.mode, name)
             return
+        backend: Any = self._backend
+        if isinstance(change.before, bytes) and backend.traits.catches:
+            backend.replace(spot, data, change.stat, change.mode, name, change.before)
+            return
         if change.before is not None and not self._holds(spot, change.before):
             raise CallError("path_changed", f"'{change.path}' changed after it was read", where=change.path)
-        self._backend.replace(spot, data, change.stat, change.mode, name)
+        backend.replace(spot, data, change.stat, change.mode, name)
 
     def _holds(self, spot: Any, content: bytes | Held) -> bool:
         """Whether this is what is there now."""

@@ -70,6 +70,8 @@ class Attempt:
             self.usage = usage_of(plan.changes)
             self._limit()
             self._mind_loss(plan)
+            if self.session.dry_run or self.decided.effect is not Effect.ALLOW:
+                self._check_known(plan)  # a person is not asked about what is stale
         if self.session.dry_run:
             return answers.dry(self, plan)
         self._approve(plan)
@@ -136,6 +138,12 @@ class Attempt:
             if isinstance(change, Move) and change.over is not None and change.over.kind == FILE:
                 self._check_seen(change.destination, lambda change=change: self._digest(change.destination))  # type: ignore[misc]
 
+    def _check_known(self, plan: Plan) -> None:
+        """Refuse a write over what the plan read, where that is not what this session knows."""
+        for change in plan.changes:
+            if isinstance(change, Write) and change.before_digest is not None:
+                self._check_seen(change.path, lambda change=change: change.before_digest)  # type: ignore[misc]
+
     def _check_seen(self, path: str, digest: Callable[[], str]) -> None:
         """Refuse (`stale_read`) to write over what this session does not know by its content."""
         known = self.session.history.seen(self.session.session, path)
@@ -152,9 +160,7 @@ class Attempt:
         return GONE if node is None else overlay.digest(node)
 
     def _check_write(self, change: Write) -> None:
-        if change.before is not None:
-            self._check_seen(change.path, lambda: change.before_digest or GONE)
-        elif change.stat is not None:
+        if change.before is None and change.stat is not None:
             self._check_seen(change.path, lambda: self._digest(change.path))
         if change.stat is not None and change.stat.links > 1 and self.session.policy.hard_links == "refuse":
             raise CallError(
@@ -281,6 +287,8 @@ class Attempt:
     def _reserve(self) -> None:
         """Inside the intent's transaction: racing calls cannot pass a session's limit together."""
         before = self.decided
+        if before.effect is Effect.ALLOW and self.plan is not None:
+            self._check_known(self.plan)
         self._limit()
         if self.decided.effect > before.effect and self.session.enforcing:
             raise CallError("limit_exceeded", self.decided.reason)

@@ -74,7 +74,8 @@ class Missed:
 class Catching(Protocol):
     """What a backend whose `traits.catches` can do besides: keep what is deleted, as it was caught.
 
-    It takes content to create or to replace with as a `Held` too.
+    It takes content to create or to replace with as a `Held` too, and to `replace` the bytes that the file
+    must still hold as one more argument.
     """
 
     def chunks(self, spot: Any, known: Stat | None = None) -> Iterator[bytes]: ...

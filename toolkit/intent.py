@@ -28,6 +28,7 @@ from toolkit.plan import (
     Stat,
     Write,
     digest_of,
+    held,
     length,
 )
 from toolkit.shelf import CAUGHT, LARGE, hashed
@@ -93,12 +94,13 @@ class Intent:
         )
 
     def _moved(self, change: Move) -> Item:
-        content: bytes | Held | str | None = None
+        content: Held | str | None = None
+        known = None
         if change.stat.kind == FILE:
-            content = self._content(change.source, change.stat)
+            found = self._content(change.source, change.stat)
+            known = None if found is None else digest_of(found)
             # What is large is not kept as well as moved: it is there, at its new place.
-            content = content.digest if isinstance(content, Held) else content
-        known = content if isinstance(content, str) or content is None else digest_of(content)
+            content = held(found, known) if known is not None and isinstance(found, bytes) else known
         self.digests[change.source] = known or UNSEEN
         replaced = change.over if change.over is not None and change.over.kind == FILE else None
         over = self._content(change.destination, replaced) if replaced else None
@@ -146,7 +148,10 @@ class Intent:
                     if entry.stat.kind == FILE and entry.path not in change.digests:
                         self._held(entry.path, entry.stat)
             elif isinstance(change, Move) and change.stat.kind == FILE:
-                self._content(change.source, change.stat)
+                # What is small on a disk is read as fast as it is written down.
+                small = (change.stat.size or 0) <= LARGE and in_pieces(change.source, self._backend.traits)
+                if not small:
+                    self._content(change.source, change.stat)
 
     def _content(self, path: str, judged: Stat) -> bytes | Held | None:
         """A file's content, by a local disk piece by piece when it is large; None where it cannot be kept."""

@@ -106,9 +106,9 @@ class Local:
     def read(self, spot: LocalSpot, limit: int | None = None, known: Stat | None = None) -> bytes:
         """The bytes of a regular file; past `limit` it is `too_large`, not the `known` one `path_changed`."""
         with errors(spot.path):
-            fd = open_regular(spot)
+            fd, info = open_regular(spot)
             try:
-                return read_all(fd, limit, spot.path, known)
+                return read_all(fd, info, limit, spot.path, known)
             finally:
                 os.close(fd)
 
@@ -187,16 +187,34 @@ class Local:
             self.sync(spot.fd)
 
     def replace(
-        self, spot: LocalSpot, data: bytes | Held, stat: Stat, mode: int | None, temporary: str
+        self,
+        spot: LocalSpot,
+        data: bytes | Held,
+        stat: Stat,
+        mode: int | None,
+        temporary: str,
+        before: bytes | None = None,
     ) -> None:
-        """Put new content in a file's place by rename, keeping mode, owner and extended attributes."""
+        """Put new content in a file's place by rename, keeping mode, owner and extended attributes.
+
+        `path_changed` where it is not the one in `stat`, or does not hold `before` any more.
+        """
         with errors(spot.path):
-            old = lstat(spot)
-            if stat_of(old).identity != stat.identity or old.st_nlink != stat.links:
-                raise changed(spot.path)
-            wanted = S.S_IMODE(old.st_mode) if mode is None else mode
-            self._temporary(spot, temporary, data, wanted, exact=True, old=old)
+            old, info = _opened(spot, needed=before is not None)
             try:
+                if stat_of(info).identity != stat.identity or info.st_nlink != stat.links:
+                    raise changed(spot.path)
+                if before is not None and read_all(old, info, None, spot.path) != before:
+                    raise changed(spot.path)
+                wanted = S.S_IMODE(info.st_mode) if mode is None else mode
+                self._temporary(spot, temporary, data, wanted, exact=True, old=(old, info))
+            finally:
+                if old >= 0:
+                    os.close(old)
+            try:
+                # Once more by its name, at the last moment.
+                if stat_of(lstat(spot)).identity != stat.identity:
+                    raise changed(spot.path)
                 os.rename(temporary, spot.name, src_dir_fd=spot.fd, dst_dir_fd=spot.fd)
             except BaseException:
                 unlink_quietly(temporary, spot.fd)
@@ -283,14 +301,17 @@ class Local:
             except OSError:
                 return None
         spot = LocalSpot(fd, names, owned=fd != self.fd)
-        if follow and self._is_link_or_gone(spot):
+        if follow and self._is_link(spot):
             self.release(spot)
             return None
         return spot
 
-    def _is_link_or_gone(self, spot: LocalSpot) -> bool:
+    def _is_link(self, spot: LocalSpot) -> bool:
+        """Whether the last name is a link, or something to be looked at more closely."""
         try:
             return S.S_ISLNK(lstat(spot).st_mode)
+        except FileNotFoundError:
+            return False  # a name that is free
         except OSError:
             return True
 
@@ -317,7 +338,7 @@ class Local:
         mode: int,
         *,
         exact: bool,
-        old: os.stat_result | None = None,
+        old: tuple[int, os.stat_result] | None = None,
     ) -> None:
         fd = os.open(name, NEW, 0o600 if exact else mode, dir_fd=spot.fd)
         try:
@@ -327,8 +348,9 @@ class Local:
                     view = view[os.write(fd, view) :]
             if old is not None:
                 # Before fchmod: changing the owner clears the set-uid and set-gid bits.
-                _keep_owner(fd, old)
-                keep_attributes(spot, fd)
+                _keep_owner(fd, old[1])
+                if old[0] >= 0:
+                    keep_attributes(old[0], fd)
             if exact:
                 os.fchmod(fd, mode)
             if self.durable:
@@ -385,6 +407,16 @@ class Local:
             os.fsync(fresh)
         finally:
             os.close(fresh)
+
+
+def _opened(spot: LocalSpot, *, needed: bool) -> tuple[int, os.stat_result]:
+    """The file at `spot`, open (-1 where it need not be and cannot), and what it is."""
+    try:
+        return open_regular(spot)
+    except (OSError, CallError):
+        if needed:
+            raise
+        return -1, lstat(spot)
 
 
 def _keep_owner(fd: int, old: os.stat_result) -> None:

@@ -18,6 +18,7 @@ from toolkit.plan import DIRECTORY, FILE, LINK, OTHER, Stat
 KINDS = {S.S_IFREG: FILE, S.S_IFDIR: DIRECTORY, S.S_IFLNK: LINK}
 READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | os.O_CLOEXEC
 LIST = os.O_RDONLY | os.O_CLOEXEC | sum(getattr(os, flag, 0) for flag in ("O_DIRECTORY", "O_NOFOLLOW"))
+_REGULAR = READ | getattr(os, "O_NOCTTY", 0)
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
 _KIND, _RIGHTS = 0o170000, 0o7777  # the parts of a mode
 _TRIES = 8
@@ -70,15 +71,15 @@ def look(fd: int, name: str, info: os.stat_result) -> Stat:
     raise changed(name)
 
 
-def open_regular(spot: LocalSpot) -> int:
+def open_regular(spot: LocalSpot) -> tuple[int, os.stat_result]:
     if spot.rest:
         raise FileNotFoundError(errno.ENOENT, "nothing there")
-    fd = os.open(spot.name, READ | getattr(os, "O_NOCTTY", 0), dir_fd=spot.fd)
-    mode = os.fstat(fd).st_mode
-    if S.S_ISREG(mode):
-        return fd
+    fd = os.open(spot.name, _REGULAR, dir_fd=spot.fd)
+    info = os.fstat(fd)
+    if S.S_ISREG(info.st_mode):
+        return fd, info
     os.close(fd)
-    if S.S_ISDIR(mode):
+    if S.S_ISDIR(info.st_mode):
         raise IsADirectoryError(errno.EISDIR, "is a directory")
     raise CallError("not_regular_file", f"'{spot.path}' is not a regular file", where=spot.path)
 
@@ -86,9 +87,9 @@ def open_regular(spot: LocalSpot) -> int:
 def chunks(spot: LocalSpot, known: Stat | None = None) -> Iterator[bytes]:
     """The content of a regular file, piece by piece; `path_changed` if it is not the `known` one."""
     with errors(spot.path):
-        fd = open_regular(spot)
+        fd, info = open_regular(spot)
         try:
-            if known is not None and stat_of(os.fstat(fd)).identity != known.identity:
+            if known is not None and stat_of(info).identity != known.identity:
                 raise changed(spot.path)
             while data := os.read(fd, _CHUNK):
                 yield data
@@ -96,16 +97,22 @@ def chunks(spot: LocalSpot, known: Stat | None = None) -> Iterator[bytes]:
             os.close(fd)
 
 
-def read_all(fd: int, limit: int | None, path: str, known: Stat | None = None) -> bytes:
-    info = os.fstat(fd)
+def read_all(fd: int, info: os.stat_result, limit: int | None, path: str, known: Stat | None = None) -> bytes:
+    """The bytes of the file that is open as `fd` and was `info` just now."""
     if known is not None and stat_of(info).identity != known.identity:
         raise changed(path)
     size = info.st_size
     if limit is not None and size > limit:
         raise _too_large(path, limit)
-    chunks: list[bytes] = []
-    total = 0
-    while chunk := os.read(fd, min(max(size + 1 - total, _CHUNK), 1 << 26) if total else _first(size)):
+    first = os.read(fd, _first(size))
+    if len(first) == size:
+        return first
+    chunks, total = [first], len(first)
+    if not first:
+        return first
+    if limit is not None and total > limit:
+        raise _too_large(path, limit)
+    while chunk := os.read(fd, min(max(size + 1 - total, _CHUNK), 1 << 26)):
         chunks.append(chunk)
         total += len(chunk)
         if limit is not None and total > limit:
@@ -117,22 +124,16 @@ def _first(size: int) -> int:
     return min(size + 1, 1 << 26) if size else _CHUNK
 
 
-def keep_attributes(spot: LocalSpot, fd: int) -> None:
-    """Give the new file at `fd` the extended attributes of the old one at `spot`, as far as is permitted."""
+def keep_attributes(old: int, fd: int) -> None:
+    """Give the new file at `fd` the extended attributes of the one at `old`, as far as is permitted."""
     if not hasattr(os, "listxattr") or is_faked():
         return
-    try:
-        old = open_regular(spot)
-    except (OSError, CallError):
-        return  # what cannot be opened any more is found out by who replaces it
     try:
         for name in os.listxattr(old):
             if name not in _NOT_KEPT:
                 _keep_attribute(old, fd, name)
     except OSError:
         pass  # a file system without them
-    finally:
-        os.close(old)
 
 
 def _keep_attribute(old: int, fd: int, name: str) -> None:

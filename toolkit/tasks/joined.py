@@ -172,8 +172,21 @@ class Joined:
         side, inner = self._there(spot)
         side.create(inner, data, mode, temporary)
 
-    def replace(self, spot: Any, data: bytes, stat: Stat, mode: int | None, temporary: str) -> None:
+    def replace(
+        self,
+        spot: Any,
+        data: bytes,
+        stat: Stat,
+        mode: int | None,
+        temporary: str,
+        before: bytes | None = None,
+    ) -> None:
         side, inner = self._there(spot)
+        if before is None or side.traits.catches:
+            side.replace(inner, data, stat, mode, temporary, *(() if before is None else (before,)))
+            return
+        if side.read(inner, None) != before:
+            raise CallError("path_changed", f"'{spot.path}' changed after it was read", where=spot.path)
         side.replace(inner, data, stat, mode, temporary)
 
     def remove(self, spot: Any, change: Delete, temporary: str) -> Iterator[str | Missed]:
