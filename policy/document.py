@@ -6,9 +6,9 @@ word would turn into (a number, a date, true) is decided by who reads the tree, 
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import yaml
@@ -21,22 +21,31 @@ MAX_DEPTH = 64
 _MAX_PROBLEMS = 100
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _BREAK = re.compile("\r\n|\r|\n")
-_CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_CONTROL = bytes({*range(0x20), 0x7F} - {*b"\t\n\r"})
 
 
-@dataclass(slots=True)
+Kind = Literal["scalar", "mapping", "sequence"]
+
+
 class Node:
-    """A scalar's text, a mapping's pairs or a sequence's items, with the place in the file from 0."""
+    """A scalar's text, a mapping's pairs or a sequence's items; where they stand is asked of the report."""
 
-    kind: Literal["scalar", "mapping", "sequence"]
-    line: int
-    column: int
-    length: int = 1
-    text: str = ""
-    plain: bool = False
-    is_text: bool = True  # False: YAML would make a number, a date, true or nothing of it
-    pairs: list[tuple[Node, Node]] = field(default_factory=list)
-    items: list[Node] = field(default_factory=list)
+    __slots__ = ("end", "items", "kind", "pairs", "plain", "start", "tagged", "text")
+
+    def __init__(self, kind: Kind, start: Any, end: Any, text: str = "", plain: bool = False) -> None:
+        self.kind = kind
+        self.start = start  # YAML's marks, which count from 0
+        self.end = end
+        self.text = text
+        self.plain = plain
+        self.tagged = False
+        self.pairs: Sequence[tuple[Node, Node]] = ()
+        self.items: Sequence[Node] = ()
+
+    @property
+    def is_text(self) -> bool:
+        """False: YAML would make a number, a date, true or nothing of it."""
+        return not self.plain or self.tagged or _is_text(self.text)
 
     def describe(self) -> str:
         if self.kind == "mapping":
@@ -47,14 +56,17 @@ class Node:
 
 
 class Report:
-    """Collects the problems of one file. Holds its lines, to show them."""
+    """Collects the problems of one file. Holds its text, to show the lines."""
 
     def __init__(self, display: str, name: str, text: str = "") -> None:
         self.display = display  # for the problems: a name that the reader can open
         self.name = name  # for the rules: a name that says nothing about this machine
-        self.lines = _BREAK.split(text)
+        self.text = text
         self.problems: list[Problem] = []
-        self.halted = False
+
+    @functools.cached_property
+    def lines(self) -> list[str]:
+        return _BREAK.split(self.text)
 
     def add(
         self,
@@ -67,8 +79,8 @@ class Report:
         length: int = 0,
     ) -> None:
         """Note a problem at a node, or at a part of it."""
-        place = node or Node("scalar", 0, 0)
-        self.add_at(code, message, place.line, place.column + at, length or place.length, hint)
+        line, column, whole = self.span(node.start, node.end) if node else (0, 0, 1)
+        self.add_at(code, message, line, column + at, length or whole, hint)
 
     def add_at(
         self, code: str, message: str, line: int, column: int, length: int, hint: str | None = None
@@ -78,7 +90,7 @@ class Report:
 
     def problem(self, code: str, message: str, node: Node, hint: str) -> Problem:
         """Return a problem that may yet turn out to be none."""
-        return self._problem(code, message, node.line, node.column, node.length, hint)
+        return self._problem(code, message, *self.span(node.start, node.end), hint)
 
     def _problem(
         self, code: str, message: str, line: int, column: int, length: int, hint: str | None
@@ -93,15 +105,22 @@ class Report:
         return sorted(self.problems, key=lambda p: (p.where.line, p.where.column) if p.where else (0, 0))
 
     def where(self, node: Node) -> Where:
-        return Where(self.name, node.line + 1, node.column + 1)
+        return Where(self.name, node.start.line + 1, node.start.column + 1)
+
+    def span(self, start: Any, end: Any) -> tuple[int, int, int]:
+        """Return the line, column and length, from 0, of what lies between two marks; within one line."""
+        line = self.lines[start.line] if start.line < len(self.lines) else ""
+        stop = end.column if end.line == start.line else len(line.rstrip())
+        return start.line, start.column, max(1, stop - start.column)
 
     def raw_offset(self, node: Node, offset: int, length: int) -> tuple[int, int]:
         """Return offset and length within a node's source, or the whole node if they cannot be told."""
-        line = self.lines[node.line] if node.line < len(self.lines) else ""
-        start = node.column + (0 if node.plain else 1)
+        number, column, whole = self.span(node.start, node.end)
+        line = self.lines[number] if number < len(self.lines) else ""
+        start = column + (0 if node.plain else 1)
         if line[start : start + len(node.text)] == node.text:
-            return start - node.column + offset, length
-        return 0, node.length
+            return start - column + offset, length
+        return 0, whole
 
 
 def decode(data: bytes, report: Report) -> str | None:
@@ -114,12 +133,12 @@ def decode(data: bytes, report: Report) -> str | None:
     except UnicodeDecodeError as error:
         before = data[: error.start].decode("utf-8", "replace")
         lines = _BREAK.split(before)
-        report.lines = _BREAK.split(data.decode("utf-8", "replace"))
+        report.text = data.decode("utf-8", "replace")
         byte = data[error.start]
         report.add_at("file_encoding", f"byte 0x{byte:02x} is not UTF-8", len(lines) - 1, len(lines[-1]), 1)
         return None
-    report.lines = _BREAK.split(text)
-    if _CONTROL.search(text) or not text.isascii():
+    report.text = text
+    if len(data.translate(None, _CONTROL)) < len(data) or not text.isascii():
         _refuse_hidden(report)
     return None if report.problems else text
 
@@ -134,78 +153,80 @@ def _refuse_hidden(report: Report) -> None:
 
 def compose(text: str, report: Report) -> Node | None:
     """Return the tree of a policy's text; what is wrong with it goes into the report."""
-    root: Node | None = None
-    stack: list[tuple[Node, list[Node]]] = []  # open collections, each with the nodes in it so far
+    inside: list[Node] = []  # the nodes of the innermost open collection
+    stack: list[tuple[Node, list[Node]]] = []  # open collections, each with the nodes around it
+    top = inside
     documents = 0
     try:
         for event in _events(text):
-            if isinstance(event, yaml.DocumentStartEvent):
+            kind = event.__class__
+            if kind is yaml.ScalarEvent:
+                plain = not event.style
+                inside.append(Node("scalar", event.start_mark, event.end_mark, event.value, plain))
+                if event.tag is not None or event.anchor is not None:
+                    _refuse_marks(event, report)
+                    inside[-1].tagged = event.tag is not None
+            elif kind is yaml.MappingEndEvent or kind is yaml.SequenceEndEvent:
+                node, around = stack.pop()
+                _finish(node, inside, report)
+                inside = around
+            elif kind is yaml.MappingStartEvent or kind is yaml.SequenceStartEvent:
+                node = _collection(event, report)
+                inside.append(node)
+                stack.append((node, inside))
+                inside = []
+                if len(stack) > MAX_DEPTH:
+                    report.add("yaml_depth", f"more than {MAX_DEPTH} levels", node)
+                    break
+            elif kind is yaml.AliasEvent:
+                inside.append(_alias(event, report))
+            elif kind is yaml.DocumentStartEvent:
                 documents += 1
                 if documents > 1:
-                    report.add_at(
-                        "yaml_documents", "the file holds more than one document", *_span(event, report)
-                    )
+                    _note(report, event, "yaml_documents", "the file holds more than one document")
                     break
-            elif isinstance(event, yaml.events.CollectionEndEvent):
-                node, inside = stack.pop()
-                _finish(node, inside, report)
-            elif isinstance(event, yaml.events.NodeEvent):
-                node = _node(event, report)
-                if stack:
-                    stack[-1][1].append(node)
-                else:
-                    root = root or node
-                if isinstance(event, yaml.events.CollectionStartEvent):
-                    stack.append((node, []))
-                    if len(stack) > MAX_DEPTH:
-                        report.add("yaml_depth", f"more than {MAX_DEPTH} levels", node)
-                        break
     except yaml.MarkedYAMLError as error:
         _syntax(error, report)
     except (yaml.YAMLError, ValueError) as error:
         report.add("yaml_syntax", f"not YAML: {str(error).splitlines()[0] if str(error) else 'unreadable'}")
-    if root is None and not report.problems:
+    if not top and not report.problems:
         report.add("policy_empty", "there is nothing in the file")
-    return None if report.halted or documents > 1 or stack else root
+    return top[0] if top and not stack and documents == 1 else None
 
 
 def _events(text: str) -> Iterator[Any]:
     loader = _Loader(text)
     try:
-        while loader.check_event():
-            yield loader.get_event()
+        yield from iter(loader.get_event, None)
     finally:
         loader.dispose()
 
 
-def _span(event: Any, report: Report) -> tuple[int, int, int]:
-    start, end = event.start_mark, event.end_mark
-    line = report.lines[start.line] if start.line < len(report.lines) else ""
-    stop = end.column if end.line == start.line else len(line.rstrip())
-    return start.line, start.column, max(1, stop - start.column)
+def _collection(event: Any, report: Report) -> Node:
+    _refuse_marks(event, report)
+    kind: Kind = "mapping" if isinstance(event, yaml.MappingStartEvent) else "sequence"
+    return Node(kind, event.start_mark, event.end_mark)
 
 
-def _node(event: Any, report: Report) -> Node:
-    line, column, length = _span(event, report)
-    if isinstance(event, yaml.AliasEvent):
-        hint = "put quotes around what begins with '*': \"*\""
-        message = f"'*{event.anchor}' is an alias in YAML"
-        report.add_at("yaml_alias", message, line, column, length, hint)
-        return Node("scalar", line, column, length, f"*{event.anchor}")
+def _alias(event: Any, report: Report) -> Node:
+    hint = "put quotes around what begins with '*': \"*\""
+    _note(report, event, "yaml_alias", f"'*{event.anchor}' is an alias in YAML", hint)
+    return Node("scalar", event.start_mark, event.end_mark, f"*{event.anchor}")
+
+
+def _refuse_marks(event: Any, report: Report) -> None:
     if event.anchor is not None:
         hint = "write it out where it is needed; put quotes around what begins with '&'"
-        report.add_at("yaml_alias", f"'&{event.anchor}' is an anchor in YAML", line, column, length, hint)
+        _note(report, event, "yaml_alias", f"'&{event.anchor}' is an anchor in YAML", hint)
     if event.tag is not None:
+        line, column, _ = report.span(event.start_mark, event.end_mark)
         hint = "remove it; put quotes around what begins with '!'"
         word = report.lines[line][column:].split(maxsplit=1)[0]
         report.add_at("yaml_tag", f"'{word[:60]}' is a tag in YAML", line, column, len(word), hint)
-    if isinstance(event, yaml.MappingStartEvent):
-        return Node("mapping", line, column, length)
-    if isinstance(event, yaml.SequenceStartEvent):
-        return Node("sequence", line, column, length)
-    plain = not event.style
-    is_text = not plain or event.tag is not None or _is_text(event.value)
-    return Node("scalar", line, column, length, event.value, plain, is_text)
+
+
+def _note(report: Report, event: Any, code: str, message: str, hint: str | None = None) -> None:
+    report.add_at(code, message, *report.span(event.start_mark, event.end_mark), hint)
 
 
 def _is_text(value: str) -> bool:
@@ -218,21 +239,28 @@ def _finish(node: Node, inside: list[Node], report: Report) -> None:
     if node.kind == "sequence":
         node.items = inside
         return
+    keys, values = inside[::2], inside[1::2]
+    texts = {key.text for key in keys if key.kind == "scalar"}
+    if len(texts) == len(keys) and "<<" not in texts:
+        node.pairs = list(zip(keys, values, strict=True))
+    else:
+        node.pairs = list(_sound(keys, values, report))
+
+
+def _sound(keys: list[Node], values: list[Node], report: Report) -> Iterator[tuple[Node, Node]]:
+    """Leave out the pairs that no mapping can have."""
     first: dict[str, Node] = {}
-    for key, value in zip(inside[::2], inside[1::2], strict=True):
+    for key, value in zip(keys, values, strict=True):
         if key.kind != "scalar":
             report.add("value_invalid", f"a key is {key.describe()}", key, "put quotes around it")
-            continue
-        if key.plain and key.text == "<<":
+        elif key.plain and key.text == "<<":
             report.add("yaml_alias", "'<<' merges mappings in YAML", key, "write them out")
-            continue
-        if key.text in first:
-            before = first[key.text].line + 1
-            message = f"'{key.text[:80]}' is written twice: line {before} and line {key.line + 1}"
-            report.add("duplicate_key", message, key)
-            continue
-        first[key.text] = key
-        node.pairs.append((key, value))
+        elif key.text in first:
+            lines = f"line {first[key.text].start.line + 1} and line {key.start.line + 1}"
+            report.add("duplicate_key", f"'{key.text[:80]}' is written twice: {lines}", key)
+        else:
+            first[key.text] = key
+            yield key, value
 
 
 def _syntax(error: yaml.MarkedYAMLError, report: Report) -> None:

@@ -6,12 +6,13 @@ everything a call needs, and over an agent and all its parents, is the call's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from policy import limits as ceilings
+from policy.columns import Columns
 from policy.glob import Name, parse_agent
 from policy.machine import ROOT, Found, Machine
 from policy.model import (
@@ -165,8 +166,7 @@ class Policy:
         machine = self._machines.get(fold)
         if machine is None:
             machine = self._machine(fold)
-        state = machine.at(path)
-        found = state.directory if directory or path == ROOT else state.file
+        found = machine.at(path).directory if directory or path == ROOT else machine.file(path)
         known = found.memo.get(query.number)
         return self._judged(machine, found, query) if known is None else known  # type: ignore[return-value]
 
@@ -179,11 +179,10 @@ class Policy:
         """
         query = self._queries.get((agent, tool, action)) or self._query(agent, tool, action)
         machine = self._machines.get(fold) or self._machine(fold)
-        inside, step, number = machine.inside(path), machine.step, query.number
+        inside, step, leaf, number = machine.inside(path), machine.step, machine.leaf, query.number
 
         def judge(name: str, directory: bool) -> Effect:
-            state = step(inside, name)
-            found = state.directory if directory else state.file
+            found = step(inside, name).directory if directory else leaf(inside, name)
             known = found.memo.get(number)
             return (self._judged(machine, found, query) if known is None else known)[0]  # type: ignore[index,no-any-return]
 
@@ -312,13 +311,13 @@ class Policy:
         for group in sorted(floor.keys() & last.keys()):
             item, excepts = floor[group]
             if item.effect > effect and excepts not in last:
-                effect, rule = item.effect, self._laid.rules[last[group]]
+                effect, rule = item.effect, self._laid.rule(group, last[group])
         return effect, rule
 
     def _decides(self, last: Mapping[int, int], tier: Ladder) -> Rule | None:
         """Return the rule that decides in a tier: the tool's, the action's, else that of `*`."""
         by_tool, by_action, by_any = (
-            self._laid.rules[last[group]] if group in last else None for group in tier
+            self._laid.rule(group, last[group]) if group in last else None for group in tier
         )
         if by_tool is None:
             return by_any if by_action is None else by_action
@@ -345,33 +344,40 @@ class _Laid:
     def __init__(self, content: Content) -> None:
         self.patterns: list[str] = []
         self.groups: list[int] = []
-        self.rules: dict[int, Rule] = {}
         self.floor: dict[int, tuple[Mandatory, int]] = {}
+        self._rules: list[tuple[int, Sequence[Rule]]] = [(0, ())]  # by group: its first number, its rules
         self._maps: dict[tuple[str | None, str], int] = {}
-        self._count = 0
         for owner, rules in (
             (None, content.rules),
             *((each.name, each.rules) for each in content.agents.values()),
         ):
             for key, listed in rules.items():
-                self._maps[owner, key] = self._group(listed)
+                self._maps[owner, key] = self._group(_patterns(listed), listed)
         for item in content.mandatory:
             # The last to match is to be the first one written.
-            self.floor[self._group(item.rules[::-1])] = item, self._group(item.excepts)
+            rules_of_item = item.rules[::-1]
+            self.floor[self._group(_patterns(rules_of_item), rules_of_item)] = item, self._group(item.excepts)
 
     def ladder(self, owner: str | None, keys: tuple[str, str, str]) -> Ladder:
         """Return the groups that speak for an agent (None: for everybody) under these keys."""
         by_tool, by_action, by_any = (self._maps.get((owner, key), _NO_GROUP) for key in keys)
         return by_tool, by_action, by_any
 
-    def _group(self, listed: Iterable[Rule | str]) -> int:
-        self._count += 1
-        for each in listed:
-            if isinstance(each, Rule):
-                self.rules[len(self.patterns)] = each
-            self.patterns.append(each.pattern if isinstance(each, Rule) else each)
-            self.groups.append(self._count)
-        return self._count
+    def rule(self, group: int, number: int) -> Rule:
+        """Return a rule by its group and its pattern's number."""
+        first, rules = self._rules[group]
+        return rules[number - first]
+
+    def _group(self, patterns: Sequence[str], rules: Sequence[Rule] = ()) -> int:
+        group = len(self._rules)
+        self._rules.append((len(self.patterns), rules))
+        self.patterns += patterns
+        self.groups += [group] * len(patterns)
+        return group
+
+
+def _patterns(rules: Sequence[Rule]) -> list[str]:
+    return rules.patterns if isinstance(rules, Columns) else [rule.pattern for rule in rules]
 
 
 def _names_agent(names: tuple[Name, ...], parts: list[str]) -> bool:

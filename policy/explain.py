@@ -5,7 +5,7 @@ Follows the order of the engine with one pattern at a time, and takes the verdic
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from policy.machine import matches
@@ -90,7 +90,7 @@ class _Look:
             if choice is not None and decided is None:
                 decided = f"the {title} decided already"
 
-    def _choice(self, maps: list[tuple[str, tuple[Rule, ...]]]) -> Rule | None:
+    def _choice(self, maps: list[tuple[str, Sequence[Rule]]]) -> Rule | None:
         last = {key: self._last(listed) for key, listed in maps}
         hits = [last[key] for key in self.keys if last.get(key) is not None]
         stands = last.get(self.action)
@@ -102,7 +102,7 @@ class _Look:
         return next((rule for rule in reversed(list(listed)) if self._fits(rule.pattern)[0]), None)
 
     def _map(
-        self, name: str, listed: tuple[Rule, ...], choice: Rule | None, decided: str | None
+        self, name: str, listed: Sequence[Rule], choice: Rule | None, decided: str | None
     ) -> Iterator[Step]:
         last = self._last(listed)
         for rule in reversed(listed):

@@ -97,47 +97,38 @@ def folded(text: str) -> str:
 
 def check(text: str) -> int:
     """Return how many alternatives a pattern has; PatternError says what is wrong with it."""
-    return 1 if _plain_names(text) else len(parse(text).branches)
+    return 1 if plain_names(text) else len(parse(text).branches)
 
 
-def branches(text: str, fold: bool = False) -> tuple[Branch, ...]:
-    """Return the alternatives of a pattern."""
-    branch = _plain_branch(text, fold)
-    return (branch,) if branch is not None else parse(text, fold).branches
+# Nearly all patterns are names and stars in ASCII. They are read without a look at each character; what has
+# anything else in it, or could have anything wrong with it, is read below, where an error can be shown.
+_PLAIN: Final = re.compile(rf'[ "->@-Z^-z|~]{{1,{MAX_LENGTH}}}')
+
+
+def plain_names(text: str) -> list[str]:
+    """Return the names of such a pattern; none if it is not one, or not a good one."""
+    if not _PLAIN.fullmatch(text):
+        return []
+    names = text.split("/")
+    if names[0] in {"", "."}:
+        del names[0]
+    if names and not names[-1]:
+        names.pop()
+    return names if _BAD_NAMES.isdisjoint(names) else []
 
 
 @functools.lru_cache(maxsize=20_000)
 def parse(text: str, fold: bool = False) -> Pattern:
     """Read a pattern; PatternError says what is wrong with it."""
-    branch = _plain_branch(text, fold)
-    if branch is not None:
-        return Pattern(text, (branch,))
+    names = plain_names(text)
+    if names:
+        segments = [_plain_segment(name, fold) for name in names]
+        floats = text[0] != "/" and text[:2] != "./"
+        return Pattern(text, (_placed(segments, floats, text[-1] == "/", text),))
     _check_text(text)
     known: dict[tuple[int, ...], Segment] = {}  # alternatives have most of their names in common
     # Alternatives that are the same stay: a folded pattern must have as many as the plain one.
     return Pattern(text, tuple(_branch(text, picked, fold, known) for picked in _expand(text)))
-
-
-# Nearly all patterns are names and stars in ASCII. They are read without a look at each character; what has
-# anything else in it, or could have anything wrong with it, is read below, where an error can be shown.
-_PLAIN: Final = re.compile(rf"(?:(?![!\\\[\]{{}}?])[ -~]){{1,{MAX_LENGTH}}}")
-
-
-def _plain_names(text: str) -> list[str]:
-    """Return the names of such a pattern; none if it is not one, or not a good one."""
-    if not _PLAIN.fullmatch(text):
-        return []
-    start = 2 if text.startswith("./") else 1 if text.startswith("/") else 0
-    names = text[start : len(text) - text.endswith("/")].split("/")
-    return names if _BAD_NAMES.isdisjoint(names) else []
-
-
-def _plain_branch(text: str, fold: bool) -> Branch | None:
-    names = _plain_names(text)
-    if not names:
-        return None
-    segments = [_plain_segment(name, fold) for name in names]
-    return _placed(segments, not text.startswith(("/", "./")), text.endswith("/"), text)
 
 
 @functools.lru_cache(maxsize=4_096)

@@ -29,7 +29,7 @@ else:
             break
 
 VARIABLE = "RINGFENCE_CACHE"  # "off", or a folder
-_FORMAT = 1
+_FORMAT = 2
 _MAX_SOURCE = 1024 * 1024
 _MAX_BYTES = 64 * 1024 * 1024
 _MOST = 256  # kept policies; above that the oldest half goes

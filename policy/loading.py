@@ -237,7 +237,7 @@ def _together(reads: list[Read], cases: tuple[Case, ...]) -> tuple[Content, list
 
 def _append(base: Tiered, own: Tiered) -> None:
     for key, rules in own.rules.items():
-        base.rules[key] = (*base.rules.get(key, ()), *rules)
+        base.rules[key] = rules.after(base.rules[key]) if key in base.rules else rules
     for key, drafts in own.limits.items():
         before = base.limits.get(key)
         if before and before.single and drafts.single:

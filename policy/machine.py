@@ -8,10 +8,11 @@ remembered, within a bound, and can be forgotten at any time: one that is held s
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
-from policy.glob import ANY_NAME, CROSS, Branch, Name, Segment, branches, folded
-from policy.names import Names
+from policy.glob import folded
+from policy.names import ANY, Names
+from policy.tree import NO_ENDS, START, Ends, Tree
 
 ROOT: Final = "."
 _MAX_BYTES: Final = 32 * 1024 * 1024  # of remembered states, about; then all are forgotten
@@ -20,7 +21,6 @@ _MAX_DIRECTORIES: Final = 8_192
 _LONG_NAME: Final = 256  # what is longer is not remembered
 _LONG_PATH: Final = 1_024
 _NOT_NAMES: Final = frozenset({"", ".", ".."})
-_START: Final = 0  # the node where a path begins
 _NOTHING: Final[frozenset[int]] = frozenset()
 
 Nodes = frozenset[int]
@@ -38,27 +38,21 @@ class Found:
 
 
 class State:
-    """What has matched a path, a directory there and all below one; `nodes` are the nodes to go on from."""
+    """What has matched a path, a directory there and all below one; `nodes` are the nodes to go on from.
 
-    __slots__ = ("below", "directory", "file", "next", "nodes")
+    Those that are at a `**` are `waiting`: they stay, whatever the name.
+    """
 
-    def __init__(self, nodes: Nodes, file: Found, directory: Found, below: Found) -> None:
+    __slots__ = ("below", "directory", "file", "files", "next", "nodes", "waiting")
+
+    def __init__(self, nodes: Nodes, waiting: Nodes, file: Found, directory: Found, below: Found) -> None:
         self.nodes = nodes
+        self.waiting = waiting
         self.file = file
         self.directory = directory
         self.below = below
         self.next: dict[Kind, State] = {}
-
-
-class Ends(NamedTuple):
-    """Patterns that match what they end at; that if it is a directory; and what is below it."""
-
-    file: tuple[int, ...] = ()
-    directory: tuple[int, ...] = ()
-    below: tuple[int, ...] = ()
-
-
-_NO_ENDS: Final = Ends()
+        self.files: dict[Kind, Found] = {}  # what matches a file here: no state, as nothing is below it
 
 
 class Kind:
@@ -72,49 +66,6 @@ class Kind:
         self.ends = ends
 
 
-class _Tree:
-    """The patterns put together: beginnings they share are there once."""
-
-    def __init__(self) -> None:
-        self.size = 1
-        self.names: dict[Name, dict[int, int]] = {}  # for each name, the nodes it leads from and to
-        self.cross: dict[int, int] = {}
-        self.ends: dict[int, Ends] = {}
-        self.at_root: list[int] = []
-
-    def add(self, number: int, branches: Iterable[Branch]) -> None:
-        for branch in branches:
-            segments, inside = branch.segments, False
-            if segments[-1] == ANY_NAME and not branch.directory:
-                # A match covers what is below it: a star, or two, at the end is all there is below.
-                inside = True
-                segments = segments[: -2 if segments[-2:-1] == (CROSS,) else -1]
-            at = _START
-            for segment in segments:
-                at = self._under(at, segment)
-            own, more = self.ends.get(at, _NO_ENDS), (number,)
-            file = own.file if inside or branch.directory else own.file + more
-            self.ends[at] = Ends(file, own.directory if inside else own.directory + more, own.below + more)
-            if branch.root:
-                self.at_root.append(number)
-
-    def opened(self) -> dict[int, tuple[int, ...]]:
-        """Return for each node where a path may go on once it is reached: there, and at a `**` after it."""
-        goes_on = {node for leads in self.names.values() for node in leads}
-        found: dict[int, tuple[int, ...]] = {node: (node,) for node in goes_on}
-        for node, waiting in self.cross.items():
-            found[node] = (node, waiting) if node in goes_on else (waiting,)
-        return found
-
-    def _under(self, at: int, segment: Segment) -> int:
-        leads = self.cross if segment is CROSS else self.names.setdefault(segment, {})
-        under = leads.get(at)
-        if under is None:
-            under = leads[at] = self.size
-            self.size += 1
-        return under
-
-
 class Machine:
     """Reads paths against patterns, which are known by their numbers in the order given.
 
@@ -125,14 +76,13 @@ class Machine:
         self.fold = fold
         self.steps = 0  # steps really worked out, for tests and benchmarks
         self._groups = groups or [0] * len(patterns)
-        tree = _Tree()
-        for number, text in enumerate(patterns):
-            tree.add(number, branches(text, fold))
+        tree = Tree(patterns, fold)
         self._ends = tree.ends
-        self._opened = tree.opened()
+        self._inner = tree.inner
+        self._cross = tree.cross
         self._waits = frozenset(tree.cross.values())
-        self._everywhere = tree.cross.get(_START, -1)  # the `**` at the start waits in every state
-        self._any = tree.names.pop(ANY_NAME, {})
+        self._everywhere = tree.cross.get(START, -1)  # the `**` at the start waits in every state
+        self._any = tree.names.pop(ANY, {})
         self._names = Names(tree.names)
         self._leads = list(tree.names.values())
         self._at_root = tree.at_root
@@ -152,6 +102,19 @@ class Machine:
             kind = self._kind(name)
         after = state.next.get(kind)
         return after if after is not None else self._step(state, kind)
+
+    def file(self, path: str) -> Found:
+        """Return what matches a canonical path if it is a file: the same as at it, for less."""
+        head, slash, name = path.rpartition("/")
+        return self.leaf(self._directory(head) if slash else self.root, name)
+
+    def leaf(self, state: State, name: str) -> Found:
+        """Return what matches a file by its name and the state of its directory."""
+        kind = self._kinds_of.get(name)
+        if kind is None:
+            kind = self._kind(name)
+        found = state.files.get(kind)
+        return found if found is not None else self._leaf(state, kind)
 
     def inside(self, path: str) -> State:
         """Return the state from which the names directly in a directory are reached by `step`."""
@@ -182,19 +145,32 @@ class Machine:
                 self._directories[path] = state
         return state
 
+    def _leaf(self, state: State, kind: Kind) -> Found:
+        self.steps += 1
+        ends = kind.ends
+        if state.nodes:
+            reached = _reached(kind.leads, state.nodes)
+            if reached:
+                ends = self._ended(reached, ends)
+        if self._spent > _MAX_BYTES:
+            self._forget()
+        found = state.files[kind] = self._latest(state.below, ends[0])
+        self._spent += 100
+        return found
+
     def _step(self, state: State, kind: Kind) -> State:
         self.steps += 1
         nodes, ends = kind.nodes, kind.ends
-        if state.nodes:
-            reached = _reached(kind.leads, state.nodes)
-            if not self._waits.isdisjoint(state.nodes):
-                nodes = nodes.union(state.nodes & self._waits)
-            if reached:
-                nodes = nodes.union(self._open(reached))
-                ends = self._ended(reached, ends)
-        file = self._latest(state.below, ends.file)
-        directory = file if ends.directory == ends.file else self._latest(state.below, ends.directory)
-        below = directory if ends.below == ends.directory else self._latest(state.below, ends.below)
+        if state.waiting:
+            nodes = nodes | state.waiting if nodes else state.waiting
+        reached = _reached(kind.leads, state.nodes) if state.nodes else None
+        if reached:
+            nodes = nodes.union(self._open(reached))
+            ends = self._ended(reached, ends)
+        file_ends, directory_ends, below_ends = ends
+        file = self._latest(state.below, file_ends)
+        directory = file if directory_ends == file_ends else self._latest(state.below, directory_ends)
+        below = directory if below_ends == directory_ends else self._latest(state.below, below_ends)
         if self._spent > _MAX_BYTES:
             self._forget()
         after = self._state(nodes, file, directory, below)
@@ -206,18 +182,18 @@ class Machine:
         key = nodes, file, directory, below
         state = self._states.get(key)
         if state is None:
-            state = self._states[key] = State(*key)
+            state = self._states[key] = State(nodes, nodes & self._waits, file, directory, below)
             self._spent += 500 + 60 * len(nodes)
         return state
 
-    def _latest(self, above: Found, numbers: Iterable[int]) -> Found:
+    def _latest(self, above: Found, numbers: tuple[int, ...]) -> Found:
         """Return what is found once these numbers join what was found above."""
         last = above.last
         for number in numbers:
             group = self._groups[number]
             if number > last.get(group, -1):
                 if last is above.last:
-                    last = dict(last)
+                    last = last.copy()
                 last[group] = number
         if last is above.last:
             return above
@@ -231,12 +207,12 @@ class Machine:
     def _ended(self, nodes: Iterable[int], others: Ends) -> Ends:
         """Return what ends at some nodes and elsewhere, the last of each group."""
         every = [own for node in nodes if (own := self._ends.get(node)) is not None]
-        if others.below:
+        if others is not NO_ENDS:
             every.append(others)
         if len(every) <= 1:
             return every[0] if every else others
         file, directory, below = ([n for own in each for n in own] for each in zip(*every, strict=True))
-        return Ends(self._last(file), self._last(directory), self._last(below))
+        return self._last(file), self._last(directory), self._last(below)
 
     def _last(self, numbers: list[int]) -> tuple[int, ...]:
         """Return the last number of each group."""
@@ -244,7 +220,15 @@ class Machine:
         return tuple({self._groups[number]: number for number in numbers}.values())
 
     def _open(self, nodes: Iterable[int]) -> list[int]:
-        return [each for node in nodes for each in self._opened.get(node, ())]
+        """Return where a path may go on once it has reached some nodes: there, and at a `**` after one."""
+        inner, cross = self._inner, self._cross
+        found: list[int] = []
+        for node in nodes:
+            if node in inner:
+                found.append(node)
+            if node in cross:
+                found.append(cross[node])
+        return found
 
     def _kind(self, name: str) -> Kind:
         if name in _NOT_NAMES or "/" in name:
@@ -265,8 +249,8 @@ class Machine:
             leads.append(self._any)
         anywhere = [each[self._everywhere] for each in leads if self._everywhere in each]
         others = tuple(each for each in leads if len(each) > 1 or self._everywhere not in each)
-        kind = Kind(others, frozenset(self._open(anywhere)), self._ended(anywhere, _NO_ENDS))
-        self._spent += 1_000 + 100 * (len(others) + len(kind.nodes)) + 30 * len(kind.ends.below)
+        kind = Kind(others, frozenset(self._open(anywhere)), self._ended(anywhere, NO_ENDS))
+        self._spent += 1_000 + 100 * (len(others) + len(kind.nodes)) + 30 * len(kind.ends[2])
         key = tuple(map(id, others)), kind.nodes, kind.ends
         return self._kinds.setdefault(key, kind)
 
@@ -279,11 +263,11 @@ class Machine:
         self._kinds_of: dict[str, Kind] = {}
         self._directories: dict[str, State] = {}
         nothing = Found({})
-        at_root = self._latest(nothing, self._at_root)
-        self.top = State(_NOTHING, at_root, at_root, at_root)
-        everything = self._latest(nothing, self._ends.get(_START, _NO_ENDS).below)
-        opened = frozenset(self._open([_START])) - {self._everywhere}
-        self.root = State(opened, nothing, nothing, everything)
+        at_root = self._latest(nothing, tuple(self._at_root))
+        self.top = State(_NOTHING, _NOTHING, at_root, at_root, at_root)
+        everything = self._latest(nothing, self._ends.get(START, NO_ENDS)[2])
+        opened = frozenset(self._open([START])) - {self._everywhere}
+        self.root = State(opened, opened & self._waits, nothing, nothing, everything)
 
 
 def _reached(kind: Leads, nodes: Nodes) -> list[int]:

@@ -6,7 +6,7 @@ All of them are frozen. Nothing here looks at a path, a file or a clock.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
@@ -248,7 +248,7 @@ class Tasks:
     max_tasks: int | None = None
 
 
-RuleMap = Mapping[str, tuple[Rule, ...]]
+RuleMap = Mapping[str, Sequence[Rule]]
 LimitMap = Mapping[str, tuple[Limit, ...]]
 _EMPTY: Mapping[str, Any] = MappingProxyType({})
 

@@ -7,43 +7,64 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from policy.glob import Atom, CharClass, Name, as_text
 
 _FEW: Final = 8  # names that are as quickly tried one by one
+_EDGE: Final = 3  # outermost characters that tell what to try
 _LONGEST: Final = 4  # characters of a text that is looked up wherever it stands
 
-Listed = list[tuple[int, Name]]
+ANY: Final = "*"
+# A name of nothing but text and stars is known by its text, with no two stars in a row; any other as itself.
+Key = str | Name
+Listed = list[tuple[int, Key]]
+# One name to be tried: what it begins and ends with, its least length, what else is in it, and its index.
+Row = tuple[str, str, int, "str | Matcher", int]
+# By their outermost characters, names that were never met yet, a few to be tried, or many.
+Edges = dict[str, "Listed | tuple[Row, ...] | _Many"]
+
+
+def key(name: Name) -> Key:
+    """Return what a name is known by."""
+    texts = [as_text(piece) for piece in name.pieces]
+    return name if any(text is None or ANY in text for text in texts) else ANY.join(texts)  # type: ignore[arg-type]
 
 
 class Names:
     """An index of names by their whole text, else by the rarer of beginning and end, else by text within."""
 
-    def __init__(self, names: Iterable[Name]) -> None:
+    def __init__(self, names: Iterable[Key]) -> None:
         self._whole: dict[str, int] = {}
-        starred: Listed = []
+        starred: list[tuple[int, Key, str, str]] = []
         for index, name in enumerate(names):
-            text = name.literal
-            if text is None:
-                starred.append((index, name))
+            if isinstance(name, str):
+                head, star, more = name.partition(ANY)
+                tail = more.rpartition(ANY)[2]
             else:
-                self._whole[text] = index
-        ends = [(_end(name, 0), _end(name, -1)) for _, name in starred]
-        heads = Counter(head for head, _ in ends)
-        tails = Counter(tail for _, tail in ends)
-        by_head: dict[str, Listed] = {}
-        by_tail: dict[str, Listed] = {}
-        for each, (head, tail) in zip(starred, ends, strict=True):
-            by_its_head = head and (not tail or heads[head] <= tails[tail])
-            listed = by_head.setdefault(head, []) if by_its_head else by_tail.setdefault(tail, [])
-            listed.append(each)
-        self._rest = _Few(by_tail.pop("", []))
-        self._heads = {head: _Few(listed) for head, listed in by_head.items()}
-        self._tails = {tail: _Few(listed) for tail, listed in by_tail.items()}
-        self._head_lengths = _lengths(by_head, slice(2), slice(1))
-        self._tail_lengths = _lengths(by_tail, slice(-2, None), slice(-1, None))
+                literal = name.literal
+                star, head = (ANY, _end(name, 0)) if literal is None else ("", literal)
+                tail = _end(name, -1)
+            if star:
+                starred.append((index, name, head, tail))
+            else:
+                self._whole[head] = index
+        heads = Counter([head for _, _, head, _ in starred])
+        tails = Counter([tail for _, _, _, tail in starred])
+        self._heads: Edges = {}
+        self._tails: Edges = {}
+        rest: Listed = []
+        for index, name, head, tail in starred:
+            if head and (not tail or heads[head] <= tails[tail]):
+                self._heads.setdefault(head[:_EDGE], []).append((index, name))  # type: ignore[union-attr]
+            elif tail:
+                self._tails.setdefault(tail[-_EDGE:], []).append((index, name))  # type: ignore[union-attr]
+            else:
+                rest.append((index, name))
+        self._head_sizes = sorted({len(edge) for edge in self._heads})
+        self._tail_sizes = sorted({len(edge) for edge in self._tails})
+        self._rest = _Within(rest) if rest else None
 
     def find(self, name: str) -> tuple[int, ...]:
         """Return the indexes of all that fit."""
@@ -51,62 +72,92 @@ class Names:
         whole = self._whole.get(name)
         if whole is not None:
             found.append(whole)
-        for length in self._tail_lengths.get(name[-2:]) or self._tail_lengths.get(name[-1:], ()):
-            few = self._tails.get(name[-length:])
-            if few is not None:
-                found += few.sure
-                if few.more:
-                    few.find(name, found)
-        for length in self._head_lengths.get(name[:2]) or self._head_lengths.get(name[:1], ()):
-            few = self._heads.get(name[:length])
-            if few is not None:
-                found += few.sure
-                if few.more:
-                    few.find(name, found)
-        if self._rest.more:
+        for size in self._head_sizes:
+            if name[:size] in self._heads:
+                _meet(self._heads, name[:size], 0, name, found)
+        for size in self._tail_sizes:
+            if name[-size:] in self._tails:
+                _meet(self._tails, name[-size:], -1, name, found)
+        if self._rest is not None:
             self._rest.find(name, found)
         if len(found) > 1:
-            found.sort()
+            # A name that is no longer than an edge is met as more than one.
+            found = sorted(set(found)) if len(name) < _EDGE else sorted(found)
         return tuple(found)
 
 
-class _Few:
-    """Names that have an end in common, or nothing: if they are many, by the rarest text in each."""
+def _meet(edges: Edges, edge: str, which: int, name: str, found: list[int]) -> None:
+    """Add the indexes of those of an edge that fit; made ready when it is met, as most never are."""
+    those = edges[edge]
+    if isinstance(those, list):
+        many = len(those) > _FEW
+        those = edges[edge] = _Many(those, which) if many else tuple(_row(*each) for each in those)
+    if isinstance(those, _Many):
+        those.find(name, found)
+        return
+    _try(those, name, found)
 
-    __slots__ = ("_inside", "_lengths", "_names", "_tried", "more", "sure")
 
-    def __init__(self, names: Listed) -> None:
-        self.sure = [index for index, name in names if _only_an_end(name)]
-        self.more = len(self.sure) < len(names)
-        self._names = names  # until one of them is asked for: most never are
-        self._tried: list[tuple[int, Matcher]] = []
-        self._inside: dict[str, list[tuple[int, Matcher]]] = {}
-        self._lengths: list[int] = []
+def _row(index: int, name: Key) -> Row:
+    if not isinstance(name, str):
+        return _end(name, 0), _end(name, -1), 0, Matcher(name), index
+    head, *middle, tail = name.split(ANY)
+    inside = Matcher(name) if len(middle) > 1 else "".join(middle)
+    return head, tail, len(name) - len(middle) - 1, inside, index
+
+
+class _Many:
+    """Names with the same outermost characters, by the whole text at that end."""
+
+    def __init__(self, names: Listed, which: int) -> None:
+        listed: dict[str, Listed] = {}
+        for index, name in names:
+            listed.setdefault(_end(name, which), []).append((index, name))
+        lengths = sorted({len(text) for text in listed})
+        self._cuts = [slice(length) if which == 0 else slice(-length, None) for length in lengths]
+        self._known = {text: _Within(each) for text, each in listed.items()}
 
     def find(self, name: str, found: list[int]) -> None:
-        """Add the indexes of those that fit and are not sure to; their common end has been seen to."""
-        if self._names:
-            self._make_ready()
-        for index, test in self._tried:
-            if test.fits(name):
-                found.append(index)
+        """Add the indexes of those that fit."""
+        for cut in self._cuts:
+            known = self._known.get(name[cut])
+            if known is not None:
+                known.find(name, found)
+
+
+class _Within:
+    """Names that nothing else tells apart: if they are many, by the rarest text in each."""
+
+    def __init__(self, names: Listed) -> None:
+        texts = {index: _inner(name) for index, name in names} if len(names) > _FEW else {}
+        counts = Counter(text for each in texts.values() for text in each)
+        self._tried: list[Row] = []
+        self._inside: dict[str, list[Row]] = {}
+        for index, name in names:
+            rarest = min(texts[index], key=counts.__getitem__, default="") if texts else ""
+            (self._inside.setdefault(rarest, []) if rarest else self._tried).append(_row(index, name))
+        self._lengths = sorted({len(text) for text in self._inside})
+
+    def find(self, name: str, found: list[int]) -> None:
+        """Add the indexes of those that fit."""
+        _try(self._tried, name, found)
         for length in self._lengths:
             texts = map("".join, zip(*(name[at:] for at in range(length)), strict=False))
             for text in self._inside.keys() & texts:
-                found += [index for index, test in self._inside[text] if test.fits(name)]
+                _try(self._inside[text], name, found)
 
-    def _make_ready(self) -> None:
-        rest = [(index, Matcher(name), _inner(name)) for index, name in self._names if not _only_an_end(name)]
-        many = len(rest) > _FEW
-        counts = Counter(text for _, _, texts in rest for text in texts) if many else Counter()
-        tried: list[tuple[int, Matcher]] = []
-        inside: dict[str, list[tuple[int, Matcher]]] = {}
-        for index, test, texts in rest:
-            rarest = min(texts, key=counts.__getitem__, default="") if many else ""
-            (inside.setdefault(rarest, []) if rarest else tried).append((index, test))
-        # In this order: another thread may be finding.
-        self._tried, self._inside, self._lengths = tried, inside, sorted({len(text) for text in inside})
-        self._names = []
+
+def _try(rows: Sequence[Row], name: str, found: list[int]) -> None:
+    for head, tail, least, inside, index in rows:
+        if len(name) < least or not (name.startswith(head) and name.endswith(tail)):
+            continue
+        if not inside:
+            found.append(index)
+        elif isinstance(inside, str):
+            if name.find(inside, len(head), len(name) - len(tail)) >= 0:
+                found.append(index)
+        elif inside.fits(name):
+            found.append(index)
 
 
 class Matcher:
@@ -114,16 +165,17 @@ class Matcher:
 
     __slots__ = ("_after", "_head", "_least", "_middle", "_plain", "_single", "_tail", "_tail_length")
 
-    def __init__(self, name: Name) -> None:
-        pieces = name.pieces
+    def __init__(self, name: Key) -> None:
+        runs = name.split(ANY) if isinstance(name, str) else name.pieces
+        pieces = [run if isinstance(run, str) else _piece(run) for run in runs]
         self._single = len(pieces) == 1
-        self._head = _piece(pieces[0])
-        self._after = len(pieces[0])
-        self._middle = [(_piece(piece), len(piece)) for piece in pieces[1:-1]]
-        self._tail = _piece(pieces[-1])
-        self._tail_length = len(pieces[-1])
-        self._least = sum(len(piece) for piece in pieces)
-        self._plain = all(isinstance(_piece(piece), str) for piece in pieces)
+        self._head = pieces[0]
+        self._after = len(runs[0])
+        self._middle = [(piece, len(run)) for piece, run in zip(pieces[1:-1], runs[1:-1], strict=True)]
+        self._tail = pieces[-1]
+        self._tail_length = len(runs[-1])
+        self._least = sum(map(len, runs))
+        self._plain = all(isinstance(piece, str) for piece in pieces)
 
     def fits(self, name: str) -> bool:
         if len(name) < self._least or (self._single and len(name) > self._least):
@@ -151,36 +203,26 @@ class Matcher:
 Piece = str | re.Pattern[str]
 
 
-def _lengths(texts: Iterable[str], two: slice, one: slice) -> dict[str, tuple[int, ...]]:
-    """Return what lengths to try, by the two characters at an end; by the one where no two are known."""
-    found: dict[str, set[int]] = {}
-    for text in texts:
-        found.setdefault(text[two], set()).add(len(text))
-    for end, lengths in found.items():
-        lengths |= found.get(end[one], set())
-    return {end: tuple(sorted(lengths)) for end, lengths in found.items()}
-
-
-def _inner(name: Name) -> list[str]:
+def _inner(name: Key) -> list[str]:
     """Return the texts by which a name can be looked up wherever they stand in it, in a fixed order."""
     found: dict[str, None] = {}
-    for piece in name.pieces:
-        for run in "".join(atom if isinstance(atom, str) else "\0" for atom in piece).split("\0"):
-            length = min(len(run), _LONGEST)
-            found.update(dict.fromkeys(run[at : at + length] for at in range(len(run) - length + 1) if run))
+    for run in name.split(ANY) if isinstance(name, str) else _runs(name):
+        for at in range(max(1, len(run) - _LONGEST + 1)):
+            found[run[at : at + _LONGEST]] = None
+    found.pop("", None)
     return list(found)
 
 
-def _end(name: Name, which: int) -> str:
+def _runs(name: Name) -> Iterable[str]:
+    for piece in name.pieces:
+        yield from "".join(atom if isinstance(atom, str) else "\0" for atom in piece).split("\0")
+
+
+def _end(name: Key, which: int) -> str:
     """Return the text a name begins (0) or ends (-1) with, up to its star; nothing if it has no star."""
+    if isinstance(name, str):
+        return name.split(ANY)[which]
     return (as_text(name.pieces[which]) or "") if len(name.pieces) > 1 else ""
-
-
-def _only_an_end(name: Name) -> bool:
-    """Whether a name is a text and a star, or a star and a text: finding the text is all."""
-    return (
-        len(name.pieces) == 2 and () in name.pieces and all(as_text(each) is not None for each in name.pieces)
-    )
 
 
 def _piece(atoms: tuple[Atom, ...]) -> Piece:

@@ -6,9 +6,10 @@ of MISTAKES; whether it may be believed is for who reads it to find out.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from policy.columns import Columns, Said
 from policy.errors import Where
 from policy.model import (
     Agent,
@@ -22,6 +23,7 @@ from policy.model import (
     Rule,
     RuleMap,
     Tasks,
+    Tier,
 )
 
 MISTAKES = (AttributeError, IndexError, KeyError, TypeError, ValueError)
@@ -66,10 +68,11 @@ def from_plain(data: Mapping[str, Any]) -> Content:
             Mandatory(_EFFECTS[effect], tuple(keys), _rules_in(rules), tuple(excepts))
             for effect, keys, rules, excepts in data["mandatory"]
         ),
-        rules=_map_in(data["rules"]),
+        rules=_map_in(data["rules"], "global", None),
         limits=_limits_in(data["limits"]),
         agents={
-            name: Agent(name, _map_in(rules), _limits_in(limits)) for name, rules, limits in data["agents"]
+            name: Agent(name, _map_in(rules, "agent", name), _limits_in(limits))
+            for name, rules, limits in data["agents"]
         },
         cases=tuple(
             Case(tool, path, _EFFECTS[want], directory, agent, to, files, size, note, _where_in(where))
@@ -100,11 +103,34 @@ def _where_in(where: list[Any] | None) -> Where | None:
 
 
 def _map_out(rules: RuleMap) -> dict[str, Any]:
-    return {key: _rules_out(listed) for key, listed in rules.items()}
+    return {key: _columns_out(listed) for key, listed in rules.items()}
 
 
-def _map_in(rules: Mapping[str, Any]) -> RuleMap:
-    return {key: _rules_in(listed) for key, listed in rules.items()}
+def _columns_out(listed: Sequence[Rule]) -> list[Any]:
+    if not isinstance(listed, Columns):
+        raise TypeError("rules that were not loaded")
+    *before, files, lines, columns = listed.said
+    names = list(dict.fromkeys(files))
+    return [*before, names, [names.index(file) for file in files], lines, columns]
+
+
+def _map_in(rules: Mapping[str, Any], tier: Tier, agent: str | None) -> RuleMap:
+    return {key: Columns(tier, agent, key, _columns_in(*said)) for key, said in rules.items()}
+
+
+def _columns_in(
+    patterns: list[str],
+    effects: list[int],
+    reasons: list[str | None],
+    names: list[str],
+    files: list[int],
+    lines: list[int],
+    columns: list[int],
+) -> Said:
+    return (
+        patterns, [_EFFECTS[each] for each in effects], reasons,
+        [names[each] for each in files], lines, columns,
+    )  # fmt: skip
 
 
 def _rules_out(rules: Iterable[Rule]) -> list[Any]:

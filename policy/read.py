@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from policy.columns import Columns, Said
 from policy.document import Node, Report
 from policy.errors import Problem, Where, hidden, nearest
 from policy.glob import PatternError, check, parse
@@ -20,7 +21,6 @@ from policy.model import (
     DEAD_TOOLS,
     EFFECTS,
     Effect,
-    Rule,
     Tier,
 )
 
@@ -55,7 +55,7 @@ class Drafts:
 class Tiered:
     """The rules and limits of everybody, or of one agent."""
 
-    rules: dict[str, tuple[Rule, ...]] = field(default_factory=dict)
+    rules: dict[str, Columns] = field(default_factory=dict)
     limits: dict[str, Drafts] = field(default_factory=dict)
 
 
@@ -95,7 +95,7 @@ class Reader:
             self.report.add("key_unknown", f"unknown key '{key.text[:80]}' in {what}", key, hint)
         return found
 
-    def several(self, node: Node, what: str) -> list[Node]:
+    def several(self, node: Node, what: str) -> Sequence[Node]:
         """Return the items of a list, or a single text as a list of one."""
         if node.kind == "sequence" and node.items:
             return node.items
@@ -104,7 +104,7 @@ class Reader:
         self.report.add("value_invalid", f"{what} cannot be {_empty(node)}", node)
         return []
 
-    def listed(self, node: Node, what: str) -> list[Node]:
+    def listed(self, node: Node, what: str) -> Sequence[Node]:
         if node.kind == "sequence":
             return node.items
         self.report.add("value_invalid", f"{what} is a list, not {node.describe()}", node)
@@ -211,32 +211,34 @@ class Reader:
 
     # Rules
 
-    def rules(self, node: Node, tier: Tier, agent: str | None) -> dict[str, tuple[Rule, ...]]:
+    def rules(self, node: Node, tier: Tier, agent: str | None) -> dict[str, Columns]:
         """Read a mapping from keys to effects or maps of patterns."""
         if node.kind != "mapping":
             hint = f'write "*": {node.text} below it' if node.text in EFFECTS else None
             self.report.add("value_invalid", f"rules are a mapping, not {node.describe()}", node, hint)
             return {}
-        out: dict[str, tuple[Rule, ...]] = {}
+        out: dict[str, Columns] = {}
         for key_node, value in node.pairs:
             looks = any(character in key_node.text for character in "*/.")
             hint = f'a pattern goes below a key: delete: {{"{key_node.text[:40]}": ...}}' if looks else ""
             key = self.rule_key(key_node, hint)
-            found = self._map(value, key_node, tier, agent, key or "*")
-            if key and found:
-                out[key] = found
+            said = self._map(value, key_node)
+            if key and said[0]:
+                out[key] = Columns(tier, agent, key, said)
         return out
 
-    def _map(self, node: Node, key_node: Node, tier: Tier, agent: str | None, key: str) -> tuple[Rule, ...]:
+    def _map(self, node: Node, key_node: Node) -> Said:
+        patterns: list[str] = []
+        effects: list[Effect] = []
+        reasons: list[str | None] = []
+        places: list[Any] = []
         if node.kind == "scalar":
             effect = self.effect(node)
-            where = self.report.where(key_node)
-            return () if effect is None else (Rule(tier, agent, key, "*", effect, None, where),)
-        if node.kind != "mapping":
+            if effect is not None:
+                patterns, effects, reasons, places = ["*"], [effect], [None], [key_node.start]
+        elif node.kind != "mapping":
             message = f"a rule is an effect or a mapping from patterns to effects, not {node.describe()}"
             self.report.add("value_invalid", message, node)
-            return ()
-        out: list[Rule] = []
         for pattern_node, value in node.pairs:
             if pattern_node.plain and pattern_node.text in _RULE:
                 hint = 'for every path write "*": {effect: ...}; a file of that name goes in quotes'
@@ -244,10 +246,16 @@ class Reader:
                 self.report.add("key_unknown", message, pattern_node, hint)
                 continue
             pattern = self.pattern(pattern_node)
-            effect, reason = self._rule(value, pattern)
+            effect, reason = EFFECTS.get(value.text), None
+            if effect is None or value.kind != "scalar":
+                effect, reason = self._rule(value, pattern)
             if pattern is not None and effect is not None:
-                out.append(Rule(tier, agent, key, pattern, effect, reason, self.report.where(pattern_node)))
-        return tuple(out)
+                patterns.append(pattern)
+                effects.append(effect)
+                reasons.append(reason)
+                places.append(pattern_node.start)
+        lines, columns = [place.line + 1 for place in places], [place.column + 1 for place in places]
+        return patterns, effects, reasons, [self.report.name] * len(places), lines, columns
 
     def _rule(self, node: Node, pattern: str | None) -> tuple[Effect | None, str | None]:
         if node.kind != "mapping":

@@ -45,7 +45,7 @@ class Look:
             self._contexts[key] = context(self.policy, *key)
         return self._contexts[key]
 
-    def maps(self) -> Iterator[tuple[str | None, str, tuple[Rule, ...]]]:
+    def maps(self) -> Iterator[tuple[str | None, str, Sequence[Rule]]]:
         content = self.policy.content
         owners = [(None, content.rules), *((agent.name, agent.rules) for agent in content.agents.values())]
         return ((owner, key, listed) for owner, rules in owners for key, listed in rules.items())
