@@ -34,6 +34,7 @@ def realistic(count: int, seed: int = 1) -> str:
     agents: dict[str, dict[str, str]] = {"coder": {}, "review-*": {}}
     for number in range(count - 3):
         area, other, end = rng.choice(AREAS), rng.choice(AREAS), rng.choice(ENDS)
+        shapes: tuple[str, ...]
         shapes = (f"{area}/{other}{number}/**", f"{area}/**/*{number % 30}.{end}", f"*{number % 50}.{end}")
         shapes += (f"{area}/mod{number}/*.{end}", f"/{area}/{other}/{number}/", f"**/{other}{number}/*.{end}")
         target = rng.choice([*maps.values(), *agents.values()])

@@ -36,7 +36,7 @@ TEXT = "".join(f"line {n} of a file that is neither short nor long\n" for n in r
 
 def peers_calls(root: Path, kind: str, n: int) -> Call:
     path = str(root / f"f{n}.txt")
-    return {
+    calls: dict[str, Call] = {
         "write": ("write_file", {"path": path, "content": TEXT}),
         "read": ("read_text_file", {"path": path}),
         "edit": (
@@ -46,7 +46,8 @@ def peers_calls(root: Path, kind: str, n: int) -> Call:
         "info": ("get_file_info", {"path": path}),
         "list": ("list_directory", {"path": str(root / "listed")}),
         "move": ("move_file", {"source": path, "destination": str(root / f"m{n}.txt")}),
-    }[kind]
+    }
+    return calls[kind]
 
 
 def our_calls(_: Path, kind: str, n: int) -> Call:

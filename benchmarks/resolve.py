@@ -22,6 +22,8 @@ from toolkit.plan import Delete
 AT_MOST = 3.0
 ROUNDS, TIMES = 7, 400
 
+Work = Callable[[int], None]
+
 
 def microseconds(what: Callable[[int], None]) -> float:
     best = 1e9
@@ -56,12 +58,12 @@ def main() -> int:
 
             def ours(_: int, local: Local = local, names: tuple[str, ...] = names) -> None:
                 spot = local.resolve(names, follow=True)
-                os.close(open_regular(spot))
+                os.close(open_regular(spot)[0])
                 local.release(spot)
 
             def walked(_: int, slow: Local = slow, names: tuple[str, ...] = names) -> None:
                 spot = slow.resolve(names, follow=True)
-                os.close(open_regular(spot))
+                os.close(open_regular(spot)[0])
                 slow.release(spot)
 
             found = [microseconds(what) for what in (by_name, by_realpath, ours, walked)]
@@ -122,7 +124,7 @@ def operations(local: Local) -> int:
     root = os.open(local.root, os.O_RDONLY)
     print("operation, us:            by name       ours   ratio")
     missed = 0
-    rows = [("read", plain_read, read), ("stat", plain_stat, stat)]
+    rows: list[tuple[str, Work, Work]] = [("read", plain_read, read), ("stat", plain_stat, stat)]
     if local.kernel.beneath:
         rows.append(("stat, its calls alone", plain_stat, bare))
     rows.append(("create and delete", plain_replace, create_and_delete))
