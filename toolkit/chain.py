@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 START = "0" * 64
+BEGINNING = (0, START)  # what the first record follows
 _KEYED = "hmac:"
 _NAMED = 1000  # missing records in a row that are named one by one
 _SEAL = "(?:hmac:)?[0-9a-f]{64}"
@@ -89,11 +90,18 @@ def parsed(text: str) -> Record | None:
 
 
 def check(
-    records: Sequence[Record], key: bytes | None = None, anchors: Iterable[tuple[int, str]] = ()
+    records: Sequence[Record],
+    key: bytes | None = None,
+    anchors: Iterable[tuple[int, str]] = (),
+    after: tuple[int, str] = BEGINNING,
 ) -> Checked:
-    """Every place at which a chain, given in the order of its numbers, does not hold."""
+    """Every place at which a chain, given in the order of its numbers, does not hold.
+
+    It begins with the one after record `after`, given by its number and seal.
+    """
     faults: list[Fault] = []
-    expected, prev, keyed, plain = 1, START, False, 0
+    (before, prev), keyed, plain = after, after[1].startswith(_KEYED), 0
+    expected = before + 1
     for record in records:
         # A number made up by hand may be far away.
         faults += [Fault(seq, "missing") for seq in range(expected, min(record.seq, expected + _NAMED))]
@@ -117,7 +125,12 @@ def check(
     return Checked(faults, len(records), unchecked=unchecked)
 
 
-def check_lines(text: str, key: bytes | None = None, anchors: Iterable[tuple[int, str]] = ()) -> Checked:
+def check_lines(
+    text: str,
+    key: bytes | None = None,
+    anchors: Iterable[tuple[int, str]] = (),
+    after: tuple[int, str] = BEGINNING,
+) -> Checked:
     """The same for the lines of a file, in which records can also stand in the wrong order or twice."""
     lines = text.split("\n")
     whole = lines.pop() == ""  # else the last line was not written to its end
@@ -129,7 +142,7 @@ def check_lines(text: str, key: bytes | None = None, anchors: Iterable[tuple[int
     torn: list[int] = []
     faults: list[Fault] = []
     kept: dict[int, Record] = {}
-    for at, (row, seq) in enumerate(zip(rows, _numbers(true, rows), strict=True)):
+    for at, (row, seq) in enumerate(zip(rows, _numbers(true, rows, after), strict=True)):
         last = at == len(lines) - 1
         if true[at] is not None and seq in kept:
             faults.append(Fault(seq, "repeated"))
@@ -141,18 +154,20 @@ def check_lines(text: str, key: bytes | None = None, anchors: Iterable[tuple[int
             kept[seq] = replace(row, seq=seq, number=seq) if row else Record(seq, None, "", "", "")
     order = list(kept)
     faults += [Fault(seq, "swapped") for seq, right in zip(order, sorted(order), strict=True) if seq != right]
-    checked = check([kept[seq] for seq in sorted(kept)], key, anchors)
+    checked = check([kept[seq] for seq in sorted(kept)], key, anchors, after)
     every = sorted({*faults, *checked.faults}, key=lambda fault: (fault.seq, fault.what))
     return Checked(every, len(kept), torn, checked.unchecked)
 
 
-def _numbers(true: Sequence[Record | None], rows: Sequence[Record | None]) -> list[int]:
+def _numbers(
+    true: Sequence[Record | None], rows: Sequence[Record | None], after: tuple[int, str]
+) -> list[int]:
     """The number of each line: its own where that can be believed, else by those around it."""
     high: list[int | None] = []
     for row in reversed(true):
         high.append(row.seq if row is not None else high[-1] if high else None)
     found: list[int] = []
-    low, follows, before = 0, START, -1
+    (low, follows), before = after, -1
     for at, (row, claimed, next_) in enumerate(zip(true, rows, reversed(high), strict=True)):
         if row is not None:
             found.append(row.seq)

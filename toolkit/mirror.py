@@ -1,21 +1,27 @@
 """A copy of the audit as JSON lines, for those who collect logs: what it lacks is added after every call.
 
-Only ever appends: a piece that a killed process left is not cut off but followed by the whole record.
+Only ever appends: a piece that a killed process left is not cut off but followed by the whole record. A file
+that was put aside (renamed, or copied and emptied) is let go of, and the next one goes on where it ended.
 """
 
 from __future__ import annotations
 
 import fcntl
 import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.chain import line, parsed
+from toolkit.chain import Record, line, parsed
 from toolkit.errors import CallError
 
 if TYPE_CHECKING:
     from toolkit.state import State
 
 _TAIL = 1 << 16
+_ASIDE = 1 << 26  # bytes from the end of a file put aside in which its last record has to be
+_PACKED = (".gz", ".bz2", ".xz", ".zst", ".lz4", ".Z", ".zip")
 
 
 class Mirror:
@@ -25,10 +31,12 @@ class Mirror:
     """
 
     def __init__(self, path: str, state: State) -> None:
+        self._path = Path(path).absolute()
         self._state = state
-        self._last, self._size = 0, -1
+        self._last, self._end = 0, b""  # the last record's number, and its line
+        self._old: int | None = None  # the file that had the name before, while it is not known where it ends
         try:
-            self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._fd = self._open()
         except OSError as error:
             raise _unwritable(error) from None
         try:
@@ -41,54 +49,136 @@ class Mirror:
         """Add the records that are not in the file yet, whichever process wrote them."""
         try:
             # One process at a time: each adds what the others have not.
-            fcntl.flock(self._fd, fcntl.LOCK_EX)
-            try:
-                self._add()
-            finally:
-                fcntl.flock(self._fd, fcntl.LOCK_UN)
+            with self._turn():
+                with ExitStack() as held:
+                    self._add(held)
+                if self._end:
+                    self._forget_old()
         except OSError as error:
             raise _unwritable(error) from None
 
     def close(self) -> None:
         os.close(self._fd)
+        self._forget_old()
 
-    def _add(self) -> None:
-        if os.fstat(self._fd).st_size != self._size:
-            self._find_last()
+    def _open(self) -> int:
+        return os.open(self._path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Hold the file that has the name now; one that lost it is not written to any more."""
+        while True:
+            fcntl.flock(self._fd, fcntl.LOCK_EX)
+            if self._has_the_name():
+                break
+            fcntl.flock(self._fd, fcntl.LOCK_UN)
+            self._forget_old()
+            fd = self._open()
+            self._fd, self._old, self._end = fd, self._fd, b""
+        try:
+            yield
+        finally:
+            fcntl.flock(self._fd, fcntl.LOCK_UN)
+
+    def _has_the_name(self) -> bool:
+        try:
+            return os.path.samestat(self._path.stat(), os.fstat(self._fd))
+        except FileNotFoundError:
+            return False
+
+    def _forget_old(self) -> None:
+        if self._old is not None:
+            os.close(self._old)
+            self._old = None
+
+    def _add(self, held: ExitStack) -> None:
+        # By the line and not by the size: one that was emptied may have as much in it again.
+        if not self._end or self._tail(len(self._end)) != self._end:
+            self._find_last(held)
         sql = "SELECT seq, body, prev, hash FROM audit WHERE seq > ? ORDER BY seq LIMIT 500"
         while rows := self._state.rows(sql, (self._last,)):
-            self._write("".join(line(body, prev, seal) for _, body, prev, seal in rows).encode())
-            self._last = int(rows[-1][0])
-        self._size = os.fstat(self._fd).st_size
+            lines = [line(body, prev, seal).encode() for _, body, prev, seal in rows]
+            self._write(b"".join(lines))
+            self._last, self._end = int(rows[-1][0]), lines[-1]
 
-    def _find_last(self) -> None:
+    def _tail(self, length: int) -> bytes:
+        return os.pread(self._fd, length, max(os.fstat(self._fd).st_size - length, 0))
+
+    def _find_last(self, held: ExitStack) -> None:
         """Where the file ends: the last whole record, which has to be one of this audit."""
-        size = os.fstat(self._fd).st_size
-        length, last = _TAIL, None
-        while last is None:
-            start = max(size - length, 0)
-            pieces = os.pread(self._fd, size - start, start).split(b"\n")
-            whole = pieces if start == 0 else pieces[1:]
-            found = (parsed(piece.decode("utf-8", "replace")) for piece in reversed(whole))
-            last = next((row for row in found if row is not None), None)
-            if start == 0:
-                break
-            length *= 4
-        self._last = last.seq if last is not None else 0
-        if last is not None:
-            rows = self._state.rows("SELECT hash FROM audit WHERE seq = ?", (last.seq,))
-            if not rows or rows[0][0] != last.hash:
-                raise CallError(
-                    "history_unavailable",
-                    f"The audit log does not go with this workspace's audit (record {last.seq})",
-                    hint="give each workspace and state an --audit-log of its own, and verify both",
-                )
-        if size and os.pread(self._fd, 1, size - 1) != b"\n":
+        last = _last_of(self._fd)
+        if last is not None and not self._is_ours(last):
+            raise CallError(
+                "history_unavailable",
+                f"The audit log does not go with this workspace's audit (record {last.seq})",
+                hint="give each workspace and state an --audit-log of its own, and verify both",
+            )
+        self._last = last.seq if last is not None else self._end_of_what_was_put_aside(held)
+        self._end = line(last.body, last.prev, last.hash).encode() if last is not None else b""
+        if self._tail(1) not in (b"", b"\n"):
             self._write(b"\n")
+
+    def _is_ours(self, record: Record) -> bool:
+        rows = self._state.rows("SELECT hash FROM audit WHERE seq = ?", (record.seq,))
+        return bool(rows) and bool(rows[0][0] == record.hash)
+
+    # ------------------------------------------------------- files put aside
+
+    def _end_of_what_was_put_aside(self, held: ExitStack) -> int:
+        """The last record before this file began; 0 where nothing was put aside, or nobody knows where to.
+
+        The file that holds it stays locked until this one has begun: who still has it open would add to it.
+        """
+        ends = [(self._end_of(fd), fd) for fd in self._put_aside(held)]
+        end, newest = max(ends, default=(0, -1))
+        if not end:
+            return 0
+        fcntl.flock(newest, fcntl.LOCK_EX)
+        held.callback(fcntl.flock, newest, fcntl.LOCK_UN)
+        return self._end_of(newest)
+
+    def _end_of(self, fd: int) -> int:
+        last = _last_of(fd, _ASIDE)
+        return last.seq if last is not None and self._is_ours(last) else 0
+
+    def _put_aside(self, held: ExitStack) -> Iterator[int]:
+        """What was open here before, if it is still there, and the files that are called after this one."""
+        if self._old is not None and os.fstat(self._old).st_nlink:
+            yield self._old
+        begin = (f"{self._path.name}.", f"{self._path.name}-")
+        try:
+            found = [path for path in self._path.parent.iterdir() if path.name.startswith(begin)]
+        except OSError:
+            found = []  # a folder whose names are not for us to read
+        for path in found:
+            if path.suffix in _PACKED or not path.is_file():
+                continue
+            try:
+                fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            except OSError:
+                continue  # gone by now, or not for us to read
+            held.callback(os.close, fd)
+            if not os.path.samestat(os.fstat(fd), os.fstat(self._fd)):
+                yield fd
 
     def _write(self, data: bytes) -> None:
         while data:
             data = data[os.write(self._fd, data) :]
+
+
+def _last_of(fd: int, most: int | None = None) -> Record | None:
+    """The last whole record of a file, if there is one in its last `most` bytes."""
+    size = os.fstat(fd).st_size
+    length = _TAIL
+    while True:
+        start = max(size - length, 0)
+        pieces = os.pread(fd, size - start, start).split(b"\n")
+        whole = pieces if start == 0 else pieces[1:]
+        found = (parsed(piece.decode("utf-8", "replace")) for piece in reversed(whole))
+        last = next((row for row in found if row is not None), None)
+        if last is not None or start == 0 or (most is not None and length >= most):
+            return last
+        length *= 4
 
 
 def _unwritable(error: OSError) -> CallError:

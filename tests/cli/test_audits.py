@@ -57,6 +57,24 @@ def test_an_anchor_holds_a_log_to_what_it_was(ringfence: Ringfence, log: Path) -
     assert ringfence("audit", "verify", "--anchor", "5:what").status == 2
 
 
+def test_a_part_of_a_log_is_verified_from_where_the_one_before_it_ends(
+    ringfence: Ringfence, log: Path
+) -> None:
+    before = log.rename(f"{log}.1")
+    ringfence("call", "get_project_root", "{}")
+    ringfence("call", "get_project_root", "{}")
+    last = json.loads(before.read_text().splitlines()[-1])
+    after = f"{last['seq']}:{last['hash']}"
+    assert ringfence("audit", "verify", str(log)).status == 1
+    done = ringfence("audit", "verify", str(log), "--after", after)
+    assert (done.status, done.out) == (0, "the audit chain holds: 2 records\n")
+    for wrong in (f"5:{'0' * 64}", f"4:{last['hash']}", f"0:{'0' * 64}"):
+        assert ringfence("audit", "verify", str(log), "--after", wrong).status == 1
+    assert ringfence("audit", "verify", str(log), "--after", "5").status == 2
+    # The audit that is kept is never one that begins later.
+    assert ringfence("audit", "verify", "--after", after).status == 2
+
+
 def test_a_key_from_the_environment_seals_what_every_command_records(
     ringfence: Ringfence, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

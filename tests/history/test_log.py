@@ -231,6 +231,21 @@ def test_a_key_may_begin_later_and_not_stop() -> None:
     assert faults("".join(plain + keyed + after), KEY) == [(5, "unkeyed")]
 
 
+def test_a_part_of_a_log_is_held_to_the_record_before_it(log: list[str]) -> None:
+    for cut in range(6):
+        seal_ = json.loads(log[cut])["prev"]
+        for n in range(cut, 6):
+            gone = [one for at, one in enumerate(log) if at >= cut and at != n]
+            expected = [(n + 1, "missing")] if n < 5 else []
+            assert faults("".join(gone), after=(cut, seal_)) == expected
+        assert faults("".join(log[cut:]), after=(cut, seal_)) == []
+        assert faults("".join(log[cut:]), after=(cut, "1" * 64)) == [(cut + 1, "altered")]
+    keyed = chained(3, KEY)
+    seal_ = json.loads(keyed[-1])["hash"]
+    plain = "".join(chained(2, None, seal_, 4))
+    assert faults(plain, KEY, after=(3, seal_)) == [(4, "unkeyed"), (5, "unkeyed")]
+
+
 @pytest.mark.parametrize("text", ["", "3", "3:", "x:" + "0" * 64, "3:" + "0" * 63, "-1:" + "0" * 64])
 def test_what_is_no_anchor(text: str) -> None:
     with pytest.raises(ValueError):

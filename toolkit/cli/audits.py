@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit import audit
-from toolkit.chain import Checked, as_anchor, check_lines
+from toolkit.chain import BEGINNING, Checked, as_anchor, check_lines
 from toolkit.cli.past import wanted
 from toolkit.cli.perform import DONE, FELL_SHORT, UsageError
 from toolkit.cli.place import audit_key, open_to_look
@@ -25,8 +25,14 @@ def verify(arguments: argparse.Namespace, screen: Screen) -> int:
         anchors = [as_anchor(text) for text in arguments.anchor or ()]
     except ValueError as error:
         raise UsageError(f"--anchor {error}: not what `ringfence audit anchor` prints") from None
+    try:
+        after = BEGINNING if arguments.after is None else as_anchor(arguments.after)
+    except ValueError as error:
+        raise UsageError(f"--after {error}: not a record's number and seal") from None
     key = audit.read_key(audit_key(arguments))
     if arguments.file is None:
+        if arguments.after is not None:
+            raise UsageError("--after is for a FILE: the audit kept begins with record 1")
         with open_to_look(arguments) as session:
             found = audit.checked(session.state, key, anchors)
     else:
@@ -34,7 +40,7 @@ def verify(arguments: argparse.Namespace, screen: Screen) -> int:
             text = Path(arguments.file).read_bytes().decode("utf-8", "replace")
         except OSError as error:
             raise UsageError(f"{arguments.file}: {error.strerror}") from None
-        found = check_lines(text, key, anchors)
+        found = check_lines(text, key, anchors, after)
     _show(found, screen)
     return FELL_SHORT if found.faults else DONE
 

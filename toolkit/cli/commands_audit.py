@@ -23,6 +23,11 @@ AUDITS: tuple[Command, ...] = (
                 metavar="N:SEAL",
                 says="what `audit anchor` printed once; the record has to be there still (repeatable)",
             ),
+            opt(
+                "--after",
+                metavar="N:SEAL",
+                says="FILE begins after this record, because what was before it is in another file",
+            ),
             AUDIT_KEY,
             ROOT,
             STATE,
