@@ -145,6 +145,20 @@ def _begin(
             time.sleep(_PAUSE)
 
 
+class _Report:
+    """Tells whoever wants to know how far a call is; of `total` entries, each kept and then changed."""
+
+    def __init__(self, progress: Progress | None) -> None:
+        self.total = 0
+        self._count = 0
+        self._progress = progress
+
+    def __call__(self, what: str, by: int = 1) -> None:
+        if self._progress is not None:
+            self._count += by
+            self._progress(what, self._count, self.total * 2)
+
+
 class _Work:
     def __init__(
         self,
@@ -157,10 +171,8 @@ class _Work:
         self._below = workspace.below
         self._spots = spots
         self._own: list[Any] = []
-        self._progress = progress
         self._still_ours = still_ours
-        self._total = 0
-        self._count = 0
+        self._report = _Report(progress)
         self.intent = Intent(workspace.backend, spots, self._report)
         self._made: set[str] = set()
         self._stirred: set[str] = set()
@@ -174,9 +186,11 @@ class _Work:
     def number(self, changes: tuple[Change, ...]) -> list[tuple[Change, int]]:
         """Each change with the number of its first item."""
         numbered = []
+        total = 0
         for change in changes:
-            numbered.append((change, self._total))
-            self._total += 1 + len(change.entries) if isinstance(change, Delete | Move) else 1
+            numbered.append((change, total))
+            total += 1 + len(change.entries) if isinstance(change, Delete | Move) else 1
+        self._report.total = total
         return numbered
 
     # ------------------------------------------------------------------- change
@@ -343,11 +357,6 @@ class _Work:
         if spot.path != path:
             raise CallError("path_changed", f"'{path}' changed after it was judged", where=path)
         return spot
-
-    def _report(self, what: str, by: int = 1) -> None:
-        if self._progress is not None:
-            self._count += by
-            self._progress(what, self._count, self._total * 2)
 
 
 def _path_of(change: Change) -> str:

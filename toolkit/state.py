@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 VERSION = 2  # `toolkit.upgrade` knows the way from each older one
 MEMORY = ":memory:"
 SHARED = ("postgresql://", "postgres://")
+_WAL = 4000  # pages in the log until a change moves them into the database, for which it waits for the disk
 _WAIT = 30.0  # seconds another process may hold the write lock before a call gives up
 SCHEMA = """
 CREATE TABLE blob(hash TEXT PRIMARY KEY, size INTEGER NOT NULL, packed INTEGER NOT NULL, data BLOB NOT NULL);
@@ -205,6 +206,7 @@ class SqliteState:
 
     def _open(self) -> None:
         self.db.execute("PRAGMA journal_mode=WAL")
+        self.db.execute(f"PRAGMA wal_autocheckpoint={_WAL}")
         (found,) = self.db.execute("PRAGMA user_version").fetchone()
         if found == 0:
             self.db.execute("BEGIN IMMEDIATE")

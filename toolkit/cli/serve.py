@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Iterator
@@ -32,6 +33,7 @@ def mcp(arguments: argparse.Namespace, screen: Screen) -> int:
     with open_session(arguments, screen) as session, _streams(screen) as (source, sink):
         if arguments.landlock:
             confine(session)
+        gc.freeze()  # what is there now stays to the end; looking through it would make some call wait
         Loop(Server(session, ask=ask, instructions=_instructions(session)), source, sink).run()
     return DONE
 
