@@ -29,7 +29,8 @@ class Taken:
         self._trees: set[str] = set()
         self._above: set[str] = set()
         for path, path2, kind, of in db.execute(
-            "SELECT path, path2, kind, type FROM item WHERE state = 'pending'"
+            "SELECT path, path2, kind, type FROM item"
+            " WHERE op IN (SELECT id FROM op WHERE state = 'pending') AND state = 'pending'"
         ).fetchall():
             for end in (path, path2):
                 if end is not None:

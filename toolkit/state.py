@@ -17,14 +17,14 @@ from toolkit.owners import Owner
 if TYPE_CHECKING:
     import sqlite3
 
-VERSION = 2  # `toolkit.upgrade` knows the way from each older one
+VERSION = 3  # `toolkit.upgrade` knows the way from each older one
 MEMORY = ":memory:"
 SHARED = ("postgresql://", "postgres://")
 _WAL = 4000  # pages in the log until a change moves them into the database, for which it waits for the disk
 _WAIT = 30.0  # seconds another process may hold the write lock before a call gives up
 SCHEMA = """
 CREATE TABLE blob(hash TEXT PRIMARY KEY, size INTEGER NOT NULL, packed INTEGER NOT NULL, data BLOB NOT NULL);
-CREATE TABLE op(id INTEGER PRIMARY KEY AUTOINCREMENT, call TEXT NOT NULL, given TEXT, session TEXT NOT NULL,
+CREATE TABLE op(id INTEGER PRIMARY KEY, call TEXT NOT NULL, given TEXT, session TEXT NOT NULL,
     owner TEXT NOT NULL, agent TEXT NOT NULL, tool TEXT NOT NULL, started REAL NOT NULL, state TEXT NOT NULL,
     durable INTEGER NOT NULL, reason TEXT, undoes TEXT);
 CREATE INDEX op_call ON op(call);
@@ -32,10 +32,10 @@ CREATE INDEX op_session ON op(session, id);
 CREATE INDEX op_pending ON op(owner) WHERE state = 'pending';
 CREATE TABLE item(op INTEGER NOT NULL, n INTEGER NOT NULL, kind TEXT NOT NULL, path TEXT NOT NULL, path2 TEXT,
     type TEXT NOT NULL, before TEXT, after TEXT, mode INTEGER, target TEXT, size INTEGER, grown INTEGER,
-    identity TEXT, temporary TEXT, state TEXT NOT NULL, PRIMARY KEY(op, n));
+    identity TEXT, temporary TEXT, state TEXT NOT NULL, PRIMARY KEY(op, n))
+    WITHOUT ROWID;
 CREATE INDEX item_path ON item(path, op);
 CREATE INDEX item_path2 ON item(path2, op) WHERE path2 IS NOT NULL;
-CREATE INDEX item_busy ON item(path) WHERE state = 'pending';
 CREATE INDEX item_before ON item(before) WHERE kind = 'delete';
 CREATE TABLE caught(name TEXT PRIMARY KEY, op INTEGER NOT NULL, path TEXT NOT NULL);
 CREATE TABLE usage(op INTEGER NOT NULL, action TEXT NOT NULL, files INTEGER NOT NULL, bytes INTEGER NOT NULL,

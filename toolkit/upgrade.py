@@ -18,6 +18,32 @@ STEPS: dict[int, tuple[str, ...]] = {
         "CREATE TABLE caught(name TEXT PRIMARY KEY, op INTEGER NOT NULL, path TEXT NOT NULL)",
         "CREATE INDEX item_before ON item(before) WHERE kind = 'delete'",
     ),
+    # An open change is found by its operation.
+    2: ("DROP INDEX IF EXISTS item_busy",),
+}
+# And what each step is besides in SQLite, where a table with less around it takes fewer pages a change.
+SQLITE: dict[int, tuple[str, ...]] = {
+    2: (
+        "ALTER TABLE op RENAME TO op_2",
+        "CREATE TABLE op(id INTEGER PRIMARY KEY, call TEXT NOT NULL, given TEXT, session TEXT NOT NULL,"
+        " owner TEXT NOT NULL, agent TEXT NOT NULL, tool TEXT NOT NULL, started REAL NOT NULL,"
+        " state TEXT NOT NULL, durable INTEGER NOT NULL, reason TEXT, undoes TEXT)",
+        "INSERT INTO op SELECT * FROM op_2",
+        "DROP TABLE op_2",
+        "CREATE INDEX op_call ON op(call)",
+        "CREATE INDEX op_session ON op(session, id)",
+        "CREATE INDEX op_pending ON op(owner) WHERE state = 'pending'",
+        "ALTER TABLE item RENAME TO item_2",
+        "CREATE TABLE item(op INTEGER NOT NULL, n INTEGER NOT NULL, kind TEXT NOT NULL, path TEXT NOT NULL,"
+        " path2 TEXT, type TEXT NOT NULL, before TEXT, after TEXT, mode INTEGER, target TEXT, size INTEGER,"
+        " grown INTEGER, identity TEXT, temporary TEXT, state TEXT NOT NULL, PRIMARY KEY(op, n))"
+        " WITHOUT ROWID",
+        "INSERT INTO item SELECT * FROM item_2",
+        "DROP TABLE item_2",
+        "CREATE INDEX item_path ON item(path, op)",
+        "CREATE INDEX item_path2 ON item(path2, op) WHERE path2 IS NOT NULL",
+        "CREATE INDEX item_before ON item(before) WHERE kind = 'delete'",
+    ),
 }
 
 
@@ -34,7 +60,7 @@ def upgrade(db: sqlite3.Connection, file: str | None, version: int) -> None:
         if found < version and file is not None:
             _copy(file, found)
         for step in range(found, version):
-            for statement in STEPS[step]:
+            for statement in (*STEPS[step], *SQLITE.get(step, ())):
                 db.execute(statement)
         db.execute(f"PRAGMA user_version={max(found, version)}")
         db.execute("COMMIT")

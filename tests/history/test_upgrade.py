@@ -62,7 +62,11 @@ def test_all_of_an_older_state_is_there_after_the_upgrade(root: Path, database: 
 
 def test_the_state_is_the_same_as_a_new_one(root: Path, database: Path) -> None:
     with opened(root) as session, Session(root, ALLOW, state=":memory:") as fresh:
-        schema = "SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name"
+        # SQLite never lets go of the table in which it counts, once it has one.
+        schema = (
+            "SELECT type, name, tbl_name, sql FROM sqlite_schema"
+            " WHERE name != 'sqlite_sequence' ORDER BY name"
+        )
         assert shape(session, schema) == shape(fresh, schema)
         assert session.state.rows("PRAGMA user_version") == [(VERSION,)]
 
@@ -99,7 +103,9 @@ def test_a_newer_state_is_refused_and_left_alone(root: Path, database: Path) -> 
     assert dump(database) == before
 
 
-@pytest.mark.parametrize("statement", ["BEGIN", "CREATE", "PRAGMA user_version=", "COMMIT", "copy"])
+@pytest.mark.parametrize(
+    "statement", ["BEGIN", "CREATE", "ALTER", "DROP TABLE", "PRAGMA user_version=", "COMMIT", "copy"]
+)
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_death_in_an_upgrade_is_made_good_by_the_next_start(
     root: Path, database: Path, statement: str, when: str
