@@ -183,9 +183,8 @@ class PostgresState:
         from psycopg.errors import InsufficientPrivilege
 
         db, schema = self._connection, self._schema
-        (now,) = db.execute("SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDDHH24MISS')").fetchone() or (
-            "",
-        )
+        utc = "SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDDHH24MISS')"
+        (now,) = db.execute(utc).fetchone() or ("",)
         copy = f"{schema}_v{version}_{now}"
         try:
             db.execute(f"CREATE SCHEMA {copy}")
