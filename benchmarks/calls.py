@@ -17,11 +17,12 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from _calls import POLICY, TOOLS, Work, by_call, fill, raw_disk, raw_fsspec
-from _child import PYTHON, run
+from _child import PYTHON, in_turns, run
 from fsspec.implementations.memory import MemoryFileSystem
 
 from policy import Policy
@@ -31,6 +32,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # the tests kno
 
 CALLS = 300
 REMOTE_CALLS = 60
+STARTS = 7
 Table = dict[str, dict[str, float]]
 
 
@@ -130,13 +132,15 @@ def remote(fs: Any, root: str) -> Table:
     return found
 
 
-def start(code: str) -> tuple[float, float]:
-    """Return the lowest milliseconds and the peak memory in MB of a new interpreter that runs this."""
+def new(code: str) -> tuple[float, float]:
+    """Return the seconds of the processor and the peak memory in MB of a new interpreter that runs this."""
     said = "print([line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM')][0])"
-    command = [PYTHON, "-c", f"{code}\n{said}"]
-    run(command)  # writes the byte code
-    found = [run(command) for _ in range(7)]
-    return min(took for took, _ in found) * 1e3, int(found[-1][1].split()[-1]) / 1024
+    took, out = run([PYTHON, "-c", f"{code}\n{said}"])
+    return took, int(out.split()[-1]) / 1024
+
+
+def cost(code: str) -> float:
+    return new(code)[0]
 
 
 def starts(folder: str) -> dict[str, tuple[float, float]]:
@@ -150,15 +154,19 @@ def starts(folder: str) -> dict[str, tuple[float, float]]:
         f"import policy; policy.Policy.load({str(file)!r}, kept={{}}).effect('a', 'delete', 'delete', 'x/y')"
     )
     command = "from toolkit.cli import main; main({})"
-    return {
-        "a bare interpreter": start("pass"),
-        "--version": start(command.format(["--version"])),
-        "a verdict under 1,000 rules, from YAML": start(one.format(False)),
-        "the same from the kept form": start(one.format(True)),
-        "explain": start(command.format(["explain", "--root", folder, "delete", "x"])),
-        "a session, ready for calls": start(
+    programs = {
+        "a bare interpreter": "pass",
+        "--version": command.format(["--version"]),
+        "a verdict under 1,000 rules, from YAML": one.format(False),
+        "the same from the kept form": one.format(True),
+        "explain": command.format(["explain", "--root", folder, "delete", "x"]),
+        "a session, ready for calls": (
             f"from toolkit import Session; Session({folder!r}, state=':memory:').close()"
         ),
+    }
+    took = in_turns([partial(cost, code) for code in programs.values()], STARTS)
+    return {
+        title: (each * 1e3, new(code)[1]) for each, (title, code) in zip(took, programs.items(), strict=True)
     }
 
 
