@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit.events import CREATED, DELETED, RESTORED, UPDATED
-from toolkit.history import DONE, PENDING, Kept, of_session
+from toolkit.history import DONE, Kept, of_session
 from toolkit.protection import TASKS
 from toolkit.session import Session
 
@@ -38,7 +38,7 @@ class Bridge:
         return [event for op in sorted(waiting - self._open) for event in self._told(op)]
 
     def _pending(self) -> set[int]:
-        rows = self._session.state.rows("SELECT id FROM op WHERE state = ?", (PENDING,))
+        rows = self._session.state.rows("SELECT id FROM op WHERE state = 'pending'")
         return {int(row[0]) for row in rows}
 
     def _told(self, op: int) -> list[dict[str, Any]]:

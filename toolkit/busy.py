@@ -28,6 +28,9 @@ class Taken:
         self._paths: set[str] = set()
         self._trees: set[str] = set()
         self._above: set[str] = set()
+        # Mostly there is none, which a look at the operations alone tells.
+        if not db.execute("SELECT id FROM op WHERE state = 'pending' LIMIT 1").fetchall():
+            return
         for path, path2, kind, of in db.execute(
             "SELECT path, path2, kind, type FROM item"
             " WHERE op IN (SELECT id FROM op WHERE state = 'pending') AND state = 'pending'"
