@@ -1,8 +1,8 @@
 """Claim: deciding costs nearly the same for 10 and for 10,000 rules, and no rules make it slow.
 
-On the same tree of files, 10,000 rules cost at most 4 times as much as 10 for new files in known folders and
-5 times for a tree never seen. Sets of rules made to hurt stay under 100 us a path that is new. A loop of
-compiled expressions, last match first, stands beside it. Processor time; the lowest of several in one run.
+On the same tree of files, 10,000 rules cost at most 3 times as much as 10 for new files in known folders and
+5 times for a tree never seen. Sets of rules made to hurt stay under 100 us a path that is new, 1 ms for any
+one. A loop of compiled expressions stands beside it. Processor time; the lowest of several in one run.
 
     python benchmarks/decide.py
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import itertools
 import json
 import random
 import re
@@ -22,10 +23,11 @@ import policy
 
 COUNTS = (10, 100, 1_000, 10_000)
 FILES = 10_000
-TURNS = 5
-KNOWN_AT_MOST = 4.0
+TURNS = 9
+KNOWN_AT_MOST = 3.0
 FRESH_AT_MOST = 5.0
 HOSTILE_AT_MOST = 100e-6
+SINGLE_AT_MOST = 1e-3
 
 
 def words(chance: random.Random, count: int) -> list[str]:
@@ -87,14 +89,18 @@ def seconds(judge: Callable[[str], object], paths: list[str]) -> float:
     return (time.process_time() - start) / len(paths)
 
 
-def judged(rules: dict[str, str], paths: list[str], new: list[str]) -> tuple[float, float, float]:
-    """Return seconds a path in a tree never seen, for new files in it, and for files seen before."""
-    turns = []
+def judged(sets: list[dict[str, str]], paths: list[str], new: list[str]) -> list[tuple[float, ...]]:
+    """Return for each set of rules the seconds a path in a tree never seen, for new files in it, and again.
+
+    The sets take turns, so that none of them alone meets a machine that is busy.
+    """
+    lowest = [(float("inf"),) * 3] * len(sets)
     for _ in range(TURNS):
-        judge = functools.partial(engine(rules).effect, "a", "delete", "delete")
-        turns.append([seconds(judge, each) for each in (paths, new, new)])
-    fresh, known, again = (min(each) for each in zip(*turns, strict=True))
-    return fresh, known, again
+        for at, rules in enumerate(sets):
+            judge = functools.partial(engine(rules).effect, "a", "delete", "delete")
+            turn = [seconds(judge, each) for each in (paths, new, new)]
+            lowest[at] = tuple(map(min, lowest[at], turn))
+    return lowest
 
 
 def loop(rules: dict[str, str], paths: list[str]) -> float:
@@ -121,17 +127,34 @@ def hostile_path(chance: random.Random) -> str:
     return "/".join([*made, f"shared-prefix-{chance.randrange(10**6)}ab{chance.randrange(10**4)}y.py"])
 
 
-def hostile() -> float:
-    """Return the highest mean of all hostile sets, in seconds a path; says each."""
-    worst = 0.0
+def one_by_one(judge: Callable[[str], object], paths: list[str]) -> list[float]:
+    """Return the seconds each path takes, without the interpreter's pauses to collect garbage."""
+    gc.collect()
+    gc.disable()
+    times = [time.process_time()]
+    for path in paths:
+        judge(path)
+        times.append(time.process_time())
+    gc.enable()
+    return [after - before for before, after in itertools.pairwise(times)]
+
+
+def hostile() -> tuple[float, float]:
+    """Return the highest mean of all hostile sets and the slowest path but for the first; says each.
+
+    The first path pays for what a set is made ready by once it is met.
+    """
+    worst = slowest = 0.0
     for title, patterns in HOSTILE.items():
         chance = random.Random(1)
-        made = engine(dict.fromkeys(patterns, "deny"))
-        paths = [hostile_path(chance) for _ in range(2_000)]
-        took = seconds(functools.partial(made.effect, "a", "delete", "delete"), paths)
-        worst = max(worst, took)
-        print(f"{title:>22}: {took * 1e6:6.1f} us, {len(patterns):,} rules")
-    return worst
+        rules, paths = dict.fromkeys(patterns, "deny"), [hostile_path(chance) for _ in range(2_000)]
+        judges = [functools.partial(engine(rules).effect, "a", "delete", "delete") for _ in range(2 * TURNS)]
+        took = min(seconds(judge, paths) for judge in judges[:TURNS])
+        turns = [one_by_one(judge, paths) for judge in judges[TURNS:]]
+        single = max(min(times) for times in list(zip(*turns, strict=True))[1:])
+        worst, slowest = max(worst, took), max(slowest, single)
+        print(f"{title:>22}: {took * 1e6:6.1f} us, {len(patterns):,} rules; slowest {single * 1e6:4.0f} us")
+    return worst, slowest
 
 
 def main() -> int:
@@ -139,21 +162,22 @@ def main() -> int:
     print("us a path, and times that of 10 rules")
     print(f"{'rules':>7} {'fresh':>14} {'known folder':>14} {'seen':>14} {'loop':>14} {'fresh/loop':>11}")
     first: tuple[float, ...] = ()
-    for count in COUNTS:
-        made = rules(count)
-        looped = loop(made, new[: max(100, 200_000 // count)])
-        row = (*judged(made, paths, new), looped)
+    sets = [rules(count) for count in COUNTS]
+    for count, made, times in zip(COUNTS, sets, judged(sets, paths, new), strict=True):
+        row = (*times, loop(made, new[: max(100, 200_000 // count)]))
         first = first or row
         cells = " ".join(
             f"{each * 1e6:7.2f} {each / base:6.1f}" for each, base in zip(row, first, strict=True)
         )
-        print(f"{count:7,} {cells} {row[0] / looped:11.3f}")
+        print(f"{count:7,} {cells} {row[0] / row[3]:11.3f}")
     fresh, known = row[0] / first[0], row[1] / first[1]
-    worst = hostile()
+    worst, slowest = hostile()
     print(f"10,000 rules cost {fresh:.1f} times as much as 10 on a new tree; claimed: {FRESH_AT_MOST:g}")
     print(f"and {known:.1f} times in known folders; claimed: at most {KNOWN_AT_MOST:g}")
     print(f"hostile sets take at most {worst * 1e6:.0f} us a path; claimed: {HOSTILE_AT_MOST * 1e6:.0f}")
-    return int(fresh > FRESH_AT_MOST or known > KNOWN_AT_MOST or worst > HOSTILE_AT_MOST)
+    print(f"and a single one of them {slowest * 1e6:.0f} us; claimed: {SINGLE_AT_MOST * 1e6:.0f}")
+    held = known <= KNOWN_AT_MOST and worst <= HOSTILE_AT_MOST and slowest <= SINGLE_AT_MOST
+    return int(fresh > FRESH_AT_MOST or not held)
 
 
 if __name__ == "__main__":

@@ -10,24 +10,13 @@ import functools
 import re
 import unicodedata
 from dataclasses import dataclass
-from typing import Final, NoReturn
+from typing import Final
 
+from policy.braces import PatternError as PatternError  # what `parse` raises
+from policy.braces import class_end, expand, fail
 from policy.errors import hidden
 
-MAX_LENGTH = 1024
-MAX_ALTERNATIVES = 256
-
-
-class PatternError(ValueError):
-    """What is wrong with a pattern, and where in its text."""
-
-    def __init__(self, code: str, message: str, hint: str, offset: int = 0, length: int = 1) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
-        self.hint = hint
-        self.offset = offset
-        self.length = length
+MAX_LENGTH: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +117,7 @@ def parse(text: str, fold: bool = False) -> Pattern:
     _check_text(text)
     known: dict[tuple[int, ...], Segment] = {}  # alternatives have most of their names in common
     # Alternatives that are the same stay: a folded pattern must have as many as the plain one.
-    return Pattern(text, tuple(_branch(text, picked, fold, known) for picked in _expand(text)))
+    return Pattern(text, tuple(_branch(text, picked, fold, known) for picked in expand(text)))
 
 
 @functools.lru_cache(maxsize=4_096)
@@ -145,111 +134,34 @@ def parse_agent(text: str) -> tuple[Name, ...]:
     """Read an agent's key: names with `*`, `?` and classes, separated by slashes, nothing else."""
     _check_text(text)
     if "{" in text or "}" in text:
-        _fail("agent_name", "braces are not used in agents' names", "write one key for each agent", text)
+        fail("agent_name", "braces are not used in agents' names", "write one key for each agent", text)
     names: list[Name] = []
     for start, end in _split(text, tuple(range(len(text)))):
         segment = text[start:end]
         if not segment or segment in {".", ".."}:
             message = "an agent's name is names with single slashes between them"
-            _fail("agent_name", message, 'a sub-agent is written "parent/child"', text, start)
+            fail("agent_name", message, 'a sub-agent is written "parent/child"', text, start)
         if len(segment) > 1 and not segment.strip("*"):
-            _fail("agent_name", "'**' is not used in agents' names", "write '*'", text, start, len(segment))
+            fail("agent_name", "'**' is not used in agents' names", "write '*'", text, start, len(segment))
         names.append(_name(text, tuple(range(start, end)), False))
     return tuple(names)
 
 
-def _fail(
-    code: str, message: str, hint: str, text: str, offset: int = 0, length: int | None = None
-) -> NoReturn:
-    raise PatternError(code, message, hint, offset, max(1, len(text) if length is None else length))
-
-
 def _check_text(text: str) -> None:
     if not text:
-        _fail("pattern_empty", "the pattern is empty", "'*' is everything", text)
+        fail("pattern_empty", "the pattern is empty", "'*' is everything", text)
     if len(text) > MAX_LENGTH:
         message = f"the pattern has {len(text)} characters; {MAX_LENGTH} are allowed"
-        _fail("pattern_too_long", message, "write several shorter patterns", text)
+        fail("pattern_too_long", message, "write several shorter patterns", text)
     for offset, character in enumerate(text):
         if hidden(character):
             message = f"character U+{ord(character):04X} cannot be seen"
-            _fail("pattern_character", message, "'?' matches any one character", text, offset, 1)
+            fail("pattern_character", message, "'?' matches any one character", text, offset, 1)
         if character == "\\":
             hint = (
                 "names are separated by '/'; to take a special character as it is write it in brackets: [*]"
             )
-            _fail("pattern_backslash", "'\\' is not used in patterns", hint, text, offset, 1)
-
-
-# Braces: each alternative is kept as the offsets of its characters, so that an error in it can be shown.
-
-
-def _expand(text: str) -> list[tuple[int, ...]]:
-    if "{" not in text and "}" not in text:
-        return [tuple(range(len(text)))]
-    outer: list[tuple[list[tuple[int, ...]], list[tuple[int, ...]], int]] = []
-    done: list[tuple[int, ...]] = []
-    current: list[tuple[int, ...]] = [()]
-    at = 0
-    while at < len(text):
-        character, end = text[at], at + 1
-        if character == "{":
-            outer.append((done, current, at))
-            done, current = [], [()]
-        elif character == "," and outer:
-            done, current = done + current, [()]
-        elif character == "}":
-            done, current = _close(text, at, outer, done, current)
-        else:
-            end = _class_end(text, at) if character == "[" else end
-            current = [picked + tuple(range(at, end)) for picked in current]
-        if len(done) + len(current) > MAX_ALTERNATIVES:
-            message = f"the braces stand for more than {MAX_ALTERNATIVES} patterns"
-            _fail("pattern_too_many", message, "write several patterns, or use '*'", text)
-        at = end
-    if outer:
-        hint = "close it with '}'; for the character itself write [{]"
-        _fail("pattern_brace", "'{' is not closed", hint, text, outer[-1][2], 1)
-    return current
-
-
-def _close(
-    text: str,
-    at: int,
-    outer: list[tuple[list[tuple[int, ...]], list[tuple[int, ...]], int]],
-    done: list[tuple[int, ...]],
-    current: list[tuple[int, ...]],
-) -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
-    if not outer:
-        _fail("pattern_brace", "'}' without '{'", "for the character itself write [}]", text, at, 1)
-    before, prefixes, start = outer.pop()
-    if not done:
-        hint = "write {a,b} for alternatives; for the character itself write [{]"
-        _fail("pattern_brace", "braces without a comma", hint, text, start, at + 1 - start)
-    return before, [head + tail for head in prefixes for tail in done + current]
-
-
-def _class_end(text: str, start: int) -> int:
-    """Return the offset after the `]` of the class that opens at start."""
-    at = start + 1
-    if text[at : at + 1] in {"!", "^"}:
-        at += 1
-    at = text.find("]", at + 1)
-    if at < 0:
-        hint = "close it with ']'; for the character itself write [[]"
-        _fail("pattern_class", "'[' is not closed", hint, text, start, 1)
-    opened = text.find("[:", start + 1, at)
-    if opened >= 0 and text[at - 1] == ":" and at - 1 > opened + 1:
-        hint = "write the characters: [a-z], [0-9]"
-        _fail(
-            "pattern_class", f"classes by name such as '{text[opened : at + 1]}' are not known", hint,
-            text, opened, at + 1 - opened,
-        )  # fmt: skip
-    slash = text.find("/", start, at)
-    if slash >= 0:
-        hint = "a class stands for one character of a name"
-        _fail("pattern_class", "'/' in a class matches nothing", hint, text, slash, 1)
-    return at + 1
+            fail("pattern_backslash", "'\\' is not used in patterns", hint, text, offset, 1)
 
 
 def _split(text: str, picked: tuple[int, ...]) -> list[tuple[int, int]]:
@@ -265,17 +177,15 @@ def _split(text: str, picked: tuple[int, ...]) -> list[tuple[int, int]]:
 def _branch(text: str, picked: tuple[int, ...], fold: bool, known: dict[tuple[int, ...], Segment]) -> Branch:
     whole = "".join(text[offset] for offset in picked)
     if not whole:
-        _fail("pattern_empty", "one of the alternatives is empty", "leave it out, or write '*'", text)
+        fail("pattern_empty", "one of the alternatives is empty", "leave it out, or write '*'", text)
     if whole.startswith("!"):
         hint = "write the exception as a later rule, or under 'except'; for a name like that write **/!name"
-        _fail("pattern_negated", "'!' at the start is not used here", hint, text, picked[0], 1)
+        fail("pattern_negated", "'!' at the start is not used here", hint, text, picked[0], 1)
     directory = whole.endswith("/")
     start = 2 if whole.startswith("./") else 1 if whole.startswith("/") else 0
     inner = picked[start : len(picked) - directory] if start < len(picked) else ()
     if not inner:
-        _fail(
-            "pattern_empty", "the pattern names only the root", "'*' is everything, the root included", text
-        )
+        fail("pattern_empty", "the pattern names only the root", "'*' is everything, the root included", text)
     spans = _split(text, inner)
     segments: list[Segment] = []
     for low, high in spans:
@@ -311,12 +221,12 @@ def _segment(text: str, picked: tuple[int, ...], inner: tuple[int, ...], low: in
     name = "".join(text[offset] for offset in picked)
     if not name:
         offset = inner[min(low, len(inner) - 1)]
-        _fail("pattern_name", "two slashes with no name between them", "leave one out", text, offset, 1)
+        fail("pattern_name", "two slashes with no name between them", "leave one out", text, offset, 1)
     if name in {".", ".."}:
         hint = "patterns start from the workspace's root and only go down"
         if name == ".":
             hint = "leave it out; the root itself is matched by '*'"
-        _fail("pattern_parent", f"'{name}' is not a name", hint, text, picked[0], len(name))
+        fail("pattern_parent", f"'{name}' is not a name", hint, text, picked[0], len(name))
     if len(name) > 1 and not name.strip("*"):
         return CROSS
     return _name(text, picked, fold)
@@ -346,7 +256,7 @@ def _name(text: str, picked: tuple[int, ...], fold: bool) -> Name:
             atoms.append(ANY_CHARACTER)
         elif character == "[":
             settle()
-            end = _class_end(text, picked[at - 1])
+            end = class_end(text, picked[at - 1])
             atoms.append(_class(text, picked[at - 1], end, fold))
             at += end - picked[at - 1] - 1
         else:
@@ -368,7 +278,7 @@ def _class(text: str, start: int, end: int, fold: bool) -> Atom:
             high = text[at + 2]
             if high < low:
                 hint = f"write [{high}-{low}]"
-                _fail("pattern_range", f"the range '{low}-{high}' runs backwards", hint, text, at, 3)
+                fail("pattern_range", f"the range '{low}-{high}' runs backwards", hint, text, at, 3)
             at += 2
         at += 1
         ranges.append((low, high))

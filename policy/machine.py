@@ -147,14 +147,15 @@ class Machine:
 
     def _leaf(self, state: State, kind: Kind) -> Found:
         self.steps += 1
-        ends = kind.ends
+        numbers = kind.ends[0]
         if state.nodes:
             reached = _reached(kind.leads, state.nodes)
             if reached:
-                ends = self._ended(reached, ends)
+                numbers = self._ended(reached, kind.ends)[0]
+        found = self._latest(state.below, numbers) if numbers else state.below
         if self._spent > _MAX_BYTES:
             self._forget()
-        found = state.files[kind] = self._latest(state.below, ends[0])
+        state.files[kind] = found
         self._spent += 100
         return found
 

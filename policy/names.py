@@ -64,7 +64,7 @@ class Names:
                 rest.append((index, name))
         self._head_sizes = sorted({len(edge) for edge in self._heads})
         self._tail_sizes = sorted({len(edge) for edge in self._tails})
-        self._rest = _Within(rest) if rest else None
+        self._rest = _Within(rest, slice(None)) if rest else None
 
     def find(self, name: str) -> tuple[int, ...]:
         """Return the indexes of all that fit."""
@@ -73,10 +73,16 @@ class Names:
         if whole is not None:
             found.append(whole)
         for size in self._head_sizes:
-            if name[:size] in self._heads:
+            those = self._heads.get(name[:size])
+            if those.__class__ is tuple:
+                _try(those, name, found)
+            elif those is not None:
                 _meet(self._heads, name[:size], 0, name, found)
         for size in self._tail_sizes:
-            if name[-size:] in self._tails:
+            those = self._tails.get(name[-size:])
+            if those.__class__ is tuple:
+                _try(those, name, found)
+            elif those is not None:
                 _meet(self._tails, name[-size:], -1, name, found)
         if self._rest is not None:
             self._rest.find(name, found)
@@ -113,9 +119,11 @@ class _Many:
         listed: dict[str, Listed] = {}
         for index, name in names:
             listed.setdefault(_end(name, which), []).append((index, name))
-        lengths = sorted({len(text) for text in listed})
-        self._cuts = [slice(length) if which == 0 else slice(-length, None) for length in lengths]
-        self._known = {text: _Within(each) for text, each in listed.items()}
+        sizes = sorted({len(text) for text in listed})
+        # For each length where such a text is in a name, and where the rest of it is.
+        cuts = {n: (slice(n), slice(n, None)) if which == 0 else (slice(-n, None), slice(-n)) for n in sizes}
+        self._cuts = [cut for cut, _ in cuts.values()]
+        self._known = {text: _Within(each, cuts[len(text)][1]) for text, each in listed.items()}
 
     def find(self, name: str, found: list[int]) -> None:
         """Add the indexes of those that fit."""
@@ -126,10 +134,13 @@ class _Many:
 
 
 class _Within:
-    """Names that nothing else tells apart: if they are many, by the rarest text in each."""
+    """Names that nothing else tells apart: if they are many, by the rarest text in each.
 
-    def __init__(self, names: Listed) -> None:
-        texts = {index: _inner(name) for index, name in names} if len(names) > _FEW else {}
+    It is looked for in a part of them only; the rest is what they have in common.
+    """
+
+    def __init__(self, names: Listed, part: slice) -> None:
+        texts = {index: _inner(name, part) for index, name in names} if len(names) > _FEW else {}
         counts = Counter(text for each in texts.values() for text in each)
         self._tried: list[Row] = []
         self._inside: dict[str, list[Row]] = {}
@@ -149,7 +160,7 @@ class _Within:
 
 def _try(rows: Sequence[Row], name: str, found: list[int]) -> None:
     for head, tail, least, inside, index in rows:
-        if len(name) < least or not (name.startswith(head) and name.endswith(tail)):
+        if (head and not name.startswith(head)) or (tail and not name.endswith(tail)) or len(name) < least:
             continue
         if not inside:
             found.append(index)
@@ -203,10 +214,10 @@ class Matcher:
 Piece = str | re.Pattern[str]
 
 
-def _inner(name: Key) -> list[str]:
+def _inner(name: Key, part: slice) -> list[str]:
     """Return the texts by which a name can be looked up wherever they stand in it, in a fixed order."""
     found: dict[str, None] = {}
-    for run in name.split(ANY) if isinstance(name, str) else _runs(name):
+    for run in name[part].split(ANY) if isinstance(name, str) else _runs(name):
         for at in range(max(1, len(run) - _LONGEST + 1)):
             found[run[at : at + _LONGEST]] = None
     found.pop("", None)
