@@ -84,7 +84,8 @@ class Emacs:
             stdout=self._log,
             stderr=subprocess.STDOUT,
         )
-        wait(lambda: os.path.exists(self._socket) or self._process.poll() is not None)
+        # Its socket is there before anybody answers at it.
+        wait(lambda: self._client("t").returncode == 0 or self._process.poll() is not None)
         program = " ".join(map(_lisp, PROGRAM))
         self.eval(
             "(progn (defvar asked nil) (defvar answer nil)"
@@ -96,11 +97,18 @@ class Emacs:
         wait(lambda: self.eval("(and ringfence-following t)") == "t")
 
     def eval(self, form: str) -> str:
-        done = subprocess.run(
-            ["emacsclient", "-s", self._socket, "--eval", form], capture_output=True, text=True, timeout=30
-        )
+        done = self._client(form)
         assert done.returncode == 0, done.stderr + (self._folder / "log").read_text()
         return done.stdout.strip()
+
+    def _client(self, form: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            ["emacsclient", "-s", self._socket, "--eval", form],
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
 
     def open(self, file: Path) -> None:
         self.eval(f"(progn (find-file-noselect {_lisp(str(file))}) t)")
