@@ -1,8 +1,9 @@
 """Claim: no faster package for JSON or for JSON Schema, with the same answers, makes a call 10% cheaper.
 
 Of a call that comes as text and is answered as text: the steps in which such a package could stand in, ours
-beside the fastest. Those that read JSON are shown and not counted: of a name that occurs twice they take the
-last, where we refuse the call. Needs the extra `bench`; processor time, nothing waited for.
+beside the fastest. Two are shown and not counted, as the answers differ: of a name that occurs twice they
+take the last, where we refuse it, and what they write is not ASCII, as a line of ours is promised to be.
+Needs the extra `bench`; processor time, nothing waited for.
 
     python benchmarks/accelerators.py
 """
@@ -28,6 +29,7 @@ from toolkit.validate import arguments
 
 CALLS = 500
 AT_MOST = 0.1
+SAME = ("checking", "recording")  # the steps in which the answers are the same
 TWICE = b'{"path": "a", "path": "b"}'
 Step = Callable[[int], object]
 Steps = dict[str, dict[str, Step]]
@@ -49,6 +51,8 @@ def steps(tool: str, lines: list[bytes], results: list[Result], records: list[An
     import orjson
 
     assert orjson.loads(TWICE) == msgspec.json.decode(TWICE) == {"path": "b"}
+    assert not orjson.dumps("é").isascii()
+    assert not msgspec.json.encode("é").isascii()
     schema = KNOWN[tool].parameters
     given = [parse_call(line).arguments for line in lines]
     answers = [result.to_json() for result in results]
@@ -93,13 +97,14 @@ def measure(session: Session, tool: str) -> float:
     assert all(result.ok for result in results), results
     records = list(audit.records(session.state))[-CALLS:]
     print(f"{tool}: {cost:.0f} µs")
-    saved = 0.0
+    saved = by_all = 0.0
     for name, ways in steps(tool, lines, results, records).items():
         taken = {way: microseconds(step) for way, step in ways.items()}
-        if name != "reading":
+        by_all += taken["ours"] - min(taken.values())
+        if name in SAME:
             saved += taken["ours"] - min(taken.values())
         print(f"  {name:<10} " + "   ".join(f"{way} {value:5.1f}" for way, value in taken.items()))
-    print(f"  the fastest, but for reading, save {saved:.1f} µs, {saved / cost:.1%}")
+    print(f"  the fastest would save {saved / cost:.1%}, and with other answers {by_all / cost:.1%}")
     return saved / cost
 
 

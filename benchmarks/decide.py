@@ -94,7 +94,7 @@ def judged(sets: list[dict[str, str]], paths: list[str], new: list[str]) -> list
 
     The sets take turns, so that none of them alone meets a machine that is busy.
     """
-    lowest = [(float("inf"),) * 3] * len(sets)
+    lowest: list[tuple[float, ...]] = [(float("inf"),) * 3] * len(sets)
     for _ in range(TURNS):
         for at, rules in enumerate(sets):
             judge = functools.partial(engine(rules).effect, "a", "delete", "delete")
