@@ -283,7 +283,8 @@ class History:
             Kept(*row)
             for row in self._state.rows(
                 "SELECT item.*, op.call, op.session, op.agent, op.tool, op.started, op.undoes FROM item"
-                f" JOIN op ON op.id = item.op WHERE {where} ORDER BY item.op, item.n",
+                # Sorted afterwards: to give them in the order they are kept in, all would be looked through.
+                f" JOIN op ON op.id = item.op WHERE {where} ORDER BY +item.op, +item.n",
                 values,
             )
         )
@@ -351,7 +352,12 @@ def of_session(session: str | None) -> tuple[str, tuple[Any, ...]]:
     """A condition on `op` for a session and its sub-sessions (`night/tests` is one of `night`); None: all."""
     if session is None:
         return "1 = 1", ()
-    return "(op.session = ? OR substr(op.session, 1, ?) = ?)", (session, len(session) + 1, session + "/")
+    # The bounds say less than what follows them, but in words that an index answers; "0" comes after "/".
+    return (
+        "(op.session COLLATE BINARY >= ? AND op.session COLLATE BINARY < ?"
+        " AND (op.session = ? OR substr(op.session, 1, ?) = ?))",
+        (session, session + "0", session, len(session) + 1, session + "/"),
+    )
 
 
 def _remember(db: Database, seen: dict[tuple[str, str], str]) -> None:

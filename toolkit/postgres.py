@@ -284,7 +284,7 @@ class _Statements:
 
 @lru_cache(256)
 def _marked(sql: str) -> str:
-    return sql.replace("%", "%%").replace("?", "%s")
+    return sql.replace("%", "%%").replace("?", "%s").replace("COLLATE BINARY", 'COLLATE "C"')
 
 
 def _storable(values: Sequence[Any]) -> list[Any]:

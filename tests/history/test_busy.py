@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from policy import Policy
 from toolkit import apply
+from toolkit.history import of_session
 from toolkit.session import Session
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
@@ -116,3 +118,17 @@ def test_nothing_is_made_at_a_parents_name_when_the_parent_is_gone(root: Path) -
         result = session.call({"tool": "create_file", "arguments": {"path": "x/y/z", "content": "1"}})
     assert (result.error or {}).get("code") == "path_changed"
     assert not (root / "x").exists()
+
+
+def test_a_session_counts_itself_and_what_is_below_it_by_name(root: Path) -> None:
+    names = ["".join(name) for length in (1, 2, 3) for name in product("a/.-0Z", repeat=length)]
+    row = "INSERT INTO op(call, session, owner, agent, tool, started, state, durable) VALUES(?,?,?,?,?,?,?,?)"
+    with opened(root) as session:
+        with session.state.transaction() as db:
+            db.executemany(row, [("c", name, "", "", "", 0.0, "done", 0) for name in names])
+        for top in ("a", "a/", "a-", "a.", "0", "/", "Z/a", "a/0"):
+            within, values = of_session(top)
+            found = session.state.rows(f"SELECT session FROM op WHERE {within}", values)
+            assert {str(row[0]) for row in found} == {
+                name for name in names if name == top or name.startswith(f"{top}/")
+            }

@@ -11,7 +11,12 @@ import pytest
 from policy import Policy
 from toolkit import Session
 
-ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\ndurable: false\n')
+ALLOW = Policy.loads("""
+version: 1
+rules: {"*": allow}
+limits: {write: {max_files: 100, per: session}}
+durable: false
+""")
 CALLS: list[tuple[str, dict[str, Any]]] = [
     ("create_file", {"path": "a", "content": "one"}),
     ("edit_file", {"path": "a", "old_str": "one", "new_str": "two"}),
@@ -58,6 +63,7 @@ def test_no_call_looks_through_the_history(tmp_path: Path, plans: list[str]) -> 
             for tool, arguments in CALLS:
                 session.call({"tool": tool, "arguments": arguments})
             assert session.history.orphans() == []
+            session.changes()
     assert any("op_pending" in plan for plan in plans)
     # What is open is few, and of the records only the last is looked at.
     small = ("SCAN op USING INDEX op_pending", "SCAN op USING COVERING INDEX op_pending")
