@@ -46,6 +46,9 @@ DEAD_TOOLS: Mapping[str, str] = MappingProxyType({"write_file": "create_file"})
 Tier = Literal["mandatory", "agent", "global"]
 
 
+_EFFECTS = ("allow", "ask", "deny")
+
+
 class Effect(enum.IntEnum):
     """What a policy says; the greater is the stricter."""
 
@@ -54,7 +57,7 @@ class Effect(enum.IntEnum):
     DENY = 2
 
     def __str__(self) -> str:
-        return self.name.lower()
+        return _EFFECTS[self]
 
     def __format__(self, spec: str) -> str:
         return format(str(self), spec)

@@ -58,7 +58,7 @@ class Following:
         """
         if self._source is None:
             return None
-        if _stamps(self._stamps) == self._stamps:
+        if all(_stamp(file) == stamp for file, stamp in self._stamps.items()):
             return None
         try:
             self._load(self._source)
@@ -113,14 +113,14 @@ def _read(source: str | Path) -> tuple[Policy | PolicyError, tuple[str, ...]]:
 
 
 def _stamps(files: Iterable[str]) -> dict[str, tuple[int, ...] | None]:
-    """What tells that files were written since; None for one that is gone."""
-    found: dict[str, tuple[int, ...] | None] = {}
-    for file in files:
-        try:
-            info = os.stat(file)  # noqa: PTH116 - before every call, and a Path takes as long again
-        except (OSError, ValueError):
-            found[file] = None
-        else:
-            # A file put in place of another one may have its size and its time.
-            found[file] = (info.st_mtime_ns, info.st_size, info.st_ino, info.st_ctime_ns)
-    return found
+    return {file: _stamp(file) for file in files}
+
+
+def _stamp(file: str) -> tuple[int, ...] | None:
+    """What tells that a file was written since; None for one that is gone."""
+    try:
+        info = os.stat(file)  # noqa: PTH116 - before every call, and a Path takes as long again
+    except (OSError, ValueError):
+        return None
+    # A file put in place of another one may have its size and its time.
+    return info.st_mtime_ns, info.st_size, info.st_ino, info.st_ctime_ns

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from typing import TYPE_CHECKING, BinaryIO
 
 from toolkit.cli.perform import DONE
@@ -45,14 +46,14 @@ def _instructions(session: Session) -> str:
 
 
 @contextmanager
-def _streams(screen: Screen) -> Iterator[tuple[BinaryIO, BinaryIO]]:
+def _streams(screen: Screen) -> Iterator[tuple[BufferedReader, BinaryIO]]:
     """Stdin, and stdout for the protocol alone: what anything else prints goes to stderr meanwhile."""
     screen.stdout.flush()
     held = os.dup(1)
     try:
         os.dup2(2, 1)
-        with os.fdopen(held, "wb", closefd=False) as sink:
-            yield sys.stdin.buffer, sink
+        with os.fdopen(0, "rb", closefd=False) as source, os.fdopen(held, "wb", closefd=False) as sink:
+            yield source, sink
     finally:
         os.dup2(held, 1)
         os.close(held)

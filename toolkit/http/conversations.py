@@ -45,7 +45,7 @@ class Conversation:
         """The client no longer wants the answer to this request."""
         flight = self.flights.get(request) if isinstance(request, str | int) else None
         if flight is not None:
-            flight.cancelled.set()
+            flight.call_off()
             for one in self.asked.values():
                 if one.flight is flight:
                     one.answer(None)

@@ -204,7 +204,7 @@ class Endpoint:
     ) -> Response:
         """JSON when the first thing to say is the answer, else a stream of events that ends with it."""
         first: Message | None = None
-        left = None if call.conversation else lambda: call.flight.cancelled.set()
+        left = None if call.conversation else call.flight.call_off
         stream = Stream(request, answers, left)
         if accepts(request, "text/event-stream"):
             first = await stream.first()
@@ -247,7 +247,7 @@ class Endpoint:
         """Put the question on the call's stream; the answer comes as a request of its own."""
         conversation = call.conversation
         assert conversation is not None, "only a conversation can be asked in the middle of a call"
-        if call.flight.cancelled.is_set():
+        if call.flight.cancelled:
             return None
         self._count += 1
         name = f"ask-{self._count}"

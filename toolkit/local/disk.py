@@ -34,7 +34,7 @@ from toolkit.local.files import (
 )
 from toolkit.local.folder import LocalFolder
 from toolkit.local.walk import MAX_STEPS, LocalSpot, Walk
-from toolkit.plan import Delete, Held, Move, Stat, pieces
+from toolkit.plan import LINK, Delete, Held, Move, Stat, pieces
 from toolkit.protection import HIDDEN
 
 MAX_DEPTH = 200  # a tree operation holds one descriptor a level, and a process has 1,024 by default
@@ -96,6 +96,9 @@ class Local:
     def stat(self, spot: LocalSpot) -> Stat | None:
         if spot.rest:
             return None
+        seen, spot.seen = spot.seen, None
+        if seen is not None:
+            return stat_of(seen)
         try:
             return look(spot.fd, spot.name, lstat(spot))
         except FileNotFoundError:
@@ -128,22 +131,18 @@ class Local:
 
     def may(self, spot: LocalSpot, *, write: bool) -> bool:
         """Whether the mode permits it: a file without any write bit is not writable even for root."""
-        try:
-            mode = lstat(spot).st_mode
-        except FileNotFoundError:
-            return True  # what went away meanwhile is not forbidden; whoever acts on it finds that out
-        except OSError as error:
-            raise translated(error, spot.path) from None
-        if S.S_ISLNK(mode):
-            return True
-        if write and not mode & 0o222:
-            return False
         right = os.W_OK if write else os.R_OK
         if spot.name == ".":
-            return os.access(self.root, right)
-        follow = {"follow_symlinks": False} if os.access in os.supports_follow_symlinks else {}
-        permitted = os.access(spot.name, right, dir_fd=spot.fd, **follow)
-        return permitted or self.stat(spot) is None
+            permitted = os.access(self.root, right)
+        else:
+            follow = {"follow_symlinks": False} if os.access in os.supports_follow_symlinks else {}
+            permitted = os.access(spot.name, right, dir_fd=spot.fd, **follow)
+        if permitted and not write:
+            return True
+        found = self.stat(spot)
+        if found is None or found.kind == LINK:
+            return True  # what went away meanwhile is not forbidden; whoever acts on it finds that out
+        return permitted and bool((found.mode or 0) & 0o222)
 
     def missing(self, spot: LocalSpot) -> tuple[str, ...]:
         """The parents of `spot` that are not there, outermost first. Raises CallError `not_a_directory`."""
@@ -309,11 +308,15 @@ class Local:
     def _is_link(self, spot: LocalSpot) -> bool:
         """Whether the last name is a link, or something to be looked at more closely."""
         try:
-            return S.S_ISLNK(lstat(spot).st_mode)
+            found = lstat(spot)
         except FileNotFoundError:
             return False  # a name that is free
         except OSError:
             return True
+        if S.S_ISLNK(found.st_mode):
+            return True
+        spot.seen = found
+        return False
 
     def _open_folder(self, spot: LocalSpot) -> int:
         if not spot.names:

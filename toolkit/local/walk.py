@@ -8,7 +8,7 @@ from __future__ import annotations
 import errno
 import os
 import stat as S
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from toolkit import paths
 from toolkit.errors import CallError
@@ -23,6 +23,7 @@ class LocalSpot:
     """An open directory and one name in it.
 
     `rest` counts the further names below a name that does not exist, or (`blocked`) that is no directory.
+    `seen` is what was there when the spot was found, for who asks first.
     """
 
     fd: int
@@ -30,14 +31,13 @@ class LocalSpot:
     rest: int = 0
     owned: bool = False
     blocked: bool = False
+    path: str = field(init=False)
+    name: str = field(init=False)
+    seen: os.stat_result | None = field(default=None, init=False, compare=False)
 
-    @property
-    def path(self) -> str:
-        return paths.join(self.names)
-
-    @property
-    def name(self) -> str:
-        return self.names[len(self.names) - 1 - self.rest] if self.names else "."
+    def __post_init__(self) -> None:
+        self.path = paths.join(self.names)
+        self.name = self.names[len(self.names) - 1 - self.rest] if self.names else "."
 
 
 class Walk:

@@ -6,10 +6,9 @@ answer, and the call then goes through it again from the start.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from toolkit.approvals import PENDING
@@ -48,8 +47,11 @@ class Flight:
     """One call under way: how to send notes about it, and whether the client has called it off."""
 
     notify: Callable[[Message], None] = lambda _: None
-    cancelled: threading.Event = field(default_factory=threading.Event)
+    cancelled: bool = False
     question: str | None = None  # the id of the question that was put to the client's user
+
+    def call_off(self) -> None:
+        self.cancelled = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +105,7 @@ class Server:
         """Go on with a call after the client's user was asked; `response` is what came back."""
         answer = asking.answer_in(response)
         held = self.session.approvals.get(question.approval)
-        if answer is None or question.flight.cancelled.is_set() or held.state != PENDING:
+        if answer is None or question.flight.cancelled or held.state != PENDING:
             # Put again, it says what it waits for, or what became of the question meanwhile.
             result = self._session_call(question.call, question.flight, question.token)
             return self._done(question.peer, question.id, result)
@@ -217,7 +219,7 @@ class Server:
         return reply(request, {"resultType": "input_required", "inputRequests": ask, "requestState": state})
 
     def _session_call(self, call: ToolCall, flight: Flight, token: Any) -> Result:
-        if flight.cancelled.is_set():
+        if flight.cancelled:
             return failed(call.id, CallError("cancelled", "Called off before it began"))
         began = time.perf_counter()
         result = self.session.call(call, _progress(flight, token))
@@ -246,7 +248,7 @@ def _progress(flight: Flight, token: Any) -> Callable[[str, int, int | None], No
 
     def progress(what: str, done: int, total: int | None) -> None:
         nonlocal last
-        if what == "keeping" and flight.cancelled.is_set():
+        if what == "keeping" and flight.cancelled:
             raise CallError("cancelled", "Called off before anything was changed")
         now = time.monotonic()
         if not told or now - last < _TELL_EVERY:

@@ -1,21 +1,23 @@
-"""The protocol over two streams: one thread reads, the caller's answers calls one after another.
+"""The protocol over two streams: the caller's thread answers calls one after another, and reads in between.
 
-A thin loop of our own, since the protocol's SDK alone takes several times as long to import. Nothing but the
-protocol is ever written to the sink.
+While a call takes long another thread reads, so that it can be called off. A thin loop of our own, since the
+protocol's SDK alone takes several times as long to import. Nothing but the protocol is written to the sink.
 """
 
 from __future__ import annotations
 
 import json
 import queue
+import select
 import threading
+import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, BinaryIO
+from io import BufferedReader
+from typing import Any, BinaryIO, NamedTuple
 
 from toolkit.call import MAX_BYTES, read_json
 from toolkit.errors import CallError
-from toolkit.lines import lines
+from toolkit.lines import Lines
 from toolkit.mcp.messages import (
     INVALID_REQUEST,
     PARSE_ERROR,
@@ -30,12 +32,13 @@ from toolkit.mcp.server import Flight, Question, Server
 
 MAX_LINE = MAX_BYTES + (1 << 16)
 MAX_WAITING = 1000
+_PIECE = 1 << 16
+SLOW = 0.1  # seconds after which a call is one that takes long
 Send = Callable[[Message], None]
 _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
-@dataclass(frozen=True, slots=True)
-class _Job:
+class _Job(NamedTuple):
     message: Message
     flight: Flight
     reply: Send
@@ -45,7 +48,7 @@ class _Job:
 class Loop:
     """One client on two binary streams. `run` returns when the source ends and every call is answered."""
 
-    def __init__(self, server: Server, source: BinaryIO, sink: BinaryIO) -> None:
+    def __init__(self, server: Server, source: BufferedReader, sink: BinaryIO) -> None:
         self._server = server
         self._source = source
         self._sink = sink
@@ -58,27 +61,69 @@ class Loop:
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._over = False
+        self._lines = Lines(MAX_LINE)
+        self._began = 0  # calls that were begun
+        self._working = False
+        self._turn = threading.Lock()
+        self._bell = threading.Event()  # a call was begun
+        self._ended = False
+        self._more = _waiting(source)
+        self._apart = self._more is None  # whether another thread reads
 
     def run(self) -> None:
-        reader = threading.Thread(target=self._read, name="mcp-reader", daemon=True)
+        reader = threading.Thread(target=self._read_apart, name="mcp-reader", daemon=True)
         reader.start()
         try:
-            while (job := self._jobs.get()) is not None:
+            while (job := self._next()) is not None:
+                self._working = True
+                self._began += 1
+                if not self._bell.is_set():
+                    self._bell.set()
                 self._work(job)
+                with self._turn:
+                    self._working = False
         finally:
             self._end_questions()
+            self._over = True
+            self._bell.set()
             for thread in self._asking:
                 thread.join()
 
     # ------------------------------------------------------------------- reading
 
-    def _read(self) -> None:
+    def _next(self) -> _Job | None:
+        """The next call, after all that has come in so far: it may have been called off already."""
+        while not (self._apart or self._ended) and (self._jobs.empty() or (self._more and self._more())):
+            self._fill()
+        return self._jobs.get()
+
+    def _read_apart(self) -> None:
+        """Read from now on, once a call takes long; handing each line over would cost short ones much."""
+        while not self._apart:
+            self._bell.wait()
+            self._bell.clear()
+            began = self._began
+            time.sleep(SLOW)
+            if self._over:
+                return
+            with self._turn:
+                self._apart = self._working and self._began == began
+        while not self._ended:
+            self._fill()
+
+    def _fill(self) -> None:
+        """Take what comes in next."""
+        goes_on = False
         try:
-            for line in lines(self._source, MAX_LINE):
+            data = self._source.read1(_PIECE)
+            for line in self._lines.add(data):
                 self._take(line)
+            goes_on = bool(data)
         finally:
-            self._end_questions()
-            self._jobs.put(None)
+            if not goes_on:
+                self._ended = True
+                self._end_questions()
+                self._jobs.put(None)
 
     def _take(self, line: bytes) -> None:
         try:
@@ -133,7 +178,7 @@ class Loop:
             given = message.get("params", {}).get("requestId")
             flight = self._flights.get(given) if isinstance(given, str | int) else None
             if flight is not None:
-                flight.cancelled.set()
+                flight.call_off()
                 self._end_questions(flight)
 
     def _take_response(self, message: Message) -> None:
@@ -164,7 +209,7 @@ class Loop:
     def _elicit(self, question: Question) -> Message | None:
         waiting: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
         with self._lock:
-            if self._over or question.flight.cancelled.is_set():
+            if self._over or question.flight.cancelled:
                 return None
             self._count += 1
             name = f"ask-{self._count}"
@@ -196,7 +241,7 @@ class Loop:
         with self._lock:
             self._flights.pop(job.message["id"], None)
         # A call that was called off gets no answer; what became of it is in the audit record.
-        if job.batched or not job.flight.cancelled.is_set():
+        if job.batched or not job.flight.cancelled:
             job.reply(answer)
 
     def _send(self, message: Message | list[Message]) -> None:
@@ -230,3 +275,12 @@ def _is_answered(value: Any) -> bool:
         return is_request(check(value))
     except RpcError:
         return True
+
+
+def _waiting(source: BufferedReader) -> Callable[[], bool] | None:
+    """What tells whether there is something to read; None where the system cannot say it of a pipe."""
+    if not hasattr(select, "poll"):
+        return None
+    poll = select.poll()
+    poll.register(source.fileno(), select.POLLIN)
+    return lambda: bool(poll.poll(0))
