@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 FILED = 2  # what `packed` says where the content is in a file of its own; 1: compressed, 0: as it is
 _SMALL = 64
+_TABLES = (
+    (8 << 10, 13, 6),
+    (16 << 10, 14, 7),
+)  # up to so many bytes: the window that holds them, and the tables
 _BATCH, _BYTES = 64, 4 << 20
 
 
@@ -76,5 +80,12 @@ class Keeping:
                 raise CallError("path_changed", "The content changed while it was kept")
             return FILED, b""
         content = whole(content)
-        packed = zlib.compress(content, 1) if len(content) > _SMALL else content
+        packed = _compressed(content) if len(content) > _SMALL else content
         return (1, packed) if len(packed) < len(content) * 0.95 else (0, content)
+
+
+def _compressed(content: bytes) -> bytes:
+    # zlib's own tables are 256 KiB, asked of the system anew each time: for a few lines more work than they are.
+    window, tables = next((row[1:] for row in _TABLES if len(content) <= row[0]), (15, 8))
+    packer = zlib.compressobj(1, zlib.DEFLATED, window, tables)
+    return packer.compress(content) + packer.flush()

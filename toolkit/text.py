@@ -174,7 +174,10 @@ def _changes(old: list[bytes], new: list[bytes]) -> Iterator[_Change]:
     while end < shorter - start and old[-1 - end] == new[-1 - end]:
         end += 1
     a, b = old[start : len(old) - end], new[start : len(new) - end]
-    if len(a) * len(b) > _COMPARED:
+    if not (a or b):
+        return
+    # Where a side has nothing left, or both one line, there is nothing to look for.
+    if not a or not b or len(a) == len(b) == 1 or len(a) * len(b) > _COMPARED:
         yield start, start + len(a), start, start + len(b)
         return
     from difflib import SequenceMatcher  # only what shows changes needs it

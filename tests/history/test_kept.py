@@ -240,3 +240,18 @@ def test_a_writer_that_replaces_a_file_while_it_is_deleted_loses_nothing(
     )
     for (name,) in session.state.rows("SELECT before FROM item WHERE state = 'done' AND kind = 'delete'"):
         assert digest(session.history.content(name)) == name
+
+
+@pytest.mark.parametrize("size", [0, 1, 64, 65, 8 << 10, (8 << 10) + 1, 16 << 10, (16 << 10) + 1, LARGE])
+@pytest.mark.parametrize("random", [False, True])
+def test_what_is_small_is_kept_in_the_database_byte_for_byte(
+    root: Path, session: Session, size: int, random: bool
+) -> None:
+    data = os.urandom(size) if random else (b"a line of text, and another\n" * (size // 20 + 1))[:size]
+    (root / "f").write_bytes(data)
+    assert call(session, "delete_file", path="f").ok
+    assert session.history.content(digest(data)) == data
+    rows = session.state.rows("SELECT size, length(data) FROM blob WHERE hash = ?", (digest(data),))
+    assert rows[0][0] == size
+    # What compresses takes less, what does not never more.
+    assert rows[0][1] <= (size if random or size <= 64 else size // 4)
