@@ -20,10 +20,8 @@ if TYPE_CHECKING:
 
 FILED = 2  # what `packed` says where the content is in a file of its own; 1: compressed, 0: as it is
 _SMALL = 64
-_TABLES = (
-    (8 << 10, 13, 6),
-    (16 << 10, 14, 7),
-)  # up to so many bytes: the window that holds them, and the tables
+# Up to so many bytes: the window that holds them all, and the tables.
+_TABLES = (8 << 10, 13, 6), (16 << 10, 14, 7)
 _BATCH, _BYTES = 64, 4 << 20
 
 
@@ -85,7 +83,7 @@ class Keeping:
 
 
 def _compressed(content: bytes) -> bytes:
-    # zlib's own tables are 256 KiB, asked of the system anew each time: for a few lines more work than they are.
+    # zlib's usual tables are 256 KiB, asked of the system anew each time: for a few lines most of the work.
     window, tables = next((row[1:] for row in _TABLES if len(content) <= row[0]), (15, 8))
     packer = zlib.compressobj(1, zlib.DEFLATED, window, tables)
     return packer.compress(content) + packer.flush()
