@@ -1,8 +1,9 @@
 """Claim: over stdio `ringfence serve mcp`, with history and audit on, answers at least as many calls a second
 as the MCP filesystem server from npm, its first result comes no later, and it needs at most half the memory.
 
-Both are driven by the same client, in turns. Neither waits for the disk; with `--durable` ours does, which is
-its default. Needs the packages of tests/interop. Run `python benchmarks/peers_mcp.py`.
+Both are driven by the same client, in turns, and so is `_bare.py`: the same calls and the same record of them in
+as little Python as can be, with no check of any kind. Neither waits for the disk; with `--durable` ours does, which
+is its default. Needs the packages of tests/interop. Run `python benchmarks/peers_mcp.py`.
 """
 
 from __future__ import annotations
@@ -125,6 +126,8 @@ def words_for(name: str, place: Path, durable: bool) -> list[str]:
         (place / "policy.yaml").write_text(POLICY.format(durable=str(durable).lower()))
     if name == "npm":
         return [str(npm.node()), str(PEER), str(root)]
+    if name == "bare":
+        return [sys.executable, str(HERE / "benchmarks" / "_bare.py"), str(root), str(place / "state")]
     words = [sys.executable, "-m", "toolkit.cli", "serve", "mcp", "--root", str(root)]
     return [*words, "--policy", str(place / "policy.yaml"), "--state", str(place / "state")]
 
@@ -151,7 +154,7 @@ def main() -> int:
 
 
 def measure(scratch: Path, calls: int, durable: bool) -> int:
-    makers = {"npm": peers_calls, "ringfence": our_calls}
+    makers = {"npm": peers_calls, "bare": our_calls, "ringfence": our_calls}
     words = {name: words_for(name, scratch / name, durable) for name in makers}
     listing = {name: makers[name](scratch / name / "root", "list", 0) for name in makers}
     starts: dict[str, list[float]] = {name: [] for name in makers}
@@ -180,15 +183,18 @@ def report(
     took: dict[tuple[str, str], list[float]], first: dict[str, float], memory: dict[str, float]
 ) -> int:
     behind = []
-    print(f"{'':8} {'npm, calls/s':>14} {'p99 ms':>8} {'ringfence':>12} {'p99 ms':>8} {'ratio':>7}")
+    print(
+        f"{'':8} {'npm, calls/s':>14} {'p99 ms':>8} {'bare':>8} {'ringfence':>12} {'p99 ms':>8} {'ratio':>7}"
+    )
     for kind in KINDS:
-        row = {}
-        for name in ("npm", "ringfence"):
-            times = sorted(took[name, kind])
-            row[name] = 1 / statistics.median(times), times[int(len(times) * 0.99)] * 1000
-        ratio = row["ringfence"][0] / row["npm"][0]
-        cells = f"{row['npm'][0]:14.0f} {row['npm'][1]:8.2f} {row['ringfence'][0]:12.0f}"
-        print(f"{kind:8} {cells} {row['ringfence'][1]:8.2f} {ratio:7.2f}")
+        times = {name: sorted(took[name, kind]) for name in first}
+        rate = {name: 1 / statistics.median(each) for name, each in times.items()}
+        late = {name: each[int(len(each) * 0.99)] * 1000 for name, each in times.items()}
+        ratio = rate["ringfence"] / rate["npm"]
+        print(
+            f"{kind:8} {rate['npm']:14.0f} {late['npm']:8.2f} {rate['bare']:8.0f}"
+            f" {rate['ringfence']:12.0f} {late['ringfence']:8.2f} {ratio:7.2f}"
+        )
         if ratio < 1:
             behind.append(kind)
     print(f"first result: npm {first['npm'] * 1000:.0f} ms, ringfence {first['ringfence'] * 1000:.0f} ms")
