@@ -1,8 +1,8 @@
 """The least a server in Python does that answers the same calls with the same record of them, and no check.
 
-Nothing is validated, judged, confined or explained: each call is done as it comes, with one line for the audit
-and, where it changes something, what it replaces kept and the intent committed before it. What is slower than
-this over stdio nothing written in Python can make up for. Run by `peers_mcp.py`.
+Nothing is validated, judged, confined or explained: each call is done as it comes, with one line for the
+audit and, where it changes something, what it replaces kept and the intent committed before it. Where this is
+behind, nothing written in Python can be ahead. Run by `peers_mcp.py`.
 """
 
 from __future__ import annotations

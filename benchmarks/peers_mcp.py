@@ -1,9 +1,9 @@
 """Claim: over stdio `ringfence serve mcp`, with history and audit on, answers at least as many calls a second
 as the MCP filesystem server from npm, its first result comes no later, and it needs at most half the memory.
 
-Both are driven by the same client, in turns, and so is `_bare.py`: the same calls and the same record of them in
-as little Python as can be, with no check of any kind. Neither waits for the disk; with `--durable` ours does, which
-is its default. Needs the packages of tests/interop. Run `python benchmarks/peers_mcp.py`.
+Both are driven by the same client, in turns, and so is `_bare.py`: the same calls and the same record of them
+in as little Python as can be, with no check of any kind. None waits for the disk; with `--durable` ours does,
+which is its default. Needs the packages of tests/interop. Run `python benchmarks/peers_mcp.py`.
 """
 
 from __future__ import annotations
