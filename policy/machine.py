@@ -248,9 +248,16 @@ class Machine:
         leads = [self._leads[index] for index in fits]
         if self._any:
             leads.append(self._any)
-        anywhere = [each[self._everywhere] for each in leads if self._everywhere in each]
-        others = tuple(each for each in leads if len(each) > 1 or self._everywhere not in each)
-        kind = Kind(others, frozenset(self._open(anywhere)), self._ended(anywhere, NO_ENDS))
+        anywhere: list[int] = []
+        others: list[Mapping[int, int]] = []
+        for each in leads:
+            node = each.get(self._everywhere)
+            if node is not None:
+                anywhere.append(node)
+            if node is None or len(each) > 1:
+                others.append(each)
+        nodes = frozenset(self._open(anywhere)) if anywhere else _NOTHING
+        kind = Kind(tuple(others), nodes, self._ended(anywhere, NO_ENDS) if anywhere else NO_ENDS)
         self._spent += 1_000 + 100 * (len(others) + len(kind.nodes)) + 30 * len(kind.ends[2])
         key = tuple(map(id, others)), kind.nodes, kind.ends
         return self._kinds.setdefault(key, kind)

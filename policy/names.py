@@ -62,8 +62,11 @@ class Names:
                 self._tails.setdefault(tail[-_EDGE:], []).append((index, name))  # type: ignore[union-attr]
             else:
                 rest.append((index, name))
-        self._head_sizes = sorted({len(edge) for edge in self._heads})
-        self._tail_sizes = sorted({len(edge) for edge in self._tails})
+        self._short = [
+            (edges, which, size)
+            for edges, which in ((self._heads, 0), (self._tails, -1))
+            for size in sorted({len(edge) for edge in edges} - {_EDGE})
+        ]
         self._rest = _Within(rest, slice(None)) if rest else None
 
     def find(self, name: str) -> tuple[int, ...]:
@@ -72,36 +75,35 @@ class Names:
         whole = self._whole.get(name)
         if whole is not None:
             found.append(whole)
-        for size in self._head_sizes:
-            those = self._heads.get(name[:size])
-            if those.__class__ is tuple:
-                _try(those, name, found)
-            elif those is not None:
-                _meet(self._heads, name[:size], 0, name, found)
-        for size in self._tail_sizes:
-            those = self._tails.get(name[-size:])
-            if those.__class__ is tuple:
-                _try(those, name, found)
-            elif those is not None:
-                _meet(self._tails, name[-size:], -1, name, found)
+        heads = self._heads.get(name[:_EDGE], ())
+        tails = self._tails.get(name[-_EDGE:], ())
+        if heads.__class__ is tuple and tails.__class__ is tuple:
+            if heads or tails:
+                _try(heads + tails, name, found)
+        else:
+            _meet(self._heads, name[:_EDGE], 0, name, found)
+            _meet(self._tails, name[-_EDGE:], -1, name, found)
+        for edges, which, size in self._short:
+            _meet(edges, name[-size:] if which else name[:size], which, name, found)
         if self._rest is not None:
             self._rest.find(name, found)
         if len(found) > 1:
-            # A name that is no longer than an edge is met as more than one.
-            found = sorted(set(found)) if len(name) < _EDGE else sorted(found)
+            if len(name) < _EDGE:
+                found = [*set(found)]  # it is met both as an edge and as less than one
+            found.sort()
         return tuple(found)
 
 
 def _meet(edges: Edges, edge: str, which: int, name: str, found: list[int]) -> None:
     """Add the indexes of those of an edge that fit; made ready when it is met, as most never are."""
-    those = edges[edge]
+    those = edges.get(edge, ())
     if isinstance(those, list):
         many = len(those) > _FEW
         those = edges[edge] = _Many(those, which) if many else tuple(_row(*each) for each in those)
     if isinstance(those, _Many):
         those.find(name, found)
-        return
-    _try(those, name, found)
+    elif those:
+        _try(those, name, found)
 
 
 def _row(index: int, name: Key) -> Row:

@@ -175,13 +175,24 @@ def test_a_broken_form_is_made_anew(file: Path, place: Path, reads: list[str]) -
     assert only.read_bytes() == data
 
 
-@pytest.mark.parametrize("content", [{}, [], None, {"rules": 3}, {"rules": {"read": [[1]]}}])
+@pytest.mark.parametrize(
+    "content",
+    [
+        {},
+        [],
+        None,
+        {"rules": 3},
+        {"rules": {"read": [[1]]}},
+        {"rules": {"read": [["a"], [], [], [], [], [], []]}},
+    ],
+)
 def test_data_of_another_form_is_made_anew(file: Path, place: Path, reads: list[str], content: Any) -> None:
     import hashlib
 
     wanted = Policy.load(file)
     (only,) = place.iterdir()
     body = json.loads(only.read_bytes().partition(b"\n")[2])
+    content = {**body["content"], **content} if content else content  # the rest is as it was
     text = json.dumps({**body, "content": content}).encode()
     only.write_bytes(hashlib.sha256(text).hexdigest().encode() + b"\n" + text)
     assert same(Policy.load(file), wanted)
