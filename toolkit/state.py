@@ -8,7 +8,8 @@ from __future__ import annotations
 import os
 import secrets
 import threading
-from contextlib import AbstractContextManager
+import time
+from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 from toolkit.errors import CallError
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
 VERSION = 3  # `toolkit.upgrade` knows the way from each older one
 MEMORY = ":memory:"
 SHARED = ("postgresql://", "postgres://")
-_WAL = 4000  # pages in the log until a change moves them into the database, for which it waits for the disk
+# Moving the log into the database waits for the disk. After so many transactions a thread begins with it, for
+# which no call waits; where the log has so many pages all the same (of 4 KiB), a call moves what is left.
+_OFTEN, _WAL = 512, 8_000
 _WAIT = 30.0  # seconds another process may hold the write lock before a call gives up
 SCHEMA = """
 CREATE TABLE blob(hash TEXT PRIMARY KEY, size INTEGER NOT NULL, packed INTEGER NOT NULL, data BLOB NOT NULL);
@@ -120,6 +123,8 @@ class SqliteState:
         self._owner: Owner | None = None
         self._lock = threading.RLock()
         self._durable: bool | None = None  # what the connection was last told
+        self._commits = 0
+        self._moving: threading.Thread | None = None
         try:
             if self.folder is not None:
                 self._owner = Owner(os.path.join(place, "owners"))
@@ -137,6 +142,8 @@ class SqliteState:
             raise unavailable(error) from None
 
     def close(self) -> None:
+        if self._moving is not None:
+            self._moving.join()
         self.db.close()
         if self._owner is not None:
             self._owner.close()
@@ -170,6 +177,9 @@ class SqliteState:
             if error is None:
                 try:
                     self.db.execute("COMMIT")
+                    self._commits += 1
+                    if self._commits >= _OFTEN and self.folder is not None:
+                        self._begin_moving()
                     return
                 except BaseException as at_the_end:
                     error = failed = at_the_end
@@ -181,6 +191,28 @@ class SqliteState:
                 raise failed
         finally:
             self._lock.release()
+
+    def _begin_moving(self) -> None:
+        self._commits = 0
+        if self._moving is None or not self._moving.is_alive():
+            self._moving = threading.Thread(target=self._move_log, name="ringfence-log", daemon=True)
+            self._moving.start()
+
+    def _move_log(self) -> None:
+        """Move what the log holds by now into the database; writers go on meanwhile."""
+        import sqlite3
+
+        assert self.folder is not None, "only a file has a log"
+        with suppress(sqlite3.Error):  # what is left is moved the next time
+            db = sqlite3.connect(os.path.join(self.folder, "state.db"), timeout=1.0)
+            try:
+                db.execute("PRAGMA user_version").fetchone()  # before it has read, it knows of no log
+                db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+                # What was added meanwhile is little: the turn to write is taken for a moment only, and the
+                # log begins anew, in place of growing, which costs every call.
+                db.execute("PRAGMA wal_checkpoint(FULL)").fetchone()
+            finally:
+                db.close()
 
     def insert(self, db: Database, sql: str, values: tuple[Any, ...]) -> int:
         # Asking for it in the statement itself (RETURNING) makes that half as long again.
@@ -204,8 +236,22 @@ class SqliteState:
     def check(self) -> None:
         """The lock is the kernel's: while this process lives, nobody takes it for dead."""
 
+    def _keep_log(self) -> None:
+        """Use a log; where others are just making or removing theirs, SQLite refuses and does not wait."""
+        import sqlite3
+
+        until = time.monotonic() + _WAIT
+        while True:
+            try:
+                self.db.execute("PRAGMA journal_mode=WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if "locked" not in str(error) or time.monotonic() > until:
+                    raise
+                time.sleep(0.005)
+
     def _open(self) -> None:
-        self.db.execute("PRAGMA journal_mode=WAL")
+        self._keep_log()
         self.db.execute(f"PRAGMA wal_autocheckpoint={_WAL}")
         (found,) = self.db.execute("PRAGMA user_version").fetchone()
         if found == 0:

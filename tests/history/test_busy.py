@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -132,3 +133,22 @@ def test_a_session_counts_itself_and_what_is_below_it_by_name(root: Path) -> Non
             assert {str(row[0]) for row in found} == {
                 name for name in names if name == top or name.startswith(f"{top}/")
             }
+
+
+def test_a_start_waits_for_others_that_are_just_making_the_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused: list[str] = []
+
+    class Locked(sqlite3.Connection):
+        def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
+            if sql == "PRAGMA journal_mode=WAL" and len(refused) < 3:
+                refused.append(sql)
+                raise sqlite3.OperationalError("database is locked")
+            return super().execute(sql, *values)
+
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: connect(*a, **k, factory=Locked))
+    with Session(tmp_path, ALLOW, state=tmp_path / "state") as session:
+        assert session.call({"tool": "create_file", "arguments": {"path": "f", "content": ""}}).ok
+    assert len(refused) == 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -15,6 +16,7 @@ import pytest
 
 from policy import Policy
 from tests.crash.harness import digest, files_of, kept
+from toolkit import audit, state
 from toolkit.call import Result
 from toolkit.session import Session
 from toolkit.shelf import LARGE
@@ -255,3 +257,22 @@ def test_what_is_small_is_kept_in_the_database_byte_for_byte(
     assert rows[0][0] == size
     # What compresses takes less, what does not never more.
     assert rows[0][1] <= (size if random or size < 1000 else size // 4)
+
+
+def test_the_log_is_moved_into_the_database_beside_the_calls(
+    root: Path, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state, "_OFTEN", 8)
+    for n in range(20):
+        assert call(session, "create_file", path=f"f{n}", content=f"{n}").ok
+    held: Any = session.state
+    held._moving.join()
+    # Opened like this it is the database alone, without what is in its log.
+    alone = sqlite3.connect(f"file:{held.folder}/state.db?immutable=1", uri=True)
+    try:
+        ((moved,),) = alone.execute("SELECT count(*) FROM op WHERE state = 'done'").fetchall()
+    finally:
+        alone.close()
+    assert moved >= 3
+    assert audit.verify(held) == []
+    assert session.state.rows("SELECT count(*) FROM op") == [(20,)]
