@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from policy import Policy
@@ -111,6 +111,9 @@ THEIRS = {
 
 @pytest.mark.parametrize("absolute", [False, True])
 @given(everybody=TOOL_MAPS, own=st.none() | TOOL_MAPS, paths=st.lists(PATHS, max_size=12))
+@example(everybody={"*": {"*/*": "allow"}}, own=None, paths=["a", "a/b", "*"])
+@example(everybody={"*": {"a*/*": "allow", "*": "deny"}}, own=None, paths=["a", "ab", "a*", "ab/c"])
+@example(everybody={"*": {"/a/b/a*/*": "allow", "*": "deny"}}, own=None, paths=["a", "ab", "a*", "ab/c"])
 def test_fork(
     absolute: bool, everybody: dict[str, object], own: dict[str, object] | None, paths: list[str]
 ) -> None:
@@ -139,6 +142,7 @@ CLAUDE = st.lists(
 
 
 @given(CLAUDE, CLAUDE, CLAUDE, st.lists(PATHS, max_size=12))
+@example(allow=["Read(a/**/)"], ask=[], deny=["Read(**/)"], paths=["a", "a/b", "a/b/a"])
 def test_claude_code(allow: list[str], ask: list[str], deny: list[str], paths: list[str]) -> None:
     permissions = {"allow": allow, "ask": ask, "deny": deny}
 
@@ -153,6 +157,7 @@ IGNORED = st.lists(st.builds(lambda mark, line: mark + line, st.sampled_from([""
 
 
 @given(IGNORED, st.lists(PATHS, max_size=12), st.booleans())
+@example(lines=["**/", "!a/**/"], paths=["a", "a/b", "a/b/a"], any_case=False)
 def test_ignore_files(lines: list[str], paths: list[str], any_case: bool) -> None:
     text = "\n".join(lines)
 
@@ -228,7 +233,17 @@ TOML = st.fixed_dictionaries(
 )
 
 
+def _asks(value: str) -> list[dict[str, object]]:
+    whole = {"toolName": "read_file", "decision": "ask_user", "priority": 1}
+    return [{**whole, "argsPattern": f'"file_path":"{value}'}]
+
+
 @given(st.lists(TOML, max_size=4), st.lists(PATHS, max_size=12))
+@example(rules=_asks("a[^/]"), paths=["a", "ab", "abc", "a/b", "b"])
+@example(rules=_asks("a[^/][^/]*[^/].*"), paths=["a", "ab", "abc", "a/b", "b"])
+@example(rules=_asks("a[^/][^/][^/]"), paths=["a", "ab", "abc", "abcd", "a/b"])
+@example(rules=_asks('a[^/"]'), paths=["a", "ab", "abc", "a/b"])
+@example(rules=_asks("a[^/b].?"), paths=["a", "ab", "ac", "a/b"])
 def test_gemini(rules: list[dict[str, object]], paths: list[str]) -> None:
     import re
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Iterator
 from typing import Any
 
 from policy.model import DEFAULT_AGENT, Effect
@@ -25,7 +26,7 @@ from toolkit.formats.source import (
     Setting,
     Subject,
 )
-from toolkit.formats.wildcard import Star
+from toolkit.formats.wildcard import Any1, Kind, Star
 from toolkit.formats.written import entries
 
 DECISIONS = {"allow": Effect.ALLOW, "ask_user": Effect.ASK, "deny": Effect.DENY}
@@ -118,13 +119,25 @@ def _paths(expression: Any, where: str, out: Imported) -> list[wildcard.Tokens] 
                 raise regex.RegexError("it speaks of other arguments, too")
             found.append(row[:at])
         else:
-            found.append((*row, Star()))
+            found += [(*row, Star()), *_up_to_the_quote(row)]
     if "." in expression.replace("\\.", ""):
         note = (
             f"{where}: its '.' may also reach into other arguments of a call; it is read as within the path"
         )
         out.notes.append(note)
     return [_merged(row) for row in found]
+
+
+def _up_to_the_quote(row: wildcard.Tokens) -> Iterator[wildcard.Tokens]:
+    """The shorter paths of a row that goes on: its last ones may be the quote and the bracket behind it."""
+    single = 0
+    for at in reversed(range(len(row))):
+        token = row[at]
+        if not isinstance(token, Star):
+            if not (isinstance(token, Any1 | Kind) and token.quote) or single == 2:
+                return
+            single += 1
+            yield row[:at]
 
 
 def _merged(row: wildcard.Tokens) -> wildcard.Tokens:

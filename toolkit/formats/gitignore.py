@@ -157,6 +157,8 @@ def _pattern(segments: list[Segment], folder: bool, any_case: bool) -> str:
         "**" if segment is None else "".join(_written(p, any_case) for p in segment) for segment in segments
     ]
     if folder:
+        if segments[-1] is None:
+            names[-1] = "*"  # folders at any depth: all that is not directly there
         names.append("**")  # a folder's line says nothing of the folder itself when a tool asks by its name
     if len(names) == 2 and names[0] == "**" and names[1] != "**":
         return names[1] if not names[1].startswith("!") else "/".join(names)

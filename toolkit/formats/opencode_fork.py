@@ -109,7 +109,7 @@ def _variants(pattern: str, setting: Setting) -> list[wildcard.Tokens]:
     body = setting.home.rstrip("/") + pattern[1:] if pattern == "~" or pattern.startswith("~/") else pattern
     found = [wildcard.tokens(body, question=False)]
     if body.endswith("/*"):
-        found.append(wildcard.tokens(body[:-2], question=False))
+        found.append(tuple(body[:-2]))  # compared as text: a star in it is a star in a name
     if setting.absolute or body.startswith("/"):
         prefix = setting.root.rstrip("/") + "/"
         # `/work/*` also matches the folder /work itself, which is above the workspace or is its root.

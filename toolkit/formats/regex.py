@@ -89,7 +89,7 @@ def _star(token: Token) -> Star:
 def _one(text: str, at: int) -> tuple[Token, int]:
     character = text[at]
     if character == ".":
-        return Any1(), at + 1
+        return Any1(quote=True), at + 1
     if character == "[":
         return _class(text, at + 1)
     if character in "^$*+?{":
@@ -115,7 +115,7 @@ def _class(text: str, at: int) -> tuple[Token, int]:
     listed = {low for low, high in ranges if low == high}
     if negated:
         if len(listed) == len(ranges) and listed in ({"/"}, {"/", '"'}):
-            return Any1(name=True), at + 1
+            return Any1(name=True, quote='"' not in listed), at + 1
         if len(listed) == len(ranges) and listed == {'"'}:
             return Any1(), at + 1
         if "/" not in listed:
@@ -124,7 +124,7 @@ def _class(text: str, at: int) -> tuple[Token, int]:
     if any(set(pair) & set("]!^-/\\") for pair in ranges) or (not negated and _spans_slash(ranges)):
         raise RegexError("a class with a character that a pattern cannot have there")
     kept = (*ranges, ("/", "/")) if negated else ranges
-    return Kind(CharClass(negated, kept)), at + 1
+    return Kind(CharClass(negated, kept), quote=negated and '"' not in listed), at + 1
 
 
 def _spans_slash(ranges: tuple[tuple[str, str], ...]) -> bool:

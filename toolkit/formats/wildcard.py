@@ -6,7 +6,7 @@ A match is of the whole path and covers nothing below it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from policy.glob import CharClass
 from toolkit.formats.language import ANY, ANYTHING, IN_NAME, Language, Many, One, Row, letter
@@ -24,16 +24,18 @@ class Star:
 
 @dataclass(frozen=True, slots=True)
 class Any1:
-    """One character, a slash too; or (`name`) any but a slash."""
+    """One character, a slash too; or (`name`) any but a slash. `quote`: an expression's, so a quote, too."""
 
     name: bool = False
+    quote: bool = field(default=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One character out of a class that has no slash."""
+    """One character out of a class that has no slash; `quote` as of any."""
 
     kind: CharClass
+    quote: bool = field(default=False, compare=False)
 
 
 Token = str | Star | Any1 | Kind  # a str is one character
