@@ -178,8 +178,6 @@ class SqliteState:
                 try:
                     self.db.execute("COMMIT")
                     self._commits += 1
-                    if self._commits >= _OFTEN and self.folder is not None:
-                        self._begin_moving()
                     return
                 except BaseException as at_the_end:
                     error = failed = at_the_end
@@ -190,13 +188,17 @@ class SqliteState:
             if failed is not None:
                 raise failed
         finally:
+            if self._commits >= _OFTEN and self.folder is not None:
+                self._begin_moving()
             self._lock.release()
 
     def _begin_moving(self) -> None:
         self._commits = 0
         if self._moving is None or not self._moving.is_alive():
-            self._moving = threading.Thread(target=self._move_log, name="ringfence-log", daemon=True)
-            self._moving.start()
+            moving = threading.Thread(target=self._move_log, name="ringfence-log", daemon=True)
+            with suppress(RuntimeError):  # no thread to be had; what was committed stands all the same
+                moving.start()
+                self._moving = moving
 
     def _move_log(self) -> None:
         """Move what the log holds by now into the database; writers go on meanwhile."""

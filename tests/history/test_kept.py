@@ -276,3 +276,18 @@ def test_the_log_is_moved_into_the_database_beside_the_calls(
     assert moved >= 3
     assert audit.verify(held) == []
     assert session.state.rows("SELECT count(*) FROM op") == [(20,)]
+
+
+def test_what_was_committed_stands_where_no_thread_is_to_be_had(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(state, "_OFTEN", 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refused)
+        for n in range(5):
+            assert call(session, "create_file", path=f"f{n}", content=f"{n}").ok
+    assert call(session, "read_file", path="f4").ok
+    assert session.state.rows("SELECT count(*) FROM op WHERE state = 'done'") == [(5,)]
