@@ -244,3 +244,14 @@ def test_hundreds_of_rules_have_an_answer(name: str) -> None:
         text = json.dumps({"permissions": {"deny": [f"Read({line})" for line in lines]}})
     found = FORMATS[name].read(text, Setting(any_case=True))
     assert compare(found.subjects, Policy.loads(policy_text(found, "many"))).none
+
+
+@pytest.mark.parametrize(
+    ("value", "noted"),
+    [("a[^/]*b", True), ("a.b", True), (r"a\.b", False), ('a[^/"]*b', False), ("[ab]", False)],
+)
+def test_an_expression_that_may_leave_the_path_is_noted(value: str, noted: bool) -> None:
+    rule = 'toolName = "read_file"\ndecision = "deny"\npriority = 1\n'
+    text = f'[[rule]]\n{rule}argsPattern = \'"file_path":"{value}"\'\n'
+    found = FORMATS["gemini"].read(text, Setting())
+    assert any("other arguments" in note for note in found.notes) is noted

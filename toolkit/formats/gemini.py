@@ -6,6 +6,7 @@ A rule speaks of a path by a regular expression over the call's arguments as JSO
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Iterator
 from typing import Any
@@ -120,11 +121,11 @@ def _paths(expression: Any, where: str, out: Imported) -> list[wildcard.Tokens] 
             found.append(row[:at])
         else:
             found += [(*row, Star()), *_up_to_the_quote(row)]
-    if "." in expression.replace("\\.", ""):
-        note = (
-            f"{where}: its '.' may also reach into other arguments of a call; it is read as within the path"
+    if "." in expression.replace("\\.", "") or re.search(r'\[\^[^"\]]*\]', expression):
+        out.notes.append(
+            f"{where}: its '.' or [^/] may also reach into other arguments of a call; it is read as within"
+            ' the path ([^"] and [^/"] end with it)'
         )
-        out.notes.append(note)
     return [_merged(row) for row in found]
 
 
