@@ -12,6 +12,7 @@ from toolkit.cli.past import wanted
 from toolkit.cli.perform import DONE, FELL_SHORT, UsageError
 from toolkit.cli.place import audit_key, open_to_look
 from toolkit.cli.screen import Screen
+from toolkit.text import plural
 
 _MEANS = {
     "anchor": "not what was anchored",
@@ -60,12 +61,12 @@ def _show(found: Checked, screen: Screen) -> None:
     for seq in found.torn:
         screen.note(f"record {seq} is torn: a process was killed while it wrote this line")
     if found.unchecked:
-        screen.note(f"{found.unchecked} records are sealed with a key: give it with --audit-key")
+        screen.note(f"{plural(found.unchecked, 'record')} sealed with a key: give it with --audit-key")
     if found.faults:
         screen.table(("record", "what"), [(str(f.seq), _MEANS.get(f.what, f.what)) for f in found.faults])
         screen.line("the audit chain does not hold", "red")
     else:
-        screen.line(f"the audit chain holds: {found.records} records", "green")
+        screen.line(f"the audit chain holds: {plural(found.records, 'record')}", "green")
 
 
 def anchor(arguments: argparse.Namespace, screen: Screen) -> int:
