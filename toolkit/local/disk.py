@@ -15,15 +15,13 @@ from toolkit import paths
 from toolkit.backends import BACKENDS, Missed, is_link
 from toolkit.casing import folds_case
 from toolkit.errors import CallError
-from toolkit.local import bulk, kernel
+from toolkit.local import bulk, kernel, placing
 from toolkit.local.files import (
     LIST,
-    NEW,
     READ,
     changed,
     chunks,
     errors,
-    keep_attributes,
     look,
     lstat,
     open_regular,
@@ -34,12 +32,10 @@ from toolkit.local.files import (
 )
 from toolkit.local.folder import LocalFolder
 from toolkit.local.walk import MAX_STEPS, LocalSpot, Walk
-from toolkit.plan import LINK, Delete, Held, Move, Stat, pieces
+from toolkit.plan import LINK, Delete, Held, Move, Stat
 from toolkit.protection import HIDDEN
 
 MAX_DEPTH = 200  # a tree operation holds one descriptor a level, and a process has 1,024 by default
-# What a file system says that has no hard links, or a kernel that has no such call.
-_CANNOT = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL)
 
 
 class Local:
@@ -176,10 +172,9 @@ class Local:
     def create(self, spot: LocalSpot, data: bytes | Held, mode: int | None, temporary: str) -> None:
         """Make a new file, whole or not at all; `already_exists` when the name is taken."""
         with errors(spot.path):
-            exact = mode is not None
-            self._temporary(spot, temporary, data, 0o666 if mode is None else mode, exact=exact)
+            placing.write(spot.fd, temporary, data, mode, durable=self.durable)
             try:
-                self._name_new(LocalSpot(spot.fd, (temporary,)), spot)
+                placing.name_new(self.kernel, LocalSpot(spot.fd, (temporary,)), spot)
             except BaseException:
                 unlink_quietly(temporary, spot.fd)
                 raise
@@ -199,14 +194,14 @@ class Local:
         `path_changed` where it is not the one in `stat`, or does not hold `before` any more.
         """
         with errors(spot.path):
-            old, info = _opened(spot, needed=before is not None)
+            old, info = placing.opened(spot, needed=before is not None)
             try:
                 if stat_of(info).identity != stat.identity or info.st_nlink != stat.links:
                     raise changed(spot.path)
                 if before is not None and read_all(old, info, None, spot.path) != before:
                     raise changed(spot.path)
                 wanted = S.S_IMODE(info.st_mode) if mode is None else mode
-                self._temporary(spot, temporary, data, wanted, exact=True, old=(old, info))
+                placing.write(spot.fd, temporary, data, wanted, durable=self.durable, old=(old, info))
             finally:
                 if old >= 0:
                     os.close(old)
@@ -333,99 +328,9 @@ class Local:
             raise CallError("permission_denied", mount, where=spot.path)
         return fd
 
-    def _temporary(
-        self,
-        spot: LocalSpot,
-        name: str,
-        data: bytes | Held,
-        mode: int,
-        *,
-        exact: bool,
-        old: tuple[int, os.stat_result] | None = None,
-    ) -> None:
-        fd = os.open(name, NEW, 0o600 if exact else mode, dir_fd=spot.fd)
-        try:
-            for piece in pieces(data):
-                view = memoryview(piece)
-                while view:
-                    view = view[os.write(fd, view) :]
-            if old is not None:
-                # Before fchmod: changing the owner clears the set-uid and set-gid bits.
-                _keep_owner(fd, old[1])
-                if old[0] >= 0:
-                    keep_attributes(old[0], fd)
-            if exact:
-                os.fchmod(fd, mode)
-            if self.durable:
-                os.fsync(fd)
-        except BaseException:
-            unlink_quietly(name, spot.fd)
-            raise
-        finally:
-            os.close(fd)
-
-    def _name_new(self, temporary: LocalSpot, spot: LocalSpot) -> None:
-        try:
-            self.rename_new(temporary, spot, checked=True)
-        except OSError as error:
-            if error.errno not in _CANNOT:
-                raise
-            # Neither: claim the name exclusively, then rename over our own claim.
-            os.close(os.open(spot.name, NEW, 0o600, dir_fd=spot.fd))
-            os.rename(temporary.name, spot.name, src_dir_fd=spot.fd, dst_dir_fd=spot.fd)
-
-    def rename_new(self, source: LocalSpot, destination: LocalSpot, *, checked: bool = False) -> None:
-        """Rename onto nothing. Where neither kernel nor hard links can do it in one step, look first
-        (unless `checked`, which fails instead). Raises OSError."""
-        ends = {"src_dir_fd": source.fd, "dst_dir_fd": destination.fd}
-        if self.kernel.rename_new:
-            try:
-                kernel.rename_new(source.fd, source.name, destination.fd, destination.name)
-                return
-            except OSError as error:
-                if error.errno not in _CANNOT:
-                    raise
-        if checked or not S.S_ISDIR(lstat(source).st_mode):
-            try:
-                os.link(source.name, destination.name, **ends, follow_symlinks=False)
-            except OSError as error:
-                if checked or error.errno not in _CANNOT:
-                    raise
-            else:
-                os.unlink(source.name, dir_fd=source.fd)
-                return
-        try:
-            lstat(destination)
-        except FileNotFoundError:
-            os.rename(source.name, destination.name, **ends)
-            return
-        raise FileExistsError(errno.EEXIST, "already there")
+    def rename_new(self, source: LocalSpot, destination: LocalSpot) -> None:
+        placing.rename_new(self.kernel, source, destination)
 
     def sync(self, fd: int) -> None:
-        if not self.durable:
-            return
-        # An O_PATH descriptor cannot be synced, so the directory is opened once more.
-        fresh = os.open(".", LIST, dir_fd=fd)
-        try:
-            os.fsync(fresh)
-        finally:
-            os.close(fresh)
-
-
-def _opened(spot: LocalSpot, *, needed: bool) -> tuple[int, os.stat_result]:
-    """The file at `spot`, open (-1 where it need not be and cannot), and what it is."""
-    try:
-        return open_regular(spot)
-    except (OSError, CallError):
-        if needed:
-            raise
-        return -1, lstat(spot)
-
-
-def _keep_owner(fd: int, old: os.stat_result) -> None:
-    if (old.st_uid, old.st_gid) == (os.geteuid(), os.getegid()):
-        return
-    try:
-        os.fchown(fd, old.st_uid, old.st_gid)
-    except PermissionError:
-        pass  # only root may give a file away
+        if self.durable:
+            placing.sync(fd)
