@@ -182,9 +182,14 @@ def shown_path(attempt: Attempt, path: str) -> str | None:
 
 def record(attempt: Attempt, result: Result) -> dict[str, Any]:
     """The audit record of a call, whatever became of it; never file content."""
-    session = attempt.session
-    usage = attempt.usage if attempt.outcome else {}
-    plan = attempt.plan
+    session, plan = attempt.session, attempt.plan
+    policy = session.policy
+    named = [*attempt.named, *[place.real for place, _ in attempt.places.values()]]
+    files = written = freed = 0
+    if attempt.outcome:
+        usage = attempt.usage
+        files = sum(amount.files for amount in usage.values())
+        written, freed = usage.get("write", Amount()).bytes, usage.get("delete", Amount()).bytes
     return {
         "time": attempt.started,
         "event": "call",
@@ -193,19 +198,19 @@ def record(attempt: Attempt, result: Result) -> dict[str, Any]:
         "session": attempt.in_session or session.session,
         "agent": session.agent,
         "tool": attempt.call.tool,
-        "paths": list(dict.fromkeys((*attempt.named, *(place.real for place, _ in attempt.places.values())))),
+        "paths": list(dict.fromkeys(named)),
         "reason": attempt.arguments.get("description"),
         "decision": attempt.decision.to_json() if attempt.decision else None,
-        "policy": session.policy.revision,
-        "mode": session.policy.mode,
+        "policy": policy.revision,
+        "mode": policy.mode,
         "digest": plan.digest() if plan and plan.changes else None,
         "approval": attempt.approval,
         "status": result.status,
         "outcome": _outcome(attempt, result),
-        "files": sum(amount.files for amount in usage.values()),
-        "written": usage.get("write", Amount()).bytes,
-        "freed": usage.get("delete", Amount()).bytes,
-        "durable": session.policy.durable,
+        "files": files,
+        "written": written,
+        "freed": freed,
+        "durable": policy.durable,
         **({"tasks": _tasks(attempt, result)} if "succeeded" in result.data else {}),
         "seconds": round(time.time() - attempt.started, 6),
     }

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolkit.chain import START, Checked, Fault, Record, check, number, seal
+from toolkit.chain import BEGINNING, START, Checked, Fault, Record, check, number, seal
 from toolkit.errors import CallError
 
 if TYPE_CHECKING:
@@ -20,15 +20,34 @@ if TYPE_CHECKING:
 SHORTEST = 16  # bytes of a key
 # Made once, as every call needs it; a record is plain values, none of them in itself.
 _encode = json.JSONEncoder(separators=(",", ":"), sort_keys=True, check_circular=False).encode
+_LAST = "SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1"
+
+Head = tuple[int, str]  # the number and the seal of the last record
+# Adds nothing where another process was quicker.
+ADD = "INSERT INTO audit VALUES(?,?,?,?) ON CONFLICT(seq) DO NOTHING"
 
 
-def append(db: Database, record: dict[str, Any], key: bytes | None) -> int:
-    """Add a record inside the caller's transaction, sealed with the key if there is one; gives its number."""
-    last = db.execute("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1").fetchone()
-    seq, prev = (last[0] + 1, last[1]) if last else (1, START)
+def after(head: Head, record: dict[str, Any], key: bytes | None) -> tuple[int, str, str, str]:
+    """What `ADD` takes to put a record after `head`, sealed with the key if there is one."""
+    seq, prev = head[0] + 1, head[1]
     body = _encode({"seq": seq, **record})
-    db.execute("INSERT INTO audit VALUES(?,?,?,?)", (seq, body, prev, seal(prev, body, key)))
-    return seq
+    return seq, body, prev, seal(prev, body, key)
+
+
+def append(db: Database, record: dict[str, Any], key: bytes | None, head: Head | None = None) -> Head:
+    """Add a record inside the caller's transaction; gives the new head.
+
+    `head` is the last record that the caller added. If it is the last no more, the new one goes after the
+    one that is; if it was taken away, the gap shows.
+    """
+    if head is not None:
+        values = after(head, record, key)
+        if db.execute(ADD, values).rowcount == 1:
+            return values[0], values[3]
+    last = db.execute(_LAST).fetchone()
+    values = after((last[0], last[1]) if last else BEGINNING, record, key)
+    db.execute(ADD, values)
+    return values[0], values[3]
 
 
 def records(state: State, *, since: int = 0) -> Iterator[dict[str, Any]]:

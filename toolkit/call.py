@@ -15,6 +15,7 @@ from toolkit.paths import is_unicode
 MAX_BYTES = 16 << 20
 MAX_DEPTH = 64
 _FIELDS = {"id", "tool", "name", "arguments"}
+_FLAT = frozenset({bool, int, float, type(None)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,23 +93,34 @@ def parse_call(data: bytes | str, *, max_bytes: int = MAX_BYTES, max_depth: int 
 def as_call(value: dict[str, Any], *, max_depth: int = MAX_DEPTH) -> ToolCall:
     """Read one call from a parsed object: `{"tool": ..., "arguments": {...}, "id": ...}` (or `name`)."""
     _check_depth_and_text(value, max_depth)
-    unknown = sorted(set(value) - _FIELDS)
-    if unknown:
-        raise CallError("invalid_arguments", f"Unknown field '{unknown[0]}' in the call", where=unknown[0])
+    if not value.keys() <= _FIELDS:
+        unknown = min(value.keys() - _FIELDS)
+        raise CallError("invalid_arguments", f"Unknown field '{unknown}' in the call", where=unknown)
     if "tool" in value and "name" in value:
         raise CallError("invalid_arguments", "A call has 'tool' or 'name', not both", where="name")
     tool = value.get("tool", value.get("name"))
-    if not isinstance(tool, str):
+    call = ToolCall(tool, value.get("arguments", {}), value.get("id"))  # type: ignore[arg-type]
+    return _checked(call)
+
+
+def again(call: ToolCall, *, max_depth: int = MAX_DEPTH) -> ToolCall:
+    """The same for a call that was made by a program and not read. Raises as `as_call` does."""
+    if not (_is_plain(call.arguments) and _is_plain({call.tool: call.id})):
+        _check_depth_and_text({"tool": call.tool, "arguments": call.arguments, "id": call.id}, max_depth)
+    return _checked(call)
+
+
+def _checked(call: ToolCall) -> ToolCall:
+    if not isinstance(call.tool, str):
         raise CallError("invalid_arguments", "The call names no tool", where="tool")
-    arguments = value.get("arguments", {})
-    if not isinstance(arguments, dict):
+    if not isinstance(call.arguments, dict):
         raise CallError("invalid_arguments", "The arguments are not a JSON object", where="arguments")
-    call_id = value.get("id")
+    call_id = call.id
     if call_id is not None and (isinstance(call_id, bool) or not isinstance(call_id, str | int)):
         raise CallError("invalid_arguments", "The id is neither text nor a whole number", where="id")
     if isinstance(call_id, str) and len(call_id) > 256:
         raise CallError("invalid_arguments", "The id is longer than 256 characters", where="id")
-    return ToolCall(tool=tool, arguments=arguments, id=call_id)
+    return call
 
 
 def call_id_of(data: bytes | str) -> str | int | None:
@@ -164,6 +176,19 @@ def _number(text: str) -> float:
 
 
 _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant, parse_float=_number)
+
+
+def _is_plain(value: object) -> bool:
+    """Whether it is a flat object with nothing but ASCII in it, as most are: no need to look any closer."""
+    if type(value) is not dict:
+        return False
+    for name, item in value.items():
+        kind = type(item)
+        if type(name) is not str or not name.isascii():
+            return False
+        if kind not in _FLAT and not (kind is str and item.isascii()):
+            return False
+    return True
 
 
 def _check_depth_and_text(value: dict[str, Any], max_depth: int) -> None:

@@ -58,7 +58,10 @@ class Following:
         """
         if self._source is None:
             return None
-        if all(_stamp(file) == stamp for file, stamp in self._stamps.items()):
+        for file, stamp in self._stamps.items():
+            if _stamp(file) != stamp:
+                break
+        else:
             return None
         try:
             self._load(self._source)

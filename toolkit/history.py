@@ -105,6 +105,7 @@ class History:
         self.shelf = shelf
         self._durable = durable
         self._late: list[tuple[int, dict[int, str], dict[tuple[str, str], str], dict[str, Any]]] = []
+        self._head: audit.Head | None = None  # of the audit, as far as this process knows
 
     # ------------------------------------------------------------------ writing
 
@@ -179,7 +180,8 @@ class History:
             if state == ABORTED:
                 db.execute("DELETE FROM usage WHERE op=?", (op,))
             _remember(db, seen)
-            audit.append(db, record, self._state.key)
+            head = audit.append(db, record, self._state.key, self._head)
+        self._head = head
         return state
 
     def orphans(self) -> list[int]:
@@ -211,9 +213,15 @@ class History:
     def note(self, seen: dict[tuple[str, str], str], record: dict[str, Any]) -> None:
         """Write the audit record of a call that changed nothing, and what it read."""
         self._catch_up()
+        if self._head is not None and not seen:
+            values = audit.after(self._head, record, self._state.key)
+            if self._state.alone(audit.ADD, values):
+                self._head = values[0], values[3]
+                return
         with self._state.transaction() as db:
             _remember(db, seen)
-            audit.append(db, record, self._state.key)
+            head = audit.append(db, record, self._state.key, self._head)
+        self._head = head
 
     # ------------------------------------------------------------------ reading
 

@@ -104,6 +104,10 @@ class PostgresState:
                     db.execute("ROLLBACK")
                 raise
 
+    def alone(self, sql: str, values: tuple[Any, ...]) -> int:
+        with self.transaction() as db:
+            return db.execute(sql, values).rowcount
+
     def insert(self, db: Database, sql: str, values: tuple[Any, ...]) -> int:
         return int(db.execute(f"{sql} RETURNING id", values).fetchone()[0])
 

@@ -29,16 +29,17 @@ def resolve(attempt: Attempt) -> None:
     if attempt.known_tool.tasks:
         _resolve_tasks(attempt)
         return
-    given: dict[str, tuple[str, tuple[str, ...]]] = {}
+    given: dict[str, tuple[str, tuple[str, ...], str]] = {}
     for action, parameter in attempt.known_tool.needs:
         text = attempt.arguments[parameter] if parameter else paths.ROOT
-        given[parameter] = text, _split(attempt, text, parameter)
-        path = paths.lexical(given[parameter][1])
+        names = _split(attempt, text, parameter)
+        path = paths.lexical(names)
+        given[parameter] = text, names, path
         attempt.named.append(path)
         guard(workspace, path, action)
         _deny_by_name(attempt, action, path)
-    for parameter, (text, names) in given.items():
-        attempt.places[parameter] = _place(attempt, text, names)
+    for parameter, (text, names, path) in given.items():
+        attempt.places[parameter] = _place(attempt, text, names, path)
 
 
 def needs(attempt: Attempt) -> list[Need]:
@@ -49,10 +50,12 @@ def needs(attempt: Attempt) -> list[Need]:
     found: list[Need] = []
     for action, parameter in attempt.known_tool.needs:
         place = attempt.places[parameter][0]
+        names: tuple[str, ...] = (place.named,)
         if place.real != place.named:
             guard(attempt.session.workspace, place.real, action)
-        for path in dict.fromkeys((place.named, place.real)):
-            found.extend(Need(action, path, directory) for directory in _kinds(attempt, action, place))
+            names = (place.named, place.real)
+        kinds = _kinds(attempt, action, place)
+        found += [Need(action, path, directory) for path in names for directory in kinds]
     return found
 
 
@@ -96,12 +99,13 @@ def _outside(attempt: Attempt, error: CallError, text: str) -> CallError:
 
 def _deny_by_name(attempt: Attempt, action: str, path: str) -> None:
     # What is there is not known yet, so only what is denied as a file and as a directory is denied here.
-    if all(attempt.effect(action, path, directory) is Effect.DENY for directory in (False, True)):
+    deny = Effect.DENY
+    if attempt.effect(action, path, False) is deny and attempt.effect(action, path, True) is deny:
         attempt.decision = attempt.judge([Need(action, path)])
         raise answers.denied(attempt)
 
 
-def _place(attempt: Attempt, text: str, names: tuple[str, ...]) -> tuple[Place, Any]:
+def _place(attempt: Attempt, text: str, names: tuple[str, ...], named: str) -> tuple[Place, Any]:
     backend = attempt.session.workspace.backend
     follow = attempt.known_tool.follow
     try:
@@ -110,7 +114,6 @@ def _place(attempt: Attempt, text: str, names: tuple[str, ...]) -> tuple[Place, 
         raise _unresolved(attempt, error, text) from None
     try:
         stat = backend.stat(spot)
-        named = paths.lexical(names)
         link = stat is not None and stat.kind == LINK
         if follow and not link and spot.path != named:
             link = backend.is_link(names)

@@ -19,7 +19,7 @@ from toolkit import answers, audit, paths
 from toolkit.apply import Outcome, Progress
 from toolkit.approvals import Answer, Approvals, Request
 from toolkit.attempt import Attempt
-from toolkit.call import Result, ToolCall, as_call, call_id_of, failed, parse_call
+from toolkit.call import Result, ToolCall, again, as_call, call_id_of, failed, parse_call
 from toolkit.errors import CallError
 from toolkit.faked import import_past_the_fake
 from toolkit.following import Following
@@ -233,8 +233,7 @@ class Session(TakesBack):
         return result
 
     def _record(self, attempt: Attempt, result: Result) -> Result:
-        data = {**result.data, "call_id": attempt.name}
-        result = Result(result.id, result.status, result.content, data, result.decision, result.error)
+        result.data["call_id"] = attempt.name  # made for this call alone
         record = answers.record(attempt, result)
         seen = self._keyed(attempt.seen if result.ok else {})
         try:
@@ -365,7 +364,7 @@ def tasks_of(policy: Policy, root: str | Path) -> str | None:
 
 def _parse(call: object) -> ToolCall:
     if isinstance(call, ToolCall):
-        return as_call({"tool": call.tool, "arguments": call.arguments, "id": call.id})
+        return again(call)
     if isinstance(call, dict):
         return as_call(call)
     if isinstance(call, str | bytes):

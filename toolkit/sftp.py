@@ -131,10 +131,9 @@ class Sftp:
             found = [(row.filename, self._stat(paths.child(path, row.filename), row)) for row in rows]
         return sorted(found, key=lambda row: row[0])
 
-    def may(self, spot: SftpSpot, *, write: bool) -> bool:
-        found = self.stat(spot)
-        # What went away meanwhile is not forbidden; whoever acts on it finds that out.
-        return found is None or bool((found.mode or 0) & (0o222 if write else 0o444))
+    def rights(self, spot: SftpSpot, stat: Stat) -> tuple[bool, bool]:
+        mode = stat.mode or 0
+        return bool(mode & 0o444), bool(mode & 0o222)
 
     def missing(self, spot: SftpSpot) -> tuple[str, ...]:
         names = paths.parts(spot.path)

@@ -89,6 +89,9 @@ class State(Protocol):
     def transaction(self, *, durable: bool = False) -> AbstractContextManager[Database]:
         """A write transaction, the only one at its time; a durable one is on the disk when it ends."""
 
+    def alone(self, sql: str, values: tuple[Any, ...]) -> int:
+        """One statement as a lazy transaction of its own; gives how many rows it changed."""
+
     def insert(self, db: Database, sql: str, values: tuple[Any, ...]) -> int:
         """Add a row, in a transaction; gives the number (`id`) that the database gave it."""
 
@@ -157,10 +160,7 @@ class SqliteState:
 
         self._lock.acquire()
         try:
-            if durable is not self._durable:
-                self._durable = None  # not known until it is said
-                self.db.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
-                self._durable = durable
+            self._say(durable)
             self.db.execute("BEGIN IMMEDIATE")
         except BaseException as error:
             self._lock.release()
@@ -188,11 +188,31 @@ class SqliteState:
             if failed is not None:
                 raise failed
         finally:
-            if self._commits >= _OFTEN and self.folder is not None:
-                self._begin_moving()
+            self._begin_moving()
             self._lock.release()
 
+    def _say(self, durable: bool) -> None:
+        if durable is not self._durable:
+            self._durable = None  # not known until it is said
+            self.db.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
+            self._durable = durable
+
+    def alone(self, sql: str, values: tuple[Any, ...]) -> int:
+        import sqlite3
+
+        with self._lock:
+            try:
+                self._say(False)
+                changed = self.db.execute(sql, values).rowcount
+            except sqlite3.Error as error:
+                raise unavailable(error) from None
+            self._commits += 1
+            self._begin_moving()
+            return changed
+
     def _begin_moving(self) -> None:
+        if self._commits < _OFTEN or self.folder is None:
+            return
         self._commits = 0
         if self._moving is None or not self._moving.is_alive():
             moving = threading.Thread(target=self._move_log, name="ringfence-log", daemon=True)

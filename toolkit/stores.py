@@ -98,8 +98,8 @@ class Store:
                 found.append((name, _stat(row)))
         return sorted(found)
 
-    def may(self, spot: StoreSpot, *, write: bool) -> bool:
-        return True
+    def rights(self, spot: StoreSpot, stat: Stat) -> tuple[bool, bool]:
+        return True, True
 
     def missing(self, spot: StoreSpot) -> tuple[str, ...]:
         names = paths.parts(spot.path)

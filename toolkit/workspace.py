@@ -201,11 +201,9 @@ class View:
             MakeDirectory(path, incidental=True) for path in self._backend.missing(self._spot(place))
         )
 
-    def writable(self, place: Place) -> bool:
-        return self._backend.may(self._spot(place), write=True)
-
-    def readable(self, place: Place) -> bool:
-        return self._backend.may(self._spot(place), write=False)
+    def rights(self, place: Place) -> tuple[bool, bool]:
+        """Whether what is there may be read and may be written, going by its mode."""
+        return (True, True) if place.stat is None else self._backend.rights(self._spot(place), place.stat)
 
     # ------------------------------------------------- the task store, by path
 
@@ -265,7 +263,10 @@ class View:
         return self.workspace.backend
 
     def _spot(self, place: Place) -> Any:
-        return next(spot for held, spot in self.places.values() if held is place)
+        for held, spot in self.places.values():
+            if held is place:
+                return spot
+        raise LookupError("a place of another call")
 
     def _directory(self, place: Place) -> None:
         if place.stat is None:

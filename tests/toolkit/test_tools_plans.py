@@ -98,11 +98,8 @@ class Tree:
             above = paths.parent(above)
         return tuple(reversed(missing))
 
-    def writable(self, what: Place) -> bool:
-        return what.real not in self.locked
-
-    def readable(self, what: Place) -> bool:
-        return True
+    def rights(self, what: Place) -> tuple[bool, bool]:
+        return True, what.real not in self.locked
 
 
 def refused(tree: Tree, tool: str, **arguments: Any) -> CallError:

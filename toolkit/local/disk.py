@@ -125,20 +125,22 @@ class Local:
         finally:
             os.close(fd)
 
-    def may(self, spot: LocalSpot, *, write: bool) -> bool:
-        """Whether the mode permits it: a file without any write bit is not writable even for root."""
-        right = os.W_OK if write else os.R_OK
+    def rights(self, spot: LocalSpot, stat: Stat) -> tuple[bool, bool]:
+        """A file without any write bit is not writable even for root."""
+        if stat.kind == LINK:
+            return True, True
+        readable = writable = self._permits(spot, os.R_OK | os.W_OK)
+        if not readable:
+            if self.stat(spot) is None:
+                return True, True  # what went away is not forbidden; whoever acts on it finds that out
+            readable, writable = self._permits(spot, os.R_OK), self._permits(spot, os.W_OK)
+        return readable, writable and bool((stat.mode or 0) & 0o222)
+
+    def _permits(self, spot: LocalSpot, rights: int) -> bool:
         if spot.name == ".":
-            permitted = os.access(self.root, right)
-        else:
-            follow = {"follow_symlinks": False} if os.access in os.supports_follow_symlinks else {}
-            permitted = os.access(spot.name, right, dir_fd=spot.fd, **follow)
-        if permitted and not write:
-            return True
-        found = self.stat(spot)
-        if found is None or found.kind == LINK:
-            return True  # what went away meanwhile is not forbidden; whoever acts on it finds that out
-        return permitted and bool((found.mode or 0) & 0o222)
+            return os.access(self.root, rights)
+        follow = {"follow_symlinks": False} if os.access in os.supports_follow_symlinks else {}
+        return os.access(spot.name, rights, dir_fd=spot.fd, **follow)
 
     def missing(self, spot: LocalSpot) -> tuple[str, ...]:
         """The parents of `spot` that are not there, outermost first. Raises CallError `not_a_directory`."""

@@ -146,8 +146,8 @@ class S3(Requests):
             found |= rows
         return sorted(found.items(), key=lambda row: row[0])
 
-    def may(self, spot: S3Spot, *, write: bool) -> bool:
-        return True
+    def rights(self, spot: S3Spot, stat: Stat) -> tuple[bool, bool]:
+        return True, True
 
     def missing(self, spot: S3Spot) -> tuple[str, ...]:
         """The directories above that nothing is in. Raises CallError `not_a_directory` for a file there."""

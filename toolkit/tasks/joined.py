@@ -149,9 +149,9 @@ class Joined:
         with side.folder(inner) as found:
             yield TaskFolder(found, spot) if isinstance(spot, TaskSpot) else found
 
-    def may(self, spot: Any, *, write: bool) -> bool:
+    def rights(self, spot: Any, stat: Stat) -> tuple[bool, bool]:
         side, inner = self._at(spot)
-        return side is not None and side.may(inner, write=write)
+        return (False, False) if side is None else side.rights(inner, stat)
 
     def missing(self, spot: Any) -> tuple[str, ...]:
         side, inner = self._at(spot)

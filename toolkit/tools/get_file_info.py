@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def plan(arguments: dict[str, Any], view: View) -> Plan:
     place = view.place("path")
     stat = targets.present(place)
-    readable, writable = view.readable(place), view.writable(place)
+    readable, writable = view.rights(place)
     slash = "/" if stat.kind == DIRECTORY and place.named != ROOT else ""
     target = place.real if place.link else None
     rows = [

@@ -74,7 +74,7 @@ def all_regular(entries: tuple[Entry, ...], view: View) -> None:
 def editable(place: Place, view: View) -> bytes:
     """The bytes of a file that is about to be edited, or the reason why it cannot be."""
     stat = regular_file(place)
-    if not view.writable(place):
+    if not view.rights(place)[1]:
         raise CallError("permission_denied", "Cannot edit file", where="path")
     if stat.size is not None and stat.size > MAX_EDITED:
         message = f"'{shown(place)}' has {size(stat.size)}; files up to {size(MAX_EDITED)} can be edited"
@@ -107,7 +107,7 @@ def landing(
         raise not_regular(shown(place), parameter)
     if not overwrite:
         raise taken(place, parameter)
-    if place.stat.kind != LINK and not view.writable(place):
+    if place.stat.kind != LINK and not view.rights(place)[1]:
         raise CallError("permission_denied", "Cannot create file", where=parameter)
     return ()
 
