@@ -77,7 +77,7 @@ def told(attempt: Attempt, plan: Plan, tell: Callable[[Failed], Told]) -> Result
 def dry(attempt: Attempt, plan: Plan) -> Result:
     """The answer to a call that is only tried; one that would ask shows nothing of what it asks for."""
     more = {"dry_run": True, "plan": [_row(attempt, row) for row in describe(plan)]}
-    if attempt.decided.effect == Effect.ASK and attempt.session.enforcing:
+    if attempt.decided.effect == Effect.ASK and attempt.enforcing:
         content = f"Dry run, nothing was changed. It would ask: {attempt.title(plan)}"
         return Result(attempt.call.id, "ok", content, more, shown(attempt, attempt.decided))
     result = success(attempt, plan, more)
@@ -161,17 +161,19 @@ def shown(attempt: Attempt, decision: Decision | None) -> dict[str, Any] | None:
     """The decision as the agent may see it."""
     if decision is None:
         return None
-    return decision.to_json() | {"path": shown_path(attempt, decision.path) or ""}
+    fields = decision.to_json()
+    fields["path"] = shown_path(attempt, decision.path) or ""
+    return fields
 
 
 def shown_path(attempt: Attempt, path: str) -> str | None:
     """`path` if the agent named it or may read it, else what it did name."""
     if path in attempt.named or not path:
         return path or None
-    session = attempt.session
+    session, policy = attempt.session, attempt.policy
     # What it is may have to stay unknown too, so it counts as readable only if it is so as either kind.
     effects = (
-        session.policy.effect(session.agent, "read", "read", path, directory, fold=session.fold)
+        policy.effect(session.agent, "read", "read", path, directory, fold=attempt.fold)
         for directory in (False, True)
     )
     if max(effects) == Effect.ALLOW:
@@ -182,8 +184,7 @@ def shown_path(attempt: Attempt, path: str) -> str | None:
 
 def record(attempt: Attempt, result: Result) -> dict[str, Any]:
     """The audit record of a call, whatever became of it; never file content."""
-    session, plan = attempt.session, attempt.plan
-    policy = session.policy
+    session, plan, policy = attempt.session, attempt.plan, attempt.policy
     named = [*attempt.named, *[place.real for place, _ in attempt.places.values()]]
     files = written = freed = 0
     if attempt.outcome:

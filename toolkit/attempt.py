@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from policy import Amount, Decision, Effect, Need
+from policy import Amount, Decision, Effect, Need, Policy
 from toolkit import answers, resolving
 from toolkit.apply import Outcome, Progress, apply
 from toolkit.approvals import Request, new_id
@@ -53,6 +53,14 @@ class Attempt:
     lost: tuple[str, ...] = ()
     in_session: str | None = None  # where it is on record, if not in the one that makes it
     task_ids: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    # Looked up once: the policy that the call began under judges it to its end.
+    policy: Policy = field(init=False)
+    enforcing: bool = field(init=False)
+    fold: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        session = self.session
+        self.policy, self.enforcing, self.fold = session.policy, session.enforcing, session.fold
 
     def run(self, progress: Progress | None) -> Result:
         """Answer the call. Raises CallError for everything but a plain success."""
@@ -96,8 +104,7 @@ class Attempt:
         return self.decision
 
     def judge(self, needs: list[Need]) -> Decision:
-        session = self.session
-        return session.policy.decide(session.agent, self.known_tool.name, needs, fold=session.fold)
+        return self.policy.decide(self.session.agent, self.known_tool.name, needs, fold=self.fold)
 
     def decide(self, needs: list[Need]) -> None:
         """Judge; keep the stricter of this and what was decided before. Raises CallError on a deny."""
@@ -107,22 +114,20 @@ class Attempt:
         self.stop_if_denied()
 
     def stop_if_denied(self) -> None:
-        if self.decided.effect == Effect.DENY and self.session.enforcing:
+        if self.decided.effect == Effect.DENY and self.enforcing:
             raise answers.denied(self)
 
     def effect(self, action: str, path: str, directory: bool) -> Effect:
-        session = self.session
-        if not session.enforcing:
+        if not self.enforcing:
             return Effect.ALLOW
-        name = self.known_tool.name
-        return session.policy.effect(session.agent, name, action, path, directory, fold=session.fold)
+        return self.policy.effect(
+            self.session.agent, self.known_tool.name, action, path, directory, fold=self.fold
+        )
 
     def _within(self, path: str) -> Callable[[str, bool], Effect]:
-        session = self.session
-        if not session.enforcing:
+        if not self.enforcing:
             return lambda *_: Effect.ALLOW
-        name = self.known_tool.name
-        return session.policy.within(session.agent, name, "read", path, fold=session.fold)
+        return self.policy.within(self.session.agent, self.known_tool.name, "read", path, fold=self.fold)
 
     # -------------------------------------------------------------------- plans
 
@@ -162,7 +167,7 @@ class Attempt:
     def _check_write(self, change: Write) -> None:
         if change.before is None and change.stat is not None:
             self._check_seen(change.path, lambda: self._digest(change.path))
-        if change.stat is not None and change.stat.links > 1 and self.session.policy.hard_links == "refuse":
+        if change.stat is not None and change.stat.links > 1 and self.policy.hard_links == "refuse":
             raise CallError(
                 "hard_linked", f"'{change.path}' has {change.stat.links} names", where=change.path
             )
@@ -191,9 +196,8 @@ class Attempt:
     # ------------------------------------------------------- limits and approval
 
     def _limit(self) -> None:
-        session = self.session
-        self.decision = session.policy.tighten(
-            self.decided, session.agent, self.known_tool.name, self._counted, self._totals
+        self.decision = self.policy.tighten(
+            self.decided, self.session.agent, self.known_tool.name, self._counted, self._totals
         )
         self.stop_if_denied()
 
@@ -219,7 +223,7 @@ class Attempt:
         return self.session.history.totals(self.session.session, agent, key)
 
     def _approve(self, plan: Plan) -> None:
-        if self.decided.effect != Effect.ASK or not self.session.enforcing:
+        if self.decided.effect != Effect.ASK or not self.enforcing:
             return
         request = self._request(plan)
         if self.session.approvals.permits(request):
@@ -247,7 +251,7 @@ class Attempt:
             tool=tool.name,
             arguments=self.call.arguments,
             digest=plan.digest(),
-            revision=session.policy.revision,
+            revision=self.policy.revision,
             title=self.title(plan),
             preview=plan.preview,
             decision=self.decided.to_json() | ({"not_recoverable": list(self.lost)} if self.lost else {}),
@@ -290,7 +294,7 @@ class Attempt:
         if before.effect is Effect.ALLOW and self.plan is not None:
             self._check_known(self.plan)
         self._limit()
-        if self.decided.effect > before.effect and self.session.enforcing:
+        if self.decided.effect > before.effect and self.enforcing:
             raise CallError("limit_exceeded", self.decided.reason)
 
 

@@ -65,7 +65,7 @@ def _resolve_tasks(attempt: Attempt) -> None:
     attempt.named.append(TASKS)
     if "task_ids" not in attempt.arguments:
         return
-    setting = attempt.session.policy.tasks
+    setting = attempt.policy.tasks
     most = setting.max_tasks if setting is not None and setting.max_tasks is not None else MOST
     attempt.task_ids = parse(attempt.arguments["task_ids"], most)
     attempt.named[:] = [f"{TASKS}/{task}" for task in attempt.task_ids[0]]
@@ -128,7 +128,7 @@ def _unresolved(attempt: Attempt, error: CallError, text: str) -> CallError:
     if error.where and error.where not in ("path", *attempt.named):
         for action, _ in attempt.known_tool.needs:
             decision = attempt.judge([Need(action, error.where)])
-            if decision.effect == Effect.DENY and attempt.session.enforcing:
+            if decision.effect == Effect.DENY and attempt.enforcing:
                 attempt.decision = decision
                 return answers.denied(attempt)
     return _outside(attempt, error, text)
