@@ -1,7 +1,9 @@
 """Claim: over stdio `ringfence serve mcp`, with history and audit on, answers at least as many calls a second
-as the MCP filesystem server from npm, its first result comes no later, and it needs at most half the memory.
+as the MCP filesystem server from npm for what tells the same, its first result comes no later, and it needs at
+most half the memory.
 
-Both are driven by the same client, in turns, and so is `_bare.py`: the same calls and the same record of them
+A listing of ours tells sizes and times: beside it stand theirs that tells sizes (`list`) and, outside the claim,
+theirs that tells names and looks at no entry (`names`). Both are driven by the same client, in turns, and so is `_bare.py`: the same calls and the same record of them
 in as little Python as can be, with no check of any kind. None waits for the disk; with `--durable` ours does,
 which is its default. Needs the packages of tests/interop. Run `python benchmarks/peers_mcp.py`.
 """
@@ -45,7 +47,8 @@ def peers_calls(root: Path, kind: str, n: int) -> Call:
             {"path": path, "edits": [{"oldText": "line 7 of", "newText": "line seven of"}]},
         ),
         "info": ("get_file_info", {"path": path}),
-        "list": ("list_directory", {"path": str(root / "listed")}),
+        "list": ("list_directory_with_sizes", {"path": str(root / "listed")}),
+        "names": ("list_directory", {"path": str(root / "listed")}),
         "move": ("move_file", {"source": path, "destination": str(root / f"m{n}.txt")}),
     }
     return calls[kind]
@@ -59,11 +62,13 @@ def our_calls(_: Path, kind: str, n: int) -> Call:
         "edit": ("edit_file", {"path": path, "old_str": "line 7 of", "new_str": "line seven of"}),
         "info": ("get_file_info", {"path": path}),
         "list": ("list_directory", {"path": "listed"}),
+        "names": ("list_directory", {"path": "listed"}),
         "move": ("move_file", {"source": path, "destination": f"m{n}.txt"}),
     }[kind]
 
 
-KINDS = ("write", "read", "info", "edit", "list", "move")
+KINDS = ("write", "read", "info", "edit", "list", "names", "move")
+MORE_THAN_THEIRS = {"names"}
 
 
 class Server:
@@ -195,7 +200,7 @@ def report(
             f"{kind:8} {rate['npm']:14.0f} {late['npm']:8.2f} {rate['bare']:8.0f}"
             f" {rate['ringfence']:12.0f} {late['ringfence']:8.2f} {ratio:7.2f}"
         )
-        if ratio < 1:
+        if ratio < 1 and kind not in MORE_THAN_THEIRS:
             behind.append(kind)
     print(f"first result: npm {first['npm'] * 1000:.0f} ms, ringfence {first['ringfence'] * 1000:.0f} ms")
     print(f"memory: npm {memory['npm']:.0f} MB, ringfence {memory['ringfence']:.0f} MB")

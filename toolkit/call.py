@@ -105,7 +105,7 @@ def as_call(value: dict[str, Any], *, max_depth: int = MAX_DEPTH) -> ToolCall:
 
 def again(call: ToolCall, *, max_depth: int = MAX_DEPTH) -> ToolCall:
     """The same for a call that was made by a program and not read. Raises as `as_call` does."""
-    if not (_is_plain(call.arguments) and _is_plain({call.tool: call.id})):
+    if not (_is_plain(call.arguments) and _is_plain({"tool": call.tool, "id": call.id})):
         _check_depth_and_text({"tool": call.tool, "arguments": call.arguments, "id": call.id}, max_depth)
     return _checked(call)
 

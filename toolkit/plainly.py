@@ -49,7 +49,11 @@ def _object(schema: Mapping[str, Any]) -> Fits:
     def whole(value: Any) -> bool:
         if type(value) is not dict or not required <= value.keys():
             return False
-        return all(name in parts and parts[name](each) for name, each in value.items())
+        # In a loop of its own: this is asked at every call, and `all` with a generator takes twice as long.
+        for name, each in value.items():  # noqa: SIM110
+            if name not in parts or not parts[name](each):
+                return False
+        return True
 
     return whole
 

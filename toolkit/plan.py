@@ -41,8 +41,7 @@ class Entry(NamedTuple):
         return self.path.rpartition("/")[2]
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A path argument, resolved once.
 
     `named` is the normalised argument, `real` the canonical path it leads to; `stat` is None where

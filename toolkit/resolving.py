@@ -25,12 +25,12 @@ _OUTSIDE = {
 
 def resolve(attempt: Attempt) -> None:
     """Turn each path argument into a place; a path denied by its name is denied before it is looked at."""
-    workspace = attempt.session.workspace
-    if attempt.known_tool.tasks:
+    workspace, tool = attempt.session.workspace, attempt.known_tool
+    if tool.tasks:
         _resolve_tasks(attempt)
         return
     given: dict[str, tuple[str, tuple[str, ...], str]] = {}
-    for action, parameter in attempt.known_tool.needs:
+    for action, parameter in tool.needs:
         text = attempt.arguments[parameter] if parameter else paths.ROOT
         names = _split(attempt, text, parameter)
         path = paths.lexical(names)
@@ -44,11 +44,12 @@ def resolve(attempt: Attempt) -> None:
 
 def needs(attempt: Attempt) -> list[Need]:
     """What the call needs on its arguments, by their names and their real paths."""
-    if attempt.known_tool.tasks:
+    tool = attempt.known_tool
+    if tool.tasks:
         # A task is judged as the folder that it is: its files are one thing to an agent.
-        return [Need(action, path, True) for action, _ in attempt.known_tool.needs for path in attempt.named]
+        return [Need(action, path, True) for action, _ in tool.needs for path in attempt.named]
     found: list[Need] = []
-    for action, parameter in attempt.known_tool.needs:
+    for action, parameter in tool.needs:
         place = attempt.places[parameter][0]
         names: tuple[str, ...] = (place.named,)
         if place.real != place.named:

@@ -47,7 +47,7 @@ def size(n: int | None) -> str:
 def when(t: float | None) -> str:
     """A time on this host's clock, as `2026-01-15 14:23:45`; `unknown` where the store does not say."""
     try:
-        return "unknown" if t is None else datetime.fromtimestamp(t).isoformat(" ", "seconds")
+        return "unknown" if t is None else _local(floor(t))
     except (ValueError, OverflowError, OSError):
         return "unknown"
 
@@ -65,9 +65,14 @@ def rfc3339(t: float | None) -> str | None:
         return None
 
 
+# The files of a directory tend to be of few moments.
+@functools.lru_cache(maxsize=1024)
+def _local(t: int) -> str:
+    return datetime.fromtimestamp(t).isoformat(" ")
+
+
 @functools.lru_cache(maxsize=1024)
 def _second(t: int) -> str:
-    # The files of a directory tend to be of few moments.
     return datetime.fromtimestamp(t, UTC).isoformat().removesuffix("+00:00")
 
 

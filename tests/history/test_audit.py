@@ -54,6 +54,26 @@ def test_two_swapped_records_are_found(session: Session) -> None:
     assert faults(session) == [(2, "swapped"), (3, "swapped")]
 
 
+@pytest.mark.parametrize("tool", ["get_file_info", "read_file", "create_file"])
+def test_a_record_taken_out_while_the_session_goes_on_leaves_a_gap(session: Session, tool: str) -> None:
+    last = session.state.rows("SELECT max(seq) FROM audit")[0][0]
+    tampered(session, "DELETE FROM audit WHERE seq = ?", last)
+    arguments = {"path": "f1"} | ({"content": "y", "allow_overwrite": True} if tool == "create_file" else {})
+    assert session.call({"tool": tool, "arguments": arguments}).ok
+    assert faults(session) == [(last, "missing")]
+
+
+@pytest.mark.parametrize("tool", ["get_file_info", "read_file"])
+def test_sessions_take_turns_in_one_chain(session: Session, state_place: str, tool: str) -> None:
+    first = len(list(audit.records(session.state)))
+    with Session(session.workspace.url, Policy.loads(RULES), state=state_place, agent="other") as other:
+        for n in range(6):
+            assert (session, other)[n % 2].call({"tool": tool, "arguments": {"path": f"f{n % 4}"}}).ok
+        turns = [record["agent"] for record in audit.records(session.state, since=first)]
+        assert turns == ["coder/helper", "other"] * 3
+        assert faults(session) == faults(other) == []
+
+
 def test_a_number_far_away_is_not_counted_to(session: Session) -> None:
     tampered(session, "UPDATE audit SET seq = 9000000000 WHERE seq = 5")
     assert len(faults(session)) == 1001
