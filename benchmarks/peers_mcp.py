@@ -1,11 +1,12 @@
 """Claim: over stdio `ringfence serve mcp`, with history and audit on, answers at least as many calls a second
-as the MCP filesystem server from npm for what tells the same, its first result comes no later, and it needs at
-most half the memory.
+as the MCP filesystem server from npm where both tell the same, its first result comes no later, and it needs
+at most half the memory.
 
-A listing of ours tells sizes and times: beside it stand theirs that tells sizes (`list`) and, outside the claim,
-theirs that tells names and looks at no entry (`names`). Both are driven by the same client, in turns, and so is `_bare.py`: the same calls and the same record of them
-in as little Python as can be, with no check of any kind. None waits for the disk; with `--durable` ours does,
-which is its default. Needs the packages of tests/interop. Run `python benchmarks/peers_mcp.py`.
+A listing of ours tells sizes and times: beside it stand theirs that tells sizes (`list`) and, outside the
+claim, theirs that tells names and looks at no entry (`names`). All are driven by the same client, in turns,
+and so is `_bare.py`: the same calls and the same record of them in as little Python as can be, with no check
+of any kind. None waits for the disk; with `--durable` ours does, which is its default. Needs the packages of
+tests/interop. Run `python benchmarks/peers_mcp.py`.
 """
 
 from __future__ import annotations

@@ -267,8 +267,8 @@ def test_any_json_for_arguments(tmp_path_factory: pytest.TempPathFactory, tool: 
      ToolCall("delete", {"path": ["a.txt"]}), ToolCall("delete", {"path": "a.txt", "x": {1}}), ToolCall(5,
      {}, []),
      ToolCall("delete", None), ToolCall([], {}), ToolCall("delete", {"path": {}}, {}), ToolCall("\ud800", {}),
-     ToolCall("delete", {"path": "\ud800"}), ToolCall("delete", {"\ud800": "a"}), ToolCall("delete", {}, "\ud800"),
-     frozenset()],
+     ToolCall("delete", {"path": "\ud800"}), ToolCall("delete", {"\ud800": "a"}),
+     ToolCall("delete", {}, "\ud800"), frozenset()],
     ids=repr,
 )  # fmt: skip
 def test_what_only_a_program_can_send(judge: Judge, call: Any) -> None:
