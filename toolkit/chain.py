@@ -9,13 +9,13 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 
 START = "0" * 64
 BEGINNING = (0, START)  # what the first record follows
-_KEYED = "hmac:"
-_NAMED = 1000  # missing records in a row that are named one by one
+KEYED = "hmac:"
+_NAMED = 1000  # records in a row with one fault that are named one by one
 _SEAL = "(?:hmac:)?[0-9a-f]{64}"
 _LINE = re.compile(rf'\{{"hash":"({_SEAL})","prev":"({_SEAL})",(.*)', re.DOTALL)
 
@@ -24,8 +24,8 @@ _LINE = re.compile(rf'\{{"hash":"({_SEAL})","prev":"({_SEAL})",(.*)', re.DOTALL)
 class Fault:
     """What is wrong at record `seq`.
 
-    "altered", "missing", "swapped", "repeated", "unreadable", "unkeyed" (sealed without the key where the
-    key was in use) or "anchor" (not what was anchored).
+    "altered", "missing", "swapped", "repeated", "unreadable", "too long" (a line that can be no record),
+    "unkeyed" (sealed without the key where the key was in use) or "anchor" (not what was anchored).
     """
 
     seq: int
@@ -48,13 +48,39 @@ class Checked:
     """What a check found.
 
     `torn` are records of which only a piece was written by a process that was killed then, `unchecked` counts
-    those that were sealed with a key that was not given.
+    those that were sealed with a key that was not given, `more` faults in a row with those that are named.
+    `stopped` is the line at which a file was given up, of which too little goes together; 0 for none.
     """
 
     faults: list[Fault]
     records: int
     torn: list[int] = field(default_factory=list)
     unchecked: int = 0
+    more: int = 0
+    stopped: int = 0
+
+    @property
+    def whole(self) -> bool:
+        return not (self.faults or self.stopped)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Records in a row, each sealed to the one before it, all with a key or all without; or a single one that
+    is not as it was written, with `what` is wrong with it."""
+
+    first: int
+    last: int
+    prev: str
+    hash: str
+    what: str = ""
+
+    @property
+    def keyed(self) -> bool:
+        return self.hash.startswith(KEYED)
+
+    def __len__(self) -> int:
+        return self.last - self.first + 1
 
 
 def seal(prev: str, body: str, key: bytes | None = None) -> str:
@@ -62,7 +88,7 @@ def seal(prev: str, body: str, key: bytes | None = None) -> str:
     text = f"{prev}\n{body}".encode()
     if key is None:
         return hashlib.sha256(text).hexdigest()
-    return _KEYED + hmac.new(key, text, hashlib.sha256).hexdigest()
+    return KEYED + hmac.new(key, text, hashlib.sha256).hexdigest()
 
 
 def line(body: str, prev: str, seal: str) -> str:
@@ -90,7 +116,7 @@ def parsed(text: str) -> Record | None:
 
 
 def check(
-    records: Sequence[Record],
+    records: Iterable[Record],
     key: bytes | None = None,
     anchors: Iterable[tuple[int, str]] = (),
     after: tuple[int, str] = BEGINNING,
@@ -99,90 +125,74 @@ def check(
 
     It begins with the one after record `after`, given by its number and seal.
     """
-    faults: list[Fault] = []
-    (before, prev), keyed, plain = after, after[1].startswith(_KEYED), 0
-    expected = before + 1
-    for record in records:
+    return check_runs((_alone(record, key) for record in records), key, anchors, after, Faults())
+
+
+def _alone(record: Record, key: bytes | None) -> Run:
+    what = ""
+    if record.number is None:
+        what = "unreadable"
+    elif record.number != record.seq:
+        what = "swapped"
+    elif not sealed(record, key):
+        what = "altered"
+    return Run(record.seq, record.seq, record.prev, record.hash, what)
+
+
+class Faults:
+    """The faults found so far; of many in a row that are the same, only the first are named one by one."""
+
+    def __init__(self) -> None:
+        self.named: set[Fault] = set()
+        self.more = 0
+
+    def add(self, what: str, first: int, last: int | None = None) -> None:
+        last = first if last is None else last
         # A number made up by hand may be far away.
-        faults += [Fault(seq, "missing") for seq in range(expected, min(record.seq, expected + _NAMED))]
-        follows = record.seq == expected
-        if record.number is None:
-            faults.append(Fault(record.seq, "unreadable"))
-        elif record.number != record.seq:
-            faults.append(Fault(record.seq, "swapped"))
-        elif not _sealed(record, key) or (follows and "" not in (prev, record.prev) and record.prev != prev):
-            faults.append(Fault(record.seq, "altered"))
-        elif key is not None and keyed and not record.hash.startswith(_KEYED):
-            faults.append(Fault(record.seq, "unkeyed"))
-        plain = 0 if record.hash.startswith(_KEYED) else record.seq
-        keyed = keyed or not plain
-        expected, prev = record.seq + 1, record.hash
-    if key is not None and plain and not keyed:
-        faults.append(Fault(plain, "unkeyed"))  # none was: whoever wrote it anew had no key either
-    held = {record.seq: record.hash for record in records}
-    faults += [Fault(seq, "anchor") for seq, anchor in anchors if held.get(seq) != anchor]
-    unchecked = sum(record.hash.startswith(_KEYED) for record in records) if key is None else 0
-    return Checked(faults, len(records), unchecked=unchecked)
+        self.named.update(Fault(seq, what) for seq in range(first, min(last + 1, first + _NAMED)))
+        self.more += max(last + 1 - first - _NAMED, 0)
+
+    def sorted(self) -> list[Fault]:
+        return sorted(self.named, key=lambda fault: (fault.seq, fault.what))
 
 
-def check_lines(
-    text: str,
-    key: bytes | None = None,
-    anchors: Iterable[tuple[int, str]] = (),
-    after: tuple[int, str] = BEGINNING,
+def check_runs(
+    runs: Iterable[Run],
+    key: bytes | None,
+    anchors: Iterable[tuple[int, str]],
+    after: tuple[int, str],
+    found: Faults,
 ) -> Checked:
-    """The same for the lines of a file, in which records can also stand in the wrong order or twice."""
-    lines = text.split("\n")
-    whole = lines.pop() == ""  # else the last line was not written to its end
-    if not whole:
-        lines = text.split("\n")
-    rows = [parsed(one) for one in lines]
-    true = [row if row is not None and _sealed(row, key) else None for row in rows]
-    numbers = {row.seq for row in true if row is not None}
-    torn: list[int] = []
-    faults: list[Fault] = []
-    kept: dict[int, Record] = {}
-    for at, (row, seq) in enumerate(zip(rows, _numbers(true, rows, after), strict=True)):
-        last = at == len(lines) - 1
-        if true[at] is not None and seq in kept:
-            faults.append(Fault(seq, "repeated"))
-        elif row is None and ((last and not whole) or (not last and lines[at + 1].startswith(lines[at]))):
-            torn.append(seq)
-        elif true[at] is None and (seq in kept or seq in numbers):
-            faults.append(Fault(seq, "unreadable" if row is None else "altered"))
-        else:
-            kept[seq] = replace(row, seq=seq, number=seq) if row else Record(seq, None, "", "", "")
-    order = list(kept)
-    faults += [Fault(seq, "swapped") for seq, right in zip(order, sorted(order), strict=True) if seq != right]
-    checked = check([kept[seq] for seq in sorted(kept)], key, anchors, after)
-    every = sorted({*faults, *checked.faults}, key=lambda fault: (fault.seq, fault.what))
-    return Checked(every, len(kept), torn, checked.unchecked)
+    """The same for runs, none of which goes on past a record that is anchored; adds to what was `found`."""
+    anchored = set(anchors)
+    lost = set(anchored)
+    (before, prev), keyed, plain = after, after[1].startswith(KEYED), 0
+    expected = before + 1
+    records = unchecked = 0
+    for run in runs:
+        first = run.first
+        if first > expected:
+            found.add("missing", expected, first - 1)
+        if run.what or (first == expected and "" not in (prev, run.prev) and run.prev != prev):
+            found.add(run.what or "altered", first)
+            first += 1
+        if key is not None and keyed and not run.keyed:
+            found.add("unkeyed", first, run.last)
+        plain = 0 if run.keyed else run.last
+        keyed = keyed or not plain
+        lost.discard((run.last, run.hash))
+        records += len(run)
+        unchecked += len(run) if run.keyed and key is None else 0
+        expected, prev = run.last + 1, run.hash
+    if key is not None and plain and not keyed:
+        found.add("unkeyed", plain)  # none was: whoever wrote it anew had no key either
+    for seq, _ in lost:
+        found.add("anchor", seq)
+    return Checked(found.sorted(), records, unchecked=unchecked, more=found.more)
 
 
-def _numbers(
-    true: Sequence[Record | None], rows: Sequence[Record | None], after: tuple[int, str]
-) -> list[int]:
-    """The number of each line: its own where that can be believed, else by those around it."""
-    high: list[int | None] = []
-    for row in reversed(true):
-        high.append(row.seq if row is not None else high[-1] if high else None)
-    found: list[int] = []
-    (low, follows), before = after, -1
-    for at, (row, claimed, next_) in enumerate(zip(true, rows, reversed(high), strict=True)):
-        if row is not None:
-            found.append(row.seq)
-            low, follows, before = row.seq, row.hash, at
-        elif claimed is not None and claimed.prev == follows:
-            found.append(low + 1)
-        elif claimed is not None and low < claimed.seq and (next_ is None or claimed.seq < next_):
-            found.append(claimed.seq)
-        else:
-            found.append(low + at - before)
-    return found
-
-
-def _sealed(record: Record, key: bytes | None) -> bool:
-    if record.hash.startswith(_KEYED):
+def sealed(record: Record, key: bytes | None) -> bool:
+    if record.hash.startswith(KEYED):
         return key is None or hmac.compare_digest(seal(record.prev, record.body, key), record.hash)
     return seal(record.prev, record.body) == record.hash
 

@@ -73,13 +73,13 @@ class Replayed:
 Changed = Callable[[dict[str, Any], Effect, Decision], None]
 
 
-def records_of(lines: Iterable[str]) -> Iterator[dict[str, Any] | None]:
+def records_of(lines: Iterable[str | bytes]) -> Iterator[dict[str, Any] | None]:
     """The records of a file of JSON lines; None for a line that is none, such as a torn last one."""
     for line in lines:
         if not line.strip():
             continue
         try:
-            record = json.loads(line)
+            record = json.loads(line if isinstance(line, str) else line.decode("utf-8", "replace"))
         except (ValueError, RecursionError):
             record = None
         yield record if isinstance(record, dict) else None
@@ -118,7 +118,8 @@ def _one(
     if recorded.get("limit"):
         out.limited += 1
         return
-    paths = tuple(path for path in record.get("paths") or () if isinstance(path, str))
+    named = record.get("paths")
+    paths = tuple(path for path in named if isinstance(path, str)) if isinstance(named, list) else ()
     decided = str(recorded.get("action")), str(recorded.get("path"))
     found = judge(policy, str(record.get("agent")), str(record.get("tool")), paths, decided)
     if found is None:

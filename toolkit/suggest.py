@@ -64,7 +64,7 @@ class Suggestion:
 
 def asked(records: Iterable[Mapping[str, Any]]) -> Iterator[Asked]:
     """What people were asked and said, from audit records; the last word on each request counts."""
-    calls: dict[str, Mapping[str, Any]] = {}
+    calls: dict[str, tuple[str, str, tuple[str, ...]]] = {}
     said: dict[str, str] = {}
     for record in records:
         approval = record.get("approval")
@@ -73,17 +73,13 @@ def asked(records: Iterable[Mapping[str, Any]]) -> Iterator[Asked]:
         if record.get("event") == "approval":
             if record.get("outcome") in ("granted", "refused", "revoked"):
                 said[approval] = str(record["outcome"])
-        elif record.get("event") == "call" and record.get("paths"):
-            calls.setdefault(approval, record)
-    for approval, record in calls.items():
+        elif record.get("event") == "call" and isinstance(paths := record.get("paths"), list) and paths:
+            # No more of the record: a log may hold very many.
+            paths = tuple(map(str, paths))
+            calls.setdefault(approval, (str(record.get("agent")), str(record.get("tool")), paths))
+    for approval, call in calls.items():
         if said.get(approval) in ("granted", "refused"):
-            yield Asked(
-                approval,
-                str(record.get("agent")),
-                str(record.get("tool")),
-                tuple(map(str, record["paths"])),
-                said[approval] == "granted",
-            )
+            yield Asked(approval, *call, said[approval] == "granted")
 
 
 def suggest(told: Iterable[Asked]) -> Suggestion:

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Ringfence
+from tests.history.lines import chained
+from toolkit import runs
 from toolkit.cli import main, past
 
 POLICY = 'version: 1\nrules: {"*": allow, delete: {"*": ask, "keep/": {effect: deny, reason: ours}}}\n'
@@ -196,3 +198,26 @@ def test_every_field_of_a_record_and_an_event_is_in_the_reference(ringfence: Rin
         attribute["key"].removeprefix("ringfence.") for row in rows for attribute in row["attributes"]
     }
     assert [name for name in sorted(attributes) if f"`{name}`" not in page] == []
+
+
+def test_what_is_too_much_to_tell_is_counted(
+    ringfence: Ringfence, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log = tmp_path / "long"
+    lines = list(chained(1500))
+    log.write_text("".join(lines[2:] + lines[:2]))
+    done = ringfence("audit", "verify", str(log))
+    assert done.status == 1
+    assert "and 498 more in a row with these" in done.out
+    assert json.loads(ringfence("audit", "verify", str(log), "--json").out)["more"] == 498
+    monkeypatch.setattr(runs, "MOST_RUNS", 3)
+    log.write_text("\n" * 10)
+    done = ringfence("audit", "verify", str(log))
+    assert done.status == 1
+    assert "stopped at line 4" in done.err
+    assert "does not hold" in done.out
+    found = json.loads(ringfence("audit", "verify", str(log), "--json").out)
+    assert (found["whole"], found["stopped"]) == (False, 4)
+    monkeypatch.setattr(runs, "MOST_BYTES", 50)
+    log.write_text(lines[0])
+    assert "a line of more than" in ringfence("audit", "verify", str(log)).out

@@ -6,12 +6,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from policy import Effect, Need, Policy
 from tests.analysis.test_search import PATHS, contents, policy_of
 from tests.cli.conftest import Ringfence
 from toolkit.replay import records_of, replay
+from toolkit.suggest import asked
+from toolkit.suggest import suggest as propose
 
 CALLS = (
     ("create_file", {"path": "src/a.txt", "content": "x"}),
@@ -120,3 +124,62 @@ def test_what_no_rule_decided_is_left_alone() -> None:
     *_, out = replay(records, Policy.empty())
     assert (out.unjudged, out.limited, out.changed, out.unreadable, out.records) == (3, 1, 0, 1, 5)
     assert Effect.ASK is Policy.empty().effect("a", "read", "read", "x")
+
+
+def broken(record: dict[str, Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """The record with values that no record has, at one of its places or two."""
+    anything = st.recursive(
+        st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=3),
+        lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+        max_leaves=4,
+    )
+    fields = st.dictionaries(st.sampled_from(sorted(record)), anything, min_size=1, max_size=2)
+    deeper = st.dictionaries(st.sampled_from(sorted(record["decision"])), anything, max_size=2)
+    return st.builds(
+        lambda inner, outer: {**record, "decision": {**record["decision"], **inner}, **outer}, deeper, fields
+    )
+
+
+RECORD = {
+    "event": "call",
+    "agent": "coder",
+    "tool": "move_file",
+    "paths": ["a", "b"],
+    "approval": "a-1",
+    "outcome": "granted",
+    "decision": {"effect": "ask", "action": "write", "path": "a", "rule": None, "limit": None},
+}
+
+
+@given(st.lists(broken(RECORD), max_size=3))
+def test_a_record_of_whatever_shape_is_judged_or_counted(records: list[dict[str, Any]]) -> None:
+    lines = [json.dumps(record).encode() for record in records]
+    policy = Policy.loads("version: 1\nrules: {write: allow}\n")
+    outs = list(replay(records_of(lines), policy))
+    calls = [record for record in records if record["event"] == "call"]
+    assert [out.records for out in outs[-1:]] == [len(calls)] * bool(calls)
+    propose(asked(record for record in records_of(lines) if record))
+
+
+def test_a_line_that_is_too_long_is_no_record(
+    ringfence: Ringfence, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And of it no more is kept than shows that."""
+    long = json.dumps({**RECORD, "reason": "x" * 1000})
+    (workspace / "log").write_text(f"{json.dumps(RECORD)}\n{long}\n{json.dumps(RECORD)}", encoding="utf-8")
+    (workspace / "p.yaml").write_text("version: 1\n", encoding="utf-8")
+    monkeypatch.setattr("toolkit.cli.replay.MOST_BYTES", 500)
+    monkeypatch.setattr("toolkit.cli.suggest.MOST_BYTES", 500)
+    seen = ringfence("replay", "log", "p.yaml", "--json").json
+    assert (seen["records"], seen["unreadable"]) == (3, 1)
+    done = ringfence("suggest", "log")
+    assert (done.status, "log:2: a line of more than 500 B" in done.err) == (2, True)
+
+
+def test_bytes_that_are_no_text_are_no_record(ringfence: Ringfence, workspace: Path) -> None:
+    (workspace / "log").write_bytes(bytes(range(256)))
+    (workspace / "p.yaml").write_text("version: 1\n", encoding="utf-8")
+    seen = ringfence("replay", "log", "p.yaml", "--json").json
+    assert seen["unreadable"] == seen["records"] > 0
+    assert ringfence("replay", "-", "p.yaml", "--json", stdin=bytes(range(256))).json == seen
+    assert ringfence("suggest", "log").status == 2

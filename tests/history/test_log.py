@@ -13,8 +13,9 @@ from typing import Any
 import pytest
 
 from policy import Policy
+from tests.history.lines import check_lines
 from toolkit import audit
-from toolkit.chain import Checked, Fault, as_anchor, check_lines, line, seal
+from toolkit.chain import Checked, Fault, as_anchor, line, seal
 from toolkit.errors import CallError
 from toolkit.session import Session
 

@@ -16,7 +16,8 @@ from pathlib import Path
 import pytest
 
 from policy import Policy
-from toolkit.chain import Checked, check_lines
+from tests.history.lines import check_lines
+from toolkit.chain import Checked
 from toolkit.session import Session
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\ndurable: false\n')

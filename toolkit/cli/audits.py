@@ -7,16 +7,18 @@ from pathlib import Path
 from typing import Any
 
 from toolkit import audit
-from toolkit.chain import BEGINNING, Checked, as_anchor, check_lines
+from toolkit.chain import BEGINNING, Checked, as_anchor
 from toolkit.cli.past import wanted
 from toolkit.cli.perform import DONE, FELL_SHORT, UsageError
 from toolkit.cli.place import audit_key, open_to_look
 from toolkit.cli.screen import Screen
-from toolkit.text import plural
+from toolkit.runs import MOST_BYTES, MOST_RUNS, check_file
+from toolkit.text import plural, size
 
 _MEANS = {
     "anchor": "not what was anchored",
     "unkeyed": "sealed without the key",
+    "too long": f"a line of more than {size(MOST_BYTES)}, which is no record",
 }
 
 
@@ -38,23 +40,25 @@ def verify(arguments: argparse.Namespace, screen: Screen) -> int:
             found = audit.checked(session.state, key, anchors)
     else:
         try:
-            text = Path(arguments.file).read_bytes().decode("utf-8", "replace")
+            with Path(arguments.file).open("rb") as file:
+                found = check_file(file, key, anchors, after)
         except OSError as error:
             raise UsageError(f"{arguments.file}: {error.strerror}") from None
-        found = check_lines(text, key, anchors, after)
     _show(found, screen)
-    return FELL_SHORT if found.faults else DONE
+    return DONE if found.whole else FELL_SHORT
 
 
 def _show(found: Checked, screen: Screen) -> None:
     if screen.as_json:
         screen.json(
             {
-                "whole": not found.faults,
+                "whole": found.whole,
                 "records": found.records,
                 "faults": [{"record": f.seq, "what": f.what} for f in found.faults],
                 "torn": found.torn,
                 "unchecked": found.unchecked,
+                "more": found.more,
+                "stopped": found.stopped or None,
             }
         )
         return
@@ -64,6 +68,12 @@ def _show(found: Checked, screen: Screen) -> None:
         screen.note(f"{plural(found.unchecked, 'record')} sealed with a key: give it with --audit-key")
     if found.faults:
         screen.table(("record", "what"), [(str(f.seq), _MEANS.get(f.what, f.what)) for f in found.faults])
+    if found.more:
+        screen.line(f"and {found.more:,} more in a row with these")
+    if found.stopped:
+        why = f"more than {MOST_RUNS:,} pieces do not go together"
+        screen.note(f"stopped at line {found.stopped:,}: {why}, and the rest was not looked at", "yellow")
+    if not found.whole:
         screen.line("the audit chain does not hold", "red")
     else:
         screen.line(f"the audit chain holds: {plural(found.records, 'record')}", "green")

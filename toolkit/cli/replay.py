@@ -15,7 +15,9 @@ from toolkit.cli.bench import policy_or_revision
 from toolkit.cli.perform import DONE, FELL_SHORT, UsageError
 from toolkit.cli.place import open_to_look
 from toolkit.cli.screen import Screen
+from toolkit.lines import lines
 from toolkit.replay import Replayed, records_of, replay
+from toolkit.runs import MOST_BYTES
 
 STATE_WORD = "state"
 _Records = Iterator[dict[str, Any] | None]
@@ -51,12 +53,16 @@ def _records(arguments: argparse.Namespace) -> Iterator[_Records]:
         with open_to_look(arguments) as session:
             yield iter(audit.records(session.state))
     elif arguments.log == "-":
-        yield records_of(sys.stdin)
+        yield records_of(lines(sys.stdin.buffer, MOST_BYTES))
     else:
         if not Path(arguments.log).exists() or Path(arguments.log).is_dir():
             raise UsageError(f"{arguments.log}: no file of audit records")
-        with Path(arguments.log).open(encoding="utf-8", errors="replace") as file:
-            yield records_of(file)
+        try:
+            file = Path(arguments.log).open("rb")  # noqa: SIM115  an error while it is read is not this one
+        except OSError as error:
+            raise UsageError(f"{arguments.log} cannot be read: {error.strerror}") from None
+        with file:
+            yield records_of(lines(file, MOST_BYTES))
 
 
 def _row(record: dict[str, Any], before: Effect, found: Decision) -> dict[str, Any]:

@@ -5,18 +5,19 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
-from typing import Any
+from typing import Any, BinaryIO
 
 from toolkit import audit
 from toolkit.cli.exchange import put
 from toolkit.cli.perform import DONE, UsageError
 from toolkit.cli.place import open_to_look
 from toolkit.cli.screen import Screen
+from toolkit.runs import MOST_BYTES
 from toolkit.suggest import Suggestion, asked
 from toolkit.suggest import suggest as propose
-from toolkit.text import plural
+from toolkit.text import plural, size
 
 STATE = "state"  # as `replay` calls the audit of the workspace's state
 
@@ -27,7 +28,7 @@ def suggest(arguments: argparse.Namespace, screen: Screen) -> int:
         found = propose(asked(_lines(arguments.file)))
     else:
         with closing(open_to_look(arguments)) as session:
-            found = propose(asked(list(audit.records(session.state))))
+            found = propose(asked(audit.records(session.state)))
     put(arguments.out, found.text, screen)
     if screen.as_json:
         screen.json(_json(found))
@@ -65,10 +66,14 @@ def _lines(name: str) -> Iterator[dict[str, Any]]:
         raise UsageError(f"{name} cannot be read: {error.strerror}") from None
 
 
-def _records(name: str, lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
-    for number, line in enumerate(lines, 1):
+def _records(name: str, file: BinaryIO) -> Iterator[dict[str, Any]]:
+    number = 0
+    while line := file.readline(MOST_BYTES + 1):
+        number += 1
         if not line.strip():
             continue
+        if len(line) > MOST_BYTES and not line.endswith(b"\n"):
+            raise UsageError(f"{name}:{number}: a line of more than {size(MOST_BYTES)}, which is no record")
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):
