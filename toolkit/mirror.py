@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from toolkit.chain import Record, line, parsed
 from toolkit.errors import CallError
+from toolkit.protection import ASIDE
 
 if TYPE_CHECKING:
     from toolkit.state import State
@@ -145,7 +146,7 @@ class Mirror:
         """What was open here before, if it is still there, and the files that are called after this one."""
         if self._old is not None and os.fstat(self._old).st_nlink:
             yield self._old
-        begin = (f"{self._path.name}.", f"{self._path.name}-")
+        begin = tuple(f"{self._path.name}{sign}" for sign in ASIDE)
         try:
             found = [path for path in self._path.parent.iterdir() if path.name.startswith(begin)]
         except OSError:

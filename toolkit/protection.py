@@ -15,6 +15,7 @@ POLICY_NAME = "ringfence.yaml"
 HIDDEN = ".ringfence"
 TEMPORARY = ".ringfence-"
 TASKS = "@tasks"  # the task store's name in paths; at a workspace's root it is reserved
+ASIDE = (".", "-")  # what follows a log's name in the names of what was put aside: `log.1`, `log-20261128.gz`
 
 _FIRST = (HIDDEN[0], TASKS[0])  # no other character is one of these when case is folded
 
@@ -26,10 +27,17 @@ class Protection:
         self._roots = roots
         self._fold = fold
         self._held: set[str] = set()
+        self._beginnings: tuple[str, ...] = ()
 
-    def protect(self, absolute: str) -> None:
-        """Name a file or directory of this machine that no tool may change, where it lies in the root."""
-        self._held.update(self._folded(relative) for relative in self.inside(absolute))
+    def protect(self, absolute: str, *, aside: bool = False) -> None:
+        """Name a file or directory of this machine that no tool may change, where it lies in the root.
+
+        With `aside` neither what was put aside of it, nor what would pass for that.
+        """
+        held = {self._folded(relative) for relative in self.inside(absolute)}
+        self._held |= held
+        if aside:
+            self._beginnings += tuple(f"{name}{sign}" for name in held for sign in ASIDE)
 
     def inside(self, absolute: str) -> Iterator[str]:
         """The names in the root of a file or directory of this machine, if it lies there."""
@@ -51,7 +59,9 @@ class Protection:
         if reading:
             return
         name = folded.rpartition("/")[2]
-        if name == POLICY_NAME or any(
+        if name == POLICY_NAME or folded.startswith(self._beginnings):
+            raise _protected(path)
+        if any(
             folded == held or paths.is_below(folded, held) or paths.is_below(held, folded)
             for held in self._held
         ):

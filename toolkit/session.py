@@ -146,7 +146,7 @@ class Session(TakesBack):
     def _open_mirror(self, path: str) -> None:
         from toolkit.mirror import Mirror
 
-        self.workspace.protect(path)
+        self.workspace.protect(path, aside=True)
         try:
             self._mirror = Mirror(path, self.state)
         except CallError:

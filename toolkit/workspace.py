@@ -76,9 +76,10 @@ class Workspace:
                     raise
         return paths.split(text, self.roots[0], parameter)
 
-    def protect(self, absolute: str) -> None:
-        """Name a file or directory of this machine that no tool may change, where it lies in the root."""
-        self._protection.protect(absolute)
+    def protect(self, absolute: str, *, aside: bool = False) -> None:
+        """Name a file or directory of this machine that no tool may change, where it lies in the root;
+        with `aside` a log, and what was put aside of it."""
+        self._protection.protect(absolute, aside=aside)
 
     def holds(self, absolute: str) -> bool:
         """Whether a file of this machine lies in the root."""

@@ -10,8 +10,9 @@ import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -195,3 +196,82 @@ def test_rotating_under_writers_loses_and_repeats_nothing(log: Path) -> None:
     assert len(parts) > 1
     text = "".join(part.read_text() for part in [*parts, *([log] if log.exists() else [])])
     assert check_lines(text) == Checked([], 3 * count)
+
+
+# --------------------------------------------------------------- a log in the workspace
+
+
+LOCKED = ("audit", "audit.1", "audit.1.gz", "audit-20261128", "audit.jsonl", "audit.d/1")
+OTHERS = ("audit2", "audits", "my-audit.1", "audit_1")
+
+
+@pytest.fixture
+def inside(tmp_path: Path) -> Iterator[tuple[Session, Path]]:
+    """A session whose log lies in its workspace, with files of all the names beside it."""
+    folder = tmp_path / "ws" / "logs"
+    (folder / "audit.d").mkdir(parents=True)
+    for name in (*LOCKED[1:], *OTHERS):
+        (folder / name).write_text("a\n")
+    with Session(tmp_path / "ws", ALLOW, state=tmp_path / "state", audit_log=folder / "audit") as session:
+        yield session, folder
+
+
+def ways(path: str) -> dict[str, dict[str, Any]]:
+    return {
+        "create_file": {"path": path, "content": "", "allow_overwrite": True},
+        "edit_file": {"path": path, "old_str": "a", "new_str": "b"},
+        "insert_at_line": {"path": path, "content": "b", "line": 0},
+        "move_file": {"source": path, "destination": "elsewhere"},
+        "delete_file": {"path": path},
+        "delete": {"path": path},
+        "copy_file": {"source": "logs/audits", "destination": path, "allow_overwrite": True},
+    }
+
+
+def code(session: Session, tool: str, arguments: dict[str, Any]) -> str:
+    return str((session.call({"tool": tool, "arguments": arguments}).error or {}).get("code"))
+
+
+@pytest.mark.parametrize("name", LOCKED)
+def test_no_tool_changes_what_was_put_aside_or_passes_for_it(inside: tuple[Session, Path], name: str) -> None:
+    session, folder = inside
+    before = (folder / name).read_bytes()
+    for tool, arguments in ways(f"logs/{name}").items():
+        assert code(session, tool, arguments) == "protected_path", tool
+    (folder / name).unlink()
+    # Nor is one made: where the log begins is read from such files.
+    assert code(session, "create_file", {"path": f"logs/{name}", "content": ""}) == "protected_path"
+    arguments = {"source": "logs/audits", "destination": f"logs/{name}"}
+    assert code(session, "move_file", arguments) == "protected_path"
+    (folder / name).write_bytes(before)
+    assert session.call({"tool": "read_file", "arguments": {"path": f"logs/{name}"}}).ok
+    for tool in ("delete", "move_file"):
+        whole = {"path": "logs"} if tool == "delete" else {"source": "logs", "destination": "l"}
+        assert code(session, tool, whole) == "protected_path"
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_names_that_only_look_alike_are_not_locked(inside: tuple[Session, Path], name: str) -> None:
+    session, _ = inside
+    assert session.call({"tool": "delete_file", "arguments": {"path": f"logs/{name}"}}).ok
+
+
+def test_a_link_to_the_folder_is_no_way_round(inside: tuple[Session, Path]) -> None:
+    session, folder = inside
+    os.symlink("logs", folder.parent / "way")
+    for name in ("audit", "audit.1"):
+        for tool, arguments in ways(f"way/{name}").items():
+            assert code(session, tool, arguments) == "protected_path", tool
+
+
+def test_a_log_beside_which_an_agent_laid_a_copy_misses_nothing(tmp_path: Path) -> None:
+    """What the lock is for: a copy with the newest record would be taken for where the log ended."""
+    root = tmp_path / "ws"
+    root.mkdir()
+    log = root / "audit"
+    with Session(root, ALLOW, state=tmp_path / "state", audit_log=log) as session:
+        calls(session, 2)
+        assert code(session, "copy_file", {"source": "audit", "destination": "audit.9"}) == "protected_path"
+        log.unlink()
+        calls(session, 1)
+    assert check_lines(log.read_text()) == Checked([], 4)

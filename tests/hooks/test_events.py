@@ -34,7 +34,11 @@ def cases() -> list[Any]:
 
 
 @pytest.mark.parametrize(("host", "case"), cases())
-def test_a_recorded_event(host: str, case: dict[str, Any], hook: Hook, workspace: Path) -> None:
+def test_a_recorded_event(
+    host: str, case: dict[str, Any], hook: Hook, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in case.get("environment", {}).items():
+        monkeypatch.setenv(name, value.replace("$ROOT", str(workspace)))
     said = hook(host, event_of(case, workspace), *case.get("options", ()))
     assert verdict_of(host, case["event"], said) == case["want"], said
     assert case.get("reason", "") in said.out

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from policy import Decision, Effect, Need, Policy, Rule
+from policy import Decision, Effect, Need, Policy, Rule, kept
 from policy.model import Content
 from toolkit import paths
 from toolkit.casing import folds_case
@@ -175,7 +175,14 @@ class Judge:
         return paths.split(absolute, self._roots[0])
 
     def _protect_state(self) -> None:
-        """Ringfence's own state, in the rare case that it lies in the workspace."""
+        """Ringfence's own files, in the rare case that they lie in the workspace."""
+        # As the commands of this environment, which keep the log; no option tells a hook of them.
+        if log := os.environ.get("RINGFENCE_AUDIT_LOG"):
+            self._protection.protect(os.path.abspath(log), aside=True)
+        if key := os.environ.get("RINGFENCE_AUDIT_KEY"):
+            self._protection.protect(os.path.abspath(key))
+        if (forms := kept.folder()) is not None:
+            self._protection.protect(forms)
         home = os.path.realpath(os.path.expanduser("~"))
         state = os.path.realpath(os.environ.get("XDG_STATE_HOME") or home)
         if any(os.path.commonpath((place, self.real_root)) == self.real_root for place in (home, state)):
