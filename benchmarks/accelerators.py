@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 from _calls import POLICY, TOOLS, fill
+from _size import not_measured, size
 
 from policy import Policy
 from toolkit import Result, Session, audit
@@ -27,7 +28,7 @@ from toolkit.call import parse_call
 from toolkit.tools import TOOLS as KNOWN
 from toolkit.validate import arguments
 
-CALLS = 500
+CALLS = size(500, 10)
 AT_MOST = 0.1
 SAME = ("checking", "recording")  # the steps in which the answers are the same
 TWICE = b'{"path": "a", "path": "b"}'
@@ -123,5 +124,4 @@ if __name__ == "__main__":
     try:
         sys.exit(main())
     except ImportError as missing:
-        print(f"not measured: {missing.name} is not installed (extra `bench`)")
-        sys.exit(2)
+        sys.exit(not_measured(f"{missing.name} is not installed (extra `bench`)"))

@@ -14,6 +14,8 @@ import sys
 import time
 from collections.abc import Callable
 
+from _size import QUICK, size
+
 from policy import Effect, Policy, loads
 from policy.compare import compare
 from policy.lint import lint
@@ -92,11 +94,11 @@ def _deep(count: int) -> str:
 
 
 HOSTILE: dict[str, tuple[Callable[[int], str], int]] = {
-    "crossing stars": (_crossing, 100),
-    "counted positions": (_positions, 40),
-    "braces": (_braces, 12),
-    "classes": (_classes, 60),
-    "long patterns": (_deep, 20),
+    "crossing stars": (_crossing, size(100, 5)),
+    "counted positions": (_positions, size(40, 5)),
+    "braces": (_braces, size(12, 1)),
+    "classes": (_classes, size(60, 5)),
+    "long patterns": (_deep, size(20, 2)),
 }
 
 
@@ -136,4 +138,4 @@ def main(counts: list[int]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main([int(word) for word in sys.argv[1:]] or [100, 300, 1000]))
+    sys.exit(main([int(word) for word in sys.argv[1:]] or ([10] if QUICK else [100, 300, 1000])))

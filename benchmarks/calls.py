@@ -23,6 +23,7 @@ from typing import Any
 
 from _calls import POLICY, TOOLS, Work, by_call, fill, raw_disk, raw_fsspec
 from _child import PYTHON, in_turns, run
+from _size import size
 from fsspec.implementations.memory import MemoryFileSystem
 
 from policy import Policy
@@ -30,9 +31,9 @@ from toolkit import Session
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # the tests know how servers are started
 
-CALLS = 300
-REMOTE_CALLS = 60
-STARTS = 7
+CALLS = size(300, 5)
+REMOTE_CALLS = size(60, 2)
+STARTS = size(7, 1)
 Table = dict[str, dict[str, float]]
 
 

@@ -18,11 +18,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from _size import size
+
 from policy import Policy
 from toolkit.session import Session
 
-TURNS = 400
-WARM = 20
+TURNS = size(400, 4)
+WARM = size(20, 1)
 AT_MOST = 3.0
 CONTENT = "line of text\n" * 80
 POLICY = 'version: 1\nrules: {read: allow, write: {"*": ask, "src/**": allow}, delete: ask}\n'

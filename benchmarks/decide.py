@@ -19,11 +19,14 @@ import sys
 import time
 from collections.abc import Callable
 
+from _size import size
+
 import policy
 
-COUNTS = (10, 100, 1_000, 10_000)
-FILES = 10_000
-TURNS = 9
+COUNTS = size((10, 100, 1_000, 10_000), (10, 1_000))
+FILES = size(10_000, 100)
+HOSTILE_RULES, HOSTILE_PATHS = size(5_000, 50), size(2_000, 20)
+TURNS = size(9, 1)
 KNOWN_AT_MOST = 2.5
 FRESH_AT_MOST = 5.0
 HOSTILE_AT_MOST = 100e-6
@@ -51,7 +54,7 @@ def rules(count: int) -> dict[str, str]:
     return out
 
 
-def tree(seed: int, folders: int = 1_500) -> tuple[list[str], list[str]]:
+def tree(seed: int, folders: int = size(1_500, 50)) -> tuple[list[str], list[str]]:
     """Make up a tree of files as a large code base is one, and as many files that are new in its folders."""
     chance = random.Random(seed)
     known = [""]
@@ -111,12 +114,12 @@ def loop(rules: dict[str, str], paths: list[str]) -> float:
 
 
 HOSTILE: dict[str, list[str]] = {
-    "one beginning": [f"shared-prefix-*x{number}*y" for number in range(5_000)],
-    "floating": [f"*{number}a*b{number}*" for number in range(5_000)],
-    "folders anywhere": [f"**/d{number}/**" for number in range(5_000)],
-    "one folder, all below": [f"src/**/*{number}*.py" for number in range(5_000)],
-    "stars in a row": [f"**/*a*{number}*/**/z{number}" for number in range(1_000, 6_000)],
-    "same name, all below": [f"**/src/*/x{number}/**" for number in range(5_000)],
+    "one beginning": [f"shared-prefix-*x{number}*y" for number in range(HOSTILE_RULES)],
+    "floating": [f"*{number}a*b{number}*" for number in range(HOSTILE_RULES)],
+    "folders anywhere": [f"**/d{number}/**" for number in range(HOSTILE_RULES)],
+    "one folder, all below": [f"src/**/*{number}*.py" for number in range(HOSTILE_RULES)],
+    "stars in a row": [f"**/*a*{number}*/**/z{number}" for number in range(1_000, 1_000 + HOSTILE_RULES)],
+    "same name, all below": [f"**/src/*/x{number}/**" for number in range(HOSTILE_RULES)],
 }
 
 
@@ -147,7 +150,7 @@ def hostile() -> tuple[float, float]:
     worst = slowest = 0.0
     for title, patterns in HOSTILE.items():
         chance = random.Random(1)
-        rules, paths = dict.fromkeys(patterns, "deny"), [hostile_path(chance) for _ in range(2_000)]
+        rules, paths = dict.fromkeys(patterns, "deny"), [hostile_path(chance) for _ in range(HOSTILE_PATHS)]
         judges = [functools.partial(engine(rules).effect, "a", "delete", "delete") for _ in range(2 * TURNS)]
         took = min(seconds(judge, paths) for judge in judges[:TURNS])
         turns = [one_by_one(judge, paths) for judge in judges[TURNS:]]

@@ -20,10 +20,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from _size import not_measured, size
+
 from policy import Policy
 from toolkit.session import Session
 
-FILES, FOLDERS, TURNS = 10_000, 100, 3
+FILES, FOLDERS, TURNS = size((10_000, 100, 3), (20, 2, 1))
 POLICY = Policy.loads('version: 1\nrules: {"*": allow}\nlimits: {delete: {max_files: 100000}}\n')
 _GIT = {
     **os.environ,
@@ -99,6 +101,8 @@ def measure(turns: int = TURNS) -> dict[str, float]:
 
 
 def main(words: list[str]) -> int:
+    if shutil.which("git") is None:
+        return not_measured("git is not installed")
     found = measure()
     if words[:1] == ["--json"]:
         Path(words[1]).write_text(json.dumps(found, indent=1) + "\n")

@@ -14,9 +14,10 @@ import tempfile
 from pathlib import Path
 
 from _child import PYTHON, environment, in_turns, run
+from _size import size
 
-TURNS = 15
-RULES = 1_000
+TURNS = size(15, 1)
+RULES = size(1_000, 10)
 AT_MOST = 5.0
 
 

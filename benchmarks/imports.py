@@ -12,8 +12,9 @@ import sys
 from functools import partial
 
 from _child import PYTHON, in_turns, run
+from _size import size
 
-TURNS = 15
+TURNS = size(15, 1)
 HEAVY = ("jsonschema", "fsspec", "sqlite3", "rich.console")
 NOT_BROUGHT = (*HEAVY, "referencing", "platformdirs", "asyncio", "shtab", "argparse")
 AT_MOST = {"policy": 0.5, "toolkit": 1.0}

@@ -12,6 +12,8 @@ import itertools
 import sys
 import time
 
+from _size import size
+
 from policy.machine import Machine, matches
 
 NAMES = {
@@ -24,7 +26,7 @@ PATHS = {
     "crossings": "**/" + "/**/".join(["a*a*a"] * 20) + "/**/b",
     "many crossings": "/".join(["**", "a"] * 60) + "/b",
 }
-LENGTHS = (2_000, 4_000, 8_000, 16_000)
+LENGTHS = size((2_000, 4_000, 8_000, 16_000), (100, 200, 400))
 AT_MOST = 3.5  # for double the length; a quadratic matcher would take four times
 
 

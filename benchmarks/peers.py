@@ -19,10 +19,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from _size import size
 from decide import engine, expression, rules, tree
 
-COUNTS = (10, 100, 1_000, 10_000)
-SECONDS = 0.5  # for one cell, about
+COUNTS = size((10, 100, 1_000, 10_000), (10, 1_000))
+SECONDS = size(0.5, 0.0)  # for one cell, about
 LOOP_AT_MOST = 0.1
 CEDAR_AT_MOST = 0.01
 

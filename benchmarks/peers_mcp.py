@@ -27,12 +27,13 @@ HERE = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(HERE))
 
 from _child import environment  # noqa: E402
+from _size import not_measured, size  # noqa: E402
 
 from tests.interop import npm  # noqa: E402
 
 PEER = npm.HERE / "node_modules/@modelcontextprotocol/server-filesystem/dist/index.js"
 POLICY = 'version: 1\ndurable: {durable}\nrules: {{"*": allow}}\n'
-ROUNDS, STARTS = 24, 5
+ROUNDS, STARTS = size((24, 5), (1, 1))
 Call = tuple[str, dict[str, Any]]
 Calls = Callable[[Path, int], Call]
 
@@ -150,12 +151,11 @@ def first_result(words: list[str], call: Call) -> float:
 
 def main() -> int:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--calls", type=int, default=25, help="calls of each kind in a round")
+    parser.add_argument("--calls", type=int, default=size(25, 2), help="calls of each kind in a round")
     parser.add_argument("--durable", action="store_true", help="wait for the disk at every change")
     given = parser.parse_args()
     if missing := npm.install():
-        print(missing)
-        return 2
+        return not_measured(missing)
     with tempfile.TemporaryDirectory(dir=Path.cwd()) as scratch:
         return measure(Path(scratch), given.calls, given.durable)
 

@@ -13,6 +13,8 @@ import time
 from collections import deque
 from collections.abc import Iterator
 
+from _size import size
+
 from policy import Policy
 from toolkit.replay import records_of, replay
 
@@ -78,4 +80,4 @@ def main(count: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000))
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else size(1_000_000, 500)))

@@ -14,13 +14,15 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from _size import size
+
 from toolkit.local import Local
 from toolkit.local.files import open_regular
 from toolkit.local.kernel import Kernel, open_beneath
 from toolkit.plan import Delete
 
 AT_MOST = 3.0
-ROUNDS, TIMES = 7, 400
+ROUNDS, TIMES = size((7, 400), (1, 3))
 
 Work = Callable[[int], None]
 

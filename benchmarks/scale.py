@@ -16,14 +16,16 @@ import tempfile
 import time
 from pathlib import Path
 
+from _size import size as least
+
 from policy import Policy
 from toolkit import Session, audit
 
 RECORDS = 1_000_000_000
-CALLS = 600
+CALLS = least(600, 5)
 EVERY = 20.0  # seconds between the calls of one agent, on average: a model thinks in between
 CHANGES = 0.3  # of the calls
-HOURS = 1.0
+HOURS = least(1.0, 0.05)
 POLICY = 'version: 1\nrules: {"*": allow}\n'
 TEXT = "line of text {}\n" * 80
 

@@ -17,10 +17,12 @@ import time
 import uuid
 from pathlib import Path
 
+from _size import size
+
 from policy import Policy
 from toolkit.session import Session
 
-LISTED, DELETED, MESSAGES = 5000, 1000, 40
+LISTED, DELETED, MESSAGES = size((5000, 1000, 40), (10, 4, 2))
 AT_MOST = 2.0
 POLICY = 'version: 1\ndurable: false\nrules: {"*": allow}\n'
 

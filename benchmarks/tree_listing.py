@@ -11,11 +11,13 @@ import tempfile
 import time
 from pathlib import Path
 
+from _size import size
+
 from toolkit.local import Local
 from toolkit.plan import DIRECTORY
 
 AT_MOST = 3.0
-FOLDERS, FILES = 100, 100
+FOLDERS, FILES = size((100, 100), (3, 3))
 
 
 def walk(root: str) -> int:

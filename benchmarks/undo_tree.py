@@ -14,10 +14,12 @@ import tempfile
 import time
 from pathlib import Path
 
+from _size import size
+
 from policy import Policy
 from toolkit.session import Session
 
-FILES = 10_000
+FILES = size(10_000, 20)
 AT_MOST = 1.0
 POLICY = 'version: 1\nrules: {"*": allow}\nlimits: {delete: {max_files: 99999}}\n'
 
