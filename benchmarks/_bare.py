@@ -96,8 +96,8 @@ class Bare:
         digests = []
         for content in (before, after):
             digests.append(hashlib.sha256(content).hexdigest())
-            row = digests[-1], zlib.compress(content, 1)
-            self._db.execute("INSERT OR IGNORE INTO blob VALUES(?,?)", row)
+            packed = zlib.compress(content, 1)
+            self._db.execute("INSERT OR IGNORE INTO blob VALUES(?,?)", (digests[-1], packed))
         row = name, path, *digests
         done = self._db.execute(
             "INSERT INTO item(kind, path, before, after, state) VALUES(?,?,?,?,'open')", row
