@@ -23,31 +23,38 @@ _encode = json.JSONEncoder(separators=(",", ":"), sort_keys=True, check_circular
 _LAST = "SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1"
 
 Head = tuple[int, str]  # the number and the seal of the last record
-# Adds nothing where another process was quicker.
-ADD = "INSERT INTO audit VALUES(?,?,?,?) ON CONFLICT(seq) DO NOTHING"
+_ADD = "INSERT INTO audit VALUES(?,?,?,?)"
+ADD = f"{_ADD} ON CONFLICT(seq) DO NOTHING"  # nothing where another process was quicker
 
 
 def after(head: Head, record: dict[str, Any], key: bytes | None) -> tuple[int, str, str, str]:
-    """What `ADD` takes to put a record after `head`, sealed with the key if there is one."""
+    """The row that puts a record after `head`, sealed with the key if there is one."""
     seq, prev = head[0] + 1, head[1]
     body = _encode({"seq": seq, **record})
     return seq, body, prev, seal(prev, body, key)
 
 
-def append(db: Database, record: dict[str, Any], key: bytes | None, head: Head | None = None) -> Head:
-    """Add a record inside the caller's transaction; gives the new head.
+def append(
+    db: Database, record: dict[str, Any], key: bytes | None, known: Head = BEGINNING, *, last: bool = False
+) -> tuple[Head, Head]:
+    """Add a record inside the caller's transaction; gives what it comes after, and itself.
 
-    `head` is the last record that the caller added. If it is the last no more, the new one goes after the
-    one that is; if it was taken away, the gap shows.
+    `known` is a record that the caller knows to have been written, and (`last`) that it takes for the last
+    one: where it was taken out, the new one leaves a gap.
     """
-    if head is not None:
-        values = after(head, record, key)
+    if last:
+        values = after(known, record, key)
         if db.execute(ADD, values).rowcount == 1:
-            return values[0], values[3]
-    last = db.execute(_LAST).fetchone()
-    values = after((last[0], last[1]) if last else BEGINNING, record, key)
-    db.execute(ADD, values)
-    return values[0], values[3]
+            return known, (values[0], values[3])
+    found = db.execute(_LAST).fetchone()
+    head = max(BEGINNING if found is None else (int(found[0]), str(found[1])), known, key=_number)
+    values = after(head, record, key)
+    db.execute(_ADD, values)
+    return head, (values[0], values[3])
+
+
+def _number(head: Head) -> int:
+    return head[0]
 
 
 def records(state: State, *, since: int = 0) -> Iterator[dict[str, Any]]:

@@ -15,6 +15,7 @@ from typing import Any
 from policy import Amount
 from toolkit import audit
 from toolkit.busy import Taken
+from toolkit.chain import BEGINNING
 from toolkit.errors import CallError
 from toolkit.keeping import FILED, Keeping
 from toolkit.plan import FILE, Held, sha256, whole
@@ -105,7 +106,8 @@ class History:
         self.shelf = shelf
         self._durable = durable
         self._late: list[tuple[int, dict[int, str], dict[tuple[str, str], str], dict[str, Any]]] = []
-        self._head: audit.Head | None = None  # of the audit, as far as this process knows
+        self._head = BEGINNING  # the last record of the audit that was written from here
+        self._sole = False  # whether nobody else has written since, as far as is known
 
     # ------------------------------------------------------------------ writing
 
@@ -180,9 +182,12 @@ class History:
             if state == ABORTED:
                 db.execute("DELETE FROM usage WHERE op=?", (op,))
             _remember(db, seen)
-            head = audit.append(db, record, self._state.key, self._head)
-        self._head = head
+            added = audit.append(db, record, self._state.key, self._head, last=self._sole)
+        self._wrote(*added)
         return state
+
+    def _wrote(self, after: audit.Head, head: audit.Head) -> None:
+        self._sole, self._head = after == self._head, head
 
     def orphans(self) -> list[int]:
         """The open operations of processes that are gone, oldest first."""
@@ -213,15 +218,15 @@ class History:
     def note(self, seen: dict[tuple[str, str], str], record: dict[str, Any]) -> None:
         """Write the audit record of a call that changed nothing, and what it read."""
         self._catch_up()
-        if self._head is not None and not seen:
+        if self._sole and not seen:
             values = audit.after(self._head, record, self._state.key)
             if self._state.alone(audit.ADD, values):
                 self._head = values[0], values[3]
                 return
         with self._state.transaction() as db:
             _remember(db, seen)
-            head = audit.append(db, record, self._state.key, self._head)
-        self._head = head
+            added = audit.append(db, record, self._state.key, self._head, last=self._sole)
+        self._wrote(*added)
 
     # ------------------------------------------------------------------ reading
 

@@ -20,14 +20,14 @@ from policy.names import Names, Row
 COUNTED = Path(__file__).with_name("counted.py")
 # For one call: statements of SQL; files opened, listed, renamed, removed or made through the interpreter.
 AT_MOST = {
-    "create_file": (16, 2),
-    "read_file": (5, 1),
-    "get_file_info": (4, 0),
-    "edit_file": (17, 5),
-    "list_directory": (4, 2),
-    "copy_file": (16, 3),
-    "move_file": (18, 3),
-    "delete_file": (16, 8),
+    "create_file": (15, 2),
+    "read_file": (4, 1),
+    "get_file_info": (1, 0),
+    "edit_file": (16, 5),
+    "list_directory": (1, 2),
+    "copy_file": (15, 3),
+    "move_file": (17, 3),
+    "delete_file": (15, 8),
 }
 
 
