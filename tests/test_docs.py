@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import re
+import select
 import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -96,8 +99,38 @@ def run(command: str, folder: Path) -> str:
     return done.stdout
 
 
+def run_at_terminal(command: str, folder: Path) -> str:
+    """The same where whoever reads the page types it, who would be asked there."""
+    leader, follower = pty.openpty()
+    child = subprocess.Popen(
+        # Opened by the first of a new session, it becomes that one's terminal.
+        ["bash", "-c", 'exec <> "$TERMINAL" 1>&0 2>&0; stty -onlcr cols 200; eval "$COMMAND"'],
+        cwd=folder,
+        env=environment(folder) | {"TERMINAL": os.ttyname(follower), "COMMAND": command, "NO_COLOR": "1"},
+        start_new_session=True,
+    )
+    shown = b""
+    with open(leader, "rb", buffering=0) as terminal:
+        while child.poll() is None or select.select([leader], [], [], 0)[0]:
+            if select.select([leader], [], [], 0.05)[0]:
+                shown += terminal.read(4096)
+            assert not shown.endswith(b"> "), f"a question that the page does not show:\n{shown.decode()}"
+        os.close(follower)
+    return shown.decode()
+
+
 @pytest.mark.parametrize("page", RUN, ids=identify)
 def test_what_a_page_shows_is_what_happens(page: Path, folder: Path) -> None:
+    follow(page, folder, run)
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "tutorial" / "first-steps.md"], ids=identify)
+def test_a_first_page_is_the_same_at_a_terminal(page: Path, folder: Path) -> None:
+    follow(page, folder, run_at_terminal)
+
+
+def follow(page: Path, folder: Path, run: Callable[[str, Path], str]) -> None:
+    """Do what the page says, from its beginning to its end."""
     known: dict[str, str] = {}
     for block in blocks(page):
         where = f"{identify(page)}:{block.line}"
