@@ -96,9 +96,8 @@ def split(text: str, root: str, parameter: str = "path") -> tuple[str, ...]:
             raise CallError(
                 "path_invalid", f"A name in the {parameter} is longer than {MAX_NAME} bytes", where=parameter
             )
-    if names != (text,):
-        # `./~` or an absolute spelling must not lead to what is refused under its own name.
-        _check_start(lexical(names), parameter)
+    # `./~` or an absolute spelling must not lead to what is refused under its own name.
+    _check_start(lexical(names), parameter)
     return names
 
 
