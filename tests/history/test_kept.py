@@ -23,6 +23,7 @@ from toolkit.shelf import LARGE
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\ndurable: false\nlimits: {delete: {max_files: 9999}}\n')
 DELETIONS = int(os.environ.get("RACING_DELETIONS", "300"))
+ENOUGH = 5
 
 
 @pytest.fixture
@@ -227,15 +228,19 @@ def test_a_writer_that_replaces_a_file_while_it_is_deleted_loses_nothing(
     lines: list[list[str]] = []
     reader = threading.Thread(target=lambda: lines.extend(line.split() for line in writer.stdout or ()))
     reader.start()
+    deleted = 0
     try:
-        deleted = sum(call(session, "delete_file", path="f").ok for _ in range(DELETIONS))
+        for tries in range(20 * DELETIONS):
+            if tries >= DELETIONS and deleted > ENOUGH:  # on a busy machine few are quicker than the writer
+                break
+            deleted += call(session, "delete_file", path="f").ok
     finally:
         (root / "stop").touch()
         reader.join()
         writer.wait()
         writer.stdout.close()
     put, taken = ({name for sign, name in lines if sign == wanted} for wanted in "+-")
-    assert deleted > 5
+    assert deleted > ENOUGH
     assert len(put) > deleted
     assert (
         put - taken - kept(session, root.parent) - {digest(data) for data in files_of(root).values()} == set()
