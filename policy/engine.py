@@ -6,14 +6,15 @@ everything a call needs, and over an agent and all its parents, is the call's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from policy import limits as ceilings
-from policy.columns import Columns
 from policy.glob import Name, parse_agent
+from policy.laid import Laid, Query, Verdict
 from policy.machine import ROOT, Found, Machine
 from policy.model import (
     ACTIONS,
@@ -39,20 +40,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _MAX_QUERIES = 4_096
-_NO_GROUP = -1
-Verdict = tuple[Effect, "Rule | None"]
-Ladder = tuple[int, int, int]  # the groups of a tier's rules by the tool, by the action, by `*`
-
-
-class Query:
-    """What one agent, tool and action look at: the floor, then a ladder of maps for it and each parent."""
-
-    __slots__ = ("floor", "ladders", "number")
-
-    def __init__(self, number: int, floor: Floor, ladders: tuple[tuple[Ladder, ...], ...]) -> None:
-        self.number = number
-        self.floor = floor
-        self.ladders = ladders
 
 
 class Policy:
@@ -70,12 +57,12 @@ class Policy:
         self.revision = revision
         self.files = files
         self.tools = MappingProxyType({**TOOL_ACTIONS, **(tools or {})})
-        self._laid = _Laid(content)
+        self._laid = Laid(content)
         self._names = {name: parse_agent(name) for name in content.agents}
         self._machines: dict[bool, Machine] = {}
         self._queries: dict[tuple[str, str, str], Query] = {}
         self._ceilings: dict[tuple[str, str], tuple[tuple[str, Limit], ...]] = {}
-        self._numbers = 0
+        self._numbers = count(1)
 
     @classmethod
     def load(cls, path: str | Path, *, tools: Mapping[str, Any] | None = None, kept: bool = True) -> Policy:
@@ -167,6 +154,9 @@ class Policy:
         if machine is None:
             machine = self._machine(fold)
         found = machine.at(path).directory if directory or path == ROOT else machine.file(path)
+        first = found.first
+        if first[0] == query.number:
+            return first[1]  # type: ignore[return-value]
         known = found.memo.get(query.number)
         return self._judged(machine, found, query) if known is None else known  # type: ignore[return-value]
 
@@ -183,7 +173,8 @@ class Policy:
 
         def judge(name: str, directory: bool) -> Effect:
             found = step(inside, name).directory if directory else leaf(inside, name)
-            known = found.memo.get(number)
+            first = found.first
+            known = first[1] if first[0] == number else found.memo.get(number)
             return (self._judged(machine, found, query) if known is None else known)[0]  # type: ignore[index,no-any-return]
 
         return judge
@@ -274,56 +265,18 @@ class Policy:
     def _query(self, agent: str, tool: str, action: str) -> Query:
         keys = "" if tool in ACTIONS else tool, action, "*"
         entries = dict.fromkeys(entry.name if entry else None for _, entry in self.chain(agent))
-        everybody = self._laid.ladder(None, keys)
-        ladders = tuple(
-            (everybody,) if name is None else (self._laid.ladder(name, keys), everybody) for name in entries
-        )
-        floor = {group: each for group, each in self._laid.floor.items() if set(keys) & set(each[0].keys)}
         if len(self._queries) >= _MAX_QUERIES:
             self._queries.clear()
-        self._numbers += 1
-        query = Query(self._numbers, floor, ladders)
+        # No number twice, whichever threads ask: what was concluded is known by it.
+        query = self._laid.query(next(self._numbers), tuple(entries), keys)
         self._queries[agent, tool, action] = query
         return query
 
     def _judged(self, machine: Machine, found: Found, query: Query) -> Verdict:
         """Judge what was found, and remember it."""
-        verdict = self._judge(found, query)
+        verdict = self._laid.judge(found.last, query)
         machine.note(found, query.number, verdict)
         return verdict
-
-    def _judge(self, found: Found, query: Query) -> Verdict:
-        last = found.last
-        effect, rule = self._judge_floor(last, query.floor)
-        best: Verdict | None = None
-        for ladder in query.ladders:
-            decides = (self._decides(last, tier) for tier in ladder)
-            chosen = next((each for each in decides if each is not None), None)
-            verdict: Verdict = (Effect.ASK, None) if chosen is None else (chosen.effect, chosen)
-            if best is None or verdict[0] > best[0]:
-                best = verdict
-        assert best is not None
-        return (effect, rule) if rule is not None and effect >= best[0] else best
-
-    def _judge_floor(self, last: Mapping[int, int], floor: Floor) -> Verdict:
-        """Return the strictest mandatory rule that matched, the first one written of equals."""
-        effect, rule = Effect.ALLOW, None
-        for group in sorted(floor.keys() & last.keys()):
-            item, excepts = floor[group]
-            if item.effect > effect and excepts not in last:
-                effect, rule = item.effect, self._laid.rule(group, last[group])
-        return effect, rule
-
-    def _decides(self, last: Mapping[int, int], tier: Ladder) -> Rule | None:
-        """Return the rule that decides in a tier: the tool's, the action's, else that of `*`."""
-        by_tool, by_action, by_any = (
-            self._laid.rule(group, last[group]) if group in last else None for group in tier
-        )
-        if by_tool is None:
-            return by_any if by_action is None else by_action
-        # A tool's key can loosen an ask; a deny of the action itself stands.
-        stands = by_action is not None and by_action.effect is Effect.DENY
-        return by_action if stands and by_tool.effect is not Effect.DENY else by_tool
 
 
 _LIMIT_HINTS = {
@@ -332,52 +285,6 @@ _LIMIT_HINTS = {
     Effect.ALLOW: "",
 }
 _EMPTY_REVISION = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"  # sha256 of nothing
-
-Floor = Mapping[
-    int, tuple[Mandatory, int]
-]  # by the group of an item's rules: the item, its exceptions' group
-
-
-class _Laid:
-    """All patterns in one row; those of which only the last to match counts are a group."""
-
-    def __init__(self, content: Content) -> None:
-        self.patterns: list[str] = []
-        self.groups: list[int] = []
-        self.floor: dict[int, tuple[Mandatory, int]] = {}
-        self._rules: list[tuple[int, Sequence[Rule]]] = [(0, ())]  # by group: its first number, its rules
-        self._maps: dict[tuple[str | None, str], int] = {}
-        for owner, rules in (
-            (None, content.rules),
-            *((each.name, each.rules) for each in content.agents.values()),
-        ):
-            for key, listed in rules.items():
-                self._maps[owner, key] = self._group(_patterns(listed), listed)
-        for item in content.mandatory:
-            # The last to match is to be the first one written.
-            rules_of_item = item.rules[::-1]
-            self.floor[self._group(_patterns(rules_of_item), rules_of_item)] = item, self._group(item.excepts)
-
-    def ladder(self, owner: str | None, keys: tuple[str, str, str]) -> Ladder:
-        """Return the groups that speak for an agent (None: for everybody) under these keys."""
-        by_tool, by_action, by_any = (self._maps.get((owner, key), _NO_GROUP) for key in keys)
-        return by_tool, by_action, by_any
-
-    def rule(self, group: int, number: int) -> Rule:
-        """Return a rule by its group and its pattern's number."""
-        first, rules = self._rules[group]
-        return rules[number - first]
-
-    def _group(self, patterns: Sequence[str], rules: Sequence[Rule] = ()) -> int:
-        group = len(self._rules)
-        self._rules.append((len(self.patterns), rules))
-        self.patterns += patterns
-        self.groups += [group] * len(patterns)
-        return group
-
-
-def _patterns(rules: Sequence[Rule]) -> list[str]:
-    return rules.patterns if isinstance(rules, Columns) else [rule.pattern for rule in rules]
 
 
 def _names_agent(names: tuple[Name, ...], parts: list[str]) -> bool:

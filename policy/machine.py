@@ -7,6 +7,7 @@ remembered, within a bound, and can be forgotten at any time: one that is held s
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
@@ -21,6 +22,10 @@ _MAX_DIRECTORIES: Final = 8_192
 _LONG_NAME: Final = 256  # what is longer is not remembered
 _LONG_PATH: Final = 1_024
 _NOT_NAMES: Final = frozenset({"", ".", ".."})
+_NONE: Final = -1
+_MANY: Final = sys.maxsize
+_NOT_YET: Final[tuple[int, object]] = (_NONE, None)
+_NO_MEMO: Final[dict[int, object]] = {}  # of nobody's own, never written to
 _NOTHING: Final[frozenset[int]] = frozenset()
 
 Nodes = frozenset[int]
@@ -28,42 +33,53 @@ Leads = tuple[Mapping[int, int], ...]
 
 
 class Found:
-    """The patterns that match, the last of each group; `memo` is the caller's, for what it concluded."""
+    """The patterns that match, the last of each group; what the caller concluded from it is noted here."""
 
-    __slots__ = ("last", "memo")
+    __slots__ = ("first", "last", "memo")
 
     def __init__(self, last: dict[int, int]) -> None:
         self.last = last  # from group to pattern
-        self.memo: dict[int, object] = {}
+        self.first: tuple[int, object] = _NOT_YET  # nearly always the only one, so it needs no dict
+        self.memo: dict[int, object] = _NO_MEMO
 
 
 class State:
     """What has matched a path, a directory there and all below one; `nodes` are the nodes to go on from.
 
-    Those that are at a `**` are `waiting`: they stay, whatever the name.
+    Whatever the name, a path goes on from those that `stays` holds too, and has matched what `ends` holds;
+    `any_file` is what matches a file by a name that no pattern is about.
     """
 
-    __slots__ = ("below", "directory", "file", "files", "next", "nodes", "waiting")
+    __slots__ = ("any_file", "below", "directory", "ends", "file", "files", "next", "nodes", "stays")
 
-    def __init__(self, nodes: Nodes, waiting: Nodes, file: Found, directory: Found, below: Found) -> None:
+    def __init__(self, nodes: Nodes, file: Found, directory: Found, below: Found) -> None:
         self.nodes = nodes
-        self.waiting = waiting
+        self.stays = _NOTHING
+        self.ends = NO_ENDS
         self.file = file
         self.directory = directory
         self.below = below
+        self.any_file = below
         self.next: dict[Kind, State] = {}
         self.files: dict[Kind, Found] = {}  # what matches a file here: no state, as nothing is below it
 
 
 class Kind:
-    """All names that no pattern tells apart: where they lead to, and what they do wherever they stand."""
+    """All names that no pattern tells apart: where they lead to, and what they do wherever they stand.
 
-    __slots__ = ("ends", "leads", "nodes")
+    `alone` is the only pattern that a file matches by such a name, whatever its directory: of what group,
+    `group` says. _NONE if there is none, _MANY if it is not as simple.
+    """
 
-    def __init__(self, leads: Leads, nodes: Nodes, ends: Ends) -> None:
+    __slots__ = ("alone", "ends", "group", "leads", "nodes")
+
+    def __init__(self, leads: Leads, nodes: Nodes, ends: Ends, groups: Sequence[int]) -> None:
         self.leads = leads
         self.nodes = nodes
         self.ends = ends
+        numbers = ends[0]
+        self.alone = _MANY if leads or len(numbers) > 1 else numbers[0] if numbers else _NONE
+        self.group = groups[numbers[0]] if numbers else 0
 
 
 class Machine:
@@ -83,6 +99,7 @@ class Machine:
         self._waits = frozenset(tree.cross.values())
         self._everywhere = tree.cross.get(START, -1)  # the `**` at the start waits in every state
         self._any = tree.names.pop(ANY, {})
+        self._any_anywhere = self._any.pop(self._everywhere, None)
         self._names = Names(tree.names)
         self._leads = list(tree.names.values())
         self._at_root = tree.at_root
@@ -113,6 +130,9 @@ class Machine:
         kind = self._kinds_of.get(name)
         if kind is None:
             kind = self._kind(name)
+        number, other = kind.alone, state.any_file
+        if number < 0 or number <= other.last.get(kind.group, _NONE):
+            return other
         found = state.files.get(kind)
         return found if found is not None else self._leaf(state, kind)
 
@@ -127,6 +147,14 @@ class Machine:
 
     def note(self, found: Found, key: int, value: object) -> None:
         """Remember a conclusion from what was found."""
+        if self._spent > _MAX_BYTES:
+            self._forget()
+        if found.first is _NOT_YET:
+            found.first = key, value  # at once, as there may be other threads
+            return
+        if found.memo is _NO_MEMO:
+            found.memo = {}
+            self._spent += 200
         found.memo[key] = value
         self._spent += 100
 
@@ -148,11 +176,11 @@ class Machine:
     def _leaf(self, state: State, kind: Kind) -> Found:
         self.steps += 1
         numbers = kind.ends[0]
-        if state.nodes:
+        if kind.leads and state.nodes:
             reached = _reached(kind.leads, state.nodes)
             if reached:
                 numbers = self._ended(reached, kind.ends)[0]
-        found = self._latest(state.below, numbers) if numbers else state.below
+        found = self._latest(state.any_file, numbers) if numbers else state.any_file
         if self._spent > _MAX_BYTES:
             self._forget()
         state.files[kind] = found
@@ -162,12 +190,14 @@ class Machine:
     def _step(self, state: State, kind: Kind) -> State:
         self.steps += 1
         nodes, ends = kind.nodes, kind.ends
-        if state.waiting:
-            nodes = nodes | state.waiting if nodes else state.waiting
-        reached = _reached(kind.leads, state.nodes) if state.nodes else None
+        if state.stays:
+            nodes = nodes | state.stays if nodes else state.stays
+        reached = _reached(kind.leads, state.nodes) if kind.leads and state.nodes else None
         if reached:
             nodes = nodes.union(self._open(reached))
             ends = self._ended(reached, ends)
+        if state.ends is not NO_ENDS:
+            ends = self._joined([ends, state.ends])
         file_ends, directory_ends, below_ends = ends
         file = self._latest(state.below, file_ends)
         directory = file if directory_ends == file_ends else self._latest(state.below, directory_ends)
@@ -183,8 +213,20 @@ class Machine:
         key = nodes, file, directory, below
         state = self._states.get(key)
         if state is None:
-            state = self._states[key] = State(nodes, nodes & self._waits, file, directory, below)
-            self._spent += 500 + 60 * len(nodes)
+            state = self._states[key] = self._new_state(nodes, file, directory, below)
+        return state
+
+    def _new_state(self, nodes: Nodes, file: Found, directory: Found, below: Found) -> State:
+        state = State(nodes, file, directory, below)
+        state.any_file = self._latest(below, self._plain.ends[0])
+        if nodes:
+            state.stays = nodes & self._waits
+            reached = _reached((self._any,), nodes) if self._any else None
+            if reached:
+                state.stays = state.stays.union(self._open(reached))
+                state.ends = self._ended(reached, NO_ENDS)
+                state.any_file = self._latest(state.any_file, state.ends[0])
+        self._spent += 500 + 60 * (len(nodes) + len(state.stays))
         return state
 
     def _latest(self, above: Found, numbers: tuple[int, ...]) -> Found:
@@ -212,6 +254,9 @@ class Machine:
             every.append(others)
         if len(every) <= 1:
             return every[0] if every else others
+        return self._joined(every)
+
+    def _joined(self, every: list[Ends]) -> Ends:
         file, directory, below = ([n for own in each for n in own] for each in zip(*every, strict=True))
         return self._last(file), self._last(directory), self._last(below)
 
@@ -235,9 +280,12 @@ class Machine:
         if name in _NOT_NAMES or "/" in name:
             raise ValueError(f"not a name in a canonical path: {name!r}")
         fits = self._names.find(folded(name) if self.fold else name)
-        kind = self._kinds_fit.get(fits)
-        if kind is None:
-            kind = self._kinds_fit[fits] = self._new_kind(fits)
+        if not fits:
+            kind = self._plain
+        elif len(fits) == 1:
+            kind = self._kinds_one[fits[0]] or self._new_kind(fits)
+        else:
+            kind = self._kinds_fit.get(fits) or self._new_kind(fits)
         if len(self._kinds_of) >= _MAX_NAMES:
             self._kinds_of.clear()
         if len(name) < _LONG_NAME:
@@ -246,9 +294,7 @@ class Machine:
 
     def _new_kind(self, fits: tuple[int, ...]) -> Kind:
         leads = [self._leads[index] for index in fits]
-        if self._any:
-            leads.append(self._any)
-        anywhere: list[int] = []
+        anywhere = [self._any_anywhere] if self._any_anywhere is not None else []
         others: list[Mapping[int, int]] = []
         for each in leads:
             node = each.get(self._everywhere)
@@ -257,10 +303,19 @@ class Machine:
             if node is None or len(each) > 1:
                 others.append(each)
         nodes = frozenset(self._open(anywhere)) if anywhere else _NOTHING
-        kind = Kind(tuple(others), nodes, self._ended(anywhere, NO_ENDS) if anywhere else NO_ENDS)
-        self._spent += 1_000 + 100 * (len(others) + len(kind.nodes)) + 30 * len(kind.ends[2])
-        key = tuple(map(id, others)), kind.nodes, kind.ends
-        return self._kinds.setdefault(key, kind)
+        ends = self._ended(anywhere, NO_ENDS) if anywhere else NO_ENDS
+        if self._spent > _MAX_BYTES:
+            self._forget()
+        self._spent += 1_000 + 100 * (len(others) + len(nodes)) + 30 * len(ends[2]) + 8 * len(fits)
+        key = tuple(map(id, others)), nodes, ends
+        kind = self._kinds.get(key)
+        if kind is None:
+            kind = self._kinds[key] = Kind(tuple(others), nodes, ends, self._groups)
+        if len(fits) == 1:
+            self._kinds_one[fits[0]] = kind
+        else:
+            self._kinds_fit[fits] = kind
+        return kind
 
     def _forget(self) -> None:
         self._spent = 0
@@ -268,14 +323,16 @@ class Machine:
         self._states: dict[tuple[Nodes, Found, Found, Found], State] = {}
         self._kinds: dict[tuple[tuple[int, ...], Nodes, Ends], Kind] = {}
         self._kinds_fit: dict[tuple[int, ...], Kind] = {}  # by the names of patterns that fit
+        self._kinds_one: list[Kind | None] = [None] * len(self._leads)
         self._kinds_of: dict[str, Kind] = {}
         self._directories: dict[str, State] = {}
         nothing = Found({})
         at_root = self._latest(nothing, tuple(self._at_root))
-        self.top = State(_NOTHING, _NOTHING, at_root, at_root, at_root)
+        self.top = State(_NOTHING, at_root, at_root, at_root)
         everything = self._latest(nothing, self._ends.get(START, NO_ENDS)[2])
         opened = frozenset(self._open([START])) - {self._everywhere}
-        self.root = State(opened, opened & self._waits, nothing, nothing, everything)
+        self._plain = self._new_kind(())
+        self.root = self._new_state(opened, nothing, nothing, everything)
 
 
 def _reached(kind: Leads, nodes: Nodes) -> list[int]:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from sys import intern
 from typing import Final
 
 from policy.glob import Atom, CharClass, Name, as_text
@@ -15,6 +16,8 @@ from policy.glob import Atom, CharClass, Name, as_text
 _FEW: Final = 8  # names that are as quickly tried one by one
 _EDGE: Final = 3  # outermost characters that tell what to try
 _LONGEST: Final = 4  # characters of a text that is looked up wherever it stands
+_FIRST: Final = slice(_EDGE)
+_LAST: Final = slice(-_EDGE, None)
 
 ANY: Final = "*"
 # A name of nothing but text and stars is known by its text, with no two stars in a row; any other as itself.
@@ -22,8 +25,12 @@ Key = str | Name
 Listed = list[tuple[int, Key]]
 # One name to be tried: what it begins and ends with, its least length, what else is in it, and its index.
 Row = tuple[str, str, int, "str | Matcher", int]
+# One to be tried of those that share an edge, what rules it out at least cost first: the edge of its other
+# end, the text at this one and the text within (each empty where there is nothing to ask), the row if that is
+# not all, its index, and the next one.
+Near = tuple[str, str, str, Row | None, int, "Near | None"]
 # By their outermost characters, names that were never met yet, a few to be tried, or many.
-Edges = dict[str, "Listed | tuple[Row, ...] | _Many"]
+Edges = dict[str, "Listed | Near | _Many"]
 
 
 def key(name: Name) -> Key:
@@ -71,39 +78,75 @@ class Names:
 
     def find(self, name: str) -> tuple[int, ...]:
         """Return the indexes of all that fit."""
-        found: list[int] = []
         whole = self._whole.get(name)
-        if whole is not None:
-            found.append(whole)
-        heads = self._heads.get(name[:_EDGE], ())
-        tails = self._tails.get(name[-_EDGE:], ())
-        if heads.__class__ is tuple and tails.__class__ is tuple:
-            if heads or tails:
-                _try(heads + tails, name, found)
-        else:
-            _meet(self._heads, name[:_EDGE], 0, name, found)
-            _meet(self._tails, name[-_EDGE:], -1, name, found)
+        found: tuple[int, ...] = () if whole is None else (whole,)
+        first, last = name[_FIRST], name[_LAST]
+        near = self._heads.get(first)
+        if near.__class__ is tuple:
+            while near is not None:
+                far, text, inside, row, index, near = near
+                if (
+                    (not far or far == last)
+                    and (not text or name.startswith(text))
+                    and (not inside or inside in name)
+                    and (row is None or _fits(row, name))
+                ):
+                    found += (index,)
+        elif near is not None:
+            found += _meet(self._heads, first, 0, name)
+        near = self._tails.get(last)
+        if near.__class__ is tuple:
+            while near is not None:
+                far, text, inside, row, index, near = near
+                if (
+                    (not far or far == first)
+                    and (not text or name.endswith(text))
+                    and (not inside or inside in name)
+                    and (row is None or _fits(row, name))
+                ):
+                    found += (index,)
+        elif near is not None:
+            found += _meet(self._tails, last, -1, name)
         for edges, which, size in self._short:
-            _meet(edges, name[-size:] if which else name[:size], which, name, found)
+            found += _meet(edges, name[-size:] if which else name[:size], which, name)
         if self._rest is not None:
-            self._rest.find(name, found)
+            found += self._rest.find(name)
         if len(found) > 1:
-            if len(name) < _EDGE:
-                found = [*set(found)]  # it is met both as an edge and as less than one
-            found.sort()
-        return tuple(found)
+            return tuple(sorted({*found}))  # what is shorter than an edge is met both as one and as less
+        return found
 
 
-def _meet(edges: Edges, edge: str, which: int, name: str, found: list[int]) -> None:
-    """Add the indexes of those of an edge that fit; made ready when it is met, as most never are."""
-    those = edges.get(edge, ())
+def _meet(edges: Edges, edge: str, which: int, name: str) -> tuple[int, ...]:
+    """Return the indexes of those of an edge that fit; made ready when it is met, as most never are."""
+    those = edges.get(edge)
     if isinstance(those, list):
-        many = len(those) > _FEW
-        those = edges[edge] = _Many(those, which) if many else tuple(_row(*each) for each in those)
+        those = edges[edge] = _Many(those, which) if len(those) > _FEW else _chain(those, which)
     if isinstance(those, _Many):
-        those.find(name, found)
-    elif those:
-        _try(those, name, found)
+        return those.find(name)
+    found: tuple[int, ...] = ()
+    while those is not None:
+        _, text, _, row, index, those = those
+        if (name.endswith(text) if which else name.startswith(text)) and (row is None or _fits(row, name)):
+            found += (index,)
+    return found
+
+
+def _chain(names: Listed, which: int) -> Near:
+    made: Near | None = None
+    for index, name in reversed(names):
+        row = _row(index, name)
+        head, tail, _, inside, _ = row
+        far, text = (head[_FIRST], tail) if which else (tail[_LAST], head)
+        made = (
+            intern(far) if len(far) == _EDGE else "",
+            text if len(text) > _EDGE else "",  # else it is the edge
+            inside if isinstance(inside, str) else "",
+            row if inside or (head and tail) else None,
+            index,
+            made,
+        )
+    assert made is not None
+    return made
 
 
 def _row(index: int, name: Key) -> Row:
@@ -127,12 +170,14 @@ class _Many:
         self._cuts = [cut for cut, _ in cuts.values()]
         self._known = {text: _Within(each, cuts[len(text)][1]) for text, each in listed.items()}
 
-    def find(self, name: str, found: list[int]) -> None:
-        """Add the indexes of those that fit."""
+    def find(self, name: str) -> tuple[int, ...]:
+        """Return the indexes of those that fit."""
+        found: tuple[int, ...] = ()
         for cut in self._cuts:
             known = self._known.get(name[cut])
             if known is not None:
-                known.find(name, found)
+                found += known.find(name)
+        return found
 
 
 class _Within:
@@ -151,26 +196,25 @@ class _Within:
             (self._inside.setdefault(rarest, []) if rarest else self._tried).append(_row(index, name))
         self._lengths = sorted({len(text) for text in self._inside})
 
-    def find(self, name: str, found: list[int]) -> None:
-        """Add the indexes of those that fit."""
-        _try(self._tried, name, found)
+    def find(self, name: str) -> tuple[int, ...]:
+        """Return the indexes of those that fit."""
+        found = [row[4] for row in self._tried if _fits(row, name)]
         for length in self._lengths:
             texts = map("".join, zip(*(name[at:] for at in range(length)), strict=False))
             for text in self._inside.keys() & texts:
-                _try(self._inside[text], name, found)
+                found += [row[4] for row in self._inside[text] if _fits(row, name)]
+        return tuple(found)
 
 
-def _try(rows: Sequence[Row], name: str, found: list[int]) -> None:
-    for head, tail, least, inside, index in rows:
-        if (head and not name.startswith(head)) or (tail and not name.endswith(tail)) or len(name) < least:
-            continue
-        if not inside:
-            found.append(index)
-        elif isinstance(inside, str):
-            if name.find(inside, len(head), len(name) - len(tail)) >= 0:
-                found.append(index)
-        elif inside.fits(name):
-            found.append(index)
+def _fits(row: Row, name: str) -> bool:
+    head, tail, least, inside, _ = row
+    if (head and not name.startswith(head)) or (tail and not name.endswith(tail)) or len(name) < least:
+        return False
+    if not inside:
+        return True
+    if isinstance(inside, str):
+        return name.find(inside, len(head), len(name) - len(tail)) >= 0
+    return inside.fits(name)
 
 
 class Matcher:

@@ -7,15 +7,14 @@ import random
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-import policy.names
 from policy import Effect, Policy
 from policy.machine import Machine
-from policy.names import Names, Row
+from policy.names import Names
 
 COUNTED = Path(__file__).with_name("counted.py")
 # For one call: statements of SQL; files opened, listed, renamed, removed or made through the interpreter.
@@ -86,18 +85,34 @@ def work(rules: list[str], judged: list[str], monkeypatch: pytest.MonkeyPatch) -
     """Count what judging these paths costs a machine that knows none of them."""
     counts: Counter[str] = Counter()
     machine = Machine(rules)
-    tried, find = policy.names._try, Names.find
+    find = Names.find
 
-    def counted_try(rows: Sequence[Row], name: str, found: list[int]) -> None:
-        counts["tried"] += len(rows)
-        tried(rows, name, found)
+    class Tried(str):
+        """A name that counts what it is compared with."""
+
+        __slots__ = ()
+
+        def startswith(self, *given: Any) -> bool:
+            counts["tried"] += 1
+            return super().startswith(*given)
+
+        def endswith(self, *given: Any) -> bool:
+            counts["tried"] += 1
+            return super().endswith(*given)
+
+        def find(self, *given: Any) -> int:
+            counts["tried"] += 1
+            return super().find(*given)
+
+        def __contains__(self, text: object) -> bool:
+            counts["tried"] += 1
+            return super().__contains__(text)  # type: ignore[operator]
 
     def counted_find(self: Names, name: str) -> tuple[int, ...]:
         counts["looked up"] += 1
-        return find(self, name)
+        return find(self, Tried(name))
 
     with monkeypatch.context() as patch:
-        patch.setattr(policy.names, "_try", counted_try)
         patch.setattr(Names, "find", counted_find)
         for path in judged:
             machine.at(path)
@@ -111,6 +126,18 @@ def test_ten_thousand_rules_try_hardly_more_than_ten(monkeypatch: pytest.MonkeyP
     assert many["looked up"] == few["looked up"]  # each name once, whatever the rules
     assert many["tried"] <= 4 * len(judged)  # of 10,000 patterns four are tried on a path, not all
     assert many["steps"] <= 2 * len(judged)
+
+
+def test_a_file_is_no_work_where_its_folder_has_the_last_word() -> None:
+    machine = Machine([*(f"n{number}*" for number in range(1_000)), "d/**", "*.x"])
+    machine.file("d/any")
+    known = machine.steps
+    for number in range(1_000):
+        assert machine.file(f"d/n{number}.py").last == {0: 1_000}
+    assert machine.steps == known
+    for number in range(1_000):
+        assert machine.file(f"d/n{number}.x").last == {0: 1_001}
+    assert machine.steps <= known + 1_000  # here the name has it
 
 
 @pytest.mark.parametrize(

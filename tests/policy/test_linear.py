@@ -105,6 +105,24 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(policy._queries) <= 4_096
 
 
+def test_kinds_of_names_are_bounded_where_files_need_no_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("policy.machine._MAX_BYTES", 200_000)
+    rules = ", ".join(f'"*{number}a*": ask' for number in range(100, 120))
+    policy = loads(f'version: 1\nrules: {{read: {{{rules}, "x/**": deny}}}}')
+    for number in range(3_000):
+        name = "".join(f"{100 + bit}a" for bit in range(20) if number >> bit & 1)
+        assert policy.effect("a", "read", "read", f"x/{name}b") is Effect.DENY
+    assert len(policy._machines[False]._kinds_fit) < 500
+
+
+def test_what_many_agents_concluded_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("policy.machine._MAX_BYTES", 200_000)
+    policy = loads("version: 1\nrules: {read: {x: deny}}")
+    for number in range(5_000):
+        assert policy.effect(f"agent{number}", "read", "read", "x") is Effect.DENY
+    assert all(len(found.memo) < 2_500 for found in policy._machines[False]._founds.values())
+
+
 def test_a_very_deep_or_long_path_is_judged() -> None:
     policy = Policy.loads("version: 1\nrules: {read: {'**/b': deny}}")
     assert policy.effect("a", "read", "read", "/".join(["a"] * 100_000)) is Effect.ASK
