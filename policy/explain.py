@@ -1,14 +1,14 @@
 """How a verdict came about: every rule that was looked at, and why it decided or did not.
 
-Follows the order of the engine with one pattern at a time, and takes the verdict itself from the engine.
+Follows the order of the engine with each pattern for itself, and takes the verdict itself from the engine.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from policy.machine import matches
+from policy.machine import Machine, matches
 from policy.model import ACTIONS, Agent, Effect, Explanation, Rule, Step
 
 if TYPE_CHECKING:
@@ -57,11 +57,9 @@ class _Look:
         self.agent = agent
         self.keys = (action, "*") if tool in ACTIONS else (tool, action, "*")
         self.action = action
-        self.path = path
-        self.directory = directory
-        self.fold = fold
         self.winner = winner
-        self._known: dict[str, tuple[bool, str]] = {}
+        looked_at = dict.fromkeys(self._patterns(policy.chain(agent)))
+        self._known = dict(zip(looked_at, _tried(list(looked_at), path, directory, fold), strict=True))
 
     def floor(self) -> Iterator[Step]:
         """Yield a step for each mandatory rule on this tool or action."""
@@ -125,24 +123,50 @@ class _Look:
                 yield self._step(rule, name, True, f"matches, but {other}")
 
     def _fits(self, pattern: str) -> tuple[bool, str]:
-        known = self._known.get(pattern)
-        if known is None:
-            known = self._known[pattern] = self._tried(pattern)
-        return known
+        return self._known[pattern]
 
-    def _tried(self, pattern: str) -> tuple[bool, str]:
-        if matches(pattern, self.path, self.directory, fold=self.fold):
-            return True, "decides"
-        if not self.directory and matches(pattern, self.path, True, fold=self.fold):
-            return False, "matches directories only"
-        if "/" in pattern.rstrip("/") and not pattern.startswith("**/") and self._deeper(pattern):
-            return False, "does not match: a slash ties the pattern to the root"
-        return False, "does not match"
-
-    def _deeper(self, pattern: str) -> bool:
-        return matches(
-            "**/" + pattern.removeprefix("./").lstrip("/"), self.path, self.directory, fold=self.fold
-        )
+    def _patterns(self, chain: tuple[tuple[str, Agent | None], ...]) -> Iterator[str]:
+        for item in self.policy.floor(self.keys[0], self.action):
+            yield from (rule.pattern for rule in item.rules)
+            yield from item.excepts
+        for rules in [entry.rules for _, entry in chain if entry] + [self.policy.content.rules]:
+            for key in self.keys:
+                yield from (rule.pattern for rule in rules.get(key, ()))
 
     def _step(self, rule: Rule, name: str, matched: bool, why: str) -> Step:
         return Step(self.action, name, rule, matched, matched and rule is self.winner, why)
+
+
+def _tried(patterns: list[str], path: str, directory: bool, fold: bool) -> list[tuple[bool, str]]:
+    """Return for each pattern whether it matches, and why it does not."""
+    as_file, as_directory = _matching(patterns, path, fold)
+    hit = as_directory if directory else as_file
+    tied = {
+        number: "**/" + pattern.removeprefix("./").lstrip("/")
+        for number, pattern in enumerate(patterns)
+        if number not in as_directory and "/" in pattern.rstrip("/") and not pattern.startswith("**/")
+    }
+    matching = _matching(list(tied.values()), path, fold)[directory]
+    freed = {number for at, number in enumerate(tied) if at in matching}
+
+    def why(number: int) -> str:
+        if number in hit:
+            return "decides"
+        if number in as_directory:
+            return "matches directories only"
+        return "does not match: a slash ties the pattern to the root" if number in freed else "does not match"
+
+    return [(number in hit, why(number)) for number in range(len(patterns))]
+
+
+def _matching(patterns: list[str], path: str, fold: bool) -> tuple[Container[int], Container[int]]:
+    """Return the numbers of those that match, each for itself, a file at the path and a directory."""
+    try:
+        state = Machine(patterns, fold, range(len(patterns))).at(path)
+    except ValueError:  # one of them is none, as it has become too long: it alone matches nothing
+        as_file, as_directory = (
+            {number for number, each in enumerate(patterns) if matches(each, path, directory, fold=fold)}
+            for directory in (False, True)
+        )
+        return as_file, as_directory
+    return state.file.last, state.directory.last

@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from policy import ACTIONS, Decision, Effect, Need, Policy, load
+from policy.machine import Machine
 
 TABLE = yaml.safe_load(Path(__file__).with_name("decisions.yaml").read_text(encoding="utf-8"))
 CASES = [
@@ -49,7 +50,7 @@ def test_decides(text: str, case: dict) -> None:
 
 @pytest.mark.parametrize(("text", "case"), [each for each in CASES if "to" not in each.values[1]])
 def test_explains_what_it_decides(text: str, case: dict, tmp_path: Path) -> None:
-    """The explanation is worked out by itself, one pattern at a time, and must come to the same rule."""
+    """The explanation is worked out by itself, each pattern for itself, and must come to the same rule."""
     file = tmp_path / "ringfence.yaml"
     file.write_text(text)
     policy = load(file)
@@ -69,6 +70,30 @@ def test_explains_what_it_decides(text: str, case: dict, tmp_path: Path) -> None
     for step in found.steps:
         assert step.decided == (step.why == "decides")
         assert step.matched or "match" in step.why or "except" in step.why
+
+
+def test_all_patterns_are_tried_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = "".join(f'    "src/part{number}/*.py": ask\n' for number in range(300))
+    policy = Policy.loads(f"version: 1\nrules:\n  read:\n{rules}")
+    policy.effect("a", "read", "read", "x")
+    made = []
+
+    class Counted(Machine):
+        def __init__(self, *given: object) -> None:
+            made.append(given)
+            super().__init__(*given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("policy.explain.Machine", Counted)
+    monkeypatch.setattr("policy.machine.Machine", Counted)
+    assert len(policy.explain("a", "read", "x/src/part7/a.py").steps) == 300
+    assert len(made) == 2  # as they are, and with nothing tying them to the root
+
+
+def test_a_pattern_that_gets_too_long_where_nothing_ties_it_is_explained_all_the_same() -> None:
+    long = "a/" + "b" * 1_022
+    policy = Policy.loads(f"version: 1\nrules:\n  read:\n    {long}: deny\n    a/c: ask\n")
+    why = {step.rule.pattern: step.why for step in policy.explain("x", "read", "d/a/c").steps}
+    assert why == {long: "does not match", "a/c": "does not match: a slash ties the pattern to the root"}
 
 
 def test_an_incidental_need_counts_only_when_it_is_denied() -> None:

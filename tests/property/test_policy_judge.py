@@ -178,6 +178,14 @@ def test_an_explanation_comes_to_the_same_rule(policy: dict, asked: list) -> Non
         assert found.decision == engine.decide(agent, tool, needs)
         decided = [step.rule for step in found.steps if step.decided and step.action == found.decision.action]
         assert decided[:1] == ([found.decision.rule] if found.decision.rule else [])
+        for step in found.steps:
+            pattern = step.rule.pattern
+            if not step.why.startswith("left out"):
+                assert step.matched == hit(pattern, path, directory), (pattern, path, directory)
+            if not step.matched and step.why == "matches directories only":
+                assert hit(pattern, path, True)
+            if "a slash ties" in step.why:
+                assert hit("**/" + pattern.removeprefix("./").lstrip("/"), path, directory)
 
 
 # Laws

@@ -24,6 +24,7 @@ from toolkit.workspace import Workspace
 
 SHOWN_NEEDS = 20
 NO_MATCH = "does not match"
+WIDTH = 100
 
 
 def explain(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -154,7 +155,14 @@ def _show_steps(steps: list[Step], screen: Screen) -> None:
         patterns = ", ".join(f'"{step.rule.pattern}"' for step in group)
         where, tier, key, _, says, _ = _row(group[0])
         text = f"does not match: {where}{lines}, {tier} {key} ({says}): {patterns}"
-        screen.line(textwrap.fill(text, 100, subsequent_indent="  ", break_on_hyphens=False), "dim")
+        screen.line(_filled(text), "dim")
+
+
+def _filled(text: str) -> str:
+    """Wrap what is long; to try each line of a thousand would take longer than to judge them."""
+    if len(text) <= WIDTH and text.isprintable():
+        return text
+    return textwrap.fill(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
 
 
 def _groups(steps: Iterable[Step]) -> list[list[Step]]:
