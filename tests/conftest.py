@@ -18,6 +18,7 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 SLOW = (
     "tests/analysis/",
     "tests/bridge/",
+    "tests/cli/test_streams.py",
     "tests/contract/test_alike.py",
     "tests/contract/test_azure.py",
     "tests/contract/test_s3.py",

@@ -217,7 +217,7 @@ MAY_WRITE = {
     "toolkit.cli.exchange": "a new file, at a person's command",
     "toolkit.cli.reference": "the pages of docs/",
     "toolkit.cli.prompt": "the terminal",
-    "toolkit.cli.perform": "/dev/null",
+    "toolkit.cli.heard": "/dev/null",
     "toolkit.cli.demo": "its throw-away workspace",
 }
 

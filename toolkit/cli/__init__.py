@@ -19,24 +19,55 @@ __all__ = ["main"]
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; gives the exit status, and raises nothing that a user can cause."""
     words = list(sys.argv[1:] if argv is None else argv)
-    if words == ["--version"]:  # without a parser: it is asked by scripts and editors at each start
-        from toolkit.cli.version import said
-
-        print(said())
-        return 0
-    if words[:1] == ["hook"]:
+    _open_if_closed("stdin", "r")
+    _open_if_closed("stderr", "w")
+    if words[:1] == ["hook"]:  # a verdict that nobody can hear blocks: stdout stays as it is
         status = _hook(words[1:])
         if status is not None:
             return status if argv is not None else _end(status)
-    from toolkit.cli.parser import build
-
+    _open_if_closed("stdout", "w")
     try:
+        if words == ["--version"]:  # without a parser: it is asked by scripts and editors at each start
+            from toolkit.cli.version import said
+
+            print(said(), flush=True)
+            return 0
+        from toolkit.cli.parser import build
+
         arguments = build(words).parse_args(words)
     except SystemExit as done:  # how argparse ends --help and wrong usage
-        return done.code if isinstance(done.code, int) else 2
+        status = done.code if isinstance(done.code, int) else 2
+        return _flushed(status)
+    except OSError as error:
+        return _unheard(error)
     from toolkit.cli.perform import perform
 
     return perform(arguments, sys.stdout, sys.stderr)
+
+
+def _open_if_closed(name: str, mode: str) -> None:
+    """Have nothing to read, and nobody read, where the shell closed a stream (`>&-`)."""
+    if getattr(sys, name) is None:
+        from toolkit.cli.heard import nowhere
+
+        setattr(sys, name, nowhere(mode))
+
+
+def _flushed(status: int) -> int:
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError as error:
+        return _unheard(error)
+    return status
+
+
+def _unheard(error: OSError) -> int:
+    from toolkit.cli.heard import Remarks, unheard
+
+    status = unheard(error, sys.stdout, sys.stderr)
+    Remarks(sys.stderr).flush()
+    return status
 
 
 def _hook(words: list[str]) -> int | None:

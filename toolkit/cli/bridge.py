@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TextIO
 
 from toolkit.bridge import Bridge
-from toolkit.cli.perform import DONE, hush
+from toolkit.cli.heard import hush
+from toolkit.cli.perform import DONE
 from toolkit.cli.place import open_to_look
 from toolkit.cli.screen import Screen
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import argparse
 import io
-import os
 from importlib import import_module
-from typing import TextIO
+from typing import TextIO, cast
 
 from policy.errors import PolicyError
 from toolkit.cli.commands import COMMANDS
+from toolkit.cli.heard import Answers, Remarks, Unwritten, unheard
 from toolkit.cli.screen import Screen
 from toolkit.errors import CallError
 from toolkit.spans import seconds
@@ -32,12 +32,12 @@ def perform(arguments: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> in
     for stream in (stdout, stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() != "utf-8":
             stream.reconfigure(errors="backslashreplace")  # a terminal without ✓ is no reason to fail
-    screen = Screen(stdout, stderr, as_json=arguments.json)
+    screen = Screen(cast(TextIO, Answers(stdout)), cast(TextIO, Remarks(stderr)), as_json=arguments.json)
     module, _, function = COMMANDS[arguments.command].run.partition(":")
     try:
         _check_names(arguments)
         status: int = getattr(import_module(f"toolkit.cli.{module}"), function)(arguments, screen)
-        stdout.flush()
+        screen.stdout.flush()
         return status
     except PolicyError as error:
         screen.policy_problems(error)
@@ -48,12 +48,15 @@ def perform(arguments: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> in
     except CallError as error:
         screen.call_error(error)
         return FELL_SHORT
-    except BrokenPipeError:
-        hush(stdout)
-        return FELL_SHORT
+    except BrokenPipeError as error:
+        return unheard(error, stdout, stderr)
+    except Unwritten as error:
+        return unheard(error.why, stdout, stderr)
     except KeyboardInterrupt:
         screen.problem("interrupted")
         return FELL_SHORT
+    finally:
+        screen.stderr.flush()
 
 
 def older_than(text: str) -> int:
@@ -62,11 +65,6 @@ def older_than(text: str) -> int:
     if found is None:
         raise UsageError(f"--older-than {text}: not a span such as 30d or 12h")
     return found
-
-
-def hush(stdout: TextIO) -> None:
-    """Say no more: the reader has gone (`| head`), and the interpreter must not fail again at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stdout.fileno())
 
 
 def _check_names(arguments: argparse.Namespace) -> None:

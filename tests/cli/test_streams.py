@@ -1,0 +1,104 @@
+"""Streams that are closed, full or read by nobody: a status and a word, and no traceback."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+EVENT: dict[str, Any] = {"hook_event_name": "PreToolUse", "tool_name": "Read"}
+COMMANDS = [
+    ["--version"],
+    ["--help"],
+    ["check", "--help"],
+    ["nonsense"],
+    ["check"],
+    ["explain", "read", "a.txt"],
+    ["matrix"],
+    ["matrix", "--json"],
+    ["log"],
+    ["log", "--json"],
+    ["replay", "state", "ringfence.yaml"],
+    ["replay", "-", "ringfence.yaml"],
+    ["suggest"],
+    ["suggest", "-"],
+    ["tasks", "list", "--tasks", "tasks"],
+    ["completion", "bash"],
+    ["bridge", "emacs"],
+    ["run"],
+    ["call", "read_file", '{"path": "a.txt"}'],
+    ["import", "claude-code", "-"],
+    ["serve", "mcp"],
+]
+
+
+@pytest.fixture
+def workspace(tmp_path: Path) -> Path:
+    (tmp_path / "ringfence.yaml").write_text('version: 1\nrules: {"*": allow, delete: deny}\n')
+    (tmp_path / "a.txt").write_text("a\n" * 10_000)
+    (tmp_path / "tasks").mkdir()
+    return tmp_path
+
+
+def run(
+    words: list[str], how: str, folder: Path, stdin: bytes = b"", unbuffered: str = ""
+) -> tuple[int, str, str]:
+    """Status, stdout and stderr of the command as bash starts it; `how` are its redirections."""
+    done = subprocess.run(
+        ["bash", "-c", f'set -o pipefail; "$@" {how}', "bash", sys.executable, "-m", "toolkit.cli", *words],
+        cwd=folder,
+        input=stdin,
+        capture_output=True,
+        timeout=60,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": unbuffered},
+    )
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+WAYS = [">&-", "2>&-", "<&-", "<&- >&- 2>&-", "| true", "2>&1 | true", "| head -n 1"]
+
+
+@pytest.mark.parametrize("how", WAYS)
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_a_stream_that_nobody_has_at_the_other_end(words: list[str], how: str, workspace: Path) -> None:
+    status, out, err = run(words, how, workspace)
+    assert status in (0, 1, 2)
+    assert "Traceback" not in out + err
+    assert "Exception ignored" not in out + err
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+def test_an_answer_that_cannot_be_written_is_said(words: list[str], unbuffered: str, workspace: Path) -> None:
+    if unbuffered and "--help" in words:
+        pytest.skip("argparse says nothing of it")
+    spoken = run(words, "", workspace)[1]
+    status, _, err = run(words, "> /dev/full", workspace, unbuffered=unbuffered)
+    assert "Traceback" not in err
+    assert "Exception ignored" not in err
+    if spoken:
+        assert status == 1
+        assert err.endswith("ringfence: the answer cannot be written: No space left on device\n")
+    assert run(words, "2> /dev/full", workspace)[0] in (0, 1, 2)
+
+
+@pytest.mark.parametrize("path", ["a.txt", "../outside"])
+def test_a_hook_gives_its_verdict_or_blocks(path: str, workspace: Path) -> None:
+    """A host takes any status but 0 and 2 for a failure of the hook, and lets the call pass."""
+    event = {**EVENT, "cwd": str(workspace), "tool_input": {"file_path": str(workspace / path)}}
+    given = json.dumps(event).encode()
+    plain = run(["hook", "claude-code"], "", workspace, given)
+    assert plain[0] == 0
+    assert plain[1]
+    assert run(["hook", "claude-code"], "2>&-", workspace, given)[:2] == plain[:2]
+    for how in (">&-", "> /dev/full", "<&-", "<&- >&- 2>&-"):
+        status, out, err = run(["hook", "claude-code"], how, workspace, given)
+        assert (status, out) == (2, ""), how
+        assert "Traceback" not in err

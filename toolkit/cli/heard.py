@@ -1,0 +1,89 @@
+"""Streams that may fail: an answer that cannot be written ends the command, a remark is dropped then.
+
+Tells such failures apart from those of what a command does, which are no less OSErrors.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, TextIO, cast
+
+FELL_SHORT = 1
+
+
+class Unwritten(Exception):
+    """An answer that could not be written."""
+
+    def __init__(self, why: OSError) -> None:
+        self.why = why
+
+
+class Answers:
+    """A stream whose failure is an Unwritten; that its reader has gone stays a BrokenPipeError."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        try:
+            return self._stream.write(text)
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise Unwritten(error) from None
+
+    def flush(self) -> None:
+        try:
+            self._stream.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            raise Unwritten(error) from None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class Remarks:
+    """A stream that is as good as closed once it fails."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        try:
+            return self._stream.write(text)
+        except OSError:
+            hush(self._stream)
+        return len(text)
+
+    def flush(self) -> None:
+        try:
+            self._stream.flush()
+        except OSError:
+            hush(self._stream)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+def unheard(error: OSError, stdout: TextIO, stderr: TextIO) -> int:
+    """End where the answer could not be written; where its reader has gone that is no news to anybody."""
+    hush(stdout)
+    if not isinstance(error, BrokenPipeError):
+        Remarks(stderr).write(f"ringfence: the answer cannot be written: {error.strerror}\n")
+    return FELL_SHORT
+
+
+def nowhere(mode: str) -> TextIO:
+    """A stream in the place of one that is closed."""
+    # The lowest number that is free: that of the stream, before a file of ours could get it.
+    fd = os.open(os.devnull, os.O_RDWR)
+    return cast(TextIO, open(fd, mode, encoding="utf-8", closefd=False))
+
+
+def hush(stream: TextIO) -> None:
+    """Say no more: the reader has gone (`| head`), and the interpreter must not fail again at exit."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, stream.fileno())
+    os.close(null)
