@@ -17,6 +17,7 @@ BEGINNING = (0, START)  # what the first record follows
 KEYED = "hmac:"
 _NAMED = 1000  # records in a row with one fault that are named one by one
 _SEAL = "(?:hmac:)?[0-9a-f]{64}"
+_LINE_BEGINS = b'{"hash":"'
 _LINE = re.compile(rf'\{{"hash":"({_SEAL})","prev":"({_SEAL})",(.*)', re.DOTALL)
 
 
@@ -94,6 +95,11 @@ def seal(prev: str, body: str, key: bytes | None = None) -> str:
 def line(body: str, prev: str, seal: str) -> str:
     """A record as a line of its own; one JSON object with the fields of the record."""
     return f'{{"hash":"{seal}","prev":"{prev}",{body[1:]}\n'
+
+
+def begins_a_record(text: bytes) -> bool:
+    """Whether this may begin with a piece of a line, of whatever length."""
+    return _LINE_BEGINS.startswith(text[: len(_LINE_BEGINS)].partition(b"\n")[0])
 
 
 def number(body: str) -> int | None:

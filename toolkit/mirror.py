@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolkit.chain import Record, line, parsed
+from toolkit.chain import Record, begins_a_record, line, parsed
 from toolkit.errors import CallError
 from toolkit.protection import ASIDE
 
@@ -108,6 +108,12 @@ class Mirror:
     def _find_last(self, held: ExitStack) -> None:
         """Where the file ends: the last whole record, which has to be one of this audit."""
         last = _last_of(self._fd)
+        if last is None and not begins_a_record(os.pread(self._fd, _TAIL, 0).lstrip()):
+            raise CallError(
+                "history_unavailable",
+                "The file named for the audit log holds something else",
+                hint="name a new file, or the log of this workspace and state",
+            )
         if last is not None and not self._is_ours(last):
             raise CallError(
                 "history_unavailable",

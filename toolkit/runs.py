@@ -11,7 +11,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import BinaryIO, Final
 
-from toolkit.chain import BEGINNING, KEYED, Checked, Faults, Record, Run, check_runs, parsed, sealed
+from toolkit.chain import (
+    BEGINNING,
+    KEYED,
+    Checked,
+    Faults,
+    Record,
+    Run,
+    begins_a_record,
+    check_runs,
+    parsed,
+    sealed,
+)
 
 MOST_RUNS: Final = 10_000
 MOST_BYTES: Final = 64 << 20  # a call has 16 MiB at most, and its record holds a part of it
@@ -83,7 +94,7 @@ class _Reading:
             if len(self.pieces) > MOST_RUNS:
                 return self._at
         if unread:
-            self.pieces[-1].torn = not unread.endswith(b"\n")
+            self.pieces[-1].torn = not unread.endswith(b"\n") and begins_a_record(unread)
         self._close()
         return 0
 

@@ -41,6 +41,15 @@ def test_case(case: dict[str, Any]) -> None:
     assert len(compare(found.subjects, Policy.loads(text)).found) == case["disagree"]
 
 
+@pytest.mark.parametrize("name", ["clineignore", "rooignore"])
+def test_a_line_of_any_length_is_answered_at_once(name: str) -> None:
+    """It took minutes to say of 200,000 characters that they are too many."""
+    with pytest.raises(FormatError, match="it has 200000 characters; 1024 are allowed") as raised:
+        FORMATS[name].read("x" * 200_000 + "\n", ROOT)
+    assert len(str(raised.value)) < 200
+    FORMATS[name].read("x" * 1024 + "\n", ROOT)
+
+
 def test_the_formats_named_are_the_formats_there_are() -> None:
     assert tuple(FORMATS) == NAMED
 

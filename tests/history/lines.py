@@ -49,10 +49,10 @@ def check_at_once(
     faults: list[Fault] = []
     kept: dict[int, Record] = {}
     for at, (row, seq) in enumerate(zip(rows, _numbers(true, rows, after), strict=True)):
-        last = at == len(lines) - 1
+        cut = not whole and '{"hash":"'.startswith(lines[at][:9])
         if true[at] is not None and seq in kept:
             faults.append(Fault(seq, "repeated"))
-        elif row is None and ((last and not whole) or (not last and lines[at + 1].startswith(lines[at]))):
+        elif row is None and (cut if at == len(lines) - 1 else lines[at + 1].startswith(lines[at])):
             torn.append(seq)
         elif true[at] is None and (seq in kept or seq in numbers):
             faults.append(Fault(seq, "unreadable" if row is None else "altered"))

@@ -126,6 +126,27 @@ def test_another_workspaces_log_is_refused(opened: Callable[..., Session], tmp_p
     assert len(lines(tmp_path / "log")) == 1
 
 
+@pytest.mark.parametrize("text", ["notes\n", "# a page", '{"a": 1}\n', "version: 1\n", "\0", '[{"hash":"'])
+def test_a_file_of_something_else_is_no_log(
+    opened: Callable[..., Session], tmp_path: Path, text: str
+) -> None:
+    """Named by mistake, it is left as it is."""
+    (tmp_path / "log").write_text(text)
+    with pytest.raises(CallError, match="holds something else"):
+        opened()
+    assert (tmp_path / "log").read_text() == text
+
+
+@pytest.mark.parametrize("text", ["", "\n", '{"ha', '{"hash":"00'])
+def test_an_empty_file_or_the_piece_of_a_first_record_is_one(
+    opened: Callable[..., Session], tmp_path: Path, text: str
+) -> None:
+    (tmp_path / "log").write_text(text)
+    with opened() as session:
+        calls(session, 2)
+    assert check_lines((tmp_path / "log").read_text()).records == 2
+
+
 def test_a_log_that_cannot_be_written_is_an_error_at_the_start_and_a_warning_later(
     opened: Callable[..., Session], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

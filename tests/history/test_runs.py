@@ -111,6 +111,16 @@ def test_of_many_records_that_are_wrong_in_a_row_the_first_are_named() -> None:
     assert check_lines("".join(lines) * 2).more == 4000
 
 
+def test_a_piece_that_no_record_begins_with_is_no_torn_one() -> None:
+    """A file named by mistake is not a whole log of no records."""
+    lines = list(chained(2))
+    for text in ("notes", "{}", '{"seq": 1}', '{"hash": "'):
+        assert check_lines(text).faults == [Fault(1, "unreadable")]
+        assert check_lines("".join(lines) + text).faults == [Fault(3, "unreadable")]
+    for cut in (1, 5, 9, 30):
+        assert check_lines("".join(lines) + lines[0][:cut]) == Checked([], 2, [3])
+
+
 def test_a_log_that_is_none_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     checked, length, most = at_most(chain(chained(3), repeat("no record\n")))
     assert checked.stopped == runs.MOST_RUNS + 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from policy.glob import CharClass
+from policy.glob import MAX_LENGTH, CharClass
 from toolkit.formats.language import (
     IN_NAME,
     NAME,
@@ -60,6 +60,8 @@ def line(text: str, *, fold: bool = False, any_case: bool = False, depth: bool =
     body = body.removeprefix("/")
     if not body:
         raise LineError("it names nothing")
+    if len(body) > MAX_LENGTH:
+        raise LineError(f"it has {len(body)} characters; {MAX_LENGTH} are allowed")
     segments = [_segment(part) for part in body.split("/")]
     if any(segment == () for segment in segments):
         raise LineError("two slashes with no name between them")

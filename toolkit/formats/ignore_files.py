@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from policy.glob import MAX_LENGTH
 from policy.model import ACTIONS, Effect
 from toolkit.formats import gitignore
 from toolkit.formats.source import (
@@ -44,7 +45,8 @@ def _read(text: str, setting: Setting, name: str) -> Imported:
         try:
             line = gitignore.line(body, fold=True, any_case=setting.any_case)
         except gitignore.LineError as error:
-            raise FormatError(f"{body!r} cannot be said in a policy: {error}", where) from None
+            shown = body if len(body) <= MAX_LENGTH else body[:40] + "…"
+            raise FormatError(f"{shown!r} cannot be said in a policy: {error}", where) from None
         effect = Effect.ASK if line.negated else Effect.DENY
         judged.append(Judged(effect, line.language, line.folder, (line.pattern,)))
         listed += entries([line.pattern], Entry("", effect, f"{where} {body}"), out.left, where, body)
