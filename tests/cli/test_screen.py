@@ -79,6 +79,19 @@ def test_a_table_on_a_terminal_folds_and_never_cuts(monkeypatch: pytest.MonkeyPa
     assert "…" not in shown
 
 
+@pytest.mark.parametrize("width", ["1", "5", "10", "39", "40", "41", "200"])
+def test_a_table_leaves_no_column_out_on_a_terminal_of_any_width(
+    monkeypatch: pytest.MonkeyPatch, width: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", width)
+    out = Terminal()
+    cells = ("one/two", "alloW", "three", "four four", "5-5-5")
+    Screen(out, out).table(("path", "verdict", "c", "d", "e"), [cells])
+    shown = out.getvalue()
+    for letter in set("".join(cells)) - {" "}:
+        assert shown.count(letter) >= "".join(cells).count(letter), (letter, shown)
+
+
 def test_progress_is_only_for_terminals() -> None:
     with Screen(io.StringIO(), io.StringIO()).progress() as progress:
         assert progress is None

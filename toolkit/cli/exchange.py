@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from policy import Policy
+from toolkit.cli.newfile import write_new
 from toolkit.cli.perform import DONE, FELL_SHORT, UsageError
 from toolkit.cli.place import policy_file, root_of
 from toolkit.cli.screen import Screen
@@ -101,13 +102,7 @@ def put(name: str | None, text: str, screen: Screen) -> None:
         if not screen.as_json:
             screen.line(text.rstrip("\n"))
         return
-    try:
-        with Path(name).open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        raise UsageError(f"{name} is there already; it was left as it is") from None
-    except OSError as error:
-        raise UsageError(f"{name} cannot be written: {error.strerror}") from None
+    write_new(Path(name), text)
     if not screen.as_json:
         screen.note(f"wrote {name}")
 

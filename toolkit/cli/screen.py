@@ -42,6 +42,7 @@ STYLES = {
     "moved": "cyan",
     "deleted": "red",
 }
+_NARROWEST = 8  # of a column with what parts it from the next
 _COUNTS = re.compile(r"(\+[0-9]+) (-[0-9]+)")
 
 _SGR = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
@@ -101,8 +102,7 @@ class Screen:
     def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         """Rows under headings; a cell that does not fit is folded, never cut."""
         cells = [[escape(cell) for cell in row] for row in rows]
-        if wants_colour(self.stdout):
-            _rich_table(self.stdout, columns, cells)
+        if wants_colour(self.stdout) and _rich_table(self.stdout, columns, cells):
             return
         widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
         for row in (columns, *cells):
@@ -171,17 +171,22 @@ def _write(stream: TextIO, text: str, style: str) -> None:
     print(text, file=stream)
 
 
-def _rich_table(stream: TextIO, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+def _rich_table(stream: TextIO, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
+    """Draw the table, unless the terminal is so narrow that columns would be left out."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
 
+    console = Console(file=stream, highlight=False, markup=False, emoji=False)
+    if console.width < _NARROWEST * len(columns):
+        return False
     table = Table(box=SIMPLE_HEAD, pad_edge=False)
     for column in columns:
         table.add_column(column, overflow="fold")
     for row in rows:
         table.add_row(*map(_cell, row))
-    Console(file=stream, highlight=False, markup=False, emoji=False).print(table)
+    console.print(table)
+    return True
 
 
 def _cell(text: str) -> RichText:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from toolkit.cli.perform import DONE, UsageError
+from toolkit.cli.newfile import write_new
+from toolkit.cli.perform import DONE
 from toolkit.cli.screen import Screen
 from toolkit.finding import POLICY_FILE
 
@@ -47,13 +48,7 @@ def init(arguments: argparse.Namespace, screen: Screen) -> int:
     """Write the starter policy into `--root`, else into the current folder."""
     folder = Path(arguments.root) if arguments.root else Path.cwd()
     target = folder / POLICY_FILE
-    try:
-        with target.open("x", encoding="utf-8") as file:
-            file.write(STARTER)
-    except FileExistsError:
-        raise UsageError(f"{target} is there already; it was left as it is") from None
-    except OSError as error:
-        raise UsageError(f"{target} cannot be written: {error.strerror}") from None
+    write_new(target, STARTER)
     if screen.as_json:
         screen.json({"written": str(target)})
         return DONE
