@@ -67,8 +67,8 @@ class State:
 class Kind:
     """All names that no pattern tells apart: where they lead to, and what they do wherever they stand.
 
-    `alone` is the only pattern that a file matches by such a name, whatever its directory: of what group,
-    `group` says. _NONE if there is none, _MANY if it is not as simple.
+    `alone` is the only pattern that a file matches by its name, whatever its directory, and `group` the group
+    of it. _NONE if there is none, _MANY if there are several.
     """
 
     __slots__ = ("alone", "ends", "group", "leads", "nodes")
@@ -78,7 +78,7 @@ class Kind:
         self.nodes = nodes
         self.ends = ends
         numbers = ends[0]
-        self.alone = _MANY if leads or len(numbers) > 1 else numbers[0] if numbers else _NONE
+        self.alone = _MANY if len(numbers) > 1 else numbers[0] if numbers else _NONE
         self.group = groups[numbers[0]] if numbers else 0
 
 
@@ -131,7 +131,7 @@ class Machine:
         if kind is None:
             kind = self._kind(name)
         number, other = kind.alone, state.any_file
-        if number < 0 or number <= other.last.get(kind.group, _NONE):
+        if (number < 0 or number <= other.last.get(kind.group, _NONE)) and not (kind.leads and state.nodes):
             return other
         found = state.files.get(kind)
         return found if found is not None else self._leaf(state, kind)

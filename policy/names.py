@@ -75,6 +75,7 @@ class Names:
             for size in sorted({len(edge) for edge in edges} - {_EDGE})
         ]
         self._rest = _Within(rest, slice(None)) if rest else None
+        self._seldom = bool(self._short or rest)
 
     def find(self, name: str) -> tuple[int, ...]:
         """Return the indexes of all that fit."""
@@ -82,38 +83,45 @@ class Names:
         found: tuple[int, ...] = () if whole is None else (whole,)
         first, last = name[_FIRST], name[_LAST]
         near = self._heads.get(first)
-        if near.__class__ is tuple:
-            while near is not None:
-                far, text, inside, row, index, near = near
-                if (
-                    (not far or far == last)
-                    and (not text or name.startswith(text))
-                    and (not inside or inside in name)
-                    and (row is None or _fits(row, name))
-                ):
-                    found += (index,)
-        elif near is not None:
-            found += _meet(self._heads, first, 0, name)
+        if near is not None:
+            if type(near) is tuple:
+                while near is not None:
+                    far, text, inside, row, index, near = near
+                    if (
+                        (not far or far == last)
+                        and (not text or name.startswith(text))
+                        and (not inside or inside in name)
+                        and (row is None or _fits(row, name))
+                    ):
+                        found += (index,)
+            else:
+                found += _meet(self._heads, first, 0, name)
         near = self._tails.get(last)
-        if near.__class__ is tuple:
-            while near is not None:
-                far, text, inside, row, index, near = near
-                if (
-                    (not far or far == first)
-                    and (not text or name.endswith(text))
-                    and (not inside or inside in name)
-                    and (row is None or _fits(row, name))
-                ):
-                    found += (index,)
-        elif near is not None:
-            found += _meet(self._tails, last, -1, name)
-        for edges, which, size in self._short:
-            found += _meet(edges, name[-size:] if which else name[:size], which, name)
-        if self._rest is not None:
-            found += self._rest.find(name)
+        if near is not None:
+            if type(near) is tuple:
+                while near is not None:
+                    far, text, inside, row, index, near = near
+                    if (
+                        (not far or far == first)
+                        and (not text or name.endswith(text))
+                        and (not inside or inside in name)
+                        and (row is None or _fits(row, name))
+                    ):
+                        found += (index,)
+            else:
+                found += _meet(self._tails, last, -1, name)
+        if self._seldom:
+            found += self._others(name)
         if len(found) > 1:
             return tuple(sorted({*found}))  # what is shorter than an edge is met both as one and as less
         return found
+
+    def _others(self, name: str) -> tuple[int, ...]:
+        """Return the indexes of those that fit by less than an edge, or by none."""
+        found: tuple[int, ...] = ()
+        for edges, which, size in self._short:
+            found += _meet(edges, name[-size:] if which else name[:size], which, name)
+        return found if self._rest is None else found + self._rest.find(name)
 
 
 def _meet(edges: Edges, edge: str, which: int, name: str) -> tuple[int, ...]:
