@@ -126,7 +126,7 @@ def test_groups_are_named() -> None:
     assert {name.rpartition(" ")[0] for name in COMMANDS} - {""} == set(GROUPS)
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "tcsh"])
 def test_completion(ringfence: Ringfence, shell: str) -> None:
     done = ringfence("completion", shell)
     assert done.status == 0
@@ -146,6 +146,53 @@ echo "${COMPREPLY[@]}"
     words = ["bash", "-c", ask, "-", str(script), "ap"]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "approvals"
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="needs zsh: apt-get install zsh")
+def test_zsh_reads_its_script(ringfence: Ringfence, tmp_path: Path) -> None:
+    script = tmp_path / "_ringfence"
+    script.write_text(ringfence("completion", "zsh").out, encoding="utf-8")
+    done = subprocess.run(["zsh", "-n", str(script)], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="needs fish: apt-get install fish")
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("ringfence ch", {"check", "changes"}),
+        ("ringfence approvals ", {"list", "show", "grant", "refuse", "revoke"}),
+        ("ringfence audit v", {"verify"}),
+        ("ringfence audit verify a", {"a.txt"}),
+        ("ringfence audit verify --an", {"--anchor"}),
+        ("ringfence check --format s", {"sarif"}),
+        ("ringfence completion ", {"bash", "zsh", "fish", "tcsh"}),
+        ("ringfence matrix --root f", {"folder/"}),
+        ("ringfence undo c-1 --da", set()),
+        ("ringfence undo c-1 --dr", {"--dry-run"}),
+        ("ringfence undo -", {"-y"}),
+        ("ringfence nonsense ", set()),
+    ],
+)
+def test_fish_completes(
+    ringfence: Ringfence, workspace: Path, tmp_path: Path, typed: str, offered: set[str]
+) -> None:
+    (workspace / "a.txt").touch()
+    (workspace / "folder").mkdir()
+    script = tmp_path / "ringfence.fish"
+    script.write_text(ringfence("completion", "fish").out, encoding="utf-8")
+    ask = 'source $argv[1]; complete -C "$argv[2]"'
+    done = subprocess.run(
+        ["fish", "--no-config", "-c", ask, str(script), typed],
+        cwd=workspace,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "HOME": str(tmp_path)},
+    )
+    found = {line.split("\t")[0] for line in done.stdout.splitlines()}
+    assert done.stderr == ""
+    assert found >= offered if typed.endswith("-") else found == offered
 
 
 def test_bash_completes_folders_and_files(ringfence: Ringfence) -> None:

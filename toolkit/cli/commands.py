@@ -78,8 +78,18 @@ _ALL = (
         "completion",
         "schemas:completion",
         "a completion script for the shell",
-        (opt("shell", choices=("bash", "zsh", "tcsh"), metavar="SHELL", says="bash, zsh or tcsh"),),
-        ("ringfence completion bash > ~/.local/share/bash-completion/completions/ringfence",),
+        (
+            opt(
+                "shell",
+                choices=("bash", "zsh", "fish", "tcsh"),
+                metavar="SHELL",
+                says="bash, zsh, fish or tcsh",
+            ),
+        ),
+        (
+            "ringfence completion bash > ~/.local/share/bash-completion/completions/ringfence",
+            "ringfence completion fish > ~/.config/fish/completions/ringfence.fish",
+        ),
     ),
 )
 

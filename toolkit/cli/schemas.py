@@ -54,6 +54,12 @@ def _offered(arguments: argparse.Namespace) -> tuple[Offer, ...]:
 
 def completion(arguments: argparse.Namespace, screen: Screen) -> int:
     """Print the completion script; made from the parser, so that it cannot lag behind."""
+    if arguments.shell == "fish":
+        from toolkit.cli.commands import COMMANDS, GROUPS
+        from toolkit.cli.fish import script
+
+        print(script(COMMANDS.values(), GROUPS), end="", file=screen.stdout)
+        return DONE
     import shtab
 
     from toolkit.cli.parser import build
