@@ -219,3 +219,24 @@ def test_moves_in_the_history_and_the_changes(ringfence: Ringfence, policy: Writ
     assert [row.split()[-1] for row in rows[1:]] == ["old/a", "old/a", "new/a", "new/a"]
     assert ringfence("restore", "new/a", "initial").status == 0
     assert (workspace / "new" / "a").read_text(encoding="utf-8") == "1\n2\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["log", "--path", "["], "--path '['"),
+        (["log", "--path", ""], "--path ''"),
+        (["audit", "export", "--format", "opa", "--path", "!x"], "--path '!x'"),
+        (["log", "-n", "9" * 30], "invalid number value"),
+        (["serve", "http", "--port", "65536"], "invalid port value"),
+        (["serve", "review", "--port", "9" * 30], "invalid port value"),
+        (["matrix", "--agent", ""], "--agent ''"),
+        (["matrix", "--agent", "a\u202eb"], "--agent 'a\\u202eb'"),
+    ],
+)
+def test_what_can_never_fit_is_told_and_not_looked_for(
+    ringfence: Ringfence, words: list[str], says: str
+) -> None:
+    done = ringfence(*words)
+    assert (done.status, done.out) == (2, "")
+    assert says in done.err

@@ -18,6 +18,7 @@ from toolkit.cli.options import (
     Command,
     count,
     opt,
+    port,
 )
 
 HTTP_ASK = opt(
@@ -50,7 +51,7 @@ LISTENING = (
     opt(
         "--port",
         metavar="NUMBER",
-        type=count,
+        type=port,
         default=8722,
         says="which port; 0: a free one (default: 8722)",
     ),

@@ -34,12 +34,20 @@ def opt(*flags: str, says: str, completes: str = "", **settings: Any) -> Option:
 
 
 def count(text: str) -> int:
-    if not text.isascii() or not text.isdigit():
+    if not text.isascii() or not text.isdigit() or len(text) > 18:  # more digits are no count of anything
         raise ValueError
     return int(text)
 
 
+def port(text: str) -> int:
+    found = count(text)
+    if found > 65535:
+        raise ValueError
+    return found
+
+
 count.__name__ = "number"  # what argparse calls it in its message
+port.__name__ = "port"
 ROOT = opt(
     "--root",
     metavar="DIR",

@@ -40,6 +40,8 @@ def log(arguments: argparse.Namespace, screen: Screen) -> int:
 
 def wanted(arguments: argparse.Namespace) -> dict[str, Any]:
     """What the options say of the records that are asked for."""
+    if arguments.path is not None:
+        _check_pattern(arguments.path)
     return {
         "session": arguments.session,
         "agent": arguments.by_agent,
@@ -48,6 +50,16 @@ def wanted(arguments: argparse.Namespace) -> dict[str, Any]:
         "effect": arguments.effect,
         "since": None if arguments.since is None else _since(arguments.since),
     }
+
+
+def _check_pattern(text: str) -> None:
+    """Refuse what no policy could say: it fits no path, and "no records" would not be the answer."""
+    from policy.glob import PatternError, parse
+
+    try:
+        parse(text)
+    except PatternError as error:
+        raise UsageError(f"--path {text!r}: {error.message}") from None
 
 
 def _since(text: str) -> float:

@@ -69,7 +69,8 @@ def older_than(text: str) -> int:
 
 def _check_names(arguments: argparse.Namespace) -> None:
     """Refuse names that could not be kept or would be shown as something else."""
-    for name, value in vars(arguments).items():
+    listed = [("agent", agent) for agent in getattr(arguments, "agents", None) or ()]
+    for name, value in (*vars(arguments).items(), *listed):
         if not isinstance(value, str) or name in ON_THIS_MACHINE:
             continue
         try:
