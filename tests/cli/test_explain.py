@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -185,3 +187,25 @@ def test_hostile_names_are_shown_escaped(ringfence: Ringfence, policy: Write, wo
     assert "\x1b" not in done.out
     assert "\u202e" not in done.out
     assert r"d/x\x1b[2K\u202e" in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "status"), [(["delete", "a.go"], 0), (["--json", "delete", "a.go"], 0), (["delte", "a"], 2)]
+)
+def test_a_process_of_its_own_says_the_same_to_the_end(
+    ringfence: Ringfence, policy: Write, workspace: Path, words: list[str], status: int
+) -> None:
+    """It ends without tidying up: nothing that was said may be lost by that."""
+    rules = "".join(f'    "*.{number}": ask\n' for number in range(2_000))
+    policy(f"version: 1\nrules:\n  delete:\n{rules}")
+    here = ringfence("explain", *words)
+    program = "import sys; from toolkit.cli import main; sys.exit(main())"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "explain", *words],
+        cwd=workspace,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (here.status, here.out)
+    assert done.returncode == status

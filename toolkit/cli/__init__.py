@@ -26,6 +26,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         if status is not None:
             return status if argv is not None else _end(status)
     _open_if_closed("stdout", "w")
+    brief = argv is None and words[:1] == ["explain"]  # a process of its own that keeps nothing
+    if brief:
+        import gc
+
+        gc.disable()  # it ends before there is much to collect
     try:
         if words == ["--version"]:  # without a parser: it is asked by scripts and editors at each start
             from toolkit.cli.version import said
@@ -42,7 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _unheard(error)
     from toolkit.cli.perform import perform
 
-    return perform(arguments, sys.stdout, sys.stderr)
+    status = perform(arguments, sys.stdout, sys.stderr)
+    return _end(status) if brief and status == 0 else status
 
 
 def _open_if_closed(name: str, mode: str) -> None:

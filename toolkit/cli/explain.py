@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import textwrap
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
@@ -162,6 +161,8 @@ def _filled(text: str) -> str:
     """Wrap what is long; to try each line of a thousand would take longer than to judge them."""
     if len(text) <= WIDTH and text.isprintable():
         return text
+    import textwrap
+
     return textwrap.fill(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
 
 
