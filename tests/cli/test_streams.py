@@ -102,3 +102,33 @@ def test_a_hook_gives_its_verdict_or_blocks(path: str, workspace: Path) -> None:
         status, out, err = run(["hook", "claude-code"], how, workspace, given)
         assert (status, out) == (2, ""), how
         assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "says"),
+    [
+        (["check", "a" * 5000], 1, "File name too long"),
+        (["log", "--root", "ftp://ringfence.invalid/x"], 1, "ringfence: "),
+        (["log", "--state", "mysql://x/y"], 2, "neither a directory nor a postgresql:// URL"),
+    ],
+)
+def test_an_error_of_the_system_is_told_in_a_line(
+    words: list[str], status: int, says: str, workspace: Path
+) -> None:
+    found, out, err = run(words, "", workspace)
+    assert (found, out) == (status, "")
+    assert says in err
+    assert len(err.splitlines()) == 1
+    assert not (workspace / "mysql:").exists()
+
+
+@pytest.mark.parametrize("words", [["check"], ["init"], ["log"], ["matrix"], ["run"], ["bridge", "json"]])
+def test_a_current_folder_that_is_gone(words: list[str], workspace: Path) -> None:
+    gone = workspace / "gone"
+    gone.mkdir()
+    program = f"cd {gone} && rmdir {gone} && {sys.executable} -m toolkit.cli {' '.join(words)}"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, env=environment)
+    assert done.returncode in (1, 2)
+    assert "Traceback" not in done.stderr
+    assert done.stderr.startswith("ringfence: ")

@@ -1,12 +1,13 @@
 """Runs the function of one parsed command and turns what it raises into text and an exit status.
 
-Must not hide what nobody named: any other exception is a fault of ours and shows its traceback.
+Must not hide what nobody named: what is no error of the system is a fault of ours and shows its traceback.
 """
 
 from __future__ import annotations
 
 import argparse
 import io
+import os
 from importlib import import_module
 from typing import TextIO, cast
 
@@ -20,6 +21,7 @@ from toolkit.text import escape
 
 DONE, FELL_SHORT, USAGE = 0, 1, 2
 # Names of files on this machine, which may be any bytes.
+_STATES = ("postgresql://", "postgres://")
 ON_THIS_MACHINE = ("root", "policy", "state", "file", "tasks")
 
 
@@ -52,11 +54,23 @@ def perform(arguments: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> in
         return unheard(error, stdout, stderr)
     except Unwritten as error:
         return unheard(error.why, stdout, stderr)
+    except OSError as error:
+        # A folder that went, a name that is too long, a server that is not there: nothing that we could mend.
+        screen.problem(_told(error))
+        return FELL_SHORT
     except KeyboardInterrupt:
         screen.problem("interrupted")
         return FELL_SHORT
     finally:
         screen.stderr.flush()
+
+
+def _told(error: OSError) -> str:
+    why = error.strerror or str(error) or type(error).__name__
+    if isinstance(error.filename, str | bytes):
+        return f"{os.fsdecode(error.filename)}: {why}"
+    # Only the question for it names no file.
+    return f"the current folder: {why}" if isinstance(error, FileNotFoundError) else why
 
 
 def older_than(text: str) -> int:
@@ -71,7 +85,11 @@ def _check_names(arguments: argparse.Namespace) -> None:
     """Refuse names that could not be kept or would be shown as something else."""
     listed = [("agent", agent) for agent in getattr(arguments, "agents", None) or ()]
     for name, value in (*vars(arguments).items(), *listed):
-        if not isinstance(value, str) or name in ON_THIS_MACHINE:
+        if not isinstance(value, str):
+            continue
+        if name == "state" and "://" in value and not value.startswith(_STATES):
+            raise UsageError(f"--state {value}: neither a directory nor a postgresql:// URL")
+        if name in ON_THIS_MACHINE:
             continue
         try:
             value.encode("utf-8")
