@@ -140,7 +140,11 @@ class SqliteState:
                 isolation_level=None,
                 check_same_thread=False,
             )
-            self._open()
+            try:
+                self._open()
+            except BaseException:
+                self.db.close()
+                raise
         except (OSError, sqlite3.Error) as error:
             raise unavailable(error) from None
 

@@ -6,6 +6,7 @@ import json
 import os
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -121,7 +122,7 @@ def test_audit_verify_finds_what_was_altered(
     done = ringfence("audit", "verify", "--state", str(state))
     assert (done.status, done.out) == (0, "the audit chain holds: 3 records\n")
     (path,) = state.glob("*/state.db")
-    with sqlite3.connect(path) as db:
+    with closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE audit SET body = replace(body, 'get_project_root', 'read_file') WHERE seq = 2")
     db.close()
     done = ringfence("audit", "verify", "--state", str(state))

@@ -6,6 +6,7 @@ import os
 import signal
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -37,7 +38,7 @@ def database(root: Path) -> Iterator[Path]:
     place = Path(default_place(str(root), str(root.parent / "state")))
     place.mkdir(parents=True)
     file = place / "state.db"
-    with sqlite3.connect(file) as db:
+    with closing(sqlite3.connect(file)) as db, db:
         db.executescript(OLD.read_text())
     db.close()
     yield file
@@ -91,7 +92,7 @@ def dump(file: Path) -> list[str]:
 
 
 def test_a_newer_state_is_refused_and_left_alone(root: Path, database: Path) -> None:
-    with sqlite3.connect(database) as db:
+    with closing(sqlite3.connect(database)) as db, db:
         db.execute(f"PRAGMA user_version={VERSION + 1}")
     db.close()
     before = dump(database)

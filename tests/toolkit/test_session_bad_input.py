@@ -8,6 +8,7 @@ import os
 import sqlite3
 import subprocess
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -374,7 +375,7 @@ def database(root: Path, state: Path) -> Path:
 
 def test_a_state_of_a_newer_version_is_refused_and_left_as_it_is(root: Path) -> None:
     file = database(root, root.parent / "state")
-    with sqlite3.connect(file) as db:
+    with closing(sqlite3.connect(file)) as db, db:
         db.execute(f"PRAGMA user_version={VERSION + 1}")
     db.close()
     held = file.read_bytes()
