@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolkit.chain import BEGINNING, START, Checked, Fault, Record, check, number, seal
+from toolkit.chain import BEGINNING, Checked, Fault, Record, check, number, seal
 from toolkit.errors import CallError
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ SHORTEST = 16  # bytes of a key
 # Made once, as every call needs it; a record is plain values, none of them in itself.
 _encode = json.JSONEncoder(separators=(",", ":"), sort_keys=True, check_circular=False).encode
 _LAST = "SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1"
+_PAGE = "SELECT seq, body, prev, hash FROM audit WHERE seq > ? ORDER BY seq LIMIT 500"
 
 Head = tuple[int, str]  # the number and the seal of the last record
 _ADD = "INSERT INTO audit VALUES(?,?,?,?)"
@@ -46,8 +47,7 @@ def append(
         values = after(known, record, key)
         if db.execute(ADD, values).rowcount == 1:
             return known, (values[0], values[3])
-    found = db.execute(_LAST).fetchone()
-    head = max(BEGINNING if found is None else (int(found[0]), str(found[1])), known, key=_number)
+    head = max(_head(db.execute(_LAST).fetchone()), known, key=_number)
     values = after(head, record, key)
     db.execute(_ADD, values)
     return head, (values[0], values[3])
@@ -59,10 +59,16 @@ def _number(head: Head) -> int:
 
 def records(state: State, *, since: int = 0) -> Iterator[dict[str, Any]]:
     """The records after number `since`, oldest first."""
-    while rows := state.rows("SELECT seq, body FROM audit WHERE seq > ? ORDER BY seq LIMIT 500", (since,)):
-        for seq, body in rows:
-            since = seq
+    for page in pages(state, since):
+        for _, body, *_ in page:
             yield json.loads(body)
+
+
+def pages(state: State, since: int) -> Iterator[list[Any]]:
+    """The rows after number `since`, oldest first, some at a time: number, text, seal before, own seal."""
+    while rows := state.rows(_PAGE, (since,)):
+        yield rows
+        since = int(rows[-1][0])
 
 
 def matching(
@@ -111,11 +117,9 @@ def checked(state: State, key: bytes | None = None, anchors: Iterable[tuple[int,
 
 
 def _as_written(state: State) -> Iterator[Record]:
-    sql, since = "SELECT seq, body, prev, hash FROM audit WHERE seq > ? ORDER BY seq LIMIT 500", -(1 << 63)
-    while rows := state.rows(sql, (since,)):
-        for seq, body, *rest in rows:
+    for page in pages(state, -(1 << 63)):  # also of numbers made up by hand, below the first
+        for seq, body, *rest in page:
             yield Record(seq, number(str(body)), str(body), *rest)
-        since = rows[-1][0]
 
 
 def read_key(given: bytes | str | Path | None) -> bytes | None:
@@ -135,7 +139,10 @@ def read_key(given: bytes | str | Path | None) -> bytes | None:
     return key
 
 
-def head(state: State) -> tuple[int, str]:
+def head(state: State) -> Head:
     """The last record's number and seal: kept elsewhere, it shows a log that was written anew or cut."""
-    rows = state.rows("SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1")
-    return (int(rows[0][0]), str(rows[0][1])) if rows else (0, START)
+    return _head(next(iter(state.rows(_LAST)), None))
+
+
+def _head(row: Any) -> Head:
+    return BEGINNING if row is None else (int(row[0]), str(row[1]))

@@ -13,6 +13,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from toolkit.audit import pages
 from toolkit.chain import Record, begins_a_record, line, parsed
 from toolkit.errors import CallError
 from toolkit.protection import ASIDE
@@ -96,8 +97,7 @@ class Mirror:
         # By the line and not by the size: one that was emptied may have as much in it again.
         if not self._end or self._tail(len(self._end)) != self._end:
             self._find_last(held)
-        sql = "SELECT seq, body, prev, hash FROM audit WHERE seq > ? ORDER BY seq LIMIT 500"
-        while rows := self._state.rows(sql, (self._last,)):
+        for rows in pages(self._state, self._last):
             lines = [line(body, prev, seal).encode() for _, body, prev, seal in rows]
             self._write(b"".join(lines))
             self._last, self._end = int(rows[-1][0]), lines[-1]
