@@ -70,10 +70,11 @@ def _flushed(status: int) -> int:
 
 def _unheard(error: OSError) -> int:
     from toolkit.cli.heard import Remarks, unheard
+    from toolkit.cli.perform import FELL_SHORT
 
-    status = unheard(error, sys.stdout, sys.stderr)
+    unheard(error, sys.stdout, sys.stderr)
     Remarks(sys.stderr).flush()
-    return status
+    return FELL_SHORT
 
 
 def _hook(words: list[str]) -> int | None:

@@ -6,9 +6,9 @@ Tells such failures apart from those of what a command does, which are no less O
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, TextIO, cast
-
-FELL_SHORT = 1
 
 
 class Unwritten(Exception):
@@ -18,41 +18,34 @@ class Unwritten(Exception):
         self.why = why
 
 
-class Answers:
-    """A stream whose failure is an Unwritten; that its reader has gone stays a BrokenPipeError."""
+class _Stream:
+    """A text stream, of which what else is asked goes to the real one."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-
-    def write(self, text: str) -> int:
-        try:
-            return self._stream.write(text)
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise Unwritten(error) from None
-
-    def flush(self) -> None:
-        try:
-            self._stream.flush()
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            raise Unwritten(error) from None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
 
-class Remarks:
-    """A stream that is as good as closed once it fails."""
+class Answers(_Stream):
+    """A stream whose failure is an Unwritten; that its reader has gone stays a BrokenPipeError."""
 
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
+    def write(self, text: str) -> int:
+        with _unwritten():
+            return self._stream.write(text)
+
+    def flush(self) -> None:
+        with _unwritten():
+            self._stream.flush()
+
+
+class Remarks(_Stream):
+    """A stream that is as good as closed once it fails."""
 
     def write(self, text: str) -> int:
         try:
-            return self._stream.write(text)
+            self._stream.write(text)
         except OSError:
             hush(self._stream)
         return len(text)
@@ -63,16 +56,22 @@ class Remarks:
         except OSError:
             hush(self._stream)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
+
+@contextmanager
+def _unwritten() -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise Unwritten(error) from None
 
 
-def unheard(error: OSError, stdout: TextIO, stderr: TextIO) -> int:
-    """End where the answer could not be written; where its reader has gone that is no news to anybody."""
+def unheard(error: OSError, stdout: TextIO, stderr: TextIO) -> None:
+    """Say that the answer could not be written; where its reader has gone that is no news to anybody."""
     hush(stdout)
     if not isinstance(error, BrokenPipeError):
         Remarks(stderr).write(f"ringfence: the answer cannot be written: {error.strerror}\n")
-    return FELL_SHORT
 
 
 def nowhere(mode: str) -> TextIO:

@@ -21,7 +21,6 @@ from toolkit.text import escape
 
 DONE, FELL_SHORT, USAGE = 0, 1, 2
 # Names of files on this machine, which may be any bytes.
-_STATES = ("postgresql://", "postgres://")
 ON_THIS_MACHINE = ("root", "policy", "state", "file", "tasks")
 
 
@@ -51,9 +50,11 @@ def perform(arguments: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> in
         screen.call_error(error)
         return FELL_SHORT
     except BrokenPipeError as error:
-        return unheard(error, stdout, stderr)
+        unheard(error, stdout, stderr)
+        return FELL_SHORT
     except Unwritten as error:
-        return unheard(error.why, stdout, stderr)
+        unheard(error.why, stdout, stderr)
+        return FELL_SHORT
     except OSError as error:
         # A folder that went, a name that is too long, a server that is not there: nothing that we could mend.
         screen.problem(_told(error))
@@ -81,14 +82,21 @@ def older_than(text: str) -> int:
     return found
 
 
+def _check_state(url: str) -> None:
+    from toolkit.state import SHARED  # few commands are given a URL, and some never use a state
+
+    if not url.startswith(SHARED):
+        raise UsageError(f"--state {url}: neither a directory nor a postgresql:// URL")
+
+
 def _check_names(arguments: argparse.Namespace) -> None:
     """Refuse names that could not be kept or would be shown as something else."""
     listed = [("agent", agent) for agent in getattr(arguments, "agents", None) or ()]
     for name, value in (*vars(arguments).items(), *listed):
         if not isinstance(value, str):
             continue
-        if name == "state" and "://" in value and not value.startswith(_STATES):
-            raise UsageError(f"--state {value}: neither a directory nor a postgresql:// URL")
+        if name == "state" and "://" in value:
+            _check_state(value)
         if name in ON_THIS_MACHINE:
             continue
         try:
