@@ -33,7 +33,7 @@ class _Trial(Attempt):
     """An attempt that stops where it would ask or act."""
 
     def _approve(self, plan: Plan) -> NoReturn:
-        asks = self.decided.effect == Effect.ASK and self.session.enforcing
+        asks = self.decided.effect == Effect.ASK and self.enforcing
         raise _Planned(self._request(plan) if asks else None)
 
 
