@@ -57,12 +57,16 @@ class Owner:
     def _hold(self) -> int:
         import fcntl
 
+        # Named once it is locked: whoever looked before, and found no lock, would remove it after.
+        early = self._file(f".{self.name}")
         while True:
-            fd = os.open(self._file(self.name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fd = os.open(early, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             fcntl.flock(fd, fcntl.LOCK_EX)
-            if os.fstat(fd).st_nlink:
+            try:
+                os.rename(early, self._file(self.name))
                 return fd
-            os.close(fd)  # swept by another process before it was locked
+            except FileNotFoundError:
+                os.close(fd)  # swept by another process before it was locked
 
     def _file(self, owner: str) -> str:
         return os.path.join(self._folder, owner)
