@@ -243,6 +243,41 @@ def test_only_apply_tells_a_backend_to_change_something() -> None:
     assert found == {"toolkit.apply", "toolkit.settle"}
 
 
+# Who goes from names to a place: a call's own arguments are resolved once, before they are judged.
+MAY_RESOLVE = {
+    "toolkit.resolving": "the arguments of a call",
+    "toolkit.look": "what `explain` is asked about",
+    "toolkit.matrix": "what `matrix` is asked about",
+    "toolkit.fsspec_local": "the argument of a method",
+    "toolkit.backends": "`spot_at`, which everything that comes back to a path goes through",
+    "toolkit.local": "the backend itself",
+    "toolkit.stores": "the backend itself",
+    "toolkit.sftp": "the backend itself",
+    "toolkit.tasks.joined": "the backend itself",
+}
+
+
+def resolvers() -> set[str]:
+    return {
+        name
+        for name in MODULES
+        for call in nodes(name, ast.Call)
+        if isinstance(call.func, ast.Attribute)
+        and call.func.attr in ("resolve", "walk")
+        and "follow" in [keyword.arg for keyword in call.keywords]
+    }
+
+
+def test_what_was_judged_is_resolved_again_by_one_function_only() -> None:
+    strangers = {
+        name
+        for name in resolvers()
+        if not any(name == known or name.startswith(f"{known}.") for known in MAY_RESOLVE)
+    }
+    assert strangers == set()
+    assert {"toolkit.resolving", "toolkit.backends", "toolkit.local.disk"} <= resolvers()
+
+
 def test_the_test_for_writers_sees_writers() -> None:
     seen = {call for name, calls in writers().items() if name.startswith("toolkit.local") for call in calls}
     assert {"unlink", "mkdir"} <= seen

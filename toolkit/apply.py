@@ -13,7 +13,7 @@ from typing import Any
 
 from policy import Amount
 from toolkit import paths
-from toolkit.backends import Missed
+from toolkit.backends import Missed, spot_at
 from toolkit.busy import Busy
 from toolkit.errors import CallError
 from toolkit.history import ABORTED, DONE, GONE, UNSEEN, History, Operation
@@ -352,10 +352,8 @@ class _Work:
         return self._resolved(path) if paths.parent(path) in self._made else self._spot(path)
 
     def _resolved(self, path: str) -> Any:
-        spot = self._backend.resolve(paths.parts(path), follow=False)
+        spot = spot_at(self._backend, path)
         self._own.append(spot)
-        if spot.path != path:
-            raise CallError("path_changed", f"'{path}' changed after it was judged", where=path)
         return spot
 
 

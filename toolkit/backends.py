@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from toolkit import paths
+from toolkit.errors import CallError
 from toolkit.plan import LINK, Delete, Move, Stat
 
 
@@ -131,6 +133,38 @@ class Backend(Protocol):
     def make_link(self, spot: Any, target: str) -> None: ...
     def set_mode(self, spot: Any, mode: int) -> None: ...
     def sweep(self, spot: Any, temporary: str) -> None: ...
+
+
+def spot_at(backend: Backend, path: str) -> Any:
+    """Resolve again a canonical path that was judged or recorded; the caller releases the spot.
+
+    Everything that comes back to a path later goes through here. Raises CallError `path_changed` where the
+    path leads elsewhere now, through a link for instance, and `permission_denied`.
+    """
+    try:
+        spot = backend.resolve(paths.parts(path), follow=False)
+    except CallError as error:
+        if error.code not in ("outside_root", "path_invalid"):
+            raise
+        raise path_changed(path) from None
+    if spot.path != path:
+        backend.release(spot)
+        raise path_changed(path)
+    return spot
+
+
+@contextmanager
+def at(backend: Backend, path: str) -> Iterator[Any]:
+    """The spot of `spot_at`, for as long as the block runs."""
+    spot = spot_at(backend, path)
+    try:
+        yield spot
+    finally:
+        backend.release(spot)
+
+
+def path_changed(path: str) -> CallError:
+    return CallError("path_changed", f"'{path}' changed after it was judged", where=path)
 
 
 def is_link(backend: Backend, names: tuple[str, ...]) -> bool:

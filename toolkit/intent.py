@@ -9,9 +9,7 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from toolkit import paths
-from toolkit.backends import Backend
-from toolkit.errors import CallError
+from toolkit.backends import Backend, at, spot_at
 from toolkit.history import UNSEEN, Item
 from toolkit.loss import MAX_FILE, in_pieces, is_kept
 from toolkit.plan import (
@@ -167,9 +165,8 @@ class Intent:
 
         def chunks() -> Iterator[bytes]:
             own = path not in self._spots
-            spot = backend.resolve(paths.parts(path), follow=False) if own else self._spots[path]
+            spot = spot_at(backend, path) if own else self._spots[path]
             try:
-                _as_judged(path, spot)
                 yield from backend.chunks(spot, judged)
             finally:
                 if own:
@@ -182,13 +179,9 @@ class Intent:
     def _read(self, path: str, judged: Stat) -> bytes:
         if path in self._spots:
             return self._backend.read(self._spots[path], MAX_FILE, judged)
-        spot = self._backend.resolve(paths.parts(path), follow=False)
-        try:
-            _as_judged(path, spot)
+        # Released at once: a tree has more entries than a process has descriptors.
+        with at(self._backend, path) as spot:
             return self._backend.read(spot, MAX_FILE, judged)
-        finally:
-            # Released at once: a tree has more entries than a process has descriptors.
-            self._backend.release(spot)
 
     def name(self, change: Change) -> str:
         if id(change) not in self._names:
@@ -199,8 +192,3 @@ class Intent:
 
 def _size_of_file(stat: Stat | None) -> int:
     return (stat.size or 0) if stat is not None and stat.kind == FILE else 0
-
-
-def _as_judged(path: str, spot: Any) -> None:
-    if spot.path != path:
-        raise CallError("path_changed", f"'{path}' changed after it was judged", where=path)

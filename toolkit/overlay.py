@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from toolkit import paths
-from toolkit.backends import Backend
+from toolkit.backends import Backend, at
 from toolkit.plan import DIRECTORY, FILE, LINK, Entry, Held, Stat, sha256
 from toolkit.shelf import LARGE, hashed
 
@@ -136,11 +136,8 @@ class Overlay:
 
     def _chunks(self, node: Node) -> Iterator[bytes]:
         backend: Any = self._backend
-        spot = backend.resolve(paths.parts(str(node.origin)), follow=False)
-        try:
+        with at(backend, str(node.origin)) as spot:
             yield from backend.chunks(spot, node.stat)
-        finally:
-            backend.release(spot)
 
     def _hashed(self, spot: Any) -> str:
         if self._backend.traits.catches:
@@ -173,11 +170,8 @@ class Overlay:
         return self._at(path, look)
 
     def _at(self, path: str, act: Callable[[Any], T]) -> T:
-        spot = self._backend.resolve(paths.parts(path), follow=False)
-        try:
+        with at(self._backend, path) as spot:
             return act(spot)
-        finally:
-            self._backend.release(spot)
 
 
 def _on_disk(path: str, stat: Stat) -> Node:

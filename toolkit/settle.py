@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolkit import paths
-from toolkit.backends import Backend, Missed
+from toolkit.backends import Backend, Missed, at
 from toolkit.errors import CallError
 from toolkit.history import ABORTED, DONE, GONE, UNKNOWN, UNSEEN, History, Kept
 from toolkit.loss import MAX_FILE
@@ -21,6 +21,8 @@ from toolkit.protection import HIDDEN
 from toolkit.shelf import CAUGHT, hashed
 from toolkit.stages import Found, by_stage, was
 
+# What is at a path that leads elsewhere by now: nothing that the intent knows, and nothing to touch.
+_ELSEWHERE = Found("elsewhere")
 _OTHER_HALF = ".again"  # a caught tree is let go of under its other name, so that a second death is seen too
 
 
@@ -208,7 +210,12 @@ class _Settling:
 
     def _look(self, path: str) -> Found | None:
         if path not in self._now:
-            self._now[path] = self._at(path, self._found)
+            try:
+                self._now[path] = self._at(path, self._found)
+            except CallError as error:
+                if error.code != "path_changed":
+                    raise
+                self._now[path] = _ELSEWHERE
         return self._now[path]
 
     def _found(self, spot: Any) -> Found | None:
@@ -252,11 +259,8 @@ class _Settling:
         return found
 
     def _at(self, path: str, act: Any) -> Any:
-        spot = self._backend.resolve(paths.parts(path), follow=False)
-        try:
+        with at(self._backend, path) as spot:
             return act(spot)
-        finally:
-            self._backend.release(spot)
 
 
 def _groups(items: list[Kept]) -> Iterator[list[Kept]]:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from toolkit import paths
+from toolkit.backends import at
 from toolkit.errors import CallError
 from toolkit.plan import Held
 from toolkit.protection import HIDDEN
@@ -63,11 +63,8 @@ class Shelf:
 
     def caught(self, digest: str, size: int, path: str) -> Held | None:
         """The content of a file in a catch, by its path among the hidden; None where that is not there."""
-        spot = self.backend.resolve(paths.parts(f"{HIDDEN}/{path}"), follow=False)
-        try:
+        with at(self.backend, f"{HIDDEN}/{path}") as spot:
             found = self.backend.stat(spot)
-        finally:
-            self.backend.release(spot)
         if found is None:
             return None
         return Held(digest, size, lambda: checked(digest, self._chunks(path)))
@@ -90,11 +87,8 @@ class Shelf:
         return sorted(file.name for file in self.folder.iterdir())
 
     def _chunks(self, path: str) -> Iterator[bytes]:
-        spot = self.backend.resolve(paths.parts(f"{HIDDEN}/{path}"), follow=False)
-        try:
+        with at(self.backend, f"{HIDDEN}/{path}") as spot:
             yield from self.backend.chunks(spot)
-        finally:
-            self.backend.release(spot)
 
     def _read(self, digest: str) -> Iterator[bytes]:
         assert self.folder is not None, "a row speaks of a file only where there is a folder"

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from policy import Effect, Need
 from toolkit import paths
-from toolkit.backends import Backend
+from toolkit.backends import Backend, at
 from toolkit.errors import CallError
 from toolkit.loss import MAX_FILE, in_pieces, is_kept
 from toolkit.plan import DIRECTORY, Entry, Held, MakeDirectory, Place, Stat
@@ -126,6 +126,8 @@ class View:
     asked: list[Need] = field(default_factory=list)
     # The ids a task tool was given, and those that were named more than once.
     task_ids: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    # The entry that a walk has just given, and the open directory that it was listed in.
+    _walking: tuple[Entry | None, Any] = (None, None)
 
     @classmethod
     def unjudged(cls, workspace: Workspace) -> View:
@@ -166,16 +168,18 @@ class View:
     def read(self, what: Place | Entry, limit: int | None = MAX_FILE, known: Stat | None = None) -> bytes:
         """The bytes of a regular file that the agent may read or the plan changes; only the `known` one.
 
+        An entry that a walk has just given is read in the open directory that it was listed in.
+
         Raises CallError `not_found`, `is_directory`, `not_regular_file`, `too_large` (over `limit`
         bytes) or `permission_denied`.
         """
         if isinstance(what, Place):
             return self._backend.read(self._spot(what), limit, known)
-        spot = self._backend.resolve(paths.parts(what.path), follow=False)
-        try:
+        listed, folder = self._walking
+        if listed is what:
+            return self._backend.read(folder.spot(what.name), limit, known)
+        with at(self._backend, what.path) as spot:
             return self._backend.read(spot, limit, known)
-        finally:
-            self._backend.release(spot)
 
     def replaced(self, place: Place) -> bytes | Held | None:
         """What a file holds that is about to be replaced, piece by piece where it is large and that can be.
@@ -253,11 +257,8 @@ class View:
 
     @contextmanager
     def _at(self, path: str) -> Iterator[Any]:
-        spot = self._backend.resolve(paths.parts(path), follow=False)
-        try:
+        with at(self._backend, path) as spot:
             yield spot
-        finally:
-            self._backend.release(spot)
 
     @property
     def _backend(self) -> Backend:
@@ -279,13 +280,19 @@ class View:
         self, spot: Any, path: str, choose: Callable[[str, Iterable[tuple[str, Stat]]], Iterator[Entry]]
     ) -> Iterator[Entry]:
         with self._backend.folder(spot) as folder:
-            for entry in choose(path, folder.scan()):
-                yield entry
-                if entry.stat.kind == DIRECTORY:
-                    if entry.path.count("/") >= paths.MAX_DEPTH:
-                        # Not named: it may be one that the agent may not read.
-                        raise CallError("too_large", f"A directory is deeper than {paths.MAX_DEPTH} names")
-                    yield from self._walk(folder.spot(entry.name), entry.path, choose)
+            try:
+                for entry in choose(path, folder.scan()):
+                    self._walking = entry, folder
+                    yield entry
+                    if entry.stat.kind == DIRECTORY:
+                        if entry.path.count("/") >= paths.MAX_DEPTH:
+                            # Not named: it may be one that the agent may not read.
+                            raise CallError(
+                                "too_large", f"A directory is deeper than {paths.MAX_DEPTH} names"
+                            )
+                        yield from self._walk(folder.spot(entry.name), entry.path, choose)
+            finally:
+                self._walking = None, None  # the directory is closed: its number may be another's soon
 
     def _all(self, path: str, found: Iterable[tuple[str, Stat]]) -> Iterator[Entry]:
         hides, above = self.workspace.hides, paths.child(path, "")

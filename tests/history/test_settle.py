@@ -158,6 +158,32 @@ def test_a_caught_tree_whose_place_is_taken_stays_where_it_is(root: Path) -> Non
     assert (caught / "late").read_text() == "theirs"
 
 
+def test_nothing_is_put_back_through_a_link(root: Path) -> None:
+    (root / "d" / "tree").mkdir(parents=True)
+    (root / "d" / "tree" / "f").write_text("old")
+    (root / "locked").mkdir()
+    dies(root, lambda s: call(s, "delete", path="d/tree"), "sync")
+    caught = next((root / ".ringfence").glob(".ringfence-*"))
+    (caught / "more").write_text("not what was recorded, so it would go back")
+    (root / "d").rmdir()
+    (root / "d").symlink_to("locked")
+    with opened(root) as session:
+        assert settled(session) == ["unknown"]
+    assert list((root / "locked").iterdir()) == []
+    assert (caught / "f").read_text() == "old"
+
+
+def test_a_stranger_in_place_of_our_folder_is_named(root: Path) -> None:
+    (root / "f").write_text("old")
+    (root / "elsewhere").mkdir()
+    (root / ".ringfence").symlink_to("elsewhere")
+    with opened(root) as session:
+        error = call(session, "delete_file", path="f").error
+    assert error["code"] == "history_unavailable"
+    assert ".ringfence" in error["message"]
+    assert (root / "f").read_text() == "old"
+
+
 def test_what_a_session_moved_or_deleted_is_not_stale_at_its_new_place(root: Path) -> None:
     (root / "f").write_text("1")
     (root / "g").write_text("2")

@@ -141,7 +141,13 @@ def hidden(root: int) -> Iterator[int]:
         made = True
     except FileExistsError:
         made = False
-    fd = os.open(HIDDEN, LIST, dir_fd=root)
+    try:
+        fd = os.open(HIDDEN, LIST, dir_fd=root)
+    except NotADirectoryError:
+        message = f"'{HIDDEN}' in the workspace is not a directory, so nothing can be deleted"
+        raise CallError(
+            "history_unavailable", message, hint=f"a person has to move '{HIDDEN}' away"
+        ) from None
     try:
         if made:
             _ignored_by_git(fd)

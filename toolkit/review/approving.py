@@ -13,10 +13,10 @@ from starlette.routing import Route
 
 from policy import Need
 from policy.model import TOOL_ACTIONS
-from toolkit import paths
 from toolkit.amend import amend, amended
 from toolkit.approvals import PENDING, Answer
 from toolkit.approvals import Request as Asked
+from toolkit.backends import at
 from toolkit.call import read_json
 from toolkit.errors import CallError
 from toolkit.loss import is_kept
@@ -105,13 +105,10 @@ def _is_kept(session: Session, path: str) -> bool:
     """Whether what is at a path now would be kept if it went."""
     backend = session.workspace.backend
     try:
-        spot = backend.resolve(paths.parts(path), follow=False)
+        with at(backend, path) as spot:
+            stat = backend.stat(spot)
     except CallError:
         return True  # what cannot be reached does not go
-    try:
-        stat = backend.stat(spot)
-    finally:
-        backend.release(spot)
     return stat is None or is_kept(path, stat, backend.traits)
 
 

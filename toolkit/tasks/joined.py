@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit import paths
-from toolkit.backends import Backend, Missed, Traits, is_link
+from toolkit.backends import Backend, Missed, Traits, at, is_link, spot_at
 from toolkit.errors import CallError
 from toolkit.plan import DIRECTORY, Delete, Entry, Move, Stat, sha256
 from toolkit.tasks.ids import IN_TRASH, TASKS, TRASH
@@ -280,7 +280,7 @@ class Joined:
             with errors(IN_TRASH):
                 Path(f"{self._store.root}.trash").mkdir(0o700, exist_ok=True)
             spot.side = self._trash()
-            spot.inner = spot.side.resolve(paths.parts(spot.inner), follow=False)
+            spot.inner = spot_at(spot.side, spot.inner)
         elif hasattr(spot.side, "_fs"):
             # A store may want the prefix that it writes below to be there.
             spot.side._fs.makedirs(spot.side.root, exist_ok=True)
@@ -303,14 +303,15 @@ def _carry(there: Backend, here: Backend, source: TaskSpot, destination: TaskSpo
     old, new = source.inner.path, destination.inner.path
     for entry in (Entry(change.source, change.stat), *change.entries):
         tail = entry.path[len(change.source) :]
-        target = here.resolve(paths.parts(new + tail), follow=False)
-        if entry.stat.kind == DIRECTORY:
-            here.make_directory(target)
-            continue
-        data = there.read(there.resolve(paths.parts(old + tail), follow=False), None)
-        here.create(target, data, None, "")
-        if sha256(here.read(target, None)) != sha256(data):
-            raise CallError("io_error", f"'{entry.path}' was not copied whole", where=entry.path)
+        with at(here, new + tail) as target:
+            if entry.stat.kind == DIRECTORY:
+                here.make_directory(target)
+                continue
+            with at(there, old + tail) as kept:
+                data = there.read(kept, None)
+            here.create(target, data, None, "")
+            if sha256(here.read(target, None)) != sha256(data):
+                raise CallError("io_error", f"'{entry.path}' was not copied whole", where=entry.path)
     doomed = _inside(Delete(change.source, change.stat, change.entries), f"{source.prefix}/")
     missed = [step for step in there.remove(source.inner, doomed, "") if isinstance(step, Missed)]
     if missed:

@@ -6,6 +6,7 @@ Bounded in time, in files and in output, and it says when a bound was met.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -26,6 +27,16 @@ MAX_LINE = 10_000
 MAX_SHOWN = 500
 MAX_SECONDS = 10.0
 
+# What keeps a file from being searched, by the code of the error that reading it ends with.
+_SKIPPED = {
+    "permission_denied": "unreadable",
+    "not_found": "changed",
+    "path_changed": "changed",
+    "is_directory": "changed",
+    "not_regular_file": "changed",
+    "too_large": "large",
+}
+
 # Where in a line the match is, or -1.
 Find = Callable[[str], int]
 
@@ -38,8 +49,7 @@ class _Search:
     deadline: float
     matches: list[dict[str, Any]] = field(default_factory=list)
     searched: int = 0
-    binary: int = 0
-    large: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
     stopped: str | None = None
 
 
@@ -79,16 +89,30 @@ def _look_through(search: _Search, entries: Iterable[Entry], view: View, place: 
         if time.monotonic() > search.deadline:
             search.stopped = "time"
         elif entry.stat.size is not None and entry.stat.size > MAX_FILE:
-            search.large += 1
+            search.skipped["large"] += 1
         else:
-            data = view.read(place or entry)
-            if is_binary(data):
-                search.binary += 1
-            else:
+            data = _read(search, entry, view, place)
+            if data is not None:
                 search.searched += 1
                 _look_into(search, entry.path, data)
         if search.stopped:
             return
+
+
+def _read(search: _Search, entry: Entry, view: View, place: Place | None) -> bytes | None:
+    """The text of a file, or None where it is not searched, which is counted. The one file that a call names
+    fails the call instead."""
+    try:
+        data = view.read(place or entry, MAX_FILE)
+    except CallError as error:
+        if place is not None or error.code not in _SKIPPED:
+            raise
+        search.skipped[_SKIPPED[error.code]] += 1
+        return None
+    if is_binary(data):
+        search.skipped["binary"] += 1
+        return None
+    return data
 
 
 def _look_into(search: _Search, path: str, data: bytes) -> None:
@@ -120,6 +144,14 @@ _STOPPED = {
 }
 
 
+_WHY: dict[str, Callable[[int], str]] = {
+    "large": lambda n: f"{plural(n, 'file')} over {size(MAX_FILE)}",
+    "binary": lambda n: plural(n, "binary file"),
+    "unreadable": lambda n: f"{plural(n, 'file')} without read permission",
+    "changed": lambda n: f"{plural(n, 'file')} that changed meanwhile",
+}
+
+
 def _content(search: _Search, query: str) -> str:
     rows = [f"{escape(match['path'])}:{match['line']}: {match['text']}" for match in search.matches]
     files = len({match["path"] for match in search.matches})
@@ -128,11 +160,7 @@ def _content(search: _Search, query: str) -> str:
         total = f"{plural(found, 'matching line')} in {plural(files, 'file')}"
     else:
         total = f"No lines found containing '{escape(query)}'"
-    skipped = []
-    if search.large:
-        skipped.append(f"{plural(search.large, 'file')} over {size(MAX_FILE)}")
-    if search.binary:
-        skipped.append(f"{plural(search.binary, 'binary file')}")
+    skipped = [text(search.skipped[why]) for why, text in _WHY.items() if search.skipped[why]]
     if skipped:
         total += f" (not searched: {', '.join(skipped)})"
     return answers.message("\n".join(rows), _STOPPED[search.stopped] if search.stopped else None, total)
@@ -144,8 +172,7 @@ def _data(search: _Search, place: Place) -> dict[str, Any]:
         "matches": search.matches,
         "count": len(search.matches),
         "files_searched": search.searched,
-        "skipped_binary": search.binary,
-        "skipped_large": search.large,
+        **{f"skipped_{why}": search.skipped[why] for why in _WHY},
         "truncated": search.stopped is not None,
         "stopped": search.stopped,
     }
