@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from toolkit.errors import CallError
 from toolkit.owners import Owner
+from toolkit.private_files import private_directory, private_file
 
 if TYPE_CHECKING:
     import sqlite3
@@ -130,6 +131,8 @@ class SqliteState:
         self._moving: threading.Thread | None = None
         try:
             if self.folder is not None:
+                private_directory(self.folder)
+                private_file(os.path.join(self.folder, "state.db"))  # SQLite gives its log the same mode
                 self._owner = Owner(os.path.join(place, "owners"))
                 for owner in self._owner.gone():
                     self._owner.forget(owner)  # a missing file says the same

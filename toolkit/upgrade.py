@@ -11,6 +11,7 @@ import sqlite3
 from pathlib import Path
 
 from toolkit.errors import CallError
+from toolkit.private_files import private_file
 
 # What leads from each version to the next; one statement a row.
 STEPS: dict[int, tuple[str, ...]] = {
@@ -89,6 +90,7 @@ def _copy(file: str, version: int) -> None:
         return
     part.unlink(missing_ok=True)
     # A second connection reads what is committed; the caller's lock keeps everybody else from adding to it.
+    private_file(str(part))
     source, copy = sqlite3.connect(file), sqlite3.connect(part)
     try:
         source.backup(copy)

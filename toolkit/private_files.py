@@ -1,0 +1,71 @@
+"""Directories and files that belong to one user alone: made so, whatever the umask, and held to it.
+
+Modes that only let others look are corrected; what others own or could have written to is refused.
+"""
+
+from __future__ import annotations
+
+import os
+import stat as S
+
+from toolkit.errors import CallError
+
+_OTHERS = 0o077
+_OTHERS_WRITE = 0o022
+
+
+def private_directory(place: str) -> None:
+    """Make the directory `place` with what is missing above it, or see that it and its files are private.
+
+    Raises CallError `history_unavailable` when another user owns any of it or may write to it, OSError.
+    """
+    try:
+        os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
+        os.mkdir(place, 0o700)
+    except FileExistsError:
+        _hold_to_owner(place, os.stat(place), 0o700)
+    else:
+        os.chmod(place, 0o700)  # an odd umask takes rights from the owner too
+        return
+    with os.scandir(place) as entries:
+        for entry in entries:
+            try:
+                info = entry.stat(follow_symlinks=False)
+            except FileNotFoundError:
+                continue  # of another process, which is just done with it
+            if not S.S_ISSOCK(info.st_mode):
+                _hold_to_owner(entry.path, info, 0o700 if S.S_ISDIR(info.st_mode) else 0o600)
+
+
+def private_file(place: str) -> None:
+    """Make the file `place`, empty and for its owner alone, unless it is there. Raises OSError."""
+    try:
+        fd = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        return
+    try:
+        os.fchmod(fd, 0o600)
+    finally:
+        os.close(fd)
+
+
+def _hold_to_owner(place: str, info: os.stat_result, mode: int) -> None:
+    name = os.path.basename(place)
+    if S.S_ISLNK(info.st_mode):
+        raise _refused(f"'{name}' in the state is a link", "remove it, or choose another --state")
+    if info.st_uid != os.geteuid():
+        raise _refused(
+            f"The state '{name}' belongs to another user",
+            "choose another --state, or run as the user who owns it",
+        )
+    if info.st_mode & _OTHERS_WRITE:
+        raise _refused(
+            f"The state '{name}' can be written to by other users",
+            "make sure that nobody else put anything there, then run `chmod -R go-rwx` on it",
+        )
+    if info.st_mode & _OTHERS:
+        os.chmod(place, mode)
+
+
+def _refused(message: str, hint: str) -> CallError:
+    return CallError("history_unavailable", f"{message}, so it is not used", hint=hint)
