@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from policy.engine import Policy
 from policy.errors import PolicyError, Problem, Where
+from policy.glob import Folding
 from policy.model import (
     ACTIONS,
     TOOL_ACTIONS,
@@ -36,6 +37,7 @@ __all__ = [
     "Decision",
     "Effect",
     "Explanation",
+    "Folding",
     "Invariant",
     "Limit",
     "LimitHit",

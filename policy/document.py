@@ -13,7 +13,8 @@ from typing import Any, Literal
 
 import yaml
 
-from policy.errors import Problem, Where, hidden
+from policy.errors import Problem, Where
+from policy.invisible import is_invisible
 from policy.problems import PROBLEMS
 
 MAX_BYTES = 1024 * 1024
@@ -146,7 +147,7 @@ def decode(data: bytes, report: Report) -> str | None:
 def _refuse_hidden(report: Report) -> None:
     for number, line in enumerate(report.lines):
         for column, character in enumerate(line):
-            if character != "\t" and hidden(character):
+            if character != "\t" and is_invisible(character):
                 message = f"character U+{ord(character):04X} cannot be seen or reorders text"
                 report.add_at("hidden_character", message, number, column, 1)
 

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from policy import limits as ceilings
-from policy.glob import Name, parse_agent
+from policy.glob import Fold, Name, parse_agent
 from policy.laid import Laid, Query, Verdict
 from policy.machine import ROOT, Found, Machine
 from policy.model import (
@@ -59,7 +59,7 @@ class Policy:
         self.tools = MappingProxyType({**TOOL_ACTIONS, **(tools or {})})
         self._laid = Laid(content)
         self._names = {name: parse_agent(name) for name in content.agents}
-        self._machines: dict[bool, Machine] = {}
+        self._machines: dict[Fold, Machine] = {}
         self._queries: dict[tuple[str, str, str], Query] = {}
         self._ceilings: dict[tuple[str, str], tuple[tuple[str, Limit], ...]] = {}
         self._numbers = count(1)
@@ -121,7 +121,7 @@ class Policy:
     def invariants(self) -> tuple[Invariant, ...]:
         return self.content.invariants
 
-    def decide(self, agent: str, tool: str, needs: Iterable[Need], *, fold: bool = False) -> Decision:
+    def decide(self, agent: str, tool: str, needs: Iterable[Need], *, fold: Fold = False) -> Decision:
         """Judge everything a call needs; the first of the strictest decides. Needing nothing is allowed."""
         worst: tuple[Effect, Rule | None, Need] | None = None
         for need in needs:
@@ -138,13 +138,13 @@ class Policy:
         return decision(effect, rule, agent, tool, need.action, need.path)
 
     def effect(
-        self, agent: str, tool: str, action: str, path: str, directory: bool = False, *, fold: bool = False
+        self, agent: str, tool: str, action: str, path: str, directory: bool = False, *, fold: Fold = False
     ) -> Effect:
         """Return the verdict alone, for filtering many paths."""
         return self.verdict(agent, tool, action, path, directory, fold=fold)[0]
 
     def verdict(
-        self, agent: str, tool: str, action: str, path: str, directory: bool = False, *, fold: bool = False
+        self, agent: str, tool: str, action: str, path: str, directory: bool = False, *, fold: Fold = False
     ) -> Verdict:
         """Return the verdict with its rule. ValueError if the path is not canonical."""
         query = self._queries.get((agent, tool, action))
@@ -161,7 +161,7 @@ class Policy:
         return self._judged(machine, found, query) if known is None else known  # type: ignore[return-value]
 
     def within(
-        self, agent: str, tool: str, action: str, path: str, *, fold: bool = False
+        self, agent: str, tool: str, action: str, path: str, *, fold: Fold = False
     ) -> Callable[[str, bool], Effect]:
         """Return what gives the verdict of a name directly in the directory `path`, and whether it is one.
 
@@ -180,7 +180,7 @@ class Policy:
         return judge
 
     def explain(
-        self, agent: str, tool_or_action: str, path: str, directory: bool = False, *, fold: bool = False
+        self, agent: str, tool_or_action: str, path: str, directory: bool = False, *, fold: Fold = False
     ) -> Explanation:
         """Return the decision with every rule that was looked at, and why it did not decide."""
         from policy.explain import explain
@@ -258,7 +258,7 @@ class Policy:
             )
         return found
 
-    def _machine(self, fold: bool) -> Machine:
+    def _machine(self, fold: Fold) -> Machine:
         laid = self._laid
         return self._machines.setdefault(fold, Machine(laid.patterns, fold, laid.groups))
 

@@ -5,11 +5,11 @@ Text is made here only for showing a problem; nothing here reads files or decide
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+from policy.invisible import INVISIBLE, is_invisible, written_out
+
 _WIDTH = 160
 
 
@@ -63,14 +63,9 @@ class PolicyError(Exception):
         super().__init__("\n".join(problem.format() for problem in self.problems))
 
 
-def hidden(character: str) -> bool:
-    """Whether a character cannot be seen or changes how its neighbours are shown."""
-    return unicodedata.category(character) in _HIDDEN
-
-
 def visible(text: str) -> str:
     """Return the text with every character that cannot be seen written out, tabs as blanks."""
-    if text.isprintable():
+    if text.isprintable() and not INVISIBLE.search(text):
         return text
     return "".join(_shown(character) for character in text)
 
@@ -78,12 +73,7 @@ def visible(text: str) -> str:
 def _shown(character: str) -> str:
     if character == "\t":
         return " "
-    if character.isprintable():
-        return character
-    number = ord(character)
-    if number < 0x100:
-        return f"\\x{number:02x}"
-    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
+    return character if character.isprintable() and not is_invisible(character) else written_out(character)
 
 
 def _underlined(text: str, column: int, length: int) -> list[str]:

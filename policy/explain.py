@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from policy.glob import Fold
 from policy.machine import Machine, matches
 from policy.model import ACTIONS, Agent, Effect, Explanation, Rule, Step
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def explain(
-    policy: Policy, agent: str, tool: str, path: str, directory: bool, *, fold: bool = False
+    policy: Policy, agent: str, tool: str, path: str, directory: bool, *, fold: Fold = False
 ) -> Explanation:
     """Judge one path for all that a tool does to it, or for one action."""
     from policy.engine import decision
@@ -50,7 +51,7 @@ class _Look:
         action: str,
         path: str,
         directory: bool,
-        fold: bool,
+        fold: Fold,
         winner: Rule | None,
     ) -> None:
         self.policy = policy
@@ -137,7 +138,7 @@ class _Look:
         return Step(self.action, name, rule, matched, matched and rule is self.winner, why)
 
 
-def _tried(patterns: list[str], path: str, directory: bool, fold: bool) -> list[tuple[bool, str]]:
+def _tried(patterns: list[str], path: str, directory: bool, fold: Fold) -> list[tuple[bool, str]]:
     """Return for each pattern whether it matches, and why it does not."""
     as_file, as_directory = _matching(patterns, path, fold)
     hit = as_directory if directory else as_file
@@ -159,7 +160,7 @@ def _tried(patterns: list[str], path: str, directory: bool, fold: bool) -> list[
     return [(number in hit, why(number)) for number in range(len(patterns))]
 
 
-def _matching(patterns: list[str], path: str, fold: bool) -> tuple[Container[int], Container[int]]:
+def _matching(patterns: list[str], path: str, fold: Fold) -> tuple[Container[int], Container[int]]:
     """Return the numbers of those that match, each for itself, a file at the path and a directory."""
     try:
         state = Machine(patterns, fold, range(len(patterns))).at(path)

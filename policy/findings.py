@@ -85,6 +85,11 @@ FINDINGS: Mapping[str, tuple[Level, str, str]] = MappingProxyType(
             "a name has letters or signs that look like others",
             "type the name again, or use '?'",
         ),
+        "pattern-not-ascii": (
+            "note",
+            "a pattern has letters beyond ASCII: names that look the same may be spelt in two ways",
+            "nothing to do where the names are made by one program; '?' matches whatever the character is",
+        ),
         "pattern-regex": (
             "warning",
             "a pattern looks like a regular expression; it is read as a .gitignore pattern",

@@ -10,11 +10,12 @@ import functools
 import re
 import unicodedata
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import Final
 
 from policy.braces import PatternError as PatternError  # what `parse` raises
 from policy.braces import class_end, expand, fail
-from policy.errors import hidden
+from policy.invisible import is_invisible
 
 MAX_LENGTH: Final = 1024
 
@@ -77,10 +78,23 @@ def as_text(piece: tuple[Atom, ...]) -> str | None:
         return None
 
 
-def folded(text: str) -> str:
-    """Return text as a case-insensitive file system compares it."""
+class Folding(IntEnum):
+    """What makes no difference to a workspace's file system between two names."""
+
+    NONE = 0
+    CASE = 1  # letter case and Unicode normal form
+    FORM = 2  # normal form alone: `é` may be one character or two
+
+
+Fold = bool | Folding  # a bool says whether case makes no difference
+
+
+def folded(text: str, fold: Fold = Folding.CASE) -> str:
+    """Return text as the file system compares it; two names that are one have one such text."""
     if text.isascii():
-        return text.lower()
+        return text.lower() if fold == Folding.CASE else text
+    if fold != Folding.CASE:
+        return unicodedata.normalize("NFC", text) if fold else text
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 
@@ -107,7 +121,7 @@ def plain_names(text: str) -> list[str]:
 
 
 @functools.lru_cache(maxsize=20_000)
-def parse(text: str, fold: bool = False) -> Pattern:
+def parse(text: str, fold: Fold = Folding.NONE) -> Pattern:
     """Read a pattern; PatternError says what is wrong with it."""
     names = plain_names(text)
     if names:
@@ -121,10 +135,10 @@ def parse(text: str, fold: bool = False) -> Pattern:
 
 
 @functools.lru_cache(maxsize=4_096)
-def _plain_segment(name: str, fold: bool) -> Segment:
+def _plain_segment(name: str, fold: Fold) -> Segment:
     if "*" in name and not name.strip("*"):
         return ANY_NAME if name == "*" else CROSS
-    first, *others = (name.lower() if fold else name).split("*")
+    first, *others = folded(name, fold).split("*")
     pieces = [first, *filter(None, others[:-1]), *others[-1:]]
     return Name(tuple(map(tuple, pieces)))
 
@@ -154,7 +168,7 @@ def _check_text(text: str) -> None:
         message = f"the pattern has {len(text)} characters; {MAX_LENGTH} are allowed"
         fail("pattern_too_long", message, "write several shorter patterns", text)
     for offset, character in enumerate(text):
-        if hidden(character):
+        if is_invisible(character):
             message = f"character U+{ord(character):04X} cannot be seen"
             fail("pattern_character", message, "'?' matches any one character", text, offset, 1)
         if character == "\\":
@@ -174,7 +188,7 @@ def _split(text: str, picked: tuple[int, ...]) -> list[tuple[int, int]]:
     return [*spans, (start, len(picked))]
 
 
-def _branch(text: str, picked: tuple[int, ...], fold: bool, known: dict[tuple[int, ...], Segment]) -> Branch:
+def _branch(text: str, picked: tuple[int, ...], fold: Fold, known: dict[tuple[int, ...], Segment]) -> Branch:
     whole = "".join(text[offset] for offset in picked)
     if not whole:
         fail("pattern_empty", "one of the alternatives is empty", "leave it out, or write '*'", text)
@@ -217,7 +231,7 @@ def _normal(segments: list[Segment]) -> tuple[Segment, ...]:
     return tuple(out)
 
 
-def _segment(text: str, picked: tuple[int, ...], inner: tuple[int, ...], low: int, fold: bool) -> Segment:
+def _segment(text: str, picked: tuple[int, ...], inner: tuple[int, ...], low: int, fold: Fold) -> Segment:
     name = "".join(text[offset] for offset in picked)
     if not name:
         offset = inner[min(low, len(inner) - 1)]
@@ -232,14 +246,14 @@ def _segment(text: str, picked: tuple[int, ...], inner: tuple[int, ...], low: in
     return _name(text, picked, fold)
 
 
-def _name(text: str, picked: tuple[int, ...], fold: bool) -> Name:
+def _name(text: str, picked: tuple[int, ...], fold: Fold) -> Name:
     pieces: list[tuple[Atom, ...]] = []
     atoms: list[Atom] = []
     letters: list[str] = []
 
     def settle() -> None:
         run = "".join(letters)
-        atoms.extend(folded(run) if fold else run)
+        atoms.extend(folded(run, fold))
         letters.clear()
 
     at = 0
@@ -266,7 +280,7 @@ def _name(text: str, picked: tuple[int, ...], fold: bool) -> Name:
     return Name(tuple(pieces))
 
 
-def _class(text: str, start: int, end: int, fold: bool) -> Atom:
+def _class(text: str, start: int, end: int, fold: Fold) -> Atom:
     """Read the class between the brackets text[start] and text[end - 1]."""
     at = start + 1
     negated = text[at] in "!^"
@@ -282,7 +296,7 @@ def _class(text: str, start: int, end: int, fold: bool) -> Atom:
             at += 2
         at += 1
         ranges.append((low, high))
-    if fold:
+    if fold == Folding.CASE:
         ranges += _folded_ranges(ranges)
     if not negated and len(ranges) == 1 and ranges[0][0] == ranges[0][1]:
         return ranges[0][0]  # `[*]` is the usual way to write a special character

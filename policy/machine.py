@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from policy.glob import folded
+from policy.glob import Fold, folded
 from policy.names import ANY, Names
 from policy.tree import NO_ENDS, START, Ends, Tree
 
@@ -88,7 +88,7 @@ class Machine:
     Each is of a group, of which only the last one to match is told; without groups all are of one.
     """
 
-    def __init__(self, patterns: Sequence[str], fold: bool = False, groups: Sequence[int] = ()) -> None:
+    def __init__(self, patterns: Sequence[str], fold: Fold = False, groups: Sequence[int] = ()) -> None:
         self.fold = fold
         self.steps = 0  # steps really worked out, for tests and benchmarks
         self._groups = groups or [0] * len(patterns)
@@ -279,7 +279,7 @@ class Machine:
     def _kind(self, name: str) -> Kind:
         if name in _NOT_NAMES or "/" in name:
             raise ValueError(f"not a name in a canonical path: {name!r}")
-        fits = self._names.find(folded(name) if self.fold else name)
+        fits = self._names.find(folded(name, self.fold) if self.fold else name)
         if not fits:
             kind = self._plain
         elif len(fits) == 1:
@@ -349,7 +349,7 @@ def _reached(kind: Leads, nodes: Nodes) -> list[int]:
     return reached
 
 
-def matches(pattern: str, path: str, directory: bool = False, *, fold: bool = False) -> bool:
+def matches(pattern: str, path: str, directory: bool = False, *, fold: Fold = False) -> bool:
     """Whether one pattern matches a path, or a directory above it. Text that is no path is not matched."""
     try:
         return Machine([pattern], fold).matches(path, directory or path == ROOT)

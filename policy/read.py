@@ -12,8 +12,9 @@ from typing import Any
 
 from policy.columns import Columns, Said
 from policy.document import Node, Report
-from policy.errors import Problem, Where, hidden, nearest
+from policy.errors import Problem, Where, nearest
 from policy.glob import PatternError, check, parse
+from policy.invisible import is_invisible
 from policy.limits import LIMITS
 from policy.machine import ROOT, matches
 from policy.model import (
@@ -116,7 +117,7 @@ class Reader:
             self.report.add("value_invalid", f"{what} is text, not {node.describe()}", node, hint)
             return None
         for character in node.text:
-            if hidden(character) and character not in "\n\t":
+            if is_invisible(character) and character not in "\n\t":
                 message = f"character U+{ord(character):04X} in {what} cannot be seen"
                 self.report.add("hidden_character", message, node)
                 return None

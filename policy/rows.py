@@ -10,8 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from policy.errors import hidden
 from policy.glob import ANY_CHARACTER, CROSS, Branch, CharClass, Name
+from policy.invisible import is_invisible
 
 SLASH: Final = -1  # the number of the slash; other characters are numbered from 0
 NICE: Final = "xabcdefghijklmnopqrstuvwyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_-+=@ "
@@ -192,4 +192,4 @@ def _candidates(layout: Layout) -> Iterable[str]:
 
 
 def _in_paths(character: str) -> bool:
-    return character not in "/\\" and not hidden(character)
+    return character not in "/\\" and not is_invisible(character)

@@ -76,6 +76,7 @@ SUSPECTS: Mapping[str, Callable[[str], bool]] = MappingProxyType(
         "pattern-glued-stars": lambda pattern: bool(_GLUED.search(pattern)),
         "pattern-host-path": lambda pattern: bool(_HOST.match(pattern)),
         "pattern-look-alike": _look_alike,
+        "pattern-not-ascii": lambda pattern: not pattern.isascii(),
         "pattern-regex": lambda pattern: bool(_REGEX.search(pattern)),
         "pattern-stars-first": lambda pattern: bool(re.fullmatch(r"/?\*\*/[^/]+/?", pattern)),
     }

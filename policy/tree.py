@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from policy.glob import CROSS, parse, plain_names
+from policy.glob import CROSS, Fold, folded, parse, plain_names
 from policy.names import ANY, Key, key
 
 # Patterns that match what they end at; that if it is a directory; and what is below it.
@@ -26,7 +26,7 @@ class Tree:
 
     __slots__ = ("at_root", "cross", "ends", "inner", "names", "size")
 
-    def __init__(self, patterns: Iterable[str], fold: bool) -> None:
+    def __init__(self, patterns: Iterable[str], fold: Fold) -> None:
         self.size = 1
         self.names: dict[Key, dict[int, int]] = {}  # for each name, the nodes it leads from and to
         self.cross: dict[int, int] = {}
@@ -36,7 +36,7 @@ class Tree:
         for number, text in enumerate(patterns):
             names = plain_names(text)
             if names:
-                self._plain(number, text, [name.lower() for name in names] if fold else names)
+                self._plain(number, text, [folded(name, fold) for name in names] if fold else names)
                 continue
             for branch in parse(text, fold).branches:
                 keys = [None if segment is CROSS else key(segment) for segment in branch.segments]

@@ -322,8 +322,8 @@ def test_every_module_says_what_it_is_for(package: str) -> None:
 # What others may rely on. A name more or less here is a change that they notice.
 EXPORTS = {
     "policy": words(
-        "ACTIONS READY_MADE TOOL_ACTIONS Amount Case Decision Effect Explanation Invariant Limit LimitHit"
-        " Need Policy PolicyError Problem Rule Step Where load loads ready_made"
+        "ACTIONS READY_MADE TOOL_ACTIONS Amount Case Decision Effect Explanation Folding Invariant Limit"
+        " LimitHit Need Policy PolicyError Problem Rule Step Where load loads ready_made"
     ),
     "toolkit": words(
         "Answer AsyncSession CODES CallError Request Result Session TOOLS Tool ToolCall parse_call"

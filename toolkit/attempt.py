@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from policy import Amount, Decision, Effect, Need, Policy
+from policy.glob import Fold
 from toolkit import answers, resolving
 from toolkit.apply import Outcome, Progress, apply
 from toolkit.approvals import Request, new_id
@@ -56,7 +57,7 @@ class Attempt:
     # Looked up once: the policy that the call began under judges it to its end.
     policy: Policy = field(init=False)
     enforcing: bool = field(init=False)
-    fold: bool = field(init=False)
+    fold: Fold = field(init=False)
 
     def __post_init__(self) -> None:
         session = self.session

@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from policy.glob import Fold
 from toolkit import paths
 from toolkit.errors import CallError
 from toolkit.plan import LINK, Delete, Move, Stat
@@ -98,7 +99,7 @@ class Backend(Protocol):
     def traits(self) -> Traits: ...
 
     @property
-    def fold(self) -> bool: ...
+    def fold(self) -> Fold: ...
 
     @property
     def root(self) -> str:

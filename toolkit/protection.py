@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from policy.glob import Fold, folded
 from toolkit import paths
 from toolkit.errors import CallError
 
@@ -23,7 +24,7 @@ _FIRST = (HIDDEN[0], TASKS[0])  # no other character is one of these when case i
 class Protection:
     """The paths below some roots (spellings of one directory) that no tool may change."""
 
-    def __init__(self, roots: tuple[str, ...], fold: bool) -> None:
+    def __init__(self, roots: tuple[str, ...], fold: Fold) -> None:
         self._roots = roots
         self._fold = fold
         self._held: set[str] = set()
@@ -34,7 +35,7 @@ class Protection:
 
         With `aside` neither what was put aside of it, nor what would pass for that.
         """
-        held = {self._folded(relative) for relative in self.inside(absolute)}
+        held = {folded(relative, self._fold) for relative in self.inside(absolute)}
         self._held |= held
         if aside:
             self._beginnings += tuple(f"{name}{sign}" for name in held for sign in ASIDE)
@@ -49,21 +50,19 @@ class Protection:
 
     def guard(self, path: str, *, reading: bool = False, tasks: bool = False) -> None:
         """Refuse (`protected_path`) a path that no policy can open up; `tasks` for a task tool's own."""
-        folded = self._folded(path)
-        first = folded.partition("/")[0]
+        name = folded(path, self._fold) if self._fold else path
+        first = name.partition("/")[0]
         if (first == TASKS) != tasks:
             raise _protected(path)
-        own = HIDDEN in folded  # which few paths hold, at whatever place
-        if own and (first == HIDDEN or any(name.startswith(TEMPORARY) for name in paths.parts(folded))):
+        own = HIDDEN in name  # which few paths hold, at whatever place
+        if own and (first == HIDDEN or any(each.startswith(TEMPORARY) for each in paths.parts(name))):
             raise _protected(path)
         if reading:
             return
-        name = folded.rpartition("/")[2]
-        if name == POLICY_NAME or folded.startswith(self._beginnings):
+        if name.rpartition("/")[2] == POLICY_NAME or name.startswith(self._beginnings):
             raise _protected(path)
         if any(
-            folded == held or paths.is_below(folded, held) or paths.is_below(held, folded)
-            for held in self._held
+            name == held or paths.is_below(name, held) or paths.is_below(held, name) for held in self._held
         ):
             raise _protected(path)
 
@@ -71,11 +70,8 @@ class Protection:
         """Whether an entry is Ringfence's own and shown to nobody."""
         if name[:1] not in _FIRST:
             return False
-        folded = self._folded(name)
-        return folded.startswith(TEMPORARY) or (path == paths.ROOT and folded in (HIDDEN, TASKS))
-
-    def _folded(self, path: str) -> str:
-        return path.casefold() if self._fold else path
+        own = folded(name, self._fold)
+        return own.startswith(TEMPORARY) or (path == paths.ROOT and own in (HIDDEN, TASKS))
 
 
 def _protected(path: str) -> CallError:

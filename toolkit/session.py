@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from policy import Policy, kept
+from policy.glob import Fold
 from toolkit import answers, audit, paths
 from toolkit.apply import Outcome, Progress
 from toolkit.approvals import Answer, Approvals, Request
@@ -178,7 +179,7 @@ class Session(TakesBack):
         return self._following.policy
 
     @property
-    def fold(self) -> bool:
+    def fold(self) -> Fold:
         return self.workspace.fold
 
     @property

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from policy.engine import Policy
-from policy.errors import PolicyError, hidden, visible
+from policy.errors import PolicyError, visible
+from policy.invisible import is_invisible
 from policy.model import TOOL_ACTIONS, Effect, Need
 
 ENOUGH = 3  # different approved paths in one folder before a pattern stands for them
@@ -107,13 +108,13 @@ def suggest(told: Iterable[Asked]) -> Suggestion:
 def _unsayable(each: Asked) -> str:
     if each.tool not in TOOL_ACTIONS:
         return f"{each.tool} is no tool that is known"
-    if not each.agent or set(each.agent) & set("*?[]{}!\\") or any(map(hidden, each.agent)):
+    if not each.agent or set(each.agent) & set("*?[]{}!\\") or any(map(is_invisible, each.agent)):
         return "its agent's name cannot be a key"
     for path in each.paths:
         parts = path.split("/")
         if path == _ROOT or any(part in ("", ".", "..") for part in parts):
             return "it is about the root, or no path of the workspace"
-        if "\\" in path or any(map(hidden, path)) or len(path) > 300:
+        if "\\" in path or any(map(is_invisible, path)) or len(path) > 300:
             return "its path cannot be a pattern"
     return ""
 

@@ -6,27 +6,17 @@ It must never let a character through that hides, reorders or forges what a read
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from math import floor
 from typing import Any
 
+from policy.invisible import INVISIBLE, written_out
+
 _UNITS = ("KB", "MB", "GB", "TB", "PB", "EB")
 _CONTEXT = 3
 # Comparing n lines with m others costs up to n * m; beyond this the middle is shown as replaced whole.
 _COMPARED = 1_000_000
-
-# What moves the cursor, reverses the reading order, takes no room or cannot be encoded.
-_HIDDEN = re.compile(
-    "[\x00-\x1f\x7f-\x9f"  # C0, DEL, C1
-    "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
-    "\u200b-\u200f\u2028-\u202e\u2060-\u206f"  # zero width, line separators, bidirectional
-    "\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
-    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"  # tags, variation selectors
-    "\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd\U00013430-\U00013440"
-    "\ud800-\udfff]"
-)
 
 
 def size(n: int | None) -> str:
@@ -88,14 +78,9 @@ def escape(s: str, newlines: bool = False) -> str:
     """
     if s.isascii() and s.isprintable():
         return s
-    return _HIDDEN.sub(lambda found: found[0] if newlines and found[0] in "\n\t" else _visible(found[0]), s)
-
-
-def _visible(char: str) -> str:
-    code = ord(char)
-    if code < 0x100:
-        return f"\\x{code:02x}"
-    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+    return INVISIBLE.sub(
+        lambda found: found[0] if newlines and found[0] in "\n\t" else written_out(found[0]), s
+    )
 
 
 def is_binary(data: bytes) -> bool:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from policy import Effect, Need
+from policy.glob import Fold
 from toolkit import paths
 from toolkit.backends import Backend, at
 from toolkit.errors import CallError
@@ -60,7 +61,7 @@ class Workspace:
             raise
 
     @property
-    def fold(self) -> bool:
+    def fold(self) -> Fold:
         return self.backend.fold
 
     def close(self) -> None:

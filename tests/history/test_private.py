@@ -1,4 +1,4 @@
-"""The state is private to its owner: whatever the umask, for a state that is there already, and when it is not."""
+"""The state is private to its owner, whatever the umask and however it was made."""
 
 from __future__ import annotations
 

@@ -90,7 +90,14 @@ def test_a_hook_loads_what_judges_and_nothing_else(folder: str) -> None:
     command("hook", "claude-code", given=json.dumps(event))  # keeps the policy in its plain form
     found = command("hook", "claude-code", given=json.dumps(event))
     assert {name for name in found if name.startswith("toolkit")} == {
-        *("toolkit", "toolkit.cli", "toolkit.finding", "toolkit.errors", "toolkit.paths", "toolkit.casing"),
+        *(
+            "toolkit",
+            "toolkit.cli",
+            "toolkit.finding",
+            "toolkit.errors",
+            "toolkit.paths",
+            "toolkit.name_folding",
+        ),
         *("toolkit.protection", "toolkit.hooks", "toolkit.hooks.run", "toolkit.hooks.touched"),
         "toolkit.hooks.judge",
     }

@@ -6,7 +6,7 @@ import sys
 import policy
 
 EXPORTS = [
-    "ACTIONS", "READY_MADE", "TOOL_ACTIONS", "Amount", "Case", "Decision", "Effect", "Explanation",
+    "ACTIONS", "READY_MADE", "TOOL_ACTIONS", "Amount", "Case", "Decision", "Effect", "Explanation", "Folding",
     "Invariant", "Limit", "LimitHit", "Need", "Policy", "PolicyError", "Problem", "Rule", "Step", "Where",
     "load", "loads",
     "ready_made",

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from policy.glob import MAX_LENGTH, PatternError, parse, parse_agent
+from policy.glob import MAX_LENGTH, Folding, PatternError, parse, parse_agent
 from policy.machine import Machine, matches
 
 TABLE = yaml.safe_load(Path(__file__).with_name("patterns.yaml").read_text(encoding="utf-8"))
@@ -24,7 +24,7 @@ def test_the_table_was_found() -> None:
 
 @pytest.mark.parametrize("row", GOOD, ids=lambda row: row["pattern"])
 def test_matches(row: dict) -> None:
-    fold = row.get("fold", False)
+    fold = Folding[str(row.get("fold", "none")).upper()]
     wrong = [path for path in row["hits"] if not matches(row["pattern"], *split(path), fold=fold)]
     wrong += [path for path in row["misses"] if matches(row["pattern"], *split(path), fold=fold)]
     assert wrong == []

@@ -7,6 +7,7 @@ import os
 import sys
 from importlib.util import find_spec
 
+from policy import Folding
 from toolkit.cli.perform import DONE
 from toolkit.cli.place import root_of
 from toolkit.cli.screen import Screen
@@ -57,7 +58,8 @@ def _workspace(root: str) -> dict[str, object]:
             "resolves_by": "openat2" if local.kernel.beneath else "a walk, name by name",
             "renames_onto_nothing": local.kernel.rename_new,
             "tells_mounts_apart": local.kernel.mounts,
-            "folds_case": local.fold,
+            "folds_case": local.fold == Folding.CASE,
+            "folds_normal_form": local.fold != Folding.NONE,
         }
     finally:
         local.close()

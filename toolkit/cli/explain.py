@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from policy import Decision, Effect, Limit, Need, Policy, Step
+from policy.glob import Fold
 from toolkit.cli.perform import DONE, UsageError
 from toolkit.cli.place import policy_of, root_of
 from toolkit.cli.screen import STYLES, Screen
@@ -56,7 +57,7 @@ class Question:
     agent: str
     what: str
     needs: tuple[Need, ...]
-    fold: bool
+    fold: Fold
 
     @property
     def decision(self) -> Decision:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 
-from policy.errors import hidden
 from policy.glob import CROSS, Branch, CharClass, Name
+from policy.invisible import is_invisible
 
 SLASH = CharClass(False, (("/", "/"),))
 ANY = CharClass(True, ())
@@ -200,7 +200,7 @@ def alphabet(kinds: Iterable[CharClass]) -> list[str]:
     nice = "xabcdefghijklmnopqrstuvwyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_-"
     chosen: dict[tuple[object, ...], str] = {}
     for character in (*"/.", *nice, *(chr(edge) for edge in sorted(edges) if edge < 0x110000)):
-        if character == "\\" or hidden(character):
+        if character == "\\" or is_invisible(character):
             continue
         own = character if character in "/." else None
         chosen.setdefault((own, *(character in kind for kind in listed)), character)

@@ -15,9 +15,9 @@ from typing import NamedTuple
 from policy import Decision, Effect, Need, Policy, Rule, kept
 from policy.model import Content
 from toolkit import paths
-from toolkit.casing import folds_case
 from toolkit.errors import CallError
 from toolkit.hooks.touched import Touch
+from toolkit.name_folding import folding_of
 from toolkit.protection import Protection
 
 MAX_SEARCHED = 20_000  # names looked at below a folder that is searched; with more a person decides
@@ -52,7 +52,7 @@ class Judge:
         self._cwd = cwd
         folder = os.open(self.real_root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            self._fold = folds_case(folder, self.real_root)
+            self._fold = folding_of(folder, self.real_root)
         finally:
             os.close(folder)
         self._protection = Protection(self._roots, self._fold)

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 
 from toolkit import paths
 from toolkit.backends import BACKENDS, Missed, is_link
-from toolkit.casing import folds_case
 from toolkit.errors import CallError
 from toolkit.local import bulk, kernel, placing
 from toolkit.local.files import (
@@ -32,6 +31,7 @@ from toolkit.local.files import (
 )
 from toolkit.local.folder import LocalFolder
 from toolkit.local.walk import MAX_STEPS, LocalSpot, Walk
+from toolkit.name_folding import folding_of
 from toolkit.plan import LINK, Delete, Held, Move, Stat
 from toolkit.protection import HIDDEN
 
@@ -53,7 +53,7 @@ class Local:
             raise CallError("io_error", f"The project root cannot be opened: {error.strerror}") from None
         self.kernel = kernel.probe(self.fd)
         self._mount = kernel.mount_of(self.fd, self.kernel)
-        self.fold = folds_case(self.fd, self.root)
+        self.fold = folding_of(self.fd, self.root)
 
     def close(self) -> None:
         if self.fd >= 0:

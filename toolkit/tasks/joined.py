@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from policy.glob import Fold
 from toolkit import paths
 from toolkit.backends import Backend, Missed, Traits, at, is_link, spot_at
 from toolkit.errors import CallError
@@ -64,7 +65,7 @@ class Joined:
         return self._main.traits
 
     @property
-    def fold(self) -> bool:
+    def fold(self) -> Fold:
         return self._main.fold
 
     @property

@@ -1,0 +1,32 @@
+"""Characters that cannot be seen or that change how their neighbours are shown: the only definition there is.
+
+A policy that holds one is refused; a text that is shown has it written out. Source: Unicode's categories
+Cc, Cf, Cs, Zl and Zp, its Default_Ignorable_Code_Point, and the blanks that are letters or symbols by category.
+"""
+
+from __future__ import annotations
+
+import re
+
+INVISIBLE = re.compile(
+    "[\x00-\x1f\x7f-\x9f"  # C0, DEL, C1
+    "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u2028-\u202e\u2060-\u206f"  # zero width, line separators, bidirectional
+    "\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"  # tags, variation selectors
+    "\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2\U000110bd\U000110cd\U00013430-\U00013440"
+    "\ud800-\udfff]"
+)
+
+
+def is_invisible(character: str) -> bool:
+    """Whether a character cannot be seen, reorders its neighbours or cannot be encoded."""
+    return INVISIBLE.match(character) is not None
+
+
+def written_out(character: str) -> str:
+    """The character's number as Python writes it: `\\x1b`, `\\u202e`, `\\U000e0041`."""
+    number = ord(character)
+    if number < 0x100:
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"
