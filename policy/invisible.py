@@ -1,7 +1,7 @@
 """Characters that cannot be seen or that change how their neighbours are shown: the only definition there is.
 
 A policy that holds one is refused; a text that is shown has it written out. Source: Unicode's categories
-Cc, Cf, Cs, Zl and Zp, its Default_Ignorable_Code_Point, and the blanks that are letters or symbols by category.
+Cc, Cf, Cs, Zl and Zp, its Default_Ignorable_Code_Point, and blanks that are letters or symbols by category.
 """
 
 from __future__ import annotations

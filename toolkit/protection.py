@@ -18,6 +18,7 @@ TEMPORARY = ".ringfence-"
 TASKS = "@tasks"  # the task store's name in paths; at a workspace's root it is reserved
 ASIDE = (".", "-")  # what follows a log's name in the names of what was put aside: `log.1`, `log-20261128.gz`
 
+_MAX_LINKS = 40  # as many as the kernel follows
 _FIRST = (HIDDEN[0], TASKS[0])  # no other character is one of these when case is folded
 
 
@@ -28,25 +29,40 @@ class Protection:
         self._roots = roots
         self._fold = fold
         self._held: set[str] = set()
+        self._links: set[str] = set()
+        self._linked: set[str] = set()
         self._beginnings: tuple[str, ...] = ()
 
     def protect(self, absolute: str, *, aside: bool = False) -> None:
         """Name a file or directory of this machine that no tool may change, where it lies in the root.
 
-        With `aside` neither what was put aside of it, nor what would pass for that.
+        Every link and every directory on the way to it is protected with it. With `aside` neither what was
+        put aside of it, nor what would pass for that.
         """
         held = {folded(relative, self._fold) for relative in self.inside(absolute)}
         self._held |= held
+        links = {link for link in links_to(absolute) if link != absolute}
+        if links:
+            self._linked.add(absolute)
+            self._links |= {folded(name, self._fold) for link in links for name in self._relative(link)}
         if aside:
             self._beginnings += tuple(f"{name}{sign}" for name in held for sign in ASIDE)
 
+    def renew(self) -> None:
+        """Look again at what is reached through links: others may have exchanged one since."""
+        for absolute in tuple(self._linked):
+            self.protect(absolute)
+
     def inside(self, absolute: str) -> Iterator[str]:
         """The names in the root of a file or directory of this machine, if it lies there."""
+        for form in (absolute, os.path.realpath(absolute)):
+            yield from self._relative(form)
+
+    def _relative(self, absolute: str) -> Iterator[str]:
         for root in self._roots:
-            for form in (absolute, os.path.realpath(absolute)):
-                relative = os.path.relpath(form, root)
-                if relative != ".." and not relative.startswith("../"):
-                    yield relative
+            relative = os.path.relpath(absolute, root)
+            if relative != ".." and not relative.startswith("../"):
+                yield relative
 
     def guard(self, path: str, *, reading: bool = False, tasks: bool = False) -> None:
         """Refuse (`protected_path`) a path that no policy can open up; `tasks` for a task tool's own."""
@@ -65,6 +81,9 @@ class Protection:
             name == held or paths.is_below(name, held) or paths.is_below(held, name) for held in self._held
         ):
             raise _protected(path)
+        # What lies behind a link is not of the link; what the link lies in is.
+        if self._links and any(name == link or paths.is_below(link, name) for link in self._links):
+            raise _protected(path)
 
     def hides(self, path: str, name: str) -> bool:
         """Whether an entry is Ringfence's own and shown to nobody."""
@@ -72,6 +91,28 @@ class Protection:
             return False
         own = folded(name, self._fold)
         return own.startswith(TEMPORARY) or (path == paths.ROOT and own in (HIDDEN, TASKS))
+
+
+def links_to(absolute: str) -> Iterator[str]:
+    """Every link that the way to a file of this machine goes through, by its own place."""
+    at, todo, followed = "/", list(reversed(absolute.split("/"))), 0
+    while todo and followed < _MAX_LINKS:
+        name = todo.pop()
+        if name == "..":
+            at = os.path.dirname(at)
+            continue
+        here = os.path.join(at, name)
+        try:
+            target = os.readlink(here) if name not in ("", ".") else None
+        except OSError:
+            target = None
+        if target is None:
+            at = here if name not in ("", ".") else at
+            continue
+        yield here
+        followed += 1
+        at = "/" if target.startswith("/") else at
+        todo.extend(reversed(target.split("/")))
 
 
 def _protected(path: str) -> CallError:

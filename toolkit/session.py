@@ -341,6 +341,7 @@ class Session(TakesBack):
 
     def _refresh_policy(self) -> None:
         event = self._following.refresh()
+        self.workspace.look_again_at_links()
         if event is None:
             return
         self._protect_policy()

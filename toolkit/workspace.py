@@ -82,6 +82,10 @@ class Workspace:
         with `aside` a log, and what was put aside of it."""
         self._protection.protect(absolute, aside=aside)
 
+    def look_again_at_links(self) -> None:
+        """Protect the links on the way to what is protected as they are now."""
+        self._protection.renew()
+
     def holds(self, absolute: str) -> bool:
         """Whether a file of this machine lies in the root."""
         return any(self._protection.inside(absolute))
