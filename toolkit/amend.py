@@ -16,6 +16,7 @@ from toolkit.attempt import Attempt
 from toolkit.call import ToolCall
 from toolkit.errors import CallError
 from toolkit.plan import Plan
+from toolkit.progress import Progress
 
 if TYPE_CHECKING:
     from toolkit.session import Session
@@ -55,7 +56,7 @@ def amended(session: Session, approval: str, arguments: dict[str, Any]) -> Reque
         )
     attempt = _Trial(session, ToolCall(held.tool, arguments))
     try:
-        attempt.run(None)
+        attempt.run(Progress())
     except _Planned as planned:
         return planned.request
     except CallError as error:

@@ -6,7 +6,7 @@ Commits intent and content first, then makes the changes one by one, each checke
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -30,10 +30,10 @@ from toolkit.plan import (
     Write,
     whole,
 )
+from toolkit.progress import Progress
 from toolkit.shelf import hashed
 from toolkit.workspace import Workspace
 
-Progress = Callable[[str, int, int | None], None]
 _SIDE_BY_SIDE = 8
 _VERY_MANY = 64  # so many new files are synced all at once
 _PATIENCE, _PAUSE = 2.0, 0.02  # seconds a call waits for another one at the same path
@@ -66,7 +66,7 @@ def apply(
     *,
     spots: dict[str, Any],
     guard: Callable[[], None] = lambda: None,
-    progress: Progress | None = None,
+    progress: Progress,
 ) -> Outcome:
     """Make a plan's changes. `spots` are the places judged, by canonical path.
 
@@ -145,26 +145,12 @@ def _begin(
             time.sleep(_PAUSE)
 
 
-class _Report:
-    """Tells whoever wants to know how far a call is; of `total` entries, each kept and then changed."""
-
-    def __init__(self, progress: Progress | None) -> None:
-        self.total = 0
-        self._count = 0
-        self._progress = progress
-
-    def __call__(self, what: str, by: int = 1) -> None:
-        if self._progress is not None:
-            self._count += by
-            self._progress(what, self._count, self.total * 2)
-
-
 class _Work:
     def __init__(
         self,
         workspace: Workspace,
         spots: dict[str, Any],
-        progress: Progress | None,
+        progress: Progress,
         still_ours: Callable[[], None],
     ) -> None:
         self._backend = workspace.backend
@@ -172,8 +158,8 @@ class _Work:
         self._spots = spots
         self._own: list[Any] = []
         self._still_ours = still_ours
-        self._report = _Report(progress)
-        self.intent = Intent(workspace.backend, spots, self._report)
+        self._progress = progress
+        self.intent = Intent(workspace.backend, spots, progress)
         self._made: set[str] = set()
         self._stirred: set[str] = set()
         self._modes: list[tuple[str, int]] = []
@@ -190,7 +176,7 @@ class _Work:
         for change in changes:
             numbered.append((change, total))
             total += 1 + len(change.entries) if isinstance(change, Delete | Move) else 1
-        self._report.total = total
+        self._progress.start(2 * total)  # each entry is kept, and then changed
         return numbered
 
     # ------------------------------------------------------------------- change
@@ -225,10 +211,13 @@ class _Work:
         if outcome.error is not None:
             outcome.states.update(dict.fromkeys(numbers, ABORTED))
             return
+        deleted = 0
         try:
             self._still_ours()
             if isinstance(change, Delete):
-                self._delete(change, first, outcome)
+                for _ in self._delete(change, first, outcome):
+                    deleted += 1
+                    self._progress.step("deleting")
             else:
                 self._one(change, outcome)
                 outcome.states.update(dict.fromkeys(numbers, DONE))
@@ -241,7 +230,7 @@ class _Work:
                 outcome.states.setdefault(n, ABORTED)
         ends = (change.source, change.destination) if isinstance(change, Move) else (change.path,)
         self._stirred.update(map(paths.parent, ends))
-        self._report("changing", count)
+        self._progress.step("changing", count - deleted)
 
     def set_modes(self) -> None:
         """Give directories that were made again the modes they had, once everything is in them."""
@@ -314,7 +303,7 @@ class _Work:
         backend: Any = self._backend
         return hashed(backend.chunks(spot)) == (content.digest, content.size)
 
-    def _delete(self, change: Delete, first: int, outcome: Outcome) -> None:
+    def _delete(self, change: Delete, first: int, outcome: Outcome) -> Iterator[None]:
         spot = self._spot(change.path)
         self._backend.check(spot)
         at = {entry.path: first + 1 + n for n, entry in enumerate(change.entries)}
@@ -322,7 +311,6 @@ class _Work:
         backend: Any = self._backend
         remove = backend.put_away if self.intent.stays(change) else backend.remove
         for step in remove(spot, change, self.intent.name(change)):
-            self._report("deleting")
             if not self._backend.traits.rename:
                 self._still_ours()
             if isinstance(step, Missed):
@@ -331,6 +319,7 @@ class _Work:
             else:
                 outcome.states[at[step]] = DONE
                 outcome.seen[step] = GONE
+            yield
 
     def _moved_seen(self, change: Move, outcome: Outcome) -> None:
         outcome.seen[change.source] = GONE

@@ -13,10 +13,9 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from toolkit.apply import Progress
 from toolkit.approvals import Answer, Request
 from toolkit.call import Result, ToolCall
-from toolkit.errors import CallError
+from toolkit.progress import Progress, Tell
 
 if TYPE_CHECKING:
     from toolkit.session import Session
@@ -71,20 +70,14 @@ class AsyncSession:
         return self._session
 
     async def call(
-        self, call: ToolCall | dict[str, Any] | str | bytes, progress: Progress | None = None
+        self, call: ToolCall | dict[str, Any] | str | bytes, progress: Tell | None = None
     ) -> Result:
         """Answer one call. Cancelled, it ends once the session's state is true again."""
         off = threading.Event()
 
-        def watched(what: str, done: int, total: int | None) -> None:
-            if off.is_set() and what == "keeping":
-                raise CallError("cancelled", "Called off before anything was changed")
-            if progress is not None:
-                progress(what, done, total)
-
         def run() -> Result | None:
             self._off = off
-            return None if off.is_set() else self.session.call(call, watched)
+            return None if off.is_set() else self.session.call(call, Progress(progress, off.is_set))
 
         result = await self._run(run, off)
         assert result is not None, "only a call that was called off is not made"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from policy import Amount, Decision, Effect, Need, Policy
 from policy.glob import Fold
 from toolkit import answers, resolving
-from toolkit.apply import Outcome, Progress, apply
+from toolkit.apply import Outcome, apply
 from toolkit.approvals import Request, new_id
 from toolkit.call import Result, ToolCall
 from toolkit.errors import CODES, CallError
@@ -24,6 +24,7 @@ from toolkit.impact import check_targets, touched, usage_of
 from toolkit.loss import unkept
 from toolkit.overlay import Overlay
 from toolkit.plan import FILE, Change, Delete, MakeDirectory, Move, Place, Plan, Write
+from toolkit.progress import Progress
 from toolkit.text import escape, plural
 from toolkit.tools import TOOLS, Tool
 from toolkit.validate import arguments
@@ -63,14 +64,23 @@ class Attempt:
         session = self.session
         self.policy, self.enforcing, self.fold = session.policy, session.enforcing, session.fold
 
-    def run(self, progress: Progress | None) -> Result:
+    def run(self, progress: Progress) -> Result:
         """Answer the call. Raises CallError for everything but a plain success."""
         self.tool = find_tool(self.call.tool)
         self.arguments = _arguments(self.tool, self.call.arguments)
         resolving.resolve(self)
         self.decide(resolving.needs(self))
-        view = View(self.session.workspace, self.effect, self._within, self.places, task_ids=self.task_ids)
+        view = View(
+            self.session.workspace,
+            self.effect,
+            self._within,
+            self.places,
+            task_ids=self.task_ids,
+            check=progress.check,
+        )
+        progress.check()
         self.plan = plan = self.tool.plan(self.arguments, view)
+        progress.check()
         self._check(plan)
         self._note_reads(plan)
         if view.asked or plan.changes:
@@ -84,6 +94,7 @@ class Attempt:
         if self.session.dry_run:
             return answers.dry(self, plan)
         self._approve(plan)
+        progress.check()
         if plan.changes:
             self._apply(plan, progress)
         if plan.tell is not None:
@@ -263,7 +274,7 @@ class Attempt:
 
     # -------------------------------------------------------------------- apply
 
-    def _apply(self, plan: Plan, progress: Progress | None) -> None:
+    def _apply(self, plan: Plan, progress: Progress) -> None:
         session = self.session
         operation = Operation(
             call=self.name,
@@ -309,7 +320,15 @@ def roll_back(attempt: Attempt, outcome: Outcome) -> None:
     operation = Operation(
         attempt.name + "-back", None, session.session, session.agent, "roll_back", undoes=attempt.name
     )
-    back = apply(way.plan("roll back"), session.workspace, session.history, operation, {}, spots={})
+    back = apply(
+        way.plan("roll back"),
+        session.workspace,
+        session.history,
+        operation,
+        {},
+        spots={},
+        progress=Progress(),
+    )
     session.history.finish(
         back.op,
         back.states,

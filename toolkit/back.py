@@ -10,13 +10,14 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from toolkit.answers import raise_failure
-from toolkit.apply import Progress, apply
+from toolkit.apply import apply
 from toolkit.attempt import Attempt
 from toolkit.call import Result
 from toolkit.errors import CallError
 from toolkit.history import Operation
 from toolkit.impact import describe
 from toolkit.plan import Plan
+from toolkit.progress import Progress
 from toolkit.text import escape, plural, size
 from toolkit.undo import Way
 
@@ -31,7 +32,7 @@ def take_back(
     *,
     dry_run: bool,
     digest: str | None,
-    progress: Progress | None,
+    progress: Progress,
 ) -> Result:
     """Plan the way back and, unless `dry_run`, go it. Raises CallError for conflicts and failures.
 

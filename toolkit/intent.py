@@ -6,7 +6,7 @@ Reads, and changes nothing. What is large is read piece by piece, or stays where
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from toolkit.backends import Backend, at, spot_at
@@ -29,18 +29,19 @@ from toolkit.plan import (
     held,
     length,
 )
+from toolkit.progress import Progress
 from toolkit.shelf import CAUGHT, LARGE, hashed
 
 _MANY = 64  # from so many files on a tree is kept as it was caught
 
 
 class Intent:
-    """The items of changes; `spots` are the places judged, `report` is told of each entry kept."""
+    """The items of changes; `spots` are the places judged, `progress` is told of each entry kept."""
 
-    def __init__(self, backend: Backend, spots: dict[str, Any], report: Callable[[str], None]) -> None:
+    def __init__(self, backend: Backend, spots: dict[str, Any], progress: Progress) -> None:
         self._backend = backend
         self._spots = spots
-        self._report = report
+        self._progress = progress
         self._names: dict[int, str] = {}
         self._helds: dict[str, Held] = {}
         self.digests: dict[str, str] = {}
@@ -48,6 +49,7 @@ class Intent:
     def items(self, change: Change) -> Iterator[Item]:
         match change:
             case Write():
+                self._keeping()
                 before, after = change.kept()
                 yield Item(
                     kind="write",
@@ -64,17 +66,25 @@ class Intent:
             case Delete():
                 name, stays = self.name(change), self.stays(change)
                 for entry in (Entry(change.path, change.stat), *change.entries):
-                    self._report("keeping")
+                    self._keeping()
                     yield self._lost(entry, name, change.digests, stays)
             case Move():
+                self._keeping()
                 yield self._moved(change)
                 for entry in change.entries:
+                    self._keeping()
                     target = change.destination + entry.path[len(change.source) :]
                     yield Item("move", entry.path, entry.stat.kind, path2=target, size=entry.stat.size or 0)
             case MakeDirectory():
+                self._keeping()
                 yield Item("directory", change.path, DIRECTORY)
             case MakeLink():
+                self._keeping()
                 yield Item("link", change.path, LINK, target=change.target)
+
+    def _keeping(self) -> None:
+        self._progress.check()  # the intent is not committed yet
+        self._progress.step("keeping")
 
     def _lost(self, entry: Entry, temporary: str, digests: Mapping[str, str], stays: bool) -> Item:
         stat = entry.stat
@@ -143,6 +153,7 @@ class Intent:
         for change, _ in numbered:
             if isinstance(change, Delete) and self.stays(change):
                 for entry in (Entry(change.path, change.stat), *change.entries):
+                    self._progress.check()
                     if entry.stat.kind == FILE and entry.path not in change.digests:
                         self._held(entry.path, entry.stat)
             elif isinstance(change, Move) and change.stat.kind == FILE:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from policy import Policy, kept
 from policy.glob import Fold
 from toolkit import answers, audit, paths
-from toolkit.apply import Outcome, Progress
+from toolkit.apply import Outcome
 from toolkit.approvals import Answer, Approvals, Request
 from toolkit.attempt import Attempt
 from toolkit.call import Result, ToolCall, again, as_call, call_id_of, failed, parse_call
@@ -25,6 +25,7 @@ from toolkit.errors import CallError
 from toolkit.faked import import_past_the_fake
 from toolkit.following import Following
 from toolkit.history import History
+from toolkit.progress import Progress, Tell
 from toolkit.shelf import Shelf
 from toolkit.state import MEMORY, SHARED, default_place, open_state
 from toolkit.takeback import TakesBack
@@ -189,8 +190,14 @@ class Session(TakesBack):
 
     # -------------------------------------------------------------------- calls
 
-    def call(self, call: ToolCall | dict[str, Any] | str | bytes, progress: Progress | None = None) -> Result:
-        """Answer one call; a bad one is answered too, never raised."""
+    def call(
+        self, call: ToolCall | dict[str, Any] | str | bytes, progress: Progress | Tell | None = None
+    ) -> Result:
+        """Answer one call; a bad one is answered too, never raised.
+
+        `progress` is told of each step; a `Progress` can also cancel the call before its first change.
+        """
+        progress = Progress.of(progress)
         with self._lock:
             try:
                 self._refresh_policy()
@@ -205,7 +212,7 @@ class Session(TakesBack):
                 result = self._attempt(parsed, progress)
             return result
 
-    def _attempt(self, call: ToolCall, progress: Progress | None) -> Result:
+    def _attempt(self, call: ToolCall, progress: Progress) -> Result:
         attempt = Attempt(self, call)
         try:
             self._following.check()
@@ -308,7 +315,7 @@ class Session(TakesBack):
         return changed(self.history, session or self.session, agent)
 
     def purge_tasks(
-        self, older_than: float, *, dry_run: bool = False, progress: Progress | None = None
+        self, older_than: float, *, dry_run: bool = False, progress: Progress | Tell | None = None
     ) -> Result:
         """Delete for good what has been in the trash for `older_than` seconds, and what is due by now.
 
@@ -316,9 +323,9 @@ class Session(TakesBack):
         """
         from toolkit.tasks.purge import purge
 
-        dry_run = dry_run or self.dry_run
+        dry_run, told = dry_run or self.dry_run, Progress.of(progress)
         return self._by_a_person(
-            "purge_tasks", lambda attempt: purge(attempt, older_than, dry_run=dry_run, progress=progress)
+            "purge_tasks", lambda attempt: purge(attempt, older_than, dry_run=dry_run, progress=told)
         )
 
     def _by_a_person(self, tool: str, act: Callable[[Attempt], Result]) -> Result:

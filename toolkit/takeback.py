@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from toolkit import paths
-from toolkit.apply import Progress
 from toolkit.attempt import Attempt
 from toolkit.call import Result
 from toolkit.history import History
+from toolkit.progress import Progress, Tell
 from toolkit.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class TakesBack:
         force: bool = False,
         dry_run: bool = False,
         digest: str | None = None,
-        progress: Progress | None = None,
+        progress: Progress | Tell | None = None,
     ) -> Result:
         """Take back what one call changed; conflicts are named and left alone unless `force`.
 
@@ -47,15 +47,20 @@ class TakesBack:
         `data` has `changes`, `conflicts`, `call_id`, by which the undo itself can be undone, and in a dry run
         `preview`, a diff, and `digest`: given back, nothing is done if the plan is another one by now.
         """
+        told = Progress.of(progress)
 
         def way() -> Way:
             from toolkit.undo import undo
 
             return undo(
-                self.history.call(call, session), self.workspace, self.history, force=force, progress=progress
+                self.history.call(call, session),
+                self.workspace,
+                self.history,
+                force=force,
+                progress=Progress.of(progress),
             )
 
-        return self._take_back("undo", call, way, dry_run, digest, progress)
+        return self._take_back("undo", call, way, dry_run, digest, told)
 
     def undo_to(
         self,
@@ -67,7 +72,7 @@ class TakesBack:
         force: bool = False,
         dry_run: bool = False,
         digest: str | None = None,
-        progress: Progress | None = None,
+        progress: Progress | Tell | None = None,
     ) -> Result:
         """Take back what this (or another) session and its sub-sessions changed since a point.
 
@@ -79,6 +84,7 @@ class TakesBack:
         what = f"{'everyone' if chosen is None else chosen} to {point}" + (
             f" in {tree}" if tree != "." else ""
         )
+        told = Progress.of(progress)
 
         def way() -> Way:
             from toolkit.points import since
@@ -86,9 +92,16 @@ class TakesBack:
 
             below = paths.lexical(self.workspace.split(tree))
             found = since(self.history, point, session=chosen, tree=below)
-            return undo(found, self.workspace, self.history, force=force, session=chosen, progress=progress)
+            return undo(
+                found,
+                self.workspace,
+                self.history,
+                force=force,
+                session=chosen,
+                progress=Progress.of(progress),
+            )
 
-        return self._take_back("undo", what, way, dry_run, digest, progress)
+        return self._take_back("undo", what, way, dry_run, digest, told)
 
     def restore(
         self,
@@ -98,9 +111,10 @@ class TakesBack:
         force: bool = False,
         dry_run: bool = False,
         digest: str | None = None,
-        progress: Progress | None = None,
+        progress: Progress | Tell | None = None,
     ) -> Result:
         """Bring one file back to a version (`initial`, `v1`, or `SESSION:v1`). Answers as `undo` does."""
+        told = Progress.of(progress)
 
         def way() -> Way:
             from toolkit.undo import restore
@@ -110,7 +124,7 @@ class TakesBack:
             wanted, last = pick(versions(self.history, place), version)
             return restore(place, wanted, last, self.workspace, self.history, force=force)
 
-        return self._take_back("restore", f"{path} {version}", way, dry_run, digest, progress)
+        return self._take_back("restore", f"{path} {version}", way, dry_run, digest, told)
 
     def _take_back(
         self,
@@ -119,7 +133,7 @@ class TakesBack:
         way: Callable[[], Way],
         dry_run: bool,
         digest: str | None,
-        progress: Progress | None,
+        progress: Progress,
     ) -> Result:
         from toolkit.back import take_back
 

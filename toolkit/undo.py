@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from toolkit import paths
-from toolkit.apply import Progress
 from toolkit.history import DONE, History, Kept
 from toolkit.net import Shown, net
 from toolkit.overlay import Node, Overlay, is_file
 from toolkit.plan import DIRECTORY, FILE, LINK, Change, Plan
+from toolkit.progress import Progress
 from toolkit.versions import Version
 from toolkit.workspace import Workspace
 
@@ -58,9 +58,11 @@ def undo(
     """
     back = _Back(Overlay(workspace.backend), force)
     inner = _along(items)
-    for count, item in enumerate(reversed(items), 1):
-        if progress is not None:
-            progress("looking", count, len(items))
+    progress = progress or Progress()
+    progress.start(len(items))
+    for item in reversed(items):
+        progress.check()
+        progress.step("looking")
         if item.state == DONE and (item.op, item.n) not in inner:
             _STEPS[item.kind](back, item)
     sessions = {item.session for item in items}

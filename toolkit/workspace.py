@@ -131,6 +131,8 @@ class View:
     asked: list[Need] = field(default_factory=list)
     # The ids a task tool was given, and those that were named more than once.
     task_ids: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    # Raises CallError `cancelled` once nobody waits for the answer.
+    check: Callable[[], None] = lambda: None
     # The entry that a walk has just given, and the open directory that it was listed in.
     _walking: tuple[Entry | None, Any] = (None, None)
 
@@ -287,6 +289,7 @@ class View:
         with self._backend.folder(spot) as folder:
             try:
                 for entry in choose(path, folder.scan()):
+                    self.check()
                     self._walking = entry, folder
                     yield entry
                     if entry.stat.kind == DIRECTORY:

@@ -377,7 +377,7 @@ def test_a_tree_deleted_and_undone_is_the_same_tree(tmp_path: Path, count: int) 
         assert look(root) == {}
         assert session.undo_to("initial").ok
         assert look(root) == before
-    assert {what for what, _, _ in heard} == {"looking", "changing"}
+    assert {what for what, _, _ in heard} == {"looking", "keeping", "changing"}
     assert all(total is not None and done <= total for _, done, total in heard)
 
 

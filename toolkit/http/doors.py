@@ -20,6 +20,7 @@ from toolkit.call import Result, call_id_of, failed
 from toolkit.errors import CallError
 from toolkit.http.callers import Caller
 from toolkit.http.metrics import Metrics
+from toolkit.progress import Progress
 from toolkit.session import Session
 
 THREADS = 32
@@ -31,10 +32,9 @@ class Gone:
 
     event: threading.Event = field(default_factory=threading.Event)
 
-    def progress(self, what: str, _done: int, _total: int | None) -> None:
-        """Stop a call that nobody waits for, as long as nothing was changed."""
-        if what == "keeping" and self.event.is_set():
-            raise CallError("cancelled", "The client left before anything was changed")
+    def progress(self) -> Progress:
+        """What ends a call that nobody waits for, as long as nothing was changed."""
+        return Progress(None, self.event.is_set, "The client left before anything was changed")
 
 
 @dataclass(slots=True)
@@ -96,7 +96,7 @@ class Doors:
             if gone.event.is_set():
                 return failed(call_id_of(body), CallError("cancelled", "The client left before it began"))
             began = time.perf_counter()
-            result: Result = await self.run(lambda: door.session.call(body, gone.progress))
+            result: Result = await self.run(lambda: door.session.call(body, gone.progress()))
         self.metrics.call(_tool_in(body), result, time.perf_counter() - began)
         return result
 

@@ -31,6 +31,7 @@ from toolkit.mcp.messages import (
     refusal,
     reply,
 )
+from toolkit.progress import Progress
 from toolkit.version import version
 
 if TYPE_CHECKING:
@@ -241,15 +242,13 @@ def _check_greeted(peer: Peer) -> None:
         raise RpcError(INVALID_REQUEST, "initialize comes first")
 
 
-def _progress(flight: Flight, token: Any) -> Callable[[str, int, int | None], None]:
-    """Tells the client how far a call is, and stops one that was called off before it changes anything."""
+def _progress(flight: Flight, token: Any) -> Progress:
+    """Tells the client how far a call is, and ends one that was cancelled before it changes anything."""
     told = isinstance(token, str | int) and not isinstance(token, bool)
     last = 0.0
 
-    def progress(what: str, done: int, total: int | None) -> None:
+    def tell(what: str, done: int, total: int | None) -> None:
         nonlocal last
-        if what == "keeping" and flight.cancelled:
-            raise CallError("cancelled", "Called off before anything was changed")
         now = time.monotonic()
         if not told or now - last < _TELL_EVERY:
             return
@@ -259,7 +258,7 @@ def _progress(flight: Flight, token: Any) -> Callable[[str, int, int | None], No
             notification("notifications/progress", params | ({} if total is None else {"total": total}))
         )
 
-    return progress
+    return Progress(tell, lambda: flight.cancelled)
 
 
 def server_info() -> Message:

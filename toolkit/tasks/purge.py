@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolkit.answers import raise_failure
-from toolkit.apply import Progress, apply
+from toolkit.apply import apply
 from toolkit.attempt import Attempt
 from toolkit.call import Result
 from toolkit.history import DONE, Operation
 from toolkit.impact import usage_of
 from toolkit.plan import DIRECTORY, Change, Delete, Entry, Move, Plan
+from toolkit.progress import Progress
 from toolkit.tasks import look
 from toolkit.tasks.ids import IN_TRASH
 from toolkit.text import plural
@@ -32,7 +33,7 @@ class _Found:
     due: list[str] = field(default_factory=list)
 
 
-def purge(attempt: Attempt, older_than: float, *, dry_run: bool, progress: Progress | None) -> Result:
+def purge(attempt: Attempt, older_than: float, *, dry_run: bool, progress: Progress) -> Result:
     """Plan and, unless `dry_run`, do it. Raises CallError for failures."""
     session = attempt.session
     view = View.unjudged(session.workspace)
