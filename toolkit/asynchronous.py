@@ -18,7 +18,7 @@ from toolkit.call import Result, ToolCall
 from toolkit.progress import Progress, Tell
 
 if TYPE_CHECKING:
-    from toolkit.session import Session
+    from toolkit.session import Approver, Session
 
 T = TypeVar("T")
 
@@ -39,10 +39,10 @@ class AsyncSession:
         if options.get("approver") is not None:
             self._options["approver"] = self._asking(options["approver"])
 
-    def _asking(self, approver: Callable[[Request], Answer]) -> Callable[[Request], Answer]:
+    def _asking(self, approver: Approver) -> Approver:
         """The approver; a yes that comes after the call was called off is none."""
 
-        def ask(request: Request) -> Answer:
+        def ask(request: Request) -> Answer | None:
             answer = approver(request)
             return Answer(False, reason="called off meanwhile") if self._off.is_set() else answer
 

@@ -18,7 +18,7 @@ from policy import Policy, kept
 from policy.glob import Fold
 from toolkit import answers, audit, paths
 from toolkit.apply import Outcome
-from toolkit.approvals import Answer, Approvals, Request
+from toolkit.approvals import PENDING, Answer, Approvals, Request
 from toolkit.attempt import Attempt
 from toolkit.call import Result, ToolCall, again, as_call, call_id_of, failed, parse_call
 from toolkit.errors import CallError
@@ -37,7 +37,9 @@ if TYPE_CHECKING:
     from toolkit.mirror import Mirror
     from toolkit.versions import Version
 
-Approver = Callable[[Request], Answer]
+# None: the answer, if there is one, was left with the approvals.
+Approver = Callable[[Request], Answer | None]
+_ROUNDS = 3  # how often one call is put to a person when what it would do keeps changing
 
 
 class Session(TakesBack):
@@ -47,7 +49,8 @@ class Session(TakesBack):
     is a Policy, the path of a file, or None (then everything asks); a file is followed when it changes.
     `state` is a directory, ":memory:", a postgresql:// URL for several machines to share, or None for the
     user's state directory. `ask` says what becomes of a call that needs a person: "queue" answers
-    `approval_required` and keeps the request, "deny" refuses, "prompt" asks `approver` at once.
+    `approval_required` and keeps the request, "deny" refuses, "prompt" asks `approver` at once; where that
+    one gives None and the request still waits, it is kept.
     A policy that does not load denies every call; one given as a Policy is followed at `policy_file`, where
     it came from. `tasks` is where the task folders are (given as `root` is, or by the policy), `task` the id
     of the one that the agent runs in. `audit_log` is a file that gets every audit record as a line of JSON,
@@ -206,8 +209,11 @@ class Session(TakesBack):
                 given = call_id_of(call) if isinstance(call, str | bytes) else None
                 return self._recorded(Attempt(self, ToolCall("", {}, given)), failed(given, error))
             result = self._attempt(parsed, progress)
-            if result.status == "approval_required" and self.ask == "prompt" and self._approver is not None:
-                self._put_question(self._approver, result.data["approval"]["id"])
+            for _ in range(_ROUNDS):
+                if result.status != "approval_required" or self.ask != "prompt" or self._approver is None:
+                    break
+                if not self._put_question(self._approver, result.data["approval"]["id"]):
+                    break
                 # From the start again: what is done has to be what was approved.
                 result = self._attempt(parsed, progress)
             return result
@@ -227,13 +233,21 @@ class Session(TakesBack):
             attempt.release()
         return self._recorded(attempt, result)
 
-    def _put_question(self, approver: Approver, approval: str) -> None:
+    def _put_question(self, approver: Approver, approval: str) -> bool:
+        """Ask about a request that waits; whether it waits no longer."""
         try:
             answer = approver(self.approvals.get(approval))
         except Exception:
             # Whatever keeps the person from answering is a no.
             answer = Answer(False, reason="the question could not be asked")
-        self.approvals.answer(approval, answer)
+        try:
+            if answer is not None:
+                self.approvals.answer(approval, answer)
+            return self.approvals.get(approval).state != PENDING
+        except CallError as error:
+            if error.code == "invalid_arguments":
+                raise  # the approver's own mistake
+            return True  # answered elsewhere meanwhile, or beyond recording: the call's next turn says which
 
     def _recorded(self, attempt: Attempt, result: Result) -> Result:
         result = self._record(attempt, result)

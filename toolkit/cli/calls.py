@@ -13,7 +13,7 @@ from typing import BinaryIO
 from policy import TOOL_ACTIONS
 from toolkit.call import MAX_BYTES, Result
 from toolkit.cli.perform import DONE, FELL_SHORT, UsageError
-from toolkit.cli.place import confine, open_session
+from toolkit.cli.place import approval_channel, confine, open_session
 from toolkit.cli.screen import STYLES, Screen, is_terminal
 from toolkit.lines import lines
 from toolkit.text import plural
@@ -23,10 +23,16 @@ SINGLE_CALLS = "default"
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
     """Answer each line with one line, in order, as soon as it is done."""
-    with open_session(arguments, screen) as session, _opened(arguments.file, screen) as source:
+    with (
+        approval_channel(arguments, screen) as channel,
+        open_session(arguments, screen, channel) as session,
+        _opened(arguments.file, screen) as source,
+    ):
         if arguments.landlock:
             confine(session)
         for line in lines(source, MAX_BYTES):
+            if channel is not None:
+                channel.answering = line
             with screen.progress() as progress:
                 result = session.call(line, progress)
             print(result.to_line(), file=screen.stdout, flush=True)

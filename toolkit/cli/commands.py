@@ -41,6 +41,13 @@ _ALL = (
         examples=("ringfence schema policy > ringfence.schema.json",),
     ),
     Command(
+        "schema approvals",
+        "schemas:approvals",
+        "the JSON Schema of the lines of the approvals channel",
+        examples=("ringfence schema approvals | jq '.[\"$defs\"].answer'",),
+        about="What `run --approvals-fd` writes (`asked`, `closed`) and takes (`answer`).",
+    ),
+    Command(
         "schema tools",
         "schemas:tools",
         "the tools an agent is offered, with the JSON Schemas of their arguments",

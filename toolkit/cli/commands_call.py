@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolkit.cli.options import CALLING, CALLING_ONCE, JSON, LANDLOCK, ROOT, Command, opt
+from toolkit.cli.options import CALLING, CALLING_ONCE, CHANNEL, JSON, LANDLOCK, ROOT, Command, opt
 
 CALLS: tuple[Command, ...] = (
     Command(
@@ -30,11 +30,18 @@ CALLS: tuple[Command, ...] = (
                 "file", nargs="?", default="-", metavar="FILE", completes="file", says="the calls; - is stdin"
             ),
             *CALLING,
+            *CHANNEL,
             LANDLOCK,
         ),
-        ("ringfence run calls.jsonl", "agent | ringfence run --agent coder --ask queue > results.jsonl"),
+        (
+            "ringfence run calls.jsonl",
+            "agent | ringfence run --agent coder --ask queue > results.jsonl",
+            "ringfence run --agent coder --approvals-fd 3",
+        ),
         "Every line is answered, in order, as soon as it is done; blank lines are passed over. The exit"
-        " status is 0 when every line was answered, whatever the answers were.",
+        " status is 0 when every line was answered, whatever the answers were. With an approvals channel a"
+        " call that asks waits for the person's answer there, and the lines behind it wait too; an answer"
+        " that does not come leaves the request in the queue and the call `approval_required`.",
     ),
     Command(
         "call",

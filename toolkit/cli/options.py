@@ -90,6 +90,25 @@ ASK = opt(
     says="where the policy asks: prompt on the terminal, deny, or queue the request and answer"
     " approval_required (default: prompt at a terminal, queue elsewhere)",
 )
+APPROVALS_FD = opt(
+    "--approvals-fd",
+    metavar="N",
+    says="put what the policy asks to a person on the inherited descriptor N (a stream socket), or on two"
+    " pipes IN,OUT, as lines of JSON that the agent does not see; instead of --ask",
+)
+APPROVALS_SOCKET = opt(
+    "--approvals-socket",
+    metavar="PATH",
+    completes="file",
+    says="the same over a UNIX socket that a program of yours listens on",
+)
+APPROVALS_TIMEOUT = opt(
+    "--approvals-timeout",
+    metavar="SPAN",
+    says="how long the channel waits for one answer, as 90s or 10m; then the request stays in the queue"
+    " (default: until the request expires, a day)",
+)
+CHANNEL = (APPROVALS_FD, APPROVALS_SOCKET, APPROVALS_TIMEOUT)
 JSON = opt("--json", action="store_true", says="print JSON")
 DRY_RUN = opt("--dry-run", action="store_true", says="judge and plan, but change nothing")
 YES = opt("-y", "--yes", action="store_true", says="do not ask for confirmation")

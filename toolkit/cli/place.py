@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,8 @@ from toolkit.errors import CallError
 from toolkit.finding import POLICY_FILE, find_root
 
 if TYPE_CHECKING:
-    from toolkit.session import Session
+    from toolkit.cli.approval_channel import ApprovalChannel
+    from toolkit.session import Approver, Session
 
 
 def root_of(arguments: argparse.Namespace) -> tuple[str, str]:
@@ -54,16 +55,38 @@ def policy_file(named: str) -> Path:
     return Path(named)
 
 
-def open_session(arguments: argparse.Namespace, screen: Screen) -> Session:
-    """The session that a command's options describe."""
+def open_session(
+    arguments: argparse.Namespace, screen: Screen, channel: ApprovalChannel | None = None
+) -> Session:
+    """The session that a command's options describe; what asks is put on the channel, if there is one."""
     from toolkit.cli.prompt import approve, terminal_at_hand
-    from toolkit.session import Session
 
+    if channel is not None:
+        session = _opened(arguments, "prompt", channel)
+        channel.approvals = session.approvals
+        return session
     ask = getattr(arguments, "ask", "deny")  # taking back is a person's own act: nobody is asked
     if ask == "prompt" and not terminal_at_hand():
         raise UsageError("--ask prompt: there is no terminal to ask at")
     if ask is None:
         ask = "prompt" if is_terminal(screen.stderr) and terminal_at_hand() else "queue"
+    return _opened(arguments, ask, approve if ask == "prompt" else None)
+
+
+def approval_channel(
+    arguments: argparse.Namespace, screen: Screen
+) -> AbstractContextManager[ApprovalChannel | None]:
+    """The channel that the options ask for; None where they ask for none."""
+    if (arguments.approvals_fd, arguments.approvals_socket, arguments.approvals_timeout) == (None,) * 3:
+        return nullcontext()
+    from toolkit.cli.approval_streams import channel_of  # sockets are slow to import, and seldom needed
+
+    return channel_of(arguments, screen)
+
+
+def _opened(arguments: argparse.Namespace, ask: str, approver: Approver | None) -> Session:
+    from toolkit.session import Session
+
     root, found_by = root_of(arguments)
     with _known_store(root):
         return Session(
@@ -73,7 +96,7 @@ def open_session(arguments: argparse.Namespace, screen: Screen) -> Session:
             session=arguments.session,
             state=arguments.state,
             ask=ask,
-            approver=approve if ask == "prompt" else None,
+            approver=approver,
             dry_run=arguments.dry_run,
             found_by=found_by,
             policy_file=_source_of(arguments, root),

@@ -21,6 +21,14 @@ def policy(arguments: argparse.Namespace, screen: Screen) -> int:
     return DONE
 
 
+def approvals(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Print the JSON Schema of the approvals channel's lines."""
+    from toolkit.cli.approval_messages import SCHEMA
+
+    screen.json(SCHEMA)
+    return DONE
+
+
 def tools(arguments: argparse.Namespace, screen: Screen) -> int:
     """Print the tools an agent is offered with their schemas, in the shape that was asked for."""
     from toolkit.dialects import definitions
