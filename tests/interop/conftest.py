@@ -65,9 +65,14 @@ def environment() -> dict[str, str]:
 class Wire:
     """A client that writes and reads the lines itself, to see what is really on the wire."""
 
-    def __init__(self, words: list[str]) -> None:
+    def __init__(self, words: list[str], *passed: int) -> None:
         self.process = subprocess.Popen(
-            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment()
+            words,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment(),
+            pass_fds=passed,
         )
         self._lines: queue.SimpleQueue[bytes] = queue.SimpleQueue()
         self._reader = threading.Thread(target=self._read, daemon=True)

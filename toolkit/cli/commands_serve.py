@@ -5,6 +5,7 @@ from __future__ import annotations
 from toolkit.cli.options import (
     AGENT,
     AUDITED,
+    CHANNEL,
     DRY_RUN,
     ENDPOINT,
     LANDLOCK,
@@ -95,7 +96,7 @@ SERVING = (
         "serve the tools to MCP clients, over stdin and stdout or over HTTP",
         (
             *(ROOT, ENDPOINT, POLICY, AGENT, SESSION, STATE, SERVING_ASK, TASKS, TASK),
-            *(*AUDITED, DRY_RUN, LANDLOCK),
+            *(*CHANNEL, *AUDITED, DRY_RUN, LANDLOCK),
             opt("--http", action="store_true", says="serve many clients at /mcp (streamable HTTP)"),
             *LISTENING,
         ),

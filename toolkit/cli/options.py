@@ -125,7 +125,6 @@ TASK = opt("--task", metavar="ID", says="the task that the agent runs in, which 
 SERVING_ASK = opt(
     "--ask",
     choices=("client", "queue", "deny"),
-    default="client",
     says="where the policy asks: put it to the client's user where the client can, else queue the request;"
     " always queue; or deny (default: client)",
 )

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from io import BufferedReader
 from typing import TYPE_CHECKING, BinaryIO
 
-from toolkit.cli.perform import DONE
-from toolkit.cli.place import confine, open_session
+from toolkit.cli.perform import DONE, UsageError
+from toolkit.cli.place import approval_channel, confine, open_session
 from toolkit.cli.screen import Screen, is_terminal
 
 if TYPE_CHECKING:
@@ -22,20 +22,27 @@ if TYPE_CHECKING:
 def mcp(arguments: argparse.Namespace, screen: Screen) -> int:
     """Serve one MCP client on stdin and stdout until it ends the input; or many over HTTP."""
     if arguments.http:
+        if any(given is not None for name, given in vars(arguments).items() if name.startswith("approvals_")):
+            raise UsageError("an approvals channel: only over stdin and stdout, not with --http")
+        arguments.ask = arguments.ask or "client"
         from toolkit.cli import serving
 
         return serving.mcp(arguments, screen)
     from toolkit.mcp.server import Server
     from toolkit.mcp.stdio import Loop
 
-    ask, arguments.ask = arguments.ask, "deny" if arguments.ask == "deny" else "queue"
     if is_terminal(sys.stdin):
         screen.note("waiting for an MCP client on stdin; Ctrl-D ends it")
-    with open_session(arguments, screen) as session, _streams(screen) as (source, sink):
-        if arguments.landlock:
-            confine(session)
-        gc.freeze()  # what is there now stays to the end; looking through it would make some call wait
-        Loop(Server(session, ask=ask, instructions=_instructions(session)), source, sink).run()
+    with approval_channel(arguments, screen) as channel:
+        ask, arguments.ask = arguments.ask or "client", "deny" if arguments.ask == "deny" else "queue"
+        with open_session(arguments, screen) as session, _streams(screen) as (source, sink):
+            if channel is not None:
+                channel.approvals = session.approvals
+            if arguments.landlock:
+                confine(session)
+            gc.freeze()  # what is there now stays to the end; looking through it would make some call wait
+            server = Server(session, ask=ask, instructions=_instructions(session), channel=channel)
+            Loop(server, source, sink).run()
     return DONE
 
 

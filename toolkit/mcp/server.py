@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from toolkit.approvals import PENDING
 from toolkit.call import Result, ToolCall, failed
@@ -35,6 +35,7 @@ from toolkit.progress import Progress
 from toolkit.version import version
 
 if TYPE_CHECKING:
+    from toolkit.approvals import Request
     from toolkit.session import Session
 
 _ROUNDS = 3  # how often one call is put to the user when what it would do keeps changing
@@ -69,10 +70,19 @@ class Question:
     asked: int = 1
 
 
+class Channel(Protocol):
+    """Who is asked apart from the client; leaves the answer with the session's approvals."""
+
+    def __call__(
+        self, request: Request, *, call: str | int | None, called_off: Callable[[], bool]
+    ) -> None: ...
+
+
 class Server:
     """The session behind the protocol. `ask` is "client" (put questions to it where it can) or "queue".
 
-    `note` is told of every call: its tool, its result and the seconds it took.
+    With a `channel` questions are put there and never to the client. `note` is told of every call: its tool,
+    its result and the seconds it took.
     """
 
     def __init__(
@@ -83,8 +93,10 @@ class Server:
         instructions: str = "",
         seals: asking.Seals | None = None,
         note: Callable[[str, Result, float], None] = lambda *_: None,
+        channel: Channel | None = None,
     ) -> None:
         self.session = session
+        self.channel = channel
         self._ask = ask
         self._instructions = instructions
         self._seals = seals or asking.Seals()
@@ -104,14 +116,24 @@ class Server:
 
     def resume(self, question: Question, response: Message | None) -> Message | Question:
         """Go on with a call after the client's user was asked; `response` is what came back."""
-        answer = asking.answer_in(response)
         held = self.session.approvals.get(question.approval)
+        if self.channel is not None and held.state != PENDING and not question.flight.cancelled:
+            return self._again(question)
+        answer = asking.answer_in(response)
         if answer is None or question.flight.cancelled or held.state != PENDING:
             # Put again, it says what it waits for, or what became of the question meanwhile.
             result = self._session_call(question.call, question.flight, question.token)
             return self._done(question.peer, question.id, result)
         self.session.approvals.answer(question.approval, answer)
+        return self._again(question)
+
+    def _again(self, question: Question) -> Message | Question:
         return self._run(question.id, question.call, question.peer, question.flight, question.token, question)
+
+    def put_on_channel(self, question: Question, channel: Channel, over: Callable[[], bool]) -> None:
+        """Put a question where a person is beside the client, and wait until it is answered or over."""
+        request = self.session.approvals.get(question.approval)
+        channel(request, call=question.id, called_off=lambda: over() or question.flight.cancelled)
 
     # ------------------------------------------------------------ plain requests
 
@@ -212,6 +234,8 @@ class Server:
         if result.status != "approval_required" or not self._may_ask(peer) or rounds >= _ROUNDS:
             return self._done(peer, request, result)
         held = self.session.approvals.get(result.data["approval"]["id"])
+        if self.channel is not None:
+            return Question(request, call, held.id, {}, peer, flight, token, rounds + 1)
         params = asking.question(held, titled=peer.stateless or (peer.version or "") >= _TITLED_SINCE)
         if not peer.stateless:
             return Question(request, call, held.id, params, peer, flight, token, rounds + 1)
@@ -228,7 +252,7 @@ class Server:
         return result
 
     def _may_ask(self, peer: Peer) -> bool:
-        return self._ask == "client" and peer.can_elicit
+        return self.channel is not None or (self._ask == "client" and peer.can_elicit)
 
     def _done(self, peer: Peer, request: str | int, result: Result) -> Message:
         return reply(request, self._complete(peer, tool_result(result)))

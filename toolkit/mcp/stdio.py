@@ -200,13 +200,16 @@ class Loop:
         thread.start()
 
     def _put(self, job: _Job, question: Question) -> None:
-        """Put a question to the client's user and go on with the call, until there is an answer."""
+        """Put a question to a person and go on with the call, until there is an answer."""
         answer: Message | Question = question
         while isinstance(answer, Question):
             answer = self._server.resume(answer, self._elicit(answer))
         self._finish(job, answer)
 
     def _elicit(self, question: Question) -> Message | None:
+        if self._server.channel is not None:
+            self._server.put_on_channel(question, self._server.channel, lambda: self._over)
+            return None
         waiting: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
         with self._lock:
             if self._over or question.flight.cancelled:
