@@ -56,7 +56,7 @@ SCHEMA: dict[str, Any] = {
                 "because": {**_TEXT, "description": "Why a person is asked."},
                 "paths": {"type": "array", "items": _TEXT},
                 "arguments": {"type": "object"},
-                "preview": {**_TEXT, "description": "What would change, as a unified diff."},
+                "preview": {**_TEXT, "description": "A unified diff, or a directory's files."},
                 "preview_left_out": {
                     "type": "integer",
                     "minimum": 0,
