@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -22,6 +23,7 @@ from toolkit.cli.approval_channel import ApprovalChannel
 from toolkit.session import Session
 
 __all__ = ["root"]
+ROOT = Path(__file__).resolve().parents[2]
 ANSWERS = yaml.safe_load((Path(__file__).parent / "approval_answers.yaml").read_text(encoding="utf-8"))
 
 
@@ -133,6 +135,18 @@ def test_bytes_that_are_no_answer(opened: Any, line: bytes) -> None:
 def test_the_schema_is_one_and_the_command_prints_it(ringfence: Ringfence) -> None:
     jsonschema.Draft202012Validator.check_schema(approval_messages.SCHEMA)
     assert ringfence("schema", "approvals").json == approval_messages.SCHEMA
+
+
+def test_the_reference_shows_messages_that_fit() -> None:
+    page = (ROOT / "docs" / "reference" / "approvals-channel.md").read_text(encoding="utf-8")
+    shown = [json.loads(text) for text in re.findall(r"^```json\n(.*?)^```$", page, re.M | re.S)]
+    assert [one.get("event") for one in shown] == ["asked", None, "closed"]
+    for one in shown:
+        name = one.get("event", "answer")
+        FITS[name].validate(one)
+        fields = approval_messages.SCHEMA["$defs"][name]["properties"]
+        assert list(one) == list(fields)
+        assert [field for field in fields if f"`{field}`" not in page] == []
 
 
 def test_a_request_has_what_a_person_needs(opened: Any) -> None:
