@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from toolkit.mirror import Mirror
     from toolkit.versions import Version
 
-# None: the answer, if there is one, was left with the approvals.
+# None: the answer was left with the approvals (then one that no longer fits is asked for again), or there is none.
 Approver = Callable[[Request], Answer | None]
 _ROUNDS = 3  # how often one call is put to a person when what it would do keeps changing
 
@@ -212,10 +212,14 @@ class Session(TakesBack):
             for _ in range(_ROUNDS):
                 if result.status != "approval_required" or self.ask != "prompt" or self._approver is None:
                     break
-                if not self._put_question(self._approver, result.data["approval"]["id"]):
+                approval = result.data["approval"]["id"]
+                answer = self._put_question(self._approver, approval)
+                if answer is None and self._waits(approval):
                     break
                 # From the start again: what is done has to be what was approved.
                 result = self._attempt(parsed, progress)
+                if answer is not None:
+                    break
             return result
 
     def _attempt(self, call: ToolCall, progress: Progress) -> Result:
@@ -233,21 +237,27 @@ class Session(TakesBack):
             attempt.release()
         return self._recorded(attempt, result)
 
-    def _put_question(self, approver: Approver, approval: str) -> bool:
-        """Ask about a request that waits; whether it waits no longer."""
+    def _put_question(self, approver: Approver, approval: str) -> Answer | None:
+        """Ask about a request and record the answer; None where the approver gave none."""
         try:
             answer = approver(self.approvals.get(approval))
         except Exception:
             # Whatever keeps the person from answering is a no.
             answer = Answer(False, reason="the question could not be asked")
-        try:
-            if answer is not None:
+        if answer is not None:
+            try:
                 self.approvals.answer(approval, answer)
-            return self.approvals.get(approval).state != PENDING
-        except CallError as error:
-            if error.code == "invalid_arguments":
-                raise  # the approver's own mistake
-            return True  # answered elsewhere meanwhile, or beyond recording: the call's next turn says which
+            except CallError as error:
+                if error.code == "invalid_arguments":
+                    raise  # the approver's own mistake
+                # Answered elsewhere meanwhile, or beyond recording: the call's next turn says which.
+        return answer
+
+    def _waits(self, approval: str) -> bool:
+        try:
+            return self.approvals.get(approval).state == PENDING
+        except CallError:
+            return False  # the call's next turn says what is wrong
 
     def _recorded(self, attempt: Attempt, result: Result) -> Result:
         result = self._record(attempt, result)
