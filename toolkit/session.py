@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from toolkit.mirror import Mirror
     from toolkit.versions import Version
 
-# None: the answer was left with the approvals (then one that no longer fits is asked for again), or there is none.
+# None: there is no answer, or the approvals have it; one there that no longer fits is asked for again.
 Approver = Callable[[Request], Answer | None]
 _ROUNDS = 3  # how often one call is put to a person when what it would do keeps changing
 

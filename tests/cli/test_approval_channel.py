@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import socket
@@ -14,12 +15,15 @@ from typing import Any
 import jsonschema
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.cli.conftest import Ringfence
 from tests.cli.person import FITS, POLICY, Act, Person, root
 from toolkit.approvals import PENDING, Answer, Request
 from toolkit.cli import approval_channel, approval_messages
 from toolkit.cli.approval_channel import ApprovalChannel
+from toolkit.errors import CallError
 from toolkit.session import Session
 
 __all__ = ["root"]
@@ -100,16 +104,32 @@ def test_what_counts_as_an_answer(opened: Any, root: Path, case: dict[str, str])
     assert person.closed()[0][1] == case["reason"]
 
 
-@pytest.mark.parametrize("case", ANSWERS, ids=lambda case: case["line"][:70])
-def test_the_schema_of_answers_takes_what_is_taken(case: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "case", [case for case in ANSWERS if "JSON" not in case["reason"]], ids=lambda case: case["line"][:70]
+)
+def test_the_schema_of_answers_says_what_is_taken(case: dict[str, str]) -> None:
+    value = json.loads(case["line"].replace("ID", "a-1"))
+    assert FITS["answer"].is_valid(value) == ("does not fit its schema" not in case["reason"])
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
+FIELDS = st.dictionaries(
+    st.sampled_from([*approval_messages.SCHEMA["$defs"]["answer"]["properties"], "other"]),
+    SCALARS | st.sampled_from(["once", "session", "pattern", "2h", "**"]) | st.lists(SCALARS, max_size=2),
+)
+
+
+@given(st.binary(max_size=80) | FIELDS.map(lambda value: json.dumps(value).encode()))
+def test_whatever_comes_is_an_answer_or_refused_as_none(line: bytes) -> None:
     try:
-        value = json.loads(case["line"].replace("ID", "a-1"))
-    except ValueError:
+        name, answer = approval_messages.read_answer(line, 0.0)
+    except CallError as error:
+        assert error.code == "invalid_arguments"
         return
-    taken = "does not fit its schema" not in case["reason"] and "not JSON" not in case["reason"]
-    assert FITS["answer"].is_valid(value) or not taken
-    if "does not fit" in case["reason"]:
-        assert not FITS["answer"].is_valid(value)
+    value = json.loads(line)
+    assert (name, answer.granted) == (value["id"], value["grant"])
+    assert answer.scope == (value.get("scope", "once") if answer.granted else "once")
+    assert answer.until is None or math.isfinite(answer.until)
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ class ApprovalChannel:
         self._timeout, self._look_every, self._clock = timeout, look_every, clock
         self._lines = Lines(messages.MAX_ANSWER)
         self._waiting: deque[bytes] = deque()
-        self._put: deque[str] = deque(maxlen=_REMEMBERED)
+        self._shown: deque[str] = deque(maxlen=_REMEMBERED)
         self._lock = threading.Lock()
         self._cut = False
         self._tell = tell
@@ -96,8 +96,8 @@ class ApprovalChannel:
                 os.close(descriptor)
 
     def _ask(self, request: Request, call: str | int | None, called_off: Callable[[], bool]) -> None:
-        if request.id not in self._put:
-            self._put.append(request.id)
+        if request.id not in self._shown:
+            self._shown.append(request.id)
         self._send(messages.asked(request, call))
         try:
             reason = self._wait(request.id, called_off)
@@ -129,7 +129,7 @@ class ApprovalChannel:
     def _take(self, line: bytes, asked: str) -> bool:
         """Record the answer; whether it was the one that is waited for. Raises CallError for no answer."""
         name, answer = messages.read_answer(line, time.time())
-        if name not in self._put:
+        if name not in self._shown:
             raise CallError("not_found", "The answer is to a request that was not put here", where="id")
         if name == asked:
             self.approvals.answer(name, answer)

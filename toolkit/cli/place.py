@@ -59,12 +59,12 @@ def open_session(
     arguments: argparse.Namespace, screen: Screen, channel: ApprovalChannel | None = None
 ) -> Session:
     """The session that a command's options describe; what asks is put on the channel, if there is one."""
-    from toolkit.cli.prompt import approve, terminal_at_hand
-
     if channel is not None:
         session = _opened(arguments, "prompt", channel)
         channel.approvals = session.approvals
         return session
+    from toolkit.cli.prompt import approve, terminal_at_hand
+
     ask = getattr(arguments, "ask", "deny")  # taking back is a person's own act: nobody is asked
     if ask == "prompt" and not terminal_at_hand():
         raise UsageError("--ask prompt: there is no terminal to ask at")
