@@ -50,6 +50,9 @@ def workspace(tmp_path: Path) -> Path:
         ("src/to-policy", "../ringfence.yaml"),
     ):
         os.symlink(target, root / link)
+    plans = tmp_path / "project-home" / ".claude" / "plans"
+    plans.mkdir(parents=True)
+    os.symlink(root / ".env", plans / "link-to-env")
     return root
 
 
@@ -65,6 +68,7 @@ def event_of(case: dict[str, Any], root: Path) -> bytes:
     }
     if "tool" in case:
         event |= {"tool_name": case["tool"], "tool_input": case["input"]}
+    event |= case.get("extra", {})
     if "helper" in case:
         event |= {"agent_id": "a1", "agent_type": case["helper"]}
     return json.dumps(event).replace("$ROOT", str(root)).encode()

@@ -76,7 +76,7 @@ def test_every_file_tool_has_an_event() -> None:
         listed = yaml.safe_load((HERE / f"{host}.yaml").read_text(encoding="utf-8"))
         seen = {case.get("tool", "").lower() for case in listed}
         if host == "codex":
-            seen |= {"shell", *TOUCHES["claude-code"]}
+            seen |= {"shell"}
         assert set(TOUCHES[host]) <= seen, host
 
 

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from tests.hooks.conftest import HERE, event_of
 from toolkit.cli import main
+from toolkit.hooks.deadline import MOST
 from toolkit.hooks.install import SETTINGS, NotPlain, command, installed, removed
 from toolkit.hooks.touched import TOUCHES
 
@@ -100,12 +101,17 @@ def test_what_is_not_plain_is_left(text: str) -> None:
 
 
 @pytest.mark.parametrize("host", HOSTS)
-def test_every_tool_that_is_judged_is_matched(host: str) -> None:
+def test_every_tool_is_matched(host: str) -> None:
     import re
 
-    own = {"codex": set(TOUCHES["claude-code"]) | {"shell"}}.get(host, set())
-    for tool in set(TOUCHES[host]) - own:
-        assert re.fullmatch(SETTINGS[host].matcher, tool, re.I), tool
+    others = ("Artifact", "mcp__filesystem__read_file", "mcp_x_read_file", "of a later version")
+    for tool in (*TOUCHES[host], *others):
+        assert re.fullmatch(SETTINGS[host].matcher, tool), tool
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_the_deadline_is_shorter_than_the_time_out(host: str) -> None:
+    assert SETTINGS[host].timeout / (1_000 if host == "gemini" else 1) > MOST
 
 
 def test_at_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,6 +143,32 @@ def test_a_link_stays_one_and_the_mode_is_kept(tmp_path: Path) -> None:
     assert link.is_symlink()
     assert real.stat().st_mode & 0o777 == 0o600
     assert "ringfence hook gemini" in real.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("linked", ["file", "folder", "folder that is not there", "file that is not there"])
+@pytest.mark.parametrize("undo", [(), ("--undo",), ("--dry-run",)])
+def test_a_link_out_of_the_project_is_not_followed(
+    linked: str, undo: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A cloned repository may hold such a link."""
+    root, outside = tmp_path / "project", tmp_path / "outside"
+    (root / ".claude").mkdir(parents=True)
+    outside.mkdir()
+    hooked = installed('{"secret": 1}', "claude-code", RUN["claude-code"])
+    if "not there" not in linked:
+        (outside / "settings.json").write_text(hooked, encoding="utf-8")
+    if "folder" in linked:
+        (root / ".claude").rmdir()
+        (root / ".claude").symlink_to(outside if linked == "folder" else outside / "new")
+    else:
+        (root / ".claude" / "settings.json").symlink_to(outside / "settings.json")
+    before = {path: path.is_file() and path.read_bytes() for path in outside.rglob("*")}
+    words = ["hook", "install", "claude-code", "--root", str(root), *undo]
+    assert main([*words] if "--dry-run" in undo else [*words, "--yes"]) == 2
+    assert {path: path.is_file() and path.read_bytes() for path in outside.rglob("*")} == before
+    said = capsys.readouterr()
+    assert "outside the project" in said.err
+    assert "secret" not in said.out + said.err
 
 
 @pytest.mark.parametrize("scope", ["local"])

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from policy import READY_MADE, Effect, Need, Policy, ready_made
 from tests.hooks.conftest import HERE
-from toolkit.hooks import judge
-from toolkit.hooks.judge import Judge, Verdict, narrowed
-from toolkit.hooks.touched import Touch
+from toolkit.hooks import narrowed as narrowing
+from toolkit.hooks.judge import Judge, Verdict
+from toolkit.hooks.narrowed import narrowed
+from toolkit.hooks.touch import Touch
 
 NAMES = st.sampled_from(
     [
@@ -57,7 +58,8 @@ def test_the_verdict_is_that_of_the_path_it_leads_to(
         return
     spelled = f"{workspace}/{text}" if absolute else text.lstrip("/") or "."
     touch = Touch(tool, TOOLS[tool], spelled)
-    said = Judge(str(workspace), policy, "default", str(workspace)).judge((touch,))
+    said = Judge(str(workspace), policy, "default", str(workspace), "claude-code").judge((touch,))
+    assert said is not None
     assert_as_expected(said, tool, workspace / spelled, workspace, policy)
 
 
@@ -111,7 +113,7 @@ AGENTS = st.sampled_from(["default", "default/Explore", "coder", "explorer/x", "
 def test_fewer_rules_give_the_same_verdict(
     name: str, tool: str, path: str, agent: str, directory: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(judge, "_MANY", 0)
+    monkeypatch.setattr(narrowing, "_MANY", 0)
     whole = Policy.load(HERE / "policy.yaml" if name == "own" else ready_made(name))
     fewer = narrowed(whole, frozenset((tool, *TOOLS[tool], "*")))
     needs = [Need(action, path, directory) for action in TOOLS[tool]]

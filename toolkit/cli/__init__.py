@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _open_if_closed("stdin", "r")
     _open_if_closed("stderr", "w")
     if words[:1] == ["hook"]:  # a verdict that nobody can hear blocks: stdout stays as it is
-        status = _hook(words[1:])
+        status = _hook(words[1:], alone=argv is None)
         if status is not None:
             return status if argv is not None else _end(status)
     _open_if_closed("stdout", "w")
@@ -77,15 +77,20 @@ def _unheard(error: OSError) -> int:
     return FELL_SHORT
 
 
-def _hook(words: list[str]) -> int | None:
+def _hook(words: list[str], *, alone: bool) -> int | None:
     """Answer a host's event without the whole command line, which takes longer to load than to judge."""
     try:
         import gc
 
         gc.disable()  # the process ends before there is anything to collect
-        from toolkit.hooks.run import quick, respond
+        from toolkit.hooks.hosts import EVENTS
+        from toolkit.hooks.run import Options, quick, respond
 
         plain = quick(words)
+        if alone and words and words[0] in EVENTS:
+            from toolkit.hooks.deadline import watch
+
+            watch((plain[1] if plain else Options()).deadline)
         return None if plain is None else respond(*plain, sys.stdin.buffer, sys.stdout, sys.stderr)
     except BaseException as error:
         # Any status but 2 would let the call pass.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from toolkit.cli.options import AGENT, DRY_RUN, JSON, YES, Command, opt
+from toolkit.hooks.deadline import DEADLINE, MOST, seconds
 
 _ROOT = opt(
     "--root",
@@ -42,6 +43,14 @@ def _host(name: str, title: str, events: str, ask: str, about: str) -> Command:
                 choices=("host", "deny"),
                 default=ask,
                 says=f"where the policy asks: leave the question to the program, or deny (default: {ask})",
+            ),
+            opt(
+                "--deadline",
+                metavar="SECONDS",
+                type=seconds,
+                default=DEADLINE,
+                says="block the call if it is not judged this long after the hook was started, at most"
+                f" {MOST:g} (default: {DEADLINE:g})",
             ),
         ),
         (f"ringfence hook {name} --policy baseline < event.json",),

@@ -30,13 +30,15 @@ def gemini(arguments: argparse.Namespace, screen: Screen) -> int:
 
 
 def _respond(host: str, arguments: argparse.Namespace, screen: Screen) -> int:
-    options = Options(arguments.root, arguments.policy, arguments.agent, arguments.ask)
+    options = Options(arguments.root, arguments.policy, arguments.agent, arguments.ask, arguments.deadline)
     return respond(host, options, sys.stdin.buffer, screen.stdout, screen.stderr)
 
 
 def install(arguments: argparse.Namespace, screen: Screen) -> int:
     """Show how the host's settings change, ask, and change them; `--undo` takes the hook out again."""
     host, file = arguments.host, _settings_file(arguments)
+    if arguments.scope != "user":
+        _check_inside(file, root_of(arguments)[0])
     before = _read(file)
     try:
         if arguments.undo:
@@ -75,6 +77,16 @@ def _settings_file(arguments: argparse.Namespace) -> Path:
         raise UsageError(f"--scope {arguments.scope}: {arguments.host} has {' and '.join(files)}")
     named = files[arguments.scope]
     return Path(named).expanduser() if named.startswith("~") else Path(root_of(arguments)[0]) / named
+
+
+def _check_inside(file: Path, root: str) -> None:
+    """Refuse settings that a link puts outside the project: whoever wrote the project chose where to."""
+    real, project = os.path.realpath(file), os.path.realpath(root)
+    if os.path.commonpath((real, project)) != project:
+        raise UsageError(
+            f"{file} is outside the project, as a link leads there; nothing was read or written. Remove the"
+            " link, or take --scope user for your own settings"
+        )
 
 
 def _read(file: Path) -> str | None:

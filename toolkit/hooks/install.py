@@ -14,11 +14,8 @@ from typing import Any
 
 _SPACE = " \t\r\n"
 _DECODER = json.JSONDecoder()
-_CLAUDE_TOOLS = "Read|Write|Edit|MultiEdit|NotebookEdit|NotebookRead|Glob|Grep|LS"
-_CODEX_TOOLS = "^(apply_patch|Bash|view_image|read_file|list_dir|grep_files)$"
-_GEMINI_TOOLS = (
-    "^(read_file|read_many_files|write_file|replace|list_directory|glob|grep_search|search_file_content)$"
-)
+# Every tool of a host: of one that no list knows, too, the paths have to be judged.
+_ALL = ".*"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,20 +38,20 @@ SETTINGS: Mapping[str, Settings] = MappingProxyType(
                 "user": "~/.claude/settings.json",
             },
             ("PreToolUse", "PermissionRequest"),
-            _CLAUDE_TOOLS,
+            _ALL,
             60,
             '--root "$CLAUDE_PROJECT_DIR"',
         ),
         "codex": Settings(
             {"project": ".codex/hooks.json", "user": "~/.codex/hooks.json"},
             ("PreToolUse", "PermissionRequest"),
-            _CODEX_TOOLS,
+            _ALL,
             60,
         ),
         "gemini": Settings(
             {"project": ".gemini/settings.json", "user": "~/.gemini/settings.json"},
             ("BeforeTool",),
-            _GEMINI_TOOLS,
+            _ALL,
             60_000,
             '--root "$GEMINI_PROJECT_DIR"',
         ),

@@ -7,28 +7,30 @@ a swap in between is not noticed: only Ringfence's own tools hold what they judg
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Iterator
-from dataclasses import replace
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
-from policy import Decision, Effect, Need, Policy, Rule, kept
-from policy.model import Content
+from policy import Decision, Effect, Need, Policy, kept
 from toolkit import paths
 from toolkit.errors import CallError
-from toolkit.hooks.touched import Touch
+from toolkit.hooks.hosts import holds_hooks, own_places, settings_files
+from toolkit.hooks.touch import READ, UNKNOWN, Touch
 from toolkit.name_folding import folding_of
 from toolkit.protection import Protection
 
-MAX_SEARCHED = 20_000  # names looked at below a folder that is searched; with more a person decides
+if TYPE_CHECKING:
+    from toolkit.hooks.walk import Name, Walk
 
 
 class Verdict(NamedTuple):
-    """What the policy says of a whole call. `refused` is a refusal that no policy can lift."""
+    """What the policy says of a whole call. `refused` is a refusal that no policy can lift; `unsure` an allow
+    that must not be said, as names that may not be read could be listed.
+    """
 
     effect: Effect
     reason: str
     refused: bool = False
+    unsure: bool = False
 
 
 class Place(NamedTuple):
@@ -43,47 +45,63 @@ class Place(NamedTuple):
 class Judge:
     """One agent in one workspace. `cwd` is where relative paths begin."""
 
-    def __init__(self, root: str, policy: Policy, agent: str, cwd: str) -> None:
+    def __init__(self, root: str, policy: Policy, agent: str, cwd: str, host: str) -> None:
         self.real_root = os.path.realpath(root)
         self._roots = tuple(dict.fromkeys((self.real_root, os.path.abspath(root))))
         self._policy = policy
         self._narrowed: dict[frozenset[str], Policy] = {}
         self._agent = agent
         self._cwd = cwd
+        self._own = own_places(host)
         folder = os.open(self.real_root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             self._fold = folding_of(folder, self.real_root)
         finally:
             os.close(folder)
         self._protection = Protection(self._roots, self._fold)
-        for file in policy.files:
+        for file in (*policy.files, *settings_files(self.real_root)):
             self._protection.protect(file)
         self._protect_state()
+        self._walk: Walk | None = None
 
-    def judge(self, touches: tuple[Touch, ...]) -> Verdict:
-        """The strictest verdict over everything that is touched."""
-        worst = Verdict(Effect.ALLOW, "")
+    def judge(self, touches: Iterable[Touch]) -> Verdict | None:
+        """The strictest verdict over everything that is touched; None if all of it is the host's own."""
+        worst: Verdict | None = None
         for touch in touches:
-            verdict = self._judge(touch)
-            if verdict.effect > worst.effect or not worst.reason:
-                worst = verdict
+            if self.is_own(touch.path):
+                continue
+            worst = _stricter(worst, self._judge(touch))
             if worst.effect is Effect.DENY:
                 break
         return worst
+
+    def is_own(self, text: str) -> bool:
+        """Whether a path lies in a folder of the host's own outside the root, by its name and in truth."""
+        named = os.path.normpath(os.path.join(self._cwd, text))
+        if "\0" in text or not any(_within(named, own) for own in self._own):
+            return False
+        real = os.path.realpath(os.path.join(self._cwd, text))
+        if any(_within(path, root) for path in (named, real) for root in self._roots):
+            return False
+        return any(_within(real, os.path.realpath(own)) for own in self._own)
 
     def _judge(self, touch: Touch) -> Verdict:
         try:
             place = self.place(touch.path)
             needs = list(self.needs(touch, place))
         except CallError as error:
+            if touch.tool == UNKNOWN and error.code != "protected_path":
+                return Verdict(Effect.ASK, _ELSEWHERE)  # nobody knows whether it means a path of this machine
             # What a link leads to is not told.
             said = "The path is protected" if error.code == "protected_path" else error.message
             return Verdict(Effect.DENY, f"{said} ({error.code}). {error.hint}", refused=True)
-        verdict = self._say(self._rules(touch).decide(self._agent, touch.tool, needs, fold=self._fold), place)
-        if touch.within is not None and place.directory and verdict.effect is not Effect.DENY:
-            below = self._below(touch, place)
-            verdict = below if below.effect > verdict.effect else verdict
-        return verdict
+        decision = self._rules(touch).decide(self._agent, touch.tool, needs, fold=self._fold)
+        verdict = self._say(decision, place)
+        if verdict.effect is Effect.DENY or not place.directory:
+            return verdict
+        if touch.tool in _WHOLE:
+            return _stricter(verdict, Verdict(Effect.ASK, _TREE))
+        return verdict if touch.within is None else _stricter(verdict, self._below(touch, place))
 
     def place(self, text: str) -> Place:
         """Where a path leads. Raises CallError for what can never be a path of the workspace."""
@@ -101,11 +119,13 @@ class Judge:
 
     def needs(self, touch: Touch, place: Place) -> Iterator[Need]:
         """What a touch needs, by its name and by where it really leads. Raises CallError for a refusal."""
-        reading = touch.actions == ("read",)
+        reading = touch.actions == READ
         for path in dict.fromkeys((place.named, place.real)):
             if path == paths.ROOT and not reading:
                 raise CallError("root_protected", "The project root itself cannot be changed", where=path)
             self._protection.guard(path, reading=reading)
+            if not reading and holds_hooks(path):
+                raise CallError("protected_path", f"'{path}' is protected", where=path)
         for action in touch.actions:
             for path in dict.fromkeys((place.named, place.real)):
                 for directory in _kinds(action, place):
@@ -117,29 +137,39 @@ class Judge:
                 parent = paths.parent(parent)
 
     def _below(self, touch: Touch, place: Place) -> Verdict:
-        """The verdict on the content that a search would show; names of what is denied are not told."""
-        searched = Searched(touch.within or ())
+        """The verdict on what a search would show; names of what is denied are not told."""
+        from toolkit.hooks.searched import Searched
+        from toolkit.hooks.walk import TooMany, Walk
+
+        self._walk = self._walk or Walk(self.real_root)
+        searched = Searched(touch.within or (), self.real_root, place.real)
         worst = Verdict(Effect.ALLOW, "")
-        for count, (path, link) in enumerate(_files(self.real_root, place.real)):
-            if count >= MAX_SEARCHED:
-                return Verdict(Effect.ASK, f"more than {MAX_SEARCHED:,} files to search; a person decides")
-            if not searched.may_show(path if place.real == paths.ROOT else path[len(place.real) + 1 :]):
-                continue
-            # A search by content does not follow links; what reads whole files does.
-            effect, why = self._shown(touch, path, follow=link and touch.tool == "read_file")
-            if effect > worst.effect:
-                worst = Verdict(effect, f"{_BELOW[effect]}{why}. {_NARROW}")
-            if effect is Effect.DENY:
-                break
+        try:
+            for name in self._walk.below(place.real, deep=touch.tool != "list_directory"):
+                shown = touch.names or not name.directory
+                if not shown or not searched.may_show(name.path, name.directory):
+                    continue
+                effect, why = self._shown(touch, name)
+                if effect > worst.effect:
+                    worst = Verdict(effect, f"{_BELOW[effect]}{why}. {_NARROW}")
+                if effect is Effect.DENY or (touch.names and effect is Effect.ASK):
+                    break
+        except TooMany as many:
+            worst = _stricter(worst, Verdict(Effect.ASK, f"{many}; a person decides"))
+        if touch.names and worst.effect is not Effect.ALLOW:
+            return Verdict(Effect.ALLOW, worst.reason, unsure=True)
         return worst
 
-    def _shown(self, touch: Touch, path: str, *, follow: bool) -> tuple[Effect, str]:
-        """The verdict on showing one file of many, and why."""
+    def _shown(self, touch: Touch, name: Name) -> tuple[Effect, str]:
+        """The verdict on showing one of many, and why."""
         try:
-            needs = {path, self.place(f"{self.real_root}/{path}").real} if follow else {path}
+            needs = {name.path}
+            # A search by content does not follow links; what reads whole files does.
+            if name.link and touch.tool in _FOLLOWS:
+                needs.add(self.place(f"{self.real_root}/{name.path}").real)
             for each in needs:
                 self._protection.guard(each, reading=True)
-            wanted = [Need("read", each) for each in needs]
+            wanted = [Need("read", each, name.directory) for each in needs]
             decision = self._rules(touch).decide(self._agent, touch.tool, wanted, fold=self._fold)
         except CallError as error:
             # Ringfence's own files hold no secret of the workspace; a link out of it may lead anywhere.
@@ -151,19 +181,22 @@ class Judge:
 
     def _rules(self, touch: Touch) -> Policy:
         """The policy without the rules that cannot speak of such a touch: one verdict waits for fewer."""
+        from toolkit.hooks.narrowed import narrowed
+
         keys = frozenset((touch.tool, *touch.actions, "*"))
         if keys not in self._narrowed:
             self._narrowed[keys] = narrowed(self._policy, keys)
         return self._narrowed[keys]
 
     def _say(self, decision: Decision, place: Place) -> Verdict:
+        """A decision as the agent may see it: no pattern, file or line of a rule."""
         rule = decision.rule
-        where = f" [{rule.where.file}:{rule.where.line}]" if rule and rule.reason and rule.where else ""
         hint = f". {decision.hint}" if decision.effect is Effect.DENY else ""
         # Where a link leads is not told to who may not read it.
         path = place.named if decision.path == place.real else decision.path
         action = f"{decision.action} {path}: " if decision.action else ""
-        return Verdict(decision.effect, f"{action}{decision.reason}{where}{hint}")
+        reason = decision.reason if rule is None else rule.reason or _BY_POLICY[decision.effect]
+        return Verdict(decision.effect, f"{action}{reason}{hint}")
 
     def _split(self, absolute: str) -> tuple[str, ...]:
         for root in self._roots[1:]:
@@ -191,6 +224,15 @@ class Judge:
             self._protection.protect(platformdirs.user_state_dir("ringfence"))
 
 
+_FOLLOWS = ("read_file", "copy_file")
+_WHOLE = ("delete", "move_file", UNKNOWN)  # of a folder these take all that is in it
+_TREE = "a hook does not judge what is below this folder; a person decides"
+_ELSEWHERE = "the argument is no path in the workspace that the policy could judge; a person decides"
+_BY_POLICY = {
+    Effect.ALLOW: "the policy allows this",
+    Effect.ASK: "the policy asks a person",
+    Effect.DENY: "the policy denies this",
+}
 _BELOW = {
     Effect.ASK: "reading something below this folder asks",
     Effect.DENY: "something below this folder may not be read",
@@ -198,74 +240,15 @@ _BELOW = {
 _NARROW = "Search a folder or name a file pattern that leaves it out"
 
 
-class Searched:
-    """Which files a search shows, by its file patterns; in doubt it shows them."""
-
-    def __init__(self, patterns: tuple[str, ...]) -> None:
-        wanted: list[str] = []
-        left_out: list[str] = []
-        self._all = not patterns
-        for pattern in patterns:
-            known = _plain(pattern.removeprefix("!"))
-            if pattern.startswith("!"):
-                self._all = True
-                left_out += [known] if known and "/" not in known else []
-            elif known is None:
-                self._all = True
-            else:
-                wanted.append(known)
-        self._wanted = _policy_of(wanted)
-        self._left_out = _policy_of(left_out)
-
-    def may_show(self, path: str) -> bool:
-        try:
-            if self._left_out.effect("", "read", "read", path) is Effect.ALLOW:
-                return False
-            return self._all or self._wanted.effect("", "read", "read", path, fold=True) is Effect.ALLOW
-        except ValueError:
-            return True
+def _stricter(one: Verdict | None, other: Verdict) -> Verdict:
+    """The stricter of two verdicts, the first of two alike."""
+    if one is None or (other.effect, other.unsure) > (one.effect, one.unsure):
+        return other
+    return one
 
 
-def _plain(pattern: str) -> str | None:
-    """A file pattern as one of a policy; None for what may mean something else to a host."""
-    from policy.glob import PatternError, parse
-
-    if re.search(r"[\s\\]|^[^{}]*,", pattern):
-        return None
-    # What a pattern with a slash is relative to differs from host to host.
-    text = f"**/{pattern.lstrip('./')}" if "/" in pattern else pattern
-    try:
-        parse(text)
-    except PatternError:
-        return None
-    return text
-
-
-def _policy_of(patterns: list[str]) -> Policy:
-    """A policy that allows what one of the patterns matches, and asks for all else."""
-    rules = tuple(Rule("global", None, "read", pattern, Effect.ALLOW) for pattern in patterns)
-    return Policy(Content(rules={"read": rules} if rules else {}), revision="")
-
-
-def narrowed(policy: Policy, keys: frozenset[str]) -> Policy:
-    """A policy with the rules under these keys alone: the same verdicts where only they are asked."""
-    content = policy.content
-    if sum(map(len, content.rules.values())) < _MANY:
-        return policy
-    agents = {
-        name: replace(agent, rules={key: agent.rules[key] for key in keys & agent.rules.keys()})
-        for name, agent in content.agents.items()
-    }
-    fewer = replace(
-        content,
-        rules={key: content.rules[key] for key in keys & content.rules.keys()},
-        mandatory=tuple(item for item in content.mandatory if keys & set(item.keys)),
-        agents=agents,
-    )
-    return Policy(fewer, revision=policy.revision, files=policy.files, tools=policy.tools)
-
-
-_MANY = 50  # rules; with fewer it is not worth it
+def _within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def _kinds(action: str, place: Place) -> tuple[bool, ...]:
@@ -273,18 +256,3 @@ def _kinds(action: str, place: Place) -> tuple[bool, ...]:
     if place.exists:
         return (place.directory,)
     return (False,) if action == "write" else (False, True)
-
-
-def _files(root: str, folder: str) -> Iterator[tuple[str, bool]]:
-    """Every file below a folder, and whether it is a link; links to folders are not followed."""
-    try:
-        with os.scandir(os.path.join(root, folder)) as entries:
-            found = list(entries)
-    except (FileNotFoundError, PermissionError):
-        return  # what cannot be looked at, no search of this user shows
-    for entry in found:
-        path = paths.child(folder, entry.name)
-        if entry.is_dir(follow_symlinks=False):
-            yield from _files(root, path)
-        else:
-            yield path, entry.is_symlink()

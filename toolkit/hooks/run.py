@@ -11,20 +11,20 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TextIO
 
+from toolkit.hooks.deadline import DEADLINE, seconds
+from toolkit.hooks.hosts import EVENTS, FOREIGN_KEYS, UNANSWERED
+
 if TYPE_CHECKING:
     from policy import Policy
     from toolkit.hooks.judge import Verdict
+    from toolkit.hooks.touch import Touch
 
 ANSWERED, BLOCKED = 0, 2
 MAX_EVENT = 64 << 20
 MAX_SAID = 9_000  # characters; a host cuts longer answers, and then they are no JSON any more
-EVENTS = {
-    "claude-code": ("PreToolUse", "PermissionRequest"),
-    "codex": ("PreToolUse", "PermissionRequest"),
-    "gemini": ("BeforeTool",),
-}
 # What becomes of an ask: the host's own question, where every version of it has one, else a deny.
 ASKS = {"claude-code": "host", "codex": "deny", "gemini": "deny"}
+_UNKNOWN = "The policy allows the path, but not what else this tool may do with it"
 _NOBODY = "A person has to decide this, and this program's hooks cannot ask one"
 
 
@@ -35,6 +35,7 @@ class Options(NamedTuple):
     policy: str | None = None
     agent: str = "default"
     ask: str | None = None
+    deadline: float = DEADLINE
 
 
 class Refused(Exception):
@@ -43,15 +44,24 @@ class Refused(Exception):
 
 def quick(words: Sequence[str]) -> tuple[str, Options] | None:
     """The host and options of a command line in its plain form; None leaves it to the whole parser."""
-    if not words or words[0] not in EVENTS or len(words) % 2 == 0:
+    if not words or words[0] not in EVENTS:
         return None
-    given: dict[str, str] = {}
-    for flag, value in zip(words[1::2], words[2::2], strict=True):
+    given: dict[str, Any] = {}
+    rest = iter(words[1:])
+    for word in rest:
+        flag, sign, value = word.partition("=")
+        value = value if sign else next(rest, "-")
         name = flag.removeprefix("--")
         if flag == name or name not in Options._fields or name in given or value.startswith("-"):
             return None
         given[name] = value
-    return None if given.get("ask", "host") not in ("host", "deny") else (words[0], Options(**given))
+    if given.get("ask", "host") not in ("host", "deny"):
+        return None
+    try:
+        given |= {"deadline": seconds(given["deadline"])} if "deadline" in given else {}
+    except ValueError:
+        return None
+    return words[0], Options(**given)
 
 
 def respond(host: str, options: Options, source: BinaryIO, sink: TextIO, log: TextIO) -> int:
@@ -81,12 +91,14 @@ def answer(host: str, options: Options, data: bytes) -> dict[str, Any] | None:
     """What to tell the host about an event; None where there is nothing to say."""
     event = _parsed(data)
     name = _text(event, "hook_event_name")
-    if name not in EVENTS[host]:
+    if name in UNANSWERED[host]:
         return None
+    if name not in EVENTS[host] or FOREIGN_KEYS & event.keys():
+        raise Refused("it is no event of this program")
     tool, given = _text(event, "tool_name"), event.get("tool_input")
     if not isinstance(given, dict):
         raise Refused("tool_input is no object")
-    from toolkit.hooks.touched import SHELLS, touches
+    from toolkit.hooks.touched import touches
 
     try:
         touched = touches(host, tool, given)
@@ -94,18 +106,40 @@ def answer(host: str, options: Options, data: bytes) -> dict[str, Any] | None:
         raise Refused(f"the arguments of {tool[:80]}: {error}") from None
     if not touched:
         return None
-    verdict, monitor = _verdict(event, options, touched)
-    effect = str(verdict.effect)
-    if effect == "ask" and (options.ask or ASKS[host]) == "deny" and name != "PermissionRequest":
-        effect, verdict = "deny", verdict._replace(reason=f"{_NOBODY}: {verdict.reason}")
-    if monitor and not verdict.refused:
+    verdict, monitor = _verdict(host, event, options, touched)
+    if verdict is None or (monitor and not verdict.refused):
         return None
-    if effect == "allow" and (event.get("permission_mode") == "plan" or tool.lower() in SHELLS):
-        return None  # a plan changes nothing, and of a shell command only a part was judged
-    return SAYS[host, name](effect, f"Ringfence: {verdict.reason}"[:MAX_SAID])
+    asks = options.ask or ASKS[host]
+    effect = _effect(host, tool, verdict, touched)
+    reason = _UNKNOWN if effect == "ask" and verdict.effect == 0 else verdict.reason
+    if effect == "ask" and asks == "deny" and name != "PermissionRequest":
+        effect, reason = "deny", f"{_NOBODY}: {reason}"
+    if effect is None or (effect == "allow" and event.get("permission_mode") == "plan"):
+        return None  # a plan changes nothing
+    return SAYS[host, name](effect, f"Ringfence: {reason}"[:MAX_SAID])
 
 
-def _verdict(event: dict[str, Any], options: Options, touched: tuple[Any, ...]) -> tuple[Verdict, bool]:
+def _effect(host: str, tool: str, verdict: Verdict, touched: tuple[Touch, ...]) -> str | None:
+    """What to say of a verdict; None for what the host decides by itself."""
+    from toolkit.hooks.touch import UNKNOWN
+    from toolkit.hooks.touched import TOUCHES, is_shell
+
+    if tool.lower() not in TOUCHES[host]:
+        from toolkit.hooks.other_tools import is_ours
+
+        if is_ours(tool):
+            return None if verdict.effect == 1 else str(verdict.effect)  # it asks by itself
+        if verdict.effect == 0 and (verdict.unsure or any(touch.tool == UNKNOWN for touch in touched)):
+            # An allow would go further than the policy does. To the other hosts it is never said.
+            return "ask" if ASKS[host] == "host" else None
+    if verdict.unsure or (verdict.effect == 0 and is_shell(host, tool)):
+        return None
+    return str(verdict.effect)
+
+
+def _verdict(
+    host: str, event: dict[str, Any], options: Options, touched: tuple[Touch, ...]
+) -> tuple[Verdict | None, bool]:
     from toolkit.finding import find_root
     from toolkit.hooks.judge import Judge
 
@@ -118,7 +152,7 @@ def _verdict(event: dict[str, Any], options: Options, touched: tuple[Any, ...]) 
     helper = event.get("agent_type")
     agent = f"{options.agent}/{helper}" if isinstance(helper, str) and helper else options.agent
     policy = _policy(options, root)
-    return Judge(root, policy, agent, cwd).judge(touched), policy.mode == "monitor"
+    return Judge(root, policy, agent, cwd, host).judge(touched), policy.mode == "monitor"
 
 
 def _policy(options: Options, root: str) -> Policy:

@@ -1,6 +1,7 @@
 """Which paths a host's file tool would touch, and what it would do there, read from the call's arguments.
 
-Pure. A tool that is not in a host's table is none of ours; one that is and names no path raises ValueError.
+Pure. A tool of another program, and a known one that names no path, raise ValueError; a tool that is in no
+table is read by `other_tools`.
 """
 
 from __future__ import annotations
@@ -9,35 +10,23 @@ import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
-READ, WRITE, EDIT, DELETE = ("read",), ("write",), ("read", "write"), ("delete",)
-_GLOB = r"[*?\[{]"
-_FILE = ("file_path", "path", "notebook_path", "absolute_path", "filePath")
+from toolkit.hooks.touch import EDIT, READ, WRITE, Touch, text_of
+
+GLOB = r"[*?\[{]|[!@+]\("
+_FILE = ("file_path", "path", "notebook_path", "absolute_path")
 _FOLDER = ("path", "dir_path")
-PATCH_BEGINS = "*** Begin Patch"
-SHELLS = ("bash", "shell")  # of these only a patch is judged, so they are never allowed as a whole
-
-
-class Touch(NamedTuple):
-    """One path of a call. `tool` is ours that does the same; `within` holds the file patterns of a search
-    through the content of everything below the path (None: the content of nothing below it is shown).
-    """
-
-    tool: str
-    actions: tuple[str, ...]
-    path: str
-    within: tuple[str, ...] | None = None
 
 
 Reader = Callable[[Mapping[str, Any]], Iterator[Touch]]
 
 
-def _one(tool: str, actions: tuple[str, ...]) -> Reader:
+def _one(tool: str, actions: tuple[str, ...], keys: tuple[str, ...] = _FILE) -> Reader:
     """A tool that names one file; every spelling of the argument that is there is judged."""
 
     def read(given: Mapping[str, Any]) -> Iterator[Touch]:
-        found = [_text(given, key) for key in _FILE if key in given]
+        found = [text_of(given, key) for key in keys if key in given]
         if not found:
             raise ValueError("no path")
         for path in found:
@@ -46,88 +35,86 @@ def _one(tool: str, actions: tuple[str, ...]) -> Reader:
     return read
 
 
+def _nothing(_given: Mapping[str, Any]) -> Iterator[Touch]:
+    """A tool that is known not to be a file tool, whatever its arguments are called."""
+    yield from ()
+
+
 def _list(given: Mapping[str, Any]) -> Iterator[Touch]:
     for folder in _folders(given):
-        yield Touch("list_directory", READ, folder)
+        yield Touch("list_directory", READ, folder, (), names=True)
 
 
 def _glob(given: Mapping[str, Any]) -> Iterator[Touch]:
-    for folder in _folders(given):
-        yield Touch("search_files", READ, posixpath.join(folder, _fixed(_text(given, "pattern"))))
+    """Each alternative of the braces by itself, so that a folder that is named in one is judged."""
+    for pattern in _alternatives(text_of(given, "pattern")):
+        fixed, rest = _fixed(pattern)
+        for folder in _folders(given):
+            yield Touch("search_files", READ, posixpath.join(folder, fixed), (rest,), names=True)
 
 
 def _grep(given: Mapping[str, Any]) -> Iterator[Touch]:
-    wanted = [_text(given, key) for key in ("glob", "include", "include_pattern") if given.get(key)]
+    wanted = [text_of(given, key) for key in ("glob", "include", "include_pattern") if given.get(key)]
     for folder in _folders(given):
         yield Touch("search_text", READ, folder, tuple(wanted))
 
 
 def _many(given: Mapping[str, Any]) -> Iterator[Touch]:
-    """A tool that reads all files that a list of patterns names."""
+    """A tool that reads all files that a list of patterns names: one search for each folder of theirs."""
     found = [entry for key in ("include", "paths") for entry in _texts(given.get(key, []))]
     if not found:
         raise ValueError("no path")
-    for entry in found:
-        if re.search(_GLOB, entry):
-            yield Touch("read_file", READ, _fixed(entry), (entry,))
+    searches: dict[str, dict[str, None]] = {}
+    for entry in dict.fromkeys(found):
+        if re.search(GLOB, entry):
+            fixed, rest = _fixed(entry)
+            # As the first of a list `!` would leave out; here it is nothing but a character.
+            searches.setdefault(fixed, {})["**" if rest.startswith("!") else rest] = None
         else:
             yield Touch("read_file", READ, entry, ())
+    for folder, patterns in searches.items():
+        yield Touch("read_file", READ, folder, tuple(patterns))
 
 
 def _patch(given: Mapping[str, Any]) -> Iterator[Touch]:
-    """The files of a patch; a line that could be read as the head of a file is taken as one."""
-    found = list(_heads(_text(given, "command" if "command" in given else "input")))
-    if not found:
-        raise ValueError("the patch names no file")
-    last = ""
-    for head, path in found:
-        if head == "Add File":
-            yield Touch("create_file", WRITE, path)
-        elif head == "Delete File":
-            yield Touch("delete_file", DELETE, path)
-        elif head == "Update File":
-            last = path
-            yield Touch("edit_file", EDIT, path)
-        else:
-            if last:
-                yield Touch("move_file", ("read", "delete"), last)
-            yield Touch("move_file", WRITE, path)
+    from toolkit.hooks.patches import of_tool
+
+    return of_tool(given)
 
 
 def _shell(given: Mapping[str, Any]) -> Iterator[Touch]:
-    """A shell command, which is none of ours but for a patch in it."""
-    command = given.get("command")
-    text = " ".join(map(str, command)) if isinstance(command, list) else command
-    if isinstance(text, str) and PATCH_BEGINS in text:
-        yield from _patch({"command": text})
+    """A shell command, of which nothing is judged but a patch in it."""
+    from toolkit.hooks.patches import in_shell
 
-
-def _heads(patch: str) -> Iterator[tuple[str, str]]:
-    for line in patch.split("\n"):
-        found = re.match(r"\*\*\* (Add File|Delete File|Update File|Move to): (.*)", line.strip())
-        if found:
-            yield found[1], found[2].strip()
+    return in_shell(given)
 
 
 def _folders(given: Mapping[str, Any]) -> list[str]:
-    return [_text(given, key) for key in _FOLDER if given.get(key)] or ["."]
+    return [text_of(given, key) for key in _FOLDER if given.get(key)] or ["."]
 
 
-def _fixed(pattern: str) -> str:
-    """The folder that a glob cannot get out of, or where `..` in it would lead."""
+def _alternatives(pattern: str) -> list[str]:
+    """A pattern with its braces written out; itself where they may mean something else to the host."""
+    if "{" not in pattern:
+        return [pattern]
+    from policy.braces import PatternError, expand
+
+    try:
+        picked = expand(pattern)
+    except PatternError:
+        return [pattern]
+    return list(dict.fromkeys("".join(pattern[at] for at in offsets) for offsets in picked))
+
+
+def _fixed(pattern: str) -> tuple[str, str]:
+    """The folder that a glob cannot get out of, or where `..` in it would lead, and what is left of it."""
     names = pattern.split("/")
-    first = next((n for n, name in enumerate(names) if re.search(_GLOB, name)), len(names) - 1)
-    # A brace can hold `..` or a whole absolute path.
-    if ".." in "/".join(names[first:]) or re.search(r"[{,]/", pattern):
+    first = next((n for n, name in enumerate(names) if re.search(GLOB, name)), len(names) - 1)
+    rest = "/".join(names[first:])
+    # A brace or another group can hold `..` or a whole absolute path.
+    if ".." in rest or re.search(r"[{,(|]/", pattern):
         raise ValueError("a pattern that may lead out of its folder")
-    return "/".join(names[:first]) or ("/" if pattern.startswith("/") else ".")
-
-
-def _text(given: Mapping[str, Any], key: str) -> str:
-    value = given.get(key)
-    if not isinstance(value, str) or not value:
-        raise ValueError(f"{key} is no text")
-    return value
+    return "/".join(names[:first]) or ("/" if pattern.startswith("/") else "."), rest or "*"
 
 
 def _texts(value: object) -> list[str]:
@@ -137,26 +124,26 @@ def _texts(value: object) -> list[str]:
     return listed
 
 
-_CLAUDE: dict[str, Reader] = {
-    "read": _one("read_file", READ),
-    "notebookread": _one("read_file", READ),
-    "write": _one("create_file", WRITE),
-    "edit": _one("edit_file", EDIT),
-    "multiedit": _one("edit_file", EDIT),
-    "notebookedit": _one("edit_file", EDIT),
-    "ls": _list,
-    "glob": _glob,
-    "grep": _grep,
-}
-
 # By host, by the tool's name in small letters.
 TOUCHES: Mapping[str, Mapping[str, Reader]] = MappingProxyType(
     {
-        "claude-code": _CLAUDE,
+        "claude-code": {
+            "read": _one("read_file", READ),
+            "notebookread": _one("read_file", READ),
+            "lsp": _one("read_file", READ, (*_FILE, "filePath")),
+            "write": _one("create_file", WRITE),
+            "edit": _one("edit_file", EDIT),
+            "multiedit": _one("edit_file", EDIT),
+            "notebookedit": _one("edit_file", EDIT),
+            "ls": _list,
+            "glob": _glob,
+            "grep": _grep,
+            "bash": _nothing,
+        },
         "codex": {
-            **_CLAUDE,
             "apply_patch": _patch,
-            **dict.fromkeys(SHELLS, _shell),
+            **dict.fromkeys(("bash", "shell", "local_shell", "shell_command", "exec_command"), _shell),
+            "write_stdin": _shell,
             "view_image": _one("read_file", READ),
             "read_file": _one("read_file", READ),
             "list_dir": _list,
@@ -171,12 +158,40 @@ TOUCHES: Mapping[str, Mapping[str, Reader]] = MappingProxyType(
             "glob": _glob,
             "grep_search": _grep,
             "search_file_content": _grep,
+            # These name a folder to run in, a page of the host's own manual, and a plan by its name alone.
+            **dict.fromkeys(("run_shell_command", "get_internal_docs", "exit_plan_mode"), _nothing),
         },
     }
 )
 
 
+def is_shell(host: str, tool: str) -> bool:
+    """Whether only a patch in the tool's command is judged, so that it is never allowed as a whole."""
+    return TOUCHES[host].get(tool.lower()) is _shell
+
+
 def touches(host: str, tool: str, given: Mapping[str, Any]) -> tuple[Touch, ...]:
-    """What a call of a host's tool would touch; nothing for a tool that is none of ours."""
+    """What a call of a host's tool would touch, each thing once; nothing for a call that names no path.
+
+    Raises ValueError for a tool of another program, and for arguments that this host does not send.
+    """
     reader = TOUCHES[host].get(tool.lower())
-    return () if reader is None else tuple(reader(given))
+    if reader is None:
+        if _is_foreign(host, tool):
+            raise ValueError("it is no tool of this program")
+        from toolkit.hooks.other_tools import read
+
+        return tuple(dict.fromkeys(read(tool, given)))
+    found = tuple(dict.fromkeys(reader(given)))
+    if host == "claude-code" and "filePath" in given and tool != "LSP":
+        raise ValueError("filePath is the word of another program")
+    return found
+
+
+def _is_foreign(host: str, tool: str) -> bool:
+    """Whether a tool that is not in a host's table is one of another program, by its name."""
+    if any(tool.lower() in table for other, table in TOUCHES.items() if other != host):
+        return True
+    if host == "claude-code":
+        return not tool.startswith("mcp__") and not tool[0].isupper()
+    return host == "gemini" and tool[0].isupper()

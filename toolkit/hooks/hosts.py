@@ -1,0 +1,103 @@
+"""Facts about each host: its events, the files that hold its hooks, and its own folders outside a project.
+
+Opens nothing; asks the environment where a host was told to keep its files.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from types import MappingProxyType
+
+# The events that are answered, and the host's other events, to which nothing is said.
+EVENTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "claude-code": ("PreToolUse", "PermissionRequest"),
+        "codex": ("PreToolUse", "PermissionRequest"),
+        "gemini": ("BeforeTool",),
+    }
+)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_BOTH = "PostToolUse UserPromptSubmit Stop SubagentStart SubagentStop PreCompact PostCompact SessionStart"
+UNANSWERED: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "claude-code": _words(
+            f"{_BOTH} PostToolUseFailure PostToolBatch PermissionDenied UserPromptExpansion StopFailure"
+            " Notification SessionEnd Setup TeammateIdle TaskCreated TaskCompleted ConfigChange CwdChanged"
+            " FileChanged InstructionsLoaded WorktreeCreate WorktreeRemove Elicitation"
+            " ElicitationResult"
+        ),
+        "codex": _words(_BOTH),
+        "gemini": _words(
+            "AfterTool BeforeAgent AfterAgent BeforeModel AfterModel BeforeToolSelection SessionStart"
+            " SessionEnd Notification PreCompress"
+        ),
+    }
+)
+# Keys of an event that only programs have which read another host's settings (Cursor, Copilot, VS Code).
+FOREIGN_KEYS = _words("cursor_version hookEventName toolName toolArgs toolInput")
+
+# The files that hold a host's hooks, by their folder. One host's agent must not change another's either.
+SETTINGS_FILES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        ".claude": ("settings.json", "settings.local.json"),
+        ".codex": ("hooks.json", "config.toml"),
+        ".gemini": ("settings.json",),
+    }
+)
+# What a host was told by its user: the variable, and where `.claude` and so on are then.
+_MOVED = (
+    ("CLAUDE_CONFIG_DIR", ".claude", ""),
+    ("CODEX_HOME", ".codex", ""),
+    ("GEMINI_CLI_HOME", ".gemini", ".gemini"),
+)
+# Plans, skills, memory and long outputs, below the host's folder in the home.
+_OWN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "claude-code": (".claude", ("projects", "plans", "skills", "agent-memory", "plugins", "tasks")),
+        "codex": (".codex", ("skills", "memories", "plans", "prompts")),
+        "gemini": (".gemini", ("tmp", "skills", "memory", "GEMINI.md")),
+    }
+)
+
+
+def holds_hooks(path: str) -> bool:
+    """Whether a path is, at any depth, a file that holds a host's hooks, or the folder of one."""
+    names = path.casefold().split("/")
+    for place, name in enumerate(names):
+        files = SETTINGS_FILES.get(name)
+        if files is not None and (place + 1 == len(names) or names[place + 1] in files):
+            return True
+    return False
+
+
+def settings_files(root: str) -> list[str]:
+    """The absolute paths of the files that hold hooks for a project."""
+    folders = {name: [os.path.join(root, name)] for name in SETTINGS_FILES}
+    for variable, name, below in _MOVED:
+        if moved := os.environ.get(variable):
+            folders[name].append(os.path.join(os.path.abspath(moved), below))
+    return [
+        os.path.join(folder, file)
+        for name, files in SETTINGS_FILES.items()
+        for folder in folders[name]
+        for file in files
+    ]
+
+
+def own_places(host: str) -> tuple[str, ...]:
+    """The absolute paths of a host's own folders, in which the host and not the policy decides."""
+    folder, names = _OWN[host]
+    bases = [os.path.join(os.path.expanduser("~"), folder)]
+    for variable, name, below in _MOVED:
+        if name == folder and (moved := os.environ.get(variable)):
+            bases.append(os.path.join(os.path.abspath(moved), below))
+    found = [os.path.join(base, name) for base in bases for name in names]
+    if host == "claude-code":
+        found.append(f"/tmp/claude-{os.getuid()}")  # what its commands printed
+    return tuple(found)

@@ -1,0 +1,115 @@
+"""Paths in the arguments of tools that are in no host's table: servers of others (MCP), and what is newer.
+
+Pure. A tool is known by the names that file servers have in common; of any other, each argument called like a
+path is one that it may read and write.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from types import MappingProxyType
+from typing import Any
+
+from toolkit.hooks.touch import DELETE, EDIT, READ, UNKNOWN, WRITE, Touch
+
+OURS = "ringfence"  # the server that `serve mcp` is called by in the documentation
+# `mcp__server__tool`, and as Gemini CLI writes it; there a server with `_` in its name cannot be told apart.
+_OF_A_SERVER = re.compile(r"(?:mcp__)?([^_](?:_?[^_])*)__(.+)|mcp_([^_]+)_(.+)")
+_MOVED = ("read", "delete")
+_SOURCE, _DESTINATION = ("source", READ), ("destination", WRITE)
+# What a file server's tool does: ours that does the same, and the actions by argument.
+_KNOWN: Mapping[str, tuple[str, tuple[tuple[str, tuple[str, ...]], ...]]] = MappingProxyType(
+    {
+        **dict.fromkeys(("read_file", "read_text_file", "read_media_file"), ("read_file", (("path", READ),))),
+        "read_multiple_files": ("read_file", (("paths", READ),)),
+        "get_file_info": ("get_file_info", (("path", READ),)),
+        **dict.fromkeys(("write_file", "create_file"), ("create_file", (("path", WRITE),))),
+        "create_directory": ("create_directory", (("path", WRITE),)),
+        "edit_file": ("edit_file", (("path", EDIT),)),
+        "insert_at_line": ("insert_at_line", (("path", EDIT),)),
+        "copy_file": ("copy_file", (_SOURCE, _DESTINATION)),
+        "move_file": ("move_file", (("source", _MOVED), _DESTINATION)),
+        **dict.fromkeys(("delete_file", "delete"), ("delete", (("path", DELETE),))),
+        **dict.fromkeys(
+            ("list_directory", "list_directory_with_sizes"), ("list_directory", (("path", READ),))
+        ),
+        "directory_tree": ("directory_tree", (("path", READ),)),
+        "search_files": ("search_files", (("path", READ),)),
+        "search_text": ("search_text", (("path", READ),)),
+    }
+)
+_NAMES = ("list_directory", "directory_tree", "search_files")
+_CONTENT = ("search_text", "copy_file", "read_file")
+# The last word of what an argument is called if it is a path.
+_WORD = re.compile(
+    r"(?:file|dir|folder)s?|(?:path|filename|filepath|pathname)s?|director(?:y|ies)|source|destination|src|dst"
+)
+
+
+def is_ours(tool: str) -> bool:
+    """Whether a tool is one of Ringfence's own server, which judges each call and asks by itself."""
+    server, name = _split(tool)
+    return server == OURS and name in _KNOWN
+
+
+def read(tool: str, given: Mapping[str, Any]) -> Iterator[Touch]:
+    """What a call would touch; nothing where no argument is called like a path."""
+    known = _KNOWN.get(_split(tool)[1])
+    rest = dict(given)
+    if known is not None:
+        name, parts = known
+        for key, actions in parts:
+            for path in _texts(rest.pop(key, None)):
+                yield _touch(name, actions, path, filtered=is_ours(tool))
+    for path in _paths("", rest):
+        yield Touch(UNKNOWN, EDIT, path)
+
+
+def _touch(name: str, actions: tuple[str, ...], path: str, *, filtered: bool) -> Touch:
+    if filtered or actions != READ:
+        return Touch(name, actions, path)
+    return Touch(name, actions, path, () if name in _NAMES + _CONTENT else None, name in _NAMES)
+
+
+def _split(tool: str) -> tuple[str, str]:
+    """The server and the name of a tool; "" for the server of one that has none."""
+    found = _OF_A_SERVER.fullmatch(tool)
+    return ("", "") if found is None else (found[1] or found[3], found[2] or found[4])
+
+
+def _texts(value: object) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value or "."
+    elif value is not None:
+        yield from _paths("path", value)
+
+
+def _paths(key: str, value: object) -> Iterator[str]:
+    """Every text under a key that is called like a path, and every `file:` URL, however deep."""
+    named = _is_path(key)
+    if isinstance(value, str):
+        if value.lower().startswith("file:"):
+            yield _of_url(value)
+        elif named:
+            yield value or "."
+    elif isinstance(value, Mapping):
+        if named:  # {"a.py": "its text"}
+            yield from (each for each, of in value.items() if isinstance(of, str) and not _is_path(each))
+        yield from chain.from_iterable(_paths(each, of) for each, of in value.items())
+    elif isinstance(value, list):
+        yield from chain.from_iterable(_paths(key, each) for each in value)
+
+
+def _is_path(key: str) -> bool:
+    """Whether an argument is called like a path, as `local_path`, `filePath` and `targetDir` are."""
+    words = re.split(r"[^a-z0-9]+", re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", key).lower())
+    return _WORD.fullmatch(words[-1]) is not None
+
+
+def _of_url(url: str) -> str:
+    from urllib.parse import unquote
+
+    rest = url[len("file:") :]
+    return unquote(re.sub(r"^//(localhost)?(?=/)", "", rest)) or "."
