@@ -54,8 +54,9 @@ def _host(name: str, title: str, events: str, ask: str, about: str) -> Command:
             ),
         ),
         (f"ringfence hook {name} --policy baseline < event.json",),
-        f"Answers {events} for the tools that name files, and says nothing of any other. The exit status is"
-        f" 0, or 2 if anything went wrong, which blocks the call. {about}".strip(),
+        f"Answers {events} for calls that name files, and says nothing of any other. The exit status is"
+        " 0, or 2 if anything went wrong or the deadline passed, which blocks the call; an event that the"
+        f" program does not send is an error. {about}".strip(),
     )
 
 
@@ -115,6 +116,7 @@ HOOKS = (
             "ringfence hook install claude-code --undo",
         ),
         "Shows the change to the settings file and asks before it is made, at a terminal; elsewhere it needs"
-        " --yes. What else the file holds stays as it is, byte for byte. Installing twice changes nothing.",
+        " --yes. What else the file holds stays as it is, byte for byte. Installing twice changes nothing."
+        " Settings of a project that a link puts outside it are refused.",
     ),
 )

@@ -6,6 +6,7 @@ Opens nothing; asks the environment where a host was told to keep its files.
 from __future__ import annotations
 
 import os
+import stat
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -98,6 +99,16 @@ def own_places(host: str) -> tuple[str, ...]:
         if name == folder and (moved := os.environ.get(variable)):
             bases.append(os.path.join(os.path.abspath(moved), below))
     found = [os.path.join(base, name) for base in bases for name in names]
-    if host == "claude-code":
-        found.append(f"/tmp/claude-{os.getuid()}")  # what its commands printed
+    # What its commands printed. Anybody may make such a folder, or put a link there.
+    shared = f"/tmp/claude-{os.getuid()}"
+    if host == "claude-code" and _is_private(shared):
+        found.append(shared)
     return tuple(found)
+
+
+def _is_private(folder: str) -> bool:
+    try:
+        seen = os.lstat(folder)
+    except OSError:
+        return False
+    return stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.getuid() and not seen.st_mode & 0o022

@@ -123,9 +123,9 @@ class Judge:
         for path in dict.fromkeys((place.named, place.real)):
             if path == paths.ROOT and not reading:
                 raise CallError("root_protected", "The project root itself cannot be changed", where=path)
-            self._protection.guard(path, reading=reading)
             if not reading and holds_hooks(path):
-                raise CallError("protected_path", f"'{path}' is protected", where=path)
+                raise CallError("protected_path", f"'{path}' is protected", where=path, hint=_SETTINGS)
+            self._protection.guard(path, reading=reading)
         for action in touch.actions:
             for path in dict.fromkeys((place.named, place.real)):
                 for directory in _kinds(action, place):
@@ -226,6 +226,7 @@ class Judge:
 
 _FOLLOWS = ("read_file", "copy_file")
 _WHOLE = ("delete", "move_file", UNKNOWN)  # of a folder these take all that is in it
+_SETTINGS = "a person changes the settings that hold a hook"
 _TREE = "a hook does not judge what is below this folder; a person decides"
 _ELSEWHERE = "the argument is no path in the workspace that the policy could judge; a person decides"
 _BY_POLICY = {

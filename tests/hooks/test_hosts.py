@@ -1,0 +1,40 @@
+"""A host's own folders: which they are, and that nobody else can make one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from toolkit.hooks import hosts
+
+
+@pytest.mark.parametrize("kind", ["folder", "link", "open to all", "another's"])
+def test_the_folder_that_all_users_could_make(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "shared"
+    place.mkdir()
+    if kind == "link":
+        place = tmp_path / "link"
+        place.symlink_to("shared")
+    elif kind == "open to all":
+        place.chmod(0o777)
+    elif kind == "another's":
+        uid = os.getuid()
+        monkeypatch.setattr(os, "getuid", lambda: uid + 1)
+    assert hosts._is_private(str(place)) == (kind == "folder")
+    assert not hosts._is_private(str(tmp_path / "none"))
+
+
+@pytest.mark.parametrize("host", hosts.EVENTS)
+def test_no_file_that_holds_hooks_is_in_a_folder_of_its_own(
+    host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    files = hosts.settings_files(str(tmp_path))
+    assert len(files) >= 5
+    for own in hosts.own_places(host):
+        assert not [file for file in files if file == own or file.startswith(f"{own}/")]
+    assert all(hosts.holds_hooks(os.path.relpath(file, tmp_path)) for file in files)
