@@ -145,6 +145,27 @@ def test_a_policy_that_is_a_link_to_nowhere_blocks(hook: Hook, workspace: Path) 
     assert hook("claude-code", event_of(READ, workspace), "--root", str(workspace)).status == 2
 
 
+@pytest.mark.parametrize(
+    "path",
+    ["ringfence.yaml", "a.yaml", "cur", "cur/b.yaml", "v1", "v1/b.yaml", "c.yaml", "base/d.yaml", "base"],
+)
+def test_every_name_on_the_way_to_the_policy_is_protected(path: str, hook: Hook, workspace: Path) -> None:
+    """ringfence.yaml -> a.yaml -> cur/b.yaml, where cur -> v1; it extends c.yaml -> base/d.yaml."""
+    for folder in ("v1", "base"):
+        (workspace / folder).mkdir()
+    text = 'version: 1\nextends: [c.yaml]\nrules: {"*": allow}\n'
+    (workspace / "v1" / "b.yaml").write_text(text, encoding="utf-8")
+    (workspace / "base" / "d.yaml").write_text("version: 1\n", encoding="utf-8")
+    (workspace / "ringfence.yaml").unlink()
+    links = {"ringfence.yaml": "a.yaml", "a.yaml": "cur/b.yaml", "cur": "v1", "c.yaml": "base/d.yaml"}
+    for link, target in links.items():
+        (workspace / link).symlink_to(target)
+    for changed in ({"source": path}, {"destination": path}, {}):
+        given = {"source": "tmp/a", "destination": "tmp/b"} | changed
+        said = hook("claude-code", event_of(READ | {"tool": "mcp__fs__move_file", "input": given}, workspace))
+        assert ("protected_path" if changed else '"allow"') in said.out, (changed, said)
+
+
 def test_monitoring_says_nothing_but_keeps_the_refusals(hook: Hook, workspace: Path) -> None:
     text = (workspace / "ringfence.yaml").read_text(encoding="utf-8")
     (workspace / "ringfence.yaml").write_text(text + "mode: monitor\n", encoding="utf-8")

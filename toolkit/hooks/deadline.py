@@ -34,9 +34,7 @@ def watch(deadline: float) -> None:
     left = deadline - _age()
     if left <= 0:
         _block(deadline)
-    signal.signal(
-        signal.SIGCHLD, signal.SIG_DFL
-    )  # a host may have it ignored, and then nothing is to wait for
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # where a host ignores it, a child cannot be waited for
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:

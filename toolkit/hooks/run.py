@@ -194,10 +194,9 @@ def _text(event: dict[str, Any], key: str) -> str:
 
 
 def _told(error: BaseException) -> str:
-    """What went wrong, in a line or a few; of a fault of ours only its kind, as a text may hold content."""
-    problems = getattr(error, "problems", None)
-    if problems is not None:
-        return f"the policy does not load; `ringfence check` says more\n{problems[0]}"
+    """What went wrong, in a line that the agent may see: no text of the policy, nor of a fault of ours."""
+    if hasattr(error, "problems"):
+        return "the policy does not load; `ringfence check` says more"
     return str(error) if isinstance(error, Refused) else f"internal error ({type(error).__name__})"
 
 

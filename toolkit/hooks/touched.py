@@ -54,7 +54,10 @@ def _glob(given: Mapping[str, Any]) -> Iterator[Touch]:
 
 
 def _grep(given: Mapping[str, Any]) -> Iterator[Touch]:
-    wanted = [text_of(given, key) for key in ("glob", "include", "include_pattern") if given.get(key)]
+    wanted = [text_of(given, "glob")] if given.get("glob") else []
+    for key in ("include", "include_pattern"):
+        if given.get(key):
+            wanted += [text_of(given, key), _crossing(text_of(given, key))]
     for folder in _folders(given):
         yield Touch("search_text", READ, folder, tuple(wanted))
 
@@ -104,6 +107,17 @@ def _alternatives(pattern: str) -> list[str]:
     except PatternError:
         return [pattern]
     return list(dict.fromkeys("".join(pattern[at] for at in offsets) for offsets in picked))
+
+
+def _crossing(pattern: str) -> str:
+    """What a pattern covers at most where its wildcards match `/` too, as git's do in a path."""
+    if pattern.startswith(":"):
+        return "**"  # git takes it for more than a pattern
+    for found in re.finditer(r"\*+|[?\[]", pattern):
+        before = pattern[: found.start()]
+        if before and not before.endswith("/"):
+            return before.rstrip("*") + "*"  # and so all that is below a folder of such a name
+    return re.sub(r"/\*(?!\*)", "/**/*", pattern)
 
 
 def _fixed(pattern: str) -> tuple[str, str]:
