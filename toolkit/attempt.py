@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, Any
 
 from policy import Amount, Decision, Effect, Need, Policy
 from policy.glob import Fold
-from toolkit import answers, resolving
+from toolkit import answers, plan_checks, resolving
 from toolkit.apply import Outcome, apply
 from toolkit.approvals import Request, new_id
 from toolkit.call import Result, ToolCall
 from toolkit.errors import CODES, CallError
 from toolkit.history import GONE, Operation
-from toolkit.impact import check_targets, touched, usage_of
+from toolkit.impact import touched, usage_of
 from toolkit.loss import unkept
 from toolkit.overlay import Overlay
-from toolkit.plan import FILE, Change, Delete, MakeDirectory, Move, Place, Plan, Write
+from toolkit.plan import FILE, Change, MakeDirectory, Move, Place, Plan, Write
 from toolkit.progress import Progress
 from toolkit.text import escape, plural
 from toolkit.tools import TOOLS, Tool
@@ -146,12 +146,11 @@ class Attempt:
     def _check(self, plan: Plan) -> None:
         """The hard refusals on every path of the plan, and stale reads."""
         for change in plan.changes:
+            plan_checks.check(change)
             for path, _, _ in touched(change):
                 resolving.guard(self.session.workspace, path, "write", tasks=self.known_tool.tasks)
             if isinstance(change, Write):
                 self._check_write(change)
-            if isinstance(change, Delete | Move):
-                check_targets(change)
             if isinstance(change, Move) and change.over is not None and change.over.kind == FILE:
                 self._check_seen(change.destination, lambda change=change: self._digest(change.destination))  # type: ignore[misc]
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 from policy import Amount
-from toolkit.errors import CallError
-from toolkit.paths import is_unicode
 from toolkit.plan import (
     DIRECTORY,
     FILE,
@@ -50,14 +48,6 @@ def touched(change: Change) -> list[tuple[str, str, bool]]:
                 found += [(entry.path, "read", directory), (entry.path, "delete", directory)]
                 found.append((target, "write", directory))
             return found
-
-
-def check_targets(change: Delete | Move) -> None:
-    """Refuse (`path_invalid`) links whose text is not UTF-8: the history could not bring them back."""
-    over = change.over if isinstance(change, Move) else None
-    for stat in (over, *(entry.stat for entry in _entries(change))):
-        if stat is not None and stat.target is not None and not is_unicode(stat.target):
-            raise CallError("path_invalid", "A link leads to a name that is not valid UTF-8")
 
 
 def usage_of(changes: tuple[Change, ...]) -> dict[str, Amount]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 FILE, DIRECTORY, LINK, OTHER = "file", "directory", "link", "other"
+SET_ID = 0o6000  # the bits of a mode that let a program run as its owner or group
 
 
 class Stat(NamedTuple):

@@ -18,7 +18,7 @@ from urllib.parse import unquote, urlsplit
 from toolkit import paths
 from toolkit.backends import BACKENDS, Missed, is_link
 from toolkit.errors import CallError
-from toolkit.plan import DIRECTORY, FILE, LINK, OTHER, Delete, Entry, Move, Stat
+from toolkit.plan import DIRECTORY, FILE, LINK, OTHER, SET_ID, Delete, Entry, Move, Stat
 from toolkit.stores import errors
 
 MAX_LINKS = 8
@@ -263,7 +263,8 @@ class Sftp:
             file.set_pipelined(True)
             file.write(data)
         if mode is not None:
-            self._client.chmod(self._at(path), mode)
+            # The new file is the account's own, whoever owned the old one.
+            self._client.chmod(self._at(path), mode & ~SET_ID)
         return path
 
     def _rename_new(self, source: str, destination: str) -> None:

@@ -13,7 +13,7 @@ from toolkit.errors import CallError
 from toolkit.local import kernel
 from toolkit.local.files import LIST, NEW, keep_attributes, lstat, open_regular, unlink_quietly
 from toolkit.local.walk import LocalSpot
-from toolkit.plan import Held, pieces
+from toolkit.plan import SET_ID, Held, pieces
 
 # What a file system says that has no hard links, or a kernel that has no such call.
 _CANNOT = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL)
@@ -40,9 +40,11 @@ def write(
 ) -> None:
     """Make the file `name` in the directory `folder`, or nothing; `mode` None leaves it to the umask.
 
-    It gets the owner and the extended attributes of `old`, what `opened` gave. Raises OSError.
+    It gets the owner and the extended attributes of `old`, what `opened` gave, and those set-id bits that
+    `old` has too where owner and group could be kept. Raises OSError.
     """
     fd = os.open(name, NEW, 0o666 if mode is None else 0o600, dir_fd=folder)
+    kept = 0
     try:
         for piece in pieces(data):
             view = memoryview(piece)
@@ -50,11 +52,11 @@ def write(
                 view = view[os.write(fd, view) :]
         if old is not None:
             # Before fchmod: changing the owner clears the set-uid and set-gid bits.
-            _keep_owner(fd, old[1])
+            kept = old[1].st_mode & SET_ID if _keep_owner(fd, old[1]) else 0
             if old[0] >= 0:
                 keep_attributes(old[0], fd)
         if mode is not None:
-            os.fchmod(fd, mode)
+            os.fchmod(fd, mode & ~SET_ID | mode & kept)
         if durable:
             os.fsync(fd)
     except BaseException:
@@ -64,13 +66,21 @@ def write(
         os.close(fd)
 
 
-def _keep_owner(fd: int, old: os.stat_result) -> None:
-    if (old.st_uid, old.st_gid) == (os.geteuid(), os.getegid()):
-        return
+def _keep_owner(fd: int, old: os.stat_result) -> bool:
+    """Give the file the owner and group of the old one; whether it has both."""
+    new = os.fstat(fd)
+    if (old.st_uid, old.st_gid) == (new.st_uid, new.st_gid):
+        return True
     try:
         os.fchown(fd, old.st_uid, old.st_gid)
+        return True
     except PermissionError:
         pass  # only root may give a file away
+    try:
+        os.fchown(fd, -1, old.st_gid)
+    except PermissionError:
+        pass
+    return False
 
 
 def name_new(able: kernel.Kernel, temporary: LocalSpot, spot: LocalSpot) -> None:

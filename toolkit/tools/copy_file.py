@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from toolkit.errors import CallError
-from toolkit.plan import DIRECTORY, Plan, Write
+from toolkit.plan import DIRECTORY, SET_ID, Plan, Write
 from toolkit.text import escape, size
 from toolkit.tools import answers, targets
 
@@ -30,8 +30,9 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
         parameter="destination",
     )
     data = view.read(source)
+    mode = None if stat.mode is None else stat.mode & ~SET_ID
     before = view.replaced(destination)
-    change = Write(destination.real, data, before, destination.stat, stat.mode)
+    change = Write(destination.real, data, before, destination.stat, mode)
     ends = f"{targets.led_to(source)} to {targets.led_to(destination)}"
     over = " over the file that is there" if destination.stat else ""
     return Plan(
