@@ -279,6 +279,31 @@ def test_what_was_judged_is_resolved_again_by_one_function_only() -> None:
     assert {"toolkit.resolving", "toolkit.backends", "toolkit.local.disk"} <= resolvers()
 
 
+# Who opens what: all roots and task stores come through these, whose refusals hold for every way in.
+OPENERS = {
+    "Local": {"toolkit.local.opening"},
+    "Store": {"toolkit.stores"},
+    "S3": {"toolkit.stores"},
+    "Azure": {"toolkit.stores"},
+    "Sftp": {"toolkit.stores", "toolkit.sftp"},
+    "url_to_fs": {"toolkit.stores"},
+    "filesystem": set(),
+    "LocalFileSystem": set(),
+}
+
+
+@pytest.mark.parametrize("opener", OPENERS)
+def test_a_root_is_opened_in_one_place(opener: str) -> None:
+    """No module opens a local disk, or any store, past what confines or refuses it."""
+    found = {
+        name
+        for name in MODULES
+        for call in nodes(name, ast.Call)
+        if opener in (getattr(call.func, "id", None), getattr(call.func, "attr", None))
+    }
+    assert found == OPENERS[opener]
+
+
 def test_the_test_for_writers_sees_writers() -> None:
     seen = {call for name, calls in writers().items() if name.startswith("toolkit.local") for call in calls}
     assert {"unlink", "mkdir"} <= seen

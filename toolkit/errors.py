@@ -36,6 +36,12 @@ CODES: dict[str, Code] = {
     "outside_root": Code(
         "error", "agent", "the path leads outside the project root", "use a path relative to the project root"
     ),
+    "not_confined": Code(
+        "error",
+        "host",
+        "the root reaches the local disk in a way that cannot be confined",
+        "give the directory by its path",
+    ),
     "root_protected": Code(
         "error", "agent", "the project root itself cannot be changed", "name something below the root"
     ),

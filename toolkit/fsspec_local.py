@@ -7,8 +7,10 @@ written here is not supported: a method that was forgotten fails instead of open
 from __future__ import annotations
 
 import io
+import os
 import secrets
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import fsspec
@@ -17,6 +19,7 @@ from toolkit import paths
 from toolkit.backends import Missed
 from toolkit.errors import CallError
 from toolkit.local import Local
+from toolkit.local.opening import open_local
 from toolkit.plan import DIRECTORY, Delete, Move, Stat
 
 _RAISED = {
@@ -40,10 +43,19 @@ class ConfinedFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
 
     def __init__(self, root: str = ".", durable: bool = True, **options: Any) -> None:
         super().__init__(**options)
-        self._local = Local(root, durable=durable)
+        try:
+            self._local = open_local(root, durable=durable)
+        except CallError as error:
+            raise _raised(error) from None
 
     def close(self) -> None:
         self._local.close()
+
+    def real_path(self, path: str) -> str:
+        """Where a path leads on this machine. Raises CallError `outside_root` or `path_invalid`."""
+        spot = self._local.resolve(paths.split(self._strip_protocol(path) or ".", ""), follow=True)
+        self._local.release(spot)
+        return str(Path(self._local.root, *paths.parts(spot.path)))
 
     # ------------------------------------------------------------------ looking
 
@@ -161,8 +173,21 @@ class ConfinedFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
 
     @classmethod
     def _strip_protocol(cls, path: Any) -> Any:
-        stripped = super()._strip_protocol(path)
-        return [part.lstrip("/") for part in stripped] if isinstance(stripped, list) else stripped.lstrip("/")
+        if isinstance(path, list):
+            return [cls._strip_protocol(each) for each in path]
+        # A URL with an absolute path is that of a root; all other paths are relative to one.
+        return "" if cls._root_of(path) else super()._strip_protocol(path).lstrip("/")
+
+    @classmethod
+    def _get_kwargs_from_urls(cls, path: str) -> dict[str, Any]:
+        root = cls._root_of(path)
+        return {"root": root} if root else {}
+
+    @classmethod
+    def _root_of(cls, path: Any) -> str:
+        """The root that a URL names: `ringfence:///srv/project` is the directory `/srv/project`."""
+        text = os.fspath(path)
+        return text.removeprefix("ringfence://") if text.startswith("ringfence:///") else ""
 
 
 class _Held:

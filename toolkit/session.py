@@ -25,6 +25,7 @@ from toolkit.errors import CallError
 from toolkit.faked import import_past_the_fake
 from toolkit.following import Following
 from toolkit.history import History
+from toolkit.local_roots import local_path
 from toolkit.progress import Progress, Tell
 from toolkit.shelf import Shelf
 from toolkit.state import MEMORY, SHARED, default_place, open_state
@@ -391,7 +392,7 @@ def tasks_of(policy: Policy, root: str | Path) -> str | None:
         return None
     if "://" in policy.tasks.path:
         return policy.tasks.path
-    beside = Path(policy.files[0]).parent if policy.files else Path(root)
+    beside = Path(policy.files[0]).parent if policy.files else Path(local_path(os.fspath(root)) or root)
     return str(beside / policy.tasks.path)
 
 

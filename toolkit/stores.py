@@ -15,6 +15,7 @@ from typing import Any
 from toolkit import paths
 from toolkit.backends import BACKENDS, CONSERVATIVE, Backend, Missed
 from toolkit.errors import CallError
+from toolkit.local_roots import refuse_local
 from toolkit.plan import DIRECTORY, FILE, OTHER, Delete, Entry, Move, Stat, sha256
 
 
@@ -254,11 +255,19 @@ def open_store(url: str, options: dict[str, Any]) -> tuple[Any, str]:
         raise CallError("io_error", "What this kind of root needs is not installed", hint=hint) from None
     except ValueError as error:
         raise CallError("io_error", f"The root cannot be opened: {error}") from None
+    except Exception as error:
+        # What a file system raises when it is made may name a path of this machine.
+        reason = getattr(error, "strerror", None) or type(error).__name__
+        raise CallError("io_error", f"The root cannot be opened: {reason}") from None
     return found
 
 
 def store_on(fs: Any, root: str) -> Backend:
-    """The backend for a path on an fsspec file system, by the protocol it has."""
+    """The backend for a path on an fsspec file system, by the protocol it has.
+
+    Raises CallError `not_confined` for one that reaches the local disk.
+    """
+    refuse_local(fs)
     protocols = (fs.protocol,) if isinstance(fs.protocol, str) else tuple(fs.protocol)
     if "s3" in protocols and hasattr(fs, "call_s3"):
         from toolkit.s3 import S3

@@ -16,6 +16,7 @@ from policy.glob import Fold
 from toolkit import paths
 from toolkit.backends import Backend, at
 from toolkit.errors import CallError
+from toolkit.local_roots import local_path
 from toolkit.loss import MAX_FILE, in_pieces, is_kept
 from toolkit.plan import DIRECTORY, Entry, Held, MakeDirectory, Place, Stat
 from toolkit.protection import TASKS, Protection
@@ -27,8 +28,9 @@ class Workspace:
     """A confined tree with its own name and the paths in it that no tool may change.
 
     `root` is a directory, `memory://`, or any fsspec URL (opened with `options`); with `fs` it is a path
-    on that file system.
-    Raises CallError `not_found` or `not_a_directory` for a root that is none.
+    on that file system. A directory of this machine is confined however it is given.
+    Raises CallError `not_found` or `not_a_directory` for a root that is none, and `not_confined` for one
+    that reaches the local disk in a way that cannot be confined.
     """
 
     def __init__(
@@ -344,24 +346,12 @@ def aliased(place: Place, path: str) -> str | None:
 
 
 def _open(root: str, fs: Any, durable: bool, options: dict[str, Any]) -> tuple[Backend, tuple[str, ...]]:
-    if fs is None and "://" not in root:
-        if os.sep == "\\":
-            raise CallError(
-                "io_error",
-                "A workspace on disk is not confined on Windows yet, and is refused",
-                hint="use WSL, or a workspace elsewhere (memory://, s3://, sftp://)",
-            )
-        if not os.path.isdir(root):
-            found = os.path.lexists(root)
-            raise CallError(
-                "not_a_directory" if found else "not_found",
-                f"The project root {'is not a directory' if found else 'does not exist'}",
-                hint="give an existing directory with --root",
-            )
-        from toolkit.local import Local
+    path = local_path(root, fs, options)
+    if path is not None:
+        from toolkit.local.opening import open_local
 
-        local = Local(root, durable=durable)
-        given = os.path.abspath(root)
+        local = open_local(path, durable=durable)
+        given = os.path.abspath(path)
         return local, (local.root,) if given == local.root else (local.root, given)
     from toolkit.stores import open_store, private_memory, store_on
 

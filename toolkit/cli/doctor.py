@@ -9,8 +9,9 @@ from importlib.util import find_spec
 
 from policy import Folding
 from toolkit.cli.perform import DONE
-from toolkit.cli.place import root_of
+from toolkit.cli.place import refuse_chained, root_of
 from toolkit.cli.screen import Screen
+from toolkit.local_roots import local_path
 
 # Each extra of the package, and what it brings.
 _EXTRAS = {
@@ -30,7 +31,7 @@ def doctor(arguments: argparse.Namespace, screen: Screen) -> int:
     found = {
         "python": sys.version.split()[0],
         "system": sys.platform,
-        **_workspace(root_of(arguments)[0]),
+        **_workspace(arguments),
         "landlock": _landlock(),
         "extras": extras,
     }
@@ -46,15 +47,19 @@ def doctor(arguments: argparse.Namespace, screen: Screen) -> int:
     return DONE
 
 
-def _workspace(root: str) -> dict[str, object]:
-    if "://" in root or os.sep != "/":
+def _workspace(arguments: argparse.Namespace) -> dict[str, object]:
+    root = root_of(arguments)[0]
+    if "::" in root and "://" in root:
+        refuse_chained(root)
+    if local_path(root) is None or os.sep != "/":
         return {"root": root}
-    from toolkit.local import Local
+    from toolkit.local.opening import open_local
 
-    local = Local(root)
+    local = open_local(root)
     try:
         return {
-            "root": root,
+            "root": arguments.root or root,
+            "kind": "the confined local disk",
             "resolves_by": "openat2" if local.kernel.beneath else "a walk, name by name",
             "renames_onto_nothing": local.kernel.rename_new,
             "tells_mounts_apart": local.kernel.mounts,

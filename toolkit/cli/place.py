@@ -15,6 +15,7 @@ from toolkit.cli.perform import UsageError
 from toolkit.cli.screen import Screen, is_terminal
 from toolkit.errors import CallError
 from toolkit.finding import POLICY_FILE, find_root
+from toolkit.local_roots import local_path
 
 if TYPE_CHECKING:
     from toolkit.cli.approval_channel import ApprovalChannel
@@ -25,9 +26,22 @@ def root_of(arguments: argparse.Namespace) -> tuple[str, str]:
     """The root and how it was found: `--root`, else the nearest folder upwards that is a project."""
     if arguments.root is None:
         return find_root(str(Path.cwd()))
-    if "://" not in arguments.root and not Path(arguments.root).is_dir():
+    with _known_store(arguments.root):
+        path = local_path(arguments.root)
+    if path is None:
+        return arguments.root, "--root"
+    if not Path(path).is_dir():
         raise UsageError(f"--root {arguments.root}: there is no such folder")
-    return arguments.root, "--root"
+    return path, "--root"
+
+
+def refuse_chained(root: str) -> None:
+    """Fail for a chained URL that leads to the local disk, as opening a session there does."""
+    from toolkit.local_roots import refuse_local
+    from toolkit.stores import open_store
+
+    with _known_store(root):
+        refuse_local(open_store(root, {})[0])
 
 
 def policy_of(arguments: argparse.Namespace, root: str) -> Policy:
@@ -198,6 +212,9 @@ def _known_store(root: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, ImportError, CallError) as error:
-        if "://" not in root or getattr(error, "code", "") == "history_unavailable":
+        code = getattr(error, "code", "")
+        if ("://" not in root and code != "path_invalid") or code == "history_unavailable":
             raise
+        if code in ("not_confined", "path_invalid"):
+            raise UsageError(f"--root {root}: {error}; {getattr(error, 'hint', '')}") from None
         raise UsageError(f"--root {root}: {error}") from None

@@ -146,13 +146,26 @@ def _verdict(
     cwd = _text(event, "cwd") if "cwd" in event else os.getcwd()
     if not os.path.isabs(cwd):
         raise Refused("cwd is no absolute path")
-    root = find_root(cwd)[0] if options.root is None else os.path.abspath(options.root)
+    root = find_root(cwd)[0] if options.root is None else os.path.abspath(_path(options.root))
     if options.root == "" or not os.path.isdir(root):
         raise Refused("the root is no folder")
     helper = event.get("agent_type")
     agent = f"{options.agent}/{helper}" if isinstance(helper, str) and helper else options.agent
     policy = _policy(options, root)
     return Judge(root, policy, agent, cwd, host).judge(touched), policy.mode == "monitor"
+
+
+def _path(root: str) -> str:
+    """The folder that `--root` names, by its path or its URL."""
+    if ":" not in root:
+        return root
+    from toolkit.errors import CallError
+    from toolkit.local_roots import local_path
+
+    try:
+        return local_path(root) or root
+    except CallError as error:
+        raise Refused(error.message) from None
 
 
 def _policy(options: Options, root: str) -> Policy:

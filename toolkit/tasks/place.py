@@ -12,6 +12,7 @@ from typing import Any
 
 from toolkit.backends import Backend
 from toolkit.errors import CallError
+from toolkit.local_roots import local_path
 from toolkit.tasks.joined import Joined
 
 _SYSTEM = (
@@ -25,10 +26,12 @@ Open = Callable[[str], Backend]
 def join(main: Backend, place: str, fs: Any, durable: bool, options: dict[str, Any]) -> Joined:
     """`main` with the task store at `place` joined to it.
 
-    Raises CallError `not_found` (no such folder) or `protected_path` (never one to delete folders in).
+    Raises CallError `not_found` (no such folder), `protected_path` (never one to delete folders in) or
+    `not_confined`.
     """
-    if fs is None and "://" not in place:
-        return _local(main, place, durable)
+    path = local_path(place, fs, options)
+    if path is not None:
+        return _local(main, path, durable)
     from toolkit.stores import open_store, private_memory, store_on
 
     if fs is None and place.startswith("memory://"):
@@ -37,16 +40,17 @@ def join(main: Backend, place: str, fs: Any, durable: bool, options: dict[str, A
     elif fs is None:
         fs, place = open_store(place, options)
     place = place.rstrip("/")
+    store = store_on(fs, place)
     if not place.strip("/"):
         raise _refused("the top of a store")
     if "sftp" in fs.protocol:
         fs.makedirs(f"{place}.trash", exist_ok=True)  # a server's folder can be worked in once it is there
     trash = store_on(fs, f"{place}.trash")
-    return Joined(main, store_on(fs, place), lambda: trash)
+    return Joined(main, store, lambda: trash)
 
 
 def _local(main: Backend, place: str, durable: bool) -> Joined:
-    from toolkit.local import Local
+    from toolkit.local.opening import open_local
 
     real = os.path.realpath(place)
     _check(real, main.root)
@@ -62,9 +66,9 @@ def _local(main: Backend, place: str, durable: bool) -> Joined:
         beside = Path(f"{real}.trash")
         if beside.is_symlink():
             raise CallError("path_changed", "The trash of the task store is a link, which is not followed")
-        return Local(str(beside), durable=durable) if beside.is_dir() else None
+        return open_local(str(beside), durable=durable) if beside.is_dir() else None
 
-    return Joined(main, Local(real, durable=durable), trash)
+    return Joined(main, open_local(real, durable=durable), trash)
 
 
 def _check(real: str, root: str) -> None:
