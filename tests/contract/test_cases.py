@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from fsspec.implementations.dirfs import DirFileSystem
+from fsspec.implementations.local import LocalFileSystem
 
-from toolkit.contract import CASES, Contract, Disk, Remote
+from policy import Policy
+from toolkit.contract import CASES, OWN_TASK, Contract, Disk, Remote
+from toolkit.session import Session
 from toolkit.stores import private_memory
 from toolkit.tools import TOOLS
 
@@ -54,6 +60,53 @@ class TestLocal(Contract):
         return Disk(tmp_path / "ws")
 
 
+@dataclass(frozen=True)
+class Opened(Disk):
+    """A directory of this machine that is named in another way than by its path."""
+
+    named: Callable[[Path], dict[str, Any]]
+
+    def open(self, policy: Policy, agent: str) -> Session:
+        options = self.named(self.root)
+        if self.store.is_dir():
+            options["tasks"] = str(self.store) if "fs" in options else f"file://{self.store}"
+        return Session(policy=policy, agent=agent, state=":memory:", task=OWN_TASK, **options)
+
+
+class TestFileUrl(Contract):
+    """The answers at `file://` are those of the plain path, case by case."""
+
+    kind = "local"
+
+    @pytest.fixture
+    def workspace(self, tmp_path: Path) -> Opened:
+        (tmp_path / "ws").mkdir()
+        return Opened(tmp_path / "ws", lambda root: {"root": f"file://{root}"})
+
+
+class TestLocalFileSystem(Contract):
+    """The same for fsspec's own object for the local disk, within a directory of it."""
+
+    kind = "local"
+
+    @pytest.fixture
+    def workspace(self, tmp_path: Path) -> Opened:
+        (tmp_path / "ws").mkdir()
+        disk = DirFileSystem("/", LocalFileSystem())
+        return Opened(tmp_path / "ws", lambda root: {"root": str(root), "fs": disk})
+
+
+class TestConfinedFileSystem(Contract):
+    """The same for the confined disk by its own URL."""
+
+    kind = "local"
+
+    @pytest.fixture
+    def workspace(self, tmp_path: Path) -> Opened:
+        (tmp_path / "ws").mkdir()
+        return Opened(tmp_path / "ws", lambda root: {"root": f"ringfence://{root}"})
+
+
 class TestMemory(Contract):
     @pytest.fixture
     def workspace(self) -> Remote:
@@ -69,3 +122,12 @@ class TestPyfakefs(Contract):
     def workspace(self, fs: Any) -> Disk:
         fs.create_dir("/work/ws")
         return Disk(Path("/work/ws"))
+
+
+class TestFileUrlOnPyfakefs(Contract):
+    kind = "local"
+
+    @pytest.fixture
+    def workspace(self, fs: Any) -> Opened:
+        fs.create_dir("/work/ws")
+        return Opened(Path("/work/ws"), lambda root: {"root": f"file://{root}"})

@@ -89,7 +89,10 @@ def test_an_endpoint_is_for_buckets_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not version(), reason="this kernel has no Landlock")
-def test_behind_landlock_the_tools_work_and_the_process_reaches_no_further(tmp_path: Path) -> None:
+@pytest.mark.parametrize("scheme", ["", "file://"])
+def test_behind_landlock_the_tools_work_and_the_process_reaches_no_further(
+    tmp_path: Path, scheme: str
+) -> None:
     root = tmp_path / "ws"
     (root / "d").mkdir(parents=True)
     (root / "ringfence.yaml").write_text(ALLOW)
@@ -100,7 +103,7 @@ def test_behind_landlock_the_tools_work_and_the_process_reaches_no_further(tmp_p
         ("move_file", {"source": "d/a", "destination": "b"}),
         ("delete", {"path": "d"}),
     )
-    where = ["--root", str(root), "--state", str(tmp_path / "state")]
+    where = ["--root", f"{scheme}{root}", "--state", str(tmp_path / "state")]
     done = ringfence(["run", "--landlock", *where], text)
     assert [json.loads(line)["status"] for line in done.stdout.splitlines()] == ["ok"] * 5, done
     outside = tmp_path / "outside"

@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fsspec.implementations.local import LocalFileSystem
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyfakefs.fake_filesystem import OSType
 
 from policy import Policy
 from toolkit.errors import CallError
+from toolkit.fsspec_local import ConfinedFileSystem
 from toolkit.local import Local
 from toolkit.local.kernel import Kernel
 from toolkit.session import Session
@@ -202,6 +204,16 @@ def test_a_bind_mount_in_the_root_is_not_emptied(tmp_path: Path) -> None:
 def test_on_windows_a_workspace_on_disk_is_refused(fs: Any) -> None:
     fs.os = OSType.WINDOWS
     fs.create_dir("C:/ws")
-    with pytest.raises(CallError, match="Windows") as caught:
-        Session("C:/ws", ALLOW, state=":memory:")
-    assert "memory://" in (caught.value.hint or "")
+    for root, disk, tasks in (
+        ("C:/ws", None, None),
+        ("file:///C:/ws", None, None),
+        ("ringfence:///C:/ws", None, None),
+        ("C:/ws", LocalFileSystem(), None),
+        ("memory://", None, "C:/ws"),
+        ("memory://", None, "file:///C:/ws"),
+    ):
+        with pytest.raises(CallError, match="Windows") as caught:
+            Session(root, ALLOW, state=":memory:", fs=disk, tasks=tasks)
+        assert "memory://" in (caught.value.hint or "")
+    with pytest.raises(OSError, match="Windows"):
+        ConfinedFileSystem("C:/ws")

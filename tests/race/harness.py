@@ -21,6 +21,7 @@ from toolkit import paths
 from toolkit.errors import CallError
 from toolkit.local import Local
 from toolkit.plan import DIRECTORY, Delete, Entry, Move
+from toolkit.workspace import Workspace
 
 INSIDE, OUTSIDE = b"INSIDE", b"OUTSIDE-SECRET"
 HERE = Path(__file__).parent
@@ -94,10 +95,12 @@ class Arena:
 
 
 class Ours:
-    """The operations as a session makes them, on spots of the local backend."""
+    """The operations as a session makes them, on spots of the local backend; `root` is a path or a URL."""
 
-    def __init__(self, root: Path, judge: Callable[[str], bool] = lambda path: True) -> None:
-        self.local = Local(str(root), durable=False)
+    def __init__(self, root: Path | str, judge: Callable[[str], bool] = lambda path: True) -> None:
+        opened = Workspace(str(root), durable=False).backend
+        assert isinstance(opened, Local), "a directory of this machine is confined however it is named"
+        self.local = opened
         self.judge = judge
         self._number = 0
 

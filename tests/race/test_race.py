@@ -33,16 +33,26 @@ def tell(capsys: pytest.CaptureFixture[str], what: str, count: Count) -> None:
             print(f"\n{what}: {count}")
 
 
-@pytest.mark.parametrize("relative", [False, True], ids=["absolute", "relative"])
-@pytest.mark.parametrize("walk", [False, True], ids=["openat2", "walk"])
+@pytest.mark.parametrize(
+    ("door", "walk", "relative"),
+    [("", False, False), ("", True, False), ("", False, True), ("", True, True), ("file://", False, True)],
+    ids=["openat2-absolute", "walk-absolute", "openat2-relative", "walk-relative", "file-url"],
+)
 @pytest.mark.parametrize(
     ("operation", "last"), [(name, False) for name in OPERATIONS] + [(name, True) for name in LAST]
 )
 def test_nothing_escapes(
-    tmp_path: Path, command: list[str], capsys: Any, operation: str, last: bool, walk: bool, relative: bool
+    tmp_path: Path,
+    command: list[str],
+    capsys: Any,
+    operation: str,
+    last: bool,
+    door: str,
+    walk: bool,
+    relative: bool,
 ) -> None:
     arena = Arena(tmp_path, relative=relative)
-    ours = Ours(arena.root)
+    ours = Ours(f"{door}{arena.root}")
     if walk:
         from toolkit.local.kernel import Kernel
 
