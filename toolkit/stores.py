@@ -256,6 +256,8 @@ def open_store(url: str, options: dict[str, Any]) -> tuple[Any, str]:
     except ValueError as error:
         raise CallError("io_error", f"The root cannot be opened: {error}") from None
     except Exception as error:
+        if isinstance(error, OSError) and error.filename is None:
+            raise  # a server that is not there
         # What a file system raises when it is made may name a path of this machine.
         reason = getattr(error, "strerror", None) or type(error).__name__
         raise CallError("io_error", f"The root cannot be opened: {reason}") from None

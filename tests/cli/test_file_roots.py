@@ -42,7 +42,7 @@ def test_calls_are_judged_by_the_policy_of_the_root_and_stay_in_it(
     assert not (workspace / "link").is_symlink()
     # The same history, by the plain path.
     plain = ("--root", str(workspace), "--state", str(workspace.parent / "state"))
-    assert [entry["tool"] for entry in ringfence("log", "--json", *plain).json][-1] == "delete"
+    assert "delete" in [entry["tool"] for entry in ringfence("log", "--json", *plain).lines]
     protected = '{"path": "ringfence.yaml", "content": "", "allow_overwrite": true}'
     assert "protected" in ringfence("call", "create_file", protected, "--json", *where).out
 
