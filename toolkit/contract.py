@@ -6,6 +6,7 @@ the workspace that the fixture gives.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -202,6 +203,8 @@ def check(session: Session, workspace: Tree, call: dict[str, Any], want: dict[st
     assert result.status == want.get("status", "error" if "code" in want else "ok"), shown
     if "content" in want:
         assert result.content == want["content"], result.content
+    if "matches" in want:
+        assert re.fullmatch(want["matches"], result.content), result.content
     for text in _texts(want.get("contains")):
         assert text in result.content
     for text in _texts(want.get("lacks")):
