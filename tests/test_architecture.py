@@ -249,6 +249,7 @@ MAY_RESOLVE = {
     "toolkit.resolving": "the arguments of a call",
     "toolkit.look": "what `explain` is asked about",
     "toolkit.matrix": "what `matrix` is asked about",
+    "toolkit.fsspec_copies": "the arguments of a method",
     "toolkit.fsspec_local": "the argument of a method",
     "toolkit.backends": "`spot_at`, which everything that comes back to a path goes through",
     "toolkit.local": "the backend itself",
