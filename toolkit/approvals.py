@@ -1,7 +1,7 @@
 """Approvals: what was asked, what a person said, and whether that permits the call at hand.
 
-A grant permits, it never executes; it fits one agent, session, tool, arguments, plan and policy
-revision, and is used once unless the person said otherwise.
+A grant permits, it never executes; it fits one agent, session, tool, arguments (not their wording), plan
+and policy revision, and is used once unless the person said otherwise.
 """
 
 from __future__ import annotations
@@ -26,7 +26,11 @@ WAIT = 24 * 3600.0  # seconds a request waits for an answer; then the time has r
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a person is asked: everything that decides, as fields. `asked` is in POSIX seconds."""
+    """What a person is asked: everything that decides, as fields. `asked` is in POSIX seconds.
+
+    `arguments` are as the agent sent them; `same_as` is the digest of what has to be the same in a call that
+    a grant permits (see `call_digest`).
+    """
 
     id: str
     agent: str
@@ -46,6 +50,7 @@ class Request:
     scope: str = ONCE
     pattern: str | None = None
     until: float | None = None
+    same_as: str = ""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -138,21 +143,21 @@ class Approvals:
             self._note(db, request, REVOKED, Answer(False, reason=reason, by=by))
         return self.get(approval)
 
-    def permits(self, request: Request) -> bool:
-        """Whether a person's answer lets this very call run now; a single grant is used up by asking.
+    def permits(self, request: Request) -> Request | None:
+        """The request whose grant lets this very call run now; a single grant is used up by asking.
 
         Raises CallError `approval_refused` when the answer was no.
         """
-        if self._standing(request):
-            return True
+        if standing := self._standing(request):
+            return standing
         for held in self._same_call(request):
             if (held.digest, held.revision) != (request.digest, request.revision):
                 continue
             if held.state == REFUSED:
                 raise CallError("approval_refused", _refusal(held.reason))
             if held.state == GRANTED and self._use(held):
-                return True
-        return False
+                return held
+        return None
 
     def ask(self, request: Request) -> tuple[Request, bool]:
         """Put a request on file, once; also gives whether an earlier one for the same call went stale."""
@@ -183,7 +188,7 @@ class Approvals:
                 request.agent,
                 request.session,
                 request.tool,
-                arguments_digest(request.arguments),
+                request.same_as or call_digest(request.arguments),
                 request.digest,
                 request.revision,
                 request.rule,
@@ -200,15 +205,15 @@ class Approvals:
                 self._note(db, held, USED, Answer(True))
             return bool(found.rowcount)
 
-    def _standing(self, request: Request) -> bool:
-        """Whether a grant for the session or for a pattern covers the request."""
+    def _standing(self, request: Request) -> Request | None:
+        """What holds a grant for the session or for a pattern that covers the request."""
         if request.rule is None:
-            return False
+            return None
         rows = self._state.rows(
             f"{_SELECT} WHERE agent=? AND tool=? AND state=? AND scope IN (?, ?) AND revision=?",
             (request.agent, request.tool, GRANTED, SESSION, PATTERN, request.revision),
         )
-        return any(_covers(held, request) for held in (self._now(*row) for row in rows))
+        return next((held for held in (self._now(*row) for row in rows) if _covers(held, request)), None)
 
     def _same_call(self, request: Request) -> list[Request]:
         """What was asked and said of the very same call, leaving out what reaches further or is over."""
@@ -219,7 +224,7 @@ class Approvals:
                 request.session,
                 request.agent,
                 request.tool,
-                arguments_digest(request.arguments),
+                request.same_as or call_digest(request.arguments),
                 PENDING,
                 GRANTED,
                 REFUSED,
@@ -323,6 +328,11 @@ def new_id() -> str:
 
 def arguments_digest(arguments: dict[str, Any]) -> str:
     return sha256(json.dumps(arguments, sort_keys=True, separators=(",", ":")).encode())
+
+
+def call_digest(arguments: dict[str, Any]) -> str:
+    """The digest of what makes two calls of a tool the same: not the words in which an agent says why."""
+    return arguments_digest({name: value for name, value in arguments.items() if name != "description"})
 
 
 def _refusal(reason: str) -> str:

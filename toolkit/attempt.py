@@ -16,7 +16,7 @@ from policy import Amount, Decision, Effect, Need, Policy
 from policy.glob import Fold
 from toolkit import answers, plan_checks, resolving
 from toolkit.apply import Outcome, apply
-from toolkit.approvals import Request, new_id
+from toolkit.approvals import Request, call_digest, new_id
 from toolkit.call import Result, ToolCall
 from toolkit.errors import CODES, CallError
 from toolkit.history import GONE, Operation
@@ -52,6 +52,7 @@ class Attempt:
     seen: dict[str, str] = field(default_factory=dict)
     outcome: Outcome | None = None
     approval: str | None = None
+    asked_as: str | None = None  # the reason given when a person was asked
     lost: tuple[str, ...] = ()
     in_session: str | None = None  # where it is on record, if not in the one that makes it
     task_ids: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
@@ -70,6 +71,7 @@ class Attempt:
         self.arguments = _arguments(self.tool, self.call.arguments)
         resolving.resolve(self)
         self.decide(resolving.needs(self))
+        resolving.check_slashes(self)
         view = View(
             self.session.workspace,
             self.effect,
@@ -237,7 +239,9 @@ class Attempt:
         if self.decided.effect != Effect.ASK or not self.enforcing:
             return
         request = self._request(plan)
-        if self.session.approvals.permits(request):
+        granted = self.session.approvals.permits(request)
+        if granted is not None:
+            self.approval, self.asked_as = granted.id, granted.description
             return
         if self.session.ask == "deny":
             raise CallError("no_approver", f"{request.title} needs approval and nobody is there to ask")
@@ -261,6 +265,7 @@ class Attempt:
             session=session.session,
             tool=tool.name,
             arguments=self.call.arguments,
+            same_as=call_digest(self._canonical()),
             digest=plan.digest(),
             revision=self.policy.revision,
             title=self.title(plan),
@@ -270,6 +275,17 @@ class Attempt:
             description=str(self.arguments.get("description") or ""),
             asked=time.time(),
         )
+
+    def _canonical(self) -> dict[str, Any]:
+        """The arguments in one spelling: no defaults, paths as they are judged, each task once."""
+        properties = self.known_tool.parameters["properties"]
+        found = {
+            name: value
+            for name, value in self.arguments.items()
+            if "default" not in properties[name] or value != properties[name]["default"]
+        }
+        found |= {name: place.named for name, (place, _) in self.places.items() if name in found}
+        return found | ({"task_ids": list(self.task_ids[0])} if "task_ids" in found else {})
 
     # -------------------------------------------------------------------- apply
 

@@ -14,17 +14,22 @@ from toolkit.paths import is_unicode
 
 MAX_BYTES = 16 << 20
 MAX_DEPTH = 64
-_FIELDS = {"id", "tool", "name", "arguments"}
+MAX_ID = 256
+_FIELDS = {"id", "tool", "name", "arguments", "message"}
 _FLAT = frozenset({bool, int, float, type(None)})
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call: `id` is the caller's own (text or whole number, or None), echoed in the result."""
+    """One call: `id` is the caller's own (text or whole number, or None), echoed in the result.
+
+    `message` is what the channel calls the message that the call came in: for the record alone.
+    """
 
     tool: str
     arguments: dict[str, Any] = field(default_factory=dict)
     id: str | int | None = None
+    message: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +104,16 @@ def as_call(value: dict[str, Any], *, max_depth: int = MAX_DEPTH) -> ToolCall:
     if "tool" in value and "name" in value:
         raise CallError("invalid_arguments", "A call has 'tool' or 'name', not both", where="name")
     tool = value.get("tool", value.get("name"))
-    call = ToolCall(tool, value.get("arguments", {}), value.get("id"))  # type: ignore[arg-type]
+    given = value.get("arguments")
+    call = ToolCall(tool, {} if given is None else given, value.get("id"), value.get("message"))  # type: ignore[arg-type]
     return _checked(call)
 
 
 def again(call: ToolCall, *, max_depth: int = MAX_DEPTH) -> ToolCall:
     """The same for a call that was made by a program and not read. Raises as `as_call` does."""
-    if not (_is_plain(call.arguments) and _is_plain({"tool": call.tool, "id": call.id})):
-        _check_depth_and_text({"tool": call.tool, "arguments": call.arguments, "id": call.id}, max_depth)
+    rest = {"tool": call.tool, "id": call.id, "message": call.message}
+    if not (_is_plain(call.arguments) and _is_plain(rest)):
+        _check_depth_and_text({**rest, "arguments": call.arguments}, max_depth)
     return _checked(call)
 
 
@@ -118,8 +125,11 @@ def _checked(call: ToolCall) -> ToolCall:
     call_id = call.id
     if call_id is not None and (isinstance(call_id, bool) or not isinstance(call_id, str | int)):
         raise CallError("invalid_arguments", "The id is neither text nor a whole number", where="id")
-    if isinstance(call_id, str) and len(call_id) > 256:
-        raise CallError("invalid_arguments", "The id is longer than 256 characters", where="id")
+    if isinstance(call_id, str) and len(call_id) > MAX_ID:
+        raise CallError("invalid_arguments", f"The id is longer than {MAX_ID} characters", where="id")
+    if call.message is not None and (not isinstance(call.message, str) or len(call.message) > MAX_ID):
+        message = f"The message is not text of up to {MAX_ID} characters"
+        raise CallError("invalid_arguments", message, where="message")
     return call
 
 
@@ -132,7 +142,7 @@ def call_id_of(data: bytes | str) -> str | int | None:
     found = value.get("id") if isinstance(value, dict) else None
     if isinstance(found, bool) or not isinstance(found, str | int):
         return None
-    return found if isinstance(found, int) or (len(found) <= 256 and is_unicode(found)) else None
+    return found if isinstance(found, int) or (len(found) <= MAX_ID and is_unicode(found)) else None
 
 
 def read_json(data: bytes | str, max_depth: int = MAX_DEPTH) -> Any:

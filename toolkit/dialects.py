@@ -15,8 +15,15 @@ from toolkit.call import Result, ToolCall, as_call, read_json
 from toolkit.errors import CallError
 from toolkit.mcp.definitions import definition, described, text_of
 from toolkit.offers import Offer
-from toolkit.tools import TOOLS
 
+# Where a call in a dialect has its arguments.
+_ARGUMENTS = {
+    "ringfence": "arguments",
+    "mcp": "arguments",
+    "openai": "arguments",
+    "anthropic": "input",
+    "gemini": "args",
+}
 # What Gemini's subset of OpenAPI has, of what our schemas use.
 _GEMINI_KEYS = ("type", "description", "enum", "default", "minimum", "maximum", "minItems", "maxItems")
 
@@ -28,7 +35,8 @@ def definitions(dialect: str, offers: Iterable[Offer]) -> list[dict[str, Any]]:
 
 
 def call_of(dialect: str, given: Mapping[str, Any]) -> ToolCall:
-    """One call as a model's answer holds it. Raises CallError `invalid_json` or `invalid_arguments`.
+    """One call as a model's answer holds it. Raises CallError `invalid_json` or `invalid_arguments`,
+    KeyError for a dialect that is none of DIALECTS.
 
     `given` is an entry of `tool_calls` or a `function_call` item (openai), a `tool_use` block (anthropic),
     a `functionCall` (gemini) or the params of `tools/call` (mcp).
@@ -36,15 +44,11 @@ def call_of(dialect: str, given: Mapping[str, Any]) -> ToolCall:
     inner = given.get("function") or given.get("functionCall") or given
     if not isinstance(inner, Mapping):
         raise CallError("invalid_arguments", "The call is no object")
-    arguments: Any = next((inner[key] for key in ("arguments", "input", "args") if key in inner), {})
+    arguments: Any = inner.get(_ARGUMENTS[dialect])
     if isinstance(arguments, str):
         arguments = read_json(arguments or "{}")
-    if not isinstance(arguments, dict):
-        raise CallError("invalid_arguments", "The arguments are not a JSON object", where="arguments")
-    name = inner.get("name")
-    if dialect == "openai":
-        arguments = _given(name, arguments)
-    return as_call({"tool": name, "arguments": arguments, "id": given.get("call_id") or given.get("id")})
+    call_id = given.get("call_id") or given.get("id")
+    return as_call({"tool": inner.get("name"), "arguments": arguments, "id": call_id})
 
 
 def answer_of(dialect: str, given: Mapping[str, Any], result: Result) -> dict[str, Any]:
@@ -61,12 +65,6 @@ def answer_of(dialect: str, given: Mapping[str, Any], result: Result) -> dict[st
     if "call_id" in given:
         return {"type": "function_call_output", "call_id": given["call_id"], "output": text}
     return {"role": "tool", "tool_call_id": given["id"], "content": text}
-
-
-def _given(name: Any, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Without the nulls that a strict schema makes a model send for what it leaves out."""
-    required = TOOLS[name].parameters.get("required", ()) if name in TOOLS else ()
-    return {key: value for key, value in arguments.items() if value is not None or key in required}
 
 
 def _ringfence(offer: Offer) -> dict[str, Any]:

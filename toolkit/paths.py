@@ -35,6 +35,11 @@ def parent(path: str) -> str:
     return path.rpartition("/")[0] or ROOT
 
 
+def names_directory(text: str) -> bool:
+    """Whether a path argument can only mean a directory: it ends in a slash, or in a dot as a name."""
+    return text.endswith(("/", "/.", "/.."))
+
+
 def is_below(path: str, directory: str) -> bool:
     """Whether `path` is strictly below `directory`, name by name."""
     return path != directory and (directory == ROOT or path.startswith(directory + "/"))

@@ -12,6 +12,7 @@ from toolkit import answers, paths
 from toolkit.errors import CallError
 from toolkit.plan import DIRECTORY, LINK, Place
 from toolkit.text import escape
+from toolkit.tools.targets import shown
 
 if TYPE_CHECKING:
     from toolkit.attempt import Attempt
@@ -58,6 +59,38 @@ def needs(attempt: Attempt) -> list[Need]:
         kinds = _kinds(attempt, action, place)
         found += [Need(action, path, directory) for path in names for directory in kinds]
     return found
+
+
+def check_slashes(attempt: Attempt) -> None:
+    """Refuse a path that ends in a slash where no directory is, or would be.
+
+    After the verdict, so that it tells nothing of what is denied.
+    """
+    for parameter, (place, _) in attempt.places.items():
+        if not paths.names_directory(place.argument) or place.kind == DIRECTORY:
+            continue
+        if place.stat is not None:
+            raise _no_directory(place, parameter)
+        needed = [action for action, name in attempt.known_tool.needs if name == parameter]
+        if needed == ["write"] and not _becomes_directory(attempt):
+            message = f"'{shown(place)}' names a directory, and a file would be made"
+            hint = "add the file's name, or leave out the slash at the end"
+            raise CallError("is_directory", message, where=parameter, hint=hint)
+
+
+def _no_directory(place: Place, parameter: str) -> CallError:
+    link = place.kind == LINK
+    message = f"'{shown(place)}' is {'a link, ' if link else ''}not a directory"
+    hint = f"leave out the slash at the end to name the {'link itself' if link else 'file'}"
+    return CallError("not_a_directory", message, where=parameter, hint=hint)
+
+
+def _becomes_directory(attempt: Attempt) -> bool:
+    """Whether the call makes a directory of a name that is free."""
+    moved = attempt.places.get("source")
+    return attempt.known_tool.name == "create_directory" or (
+        attempt.known_tool.name == "move_file" and moved is not None and moved[0].kind == DIRECTORY
+    )
 
 
 def _resolve_tasks(attempt: Attempt) -> None:
@@ -142,11 +175,7 @@ def _kinds(attempt: Attempt, action: str, place: Place) -> tuple[bool, ...]:
     if place.stat is not None:
         return (False,)
     if action == "write":
-        moved = attempt.places.get("source")
-        return (
-            attempt.known_tool.name == "create_directory"
-            or (moved is not None and moved[0].kind == DIRECTORY),
-        )
+        return (_becomes_directory(attempt),)
     return (False, True)
 
 

@@ -19,7 +19,13 @@ _SHOWN = 80
 
 
 def arguments(tool: str, schema: Mapping[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """The arguments with the schema's defaults filled in. Raises CallError `invalid_arguments`."""
+    """The arguments with the schema's defaults filled in; null means left out.
+
+    Raises CallError `invalid_arguments`.
+    """
+    known = schema["properties"]
+    if None in given.values():
+        given = {name: value for name, value in given.items() if value is not None or name not in known}
     fits, defaults = _quick(tool)
     if not fits(given):
         errors = sorted(_validator(tool).iter_errors(given), key=lambda e: (len(e.path), str(e.path)))
@@ -79,7 +85,8 @@ def _explained(tool: str, schema: Mapping[str, Any], error: Any) -> CallError:
     where = ".".join(str(step) for step in error.path)
     if error.validator == "required":
         missing = next(name for name in error.validator_value if name not in error.instance)
-        return CallError("invalid_arguments", f"{tool} needs the argument '{missing}'", where=missing)
+        message, hint = f"{tool} needs the argument '{missing}'", f"add {missing}; null counts as left out"
+        return CallError("invalid_arguments", message, where=missing, hint=hint)
     if error.validator == "additionalProperties":
         known = list(schema["properties"])
         extra = next(name for name in error.instance if name not in known)

@@ -151,7 +151,8 @@ CALLS = {
 )
 def test_a_call_in_a_dialect_is_a_call(dialect: str, given: dict[str, Any]) -> None:
     call = call_of(dialect, given)
-    assert (call.tool, call.arguments) == ("create_file", {"path": "docs/a", "content": "x"})
+    given_arguments = {name: value for name, value in call.arguments.items() if value is not None}
+    assert (call.tool, given_arguments) == ("create_file", {"path": "docs/a", "content": "x"})
     with Session("memory://", Policy.loads(POLICY), state=":memory:", ask="deny") as session:
         done, again = session.call(call), session.call(call)
     assert done.ok and again.error and again.error["code"] == "already_exists"
@@ -171,7 +172,7 @@ def test_a_call_in_a_dialect_is_a_call(dialect: str, given: dict[str, Any]) -> N
         ("openai", {"id": "1", "function": "read_file"}),
         ("openai", {"id": "1", "function": {"arguments": "{}"}}),
         ("anthropic", {"id": "1", "name": 3, "input": {}}),
-        ("anthropic", {"id": "1", "name": "read_file", "input": None}),
+        ("anthropic", {"id": "1", "name": "read_file", "input": []}),
         ("gemini", {"functionCall": {"args": {}}}),
     ],
 )
@@ -180,9 +181,18 @@ def test_what_is_no_call_is_refused(dialect: str, given: dict[str, Any]) -> None
         call_of(dialect, given)
 
 
-def test_only_openai_sends_nulls_for_what_is_left_out() -> None:
-    given = {"name": "create_file", "input": {"path": "a", "content": "x", "description": None}}
-    assert call_of("anthropic", given).arguments["description"] is None
+@pytest.mark.parametrize("dialect", ["openai", "anthropic", "gemini", "mcp"])
+def test_null_means_left_out_in_every_dialect(dialect: str) -> None:
+    arguments = {"path": "a", "content": "x", "create_parents": None, "description": None}
+    given = {
+        "name": "create_file",
+        {"anthropic": "input", "gemini": "args"}.get(dialect, "arguments"): arguments,
+    }
+    none = {"name": "get_project_root", "arguments": None}
+    policy = Policy.loads('version: 1\nrules: {"*": allow}')
+    with Session("memory://", policy, state=":memory:") as session:
+        assert session.call(call_of(dialect, given)).ok
+        assert session.call(call_of(dialect, none)).ok
 
 
 def run(folder: Path, capsys: pytest.CaptureFixture[str], *words: str) -> str:

@@ -64,7 +64,7 @@ def _grep(given: Mapping[str, Any]) -> Iterator[Touch]:
 
 def _many(given: Mapping[str, Any]) -> Iterator[Touch]:
     """A tool that reads all files that a list of patterns names: one search for each folder of theirs."""
-    found = [entry for key in ("include", "paths") for entry in _texts(given.get(key, []))]
+    found = [entry for key in ("include", "paths") for entry in _texts(given.get(key) or [])]
     if not found:
         raise ValueError("no path")
     searches: dict[str, dict[str, None]] = {}

@@ -31,7 +31,14 @@ def _enum(*values: str) -> dict[str, Any]:
 
 _SCHEMAS: dict[str, Any] = {
     "Call": {
-        **_closed((), id={"type": ["string", "integer", "null"]}, tool=_TEXT, name=_TEXT, arguments=_OBJECT),
+        **_closed(
+            (),
+            id={"type": ["string", "integer", "null"]},
+            tool=_TEXT,
+            name=_TEXT,
+            arguments={**_OBJECT, "description": "null for an argument means that it was left out."},
+            message={**_TEXT, "description": "Your id of the message with this call, for the record."},
+        ),
         "oneOf": [{"required": ["tool"]}, {"required": ["name"]}],
     },
     "Error": _closed(

@@ -55,13 +55,16 @@ def check_role(request: Request, *roles: str) -> Caller:
 
 
 async def object_in(request: Request, known: set[str]) -> dict[str, Any]:
-    """The JSON object that was sent. Raises CallError for anything else and for unknown fields."""
+    """The JSON object that was sent, without its nulls, which mean that a field was left out.
+
+    Raises CallError for anything else and for unknown fields.
+    """
     value = read_json(await request.body())
     if not isinstance(value, dict):
         raise CallError("invalid_json", "The body is not a JSON object")
     if unknown := sorted(set(value) - known):
         raise CallError("invalid_arguments", f"Unknown field '{unknown[0]}'", where=unknown[0])
-    return value
+    return {name: item for name, item in value.items() if item is not None}
 
 
 def text_in(fields: dict[str, Any], name: str, default: str | None = None) -> str:

@@ -19,6 +19,7 @@ _PREFIX = "io.modelcontextprotocol/"
 VERSION_KEY = f"{_PREFIX}protocolVersion"
 CLIENT_KEY = f"{_PREFIX}clientInfo"
 CAPABILITIES_KEY = f"{_PREFIX}clientCapabilities"
+MESSAGE_KEY = "ringfence/message"
 SERVER_KEY = f"{_PREFIX}serverInfo"
 
 Message = dict[str, Any]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from toolkit.approvals import PENDING
-from toolkit.call import Result, ToolCall, failed
+from toolkit.call import MAX_ID, Result, ToolCall, failed
 from toolkit.errors import CallError
 from toolkit.mcp import asking
 from toolkit.mcp.definitions import definition, tool_result
@@ -20,6 +20,7 @@ from toolkit.mcp.messages import (
     HANDSHAKE,
     INVALID_PARAMS,
     INVALID_REQUEST,
+    MESSAGE_KEY,
     NO_METHOD,
     SERVER_KEY,
     STATELESS,
@@ -193,17 +194,17 @@ class Server:
 
     def _call(self, request: str | int, params: Message, peer: Peer, flight: Flight) -> Message | Question:
         _check_greeted(peer)
-        name, arguments = params.get("name"), params.get("arguments", {})
+        name, arguments = params.get("name"), params.get("arguments")
+        arguments = {} if arguments is None else arguments
         if not isinstance(name, str) or not isinstance(arguments, dict):
             raise RpcError(INVALID_PARAMS, "tools/call needs a name, and arguments that are an object")
-        known = isinstance(request, int) or len(request) <= 256
-        call = ToolCall(name, arguments, request if known else None)
+        known = isinstance(request, int) or len(request) <= MAX_ID
+        meta = params.get("_meta")
+        meta = meta if isinstance(meta, dict) else {}
+        call = ToolCall(name, arguments, request if known else None, _message_in(meta))
         if peer.stateless and "requestState" in params:
             self._take_answer(params, call)
-        token = (
-            params.get("_meta", {}).get("progressToken") if isinstance(params.get("_meta"), dict) else None
-        )
-        return self._run(request, call, peer, flight, token)
+        return self._run(request, call, peer, flight, meta.get("progressToken"))
 
     def _take_answer(self, params: Message, call: ToolCall) -> None:
         """Hand the session the answer that came with a repeated call; whether it permits is judged there."""
@@ -259,6 +260,12 @@ class Server:
 
     def _complete(self, peer: Peer, result: Message) -> Message:
         return {"resultType": "complete", **result} if peer.stateless else result
+
+
+def _message_in(meta: Message) -> str | None:
+    """The client's id of the message that the call came in, for the record."""
+    given = meta.get(MESSAGE_KEY)
+    return given if isinstance(given, str) and len(given) <= MAX_ID else None
 
 
 def _check_greeted(peer: Peer) -> None:

@@ -21,7 +21,7 @@ _HAVE_A_LOOK = "check the path with list_directory or get_file_info"
 
 def shown(place: Place) -> str:
     """The path as text for an answer; a trailing slash that was given stays."""
-    slash = "/" if place.argument.endswith("/") and place.named != paths.ROOT else ""
+    slash = "/" if paths.names_directory(place.argument) and place.named != paths.ROOT else ""
     return escape(place.named) + slash
 
 
