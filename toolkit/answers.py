@@ -33,6 +33,14 @@ _OF_PATHS = (
 )  # fmt: skip
 
 
+_UNABLE = {
+    "create_file": "Cannot create file",
+    "delete_file": "Cannot delete file",
+    "edit_file": "Cannot edit file",
+    "insert_at_line": "Cannot edit file",
+}
+
+
 def success(attempt: Attempt, plan: Plan, more: dict[str, Any]) -> Result:
     """The answer to a call that was done, or would be (`more` says so)."""
     content, data = plan.content, {**plan.data, **more}
@@ -114,6 +122,15 @@ def veiled(attempt: Attempt, error: CallError) -> CallError:
         return error
     message = f"'{escape(shown or '')}': {CODES[error.code].summary}"
     return CallError(error.code, message, where=shown, hint=error.hint, data=error.data, status=error.status)
+
+
+def unable(attempt: Attempt, error: CallError) -> CallError:
+    """What the operating system or the store refused, in the tool's own words; path and reason in the hint."""
+    message = _UNABLE.get(attempt.call.tool)
+    if message is None or error.code not in ("permission_denied", "io_error") or error.message == message:
+        return error
+    hint = f"{error.message}; {CODES[error.code].hint}"
+    return CallError(error.code, message, where=error.where, hint=hint, data=error.data)
 
 
 def approval_needed(attempt: Attempt, request: Request, stale: bool) -> CallError:

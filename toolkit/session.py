@@ -229,7 +229,7 @@ class Session(TakesBack):
             self._following.check()
             result = attempt.run(progress)
         except CallError as error:
-            error = answers.veiled(attempt, error)
+            error = answers.unable(attempt, answers.veiled(attempt, error))
             result = failed(call.id, error, answers.shown(attempt, attempt.decision))
         except Exception as error:
             # The last line: whatever went wrong, nothing more is permitted, and it is on record.

@@ -186,6 +186,13 @@ def test_a_tree_too_deep_to_walk_is_refused(root: Path) -> None:
 
 # ------------------------------------------------------------------- the disk
 
+CANNOT = {
+    "create_file": "Cannot create file",
+    "delete_file": "Cannot delete file",
+    "edit_file": "Cannot edit file",
+    "insert_at_line": "Cannot edit file",
+}
+
 
 def test_a_file_without_write_permission_is_left_alone(root: Path) -> None:
     (root / "f").chmod(0o444)
@@ -249,6 +256,10 @@ def test_a_disk_that_takes_nothing(
             patch.setattr(kernel, "rename_new", failing("rename"))
             result = call(session, tool, **CHANGES[tool])
         assert code(result) in expected, result
+        if tool in CANNOT:
+            assert result.content == f"Error: {CANNOT[tool]}"
+            assert CHANGES[tool]["path"] in result.error["hint"]
+            assert result.error["hint"].endswith("report it to the user")
         assert str(root) not in str(result)
         assert look(root) == before
         # Nothing is left behind, and the next call finds all as it was.

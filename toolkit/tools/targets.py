@@ -75,7 +75,7 @@ def editable(place: Place, view: View) -> bytes:
     """The bytes of a file that is about to be edited, or the reason why it cannot be."""
     stat = regular_file(place)
     if not view.rights(place)[1]:
-        raise CallError("permission_denied", "Cannot edit file", where="path")
+        raise CallError("permission_denied", "Cannot edit file", where="path", hint=_read_only(place))
     if stat.size is not None and stat.size > MAX_EDITED:
         message = f"'{shown(place)}' has {size(stat.size)}; files up to {size(MAX_EDITED)} can be edited"
         raise CallError(
@@ -108,8 +108,12 @@ def landing(
     if not overwrite:
         raise taken(place, parameter)
     if place.stat.kind != LINK and not view.rights(place)[1]:
-        raise CallError("permission_denied", "Cannot create file", where=parameter)
+        raise CallError("permission_denied", "Cannot create file", where=parameter, hint=_read_only(place))
     return ()
+
+
+def _read_only(place: Place) -> str:
+    return f"'{shown(place)}' has no write permission; report it to the user"
 
 
 def taken(place: Place, parameter: str = "path") -> CallError:
