@@ -279,9 +279,11 @@ class Policy:
         return verdict
 
 
+_ASK_HINT = "a person has to grant this; send the same call again once it is granted"
+_DENY_HINT = "do without it, or ask whoever owns the policy"
 _LIMIT_HINTS = {
-    Effect.ASK: "a person has to grant this; or change less",
-    Effect.DENY: "change less",
+    Effect.ASK: _ASK_HINT,
+    Effect.DENY: _DENY_HINT,
     Effect.ALLOW: "",
 }
 _EMPTY_REVISION = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"  # sha256 of nothing
@@ -302,9 +304,9 @@ def decision(effect: Effect, rule: Rule | None, agent: str, tool: str, action: s
     if effect is Effect.ALLOW:
         hint = ""
     elif effect is Effect.ASK:
-        hint = "a person has to grant this; send the same call again once it is granted"
+        hint = _ASK_HINT
     elif rule is not None and rule.tier == "mandatory":
         hint = "nobody can loosen this short of changing the policy; do without it"
     else:
-        hint = "do without it, or ask whoever owns the policy"
+        hint = _DENY_HINT
     return Decision(effect, rule, agent, tool, action, path, reason, hint)

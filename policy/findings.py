@@ -55,6 +55,11 @@ FINDINGS: Mapping[str, tuple[Level, str, str]] = MappingProxyType(
             "remove it, or write: # ringfence: ignore CODE reason",
         ),
         "invariant-broken": ("error", "an invariant of the policy does not hold", "see the path it names"),
+        "limit-per-call": (
+            "note",
+            "a limit denies what one call changes, and nothing counts what several calls change together",
+            "add a limit of the session",
+        ),
         "limit-unreachable": (
             "warning",
             "a limit can never be what stops a call",

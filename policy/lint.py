@@ -11,6 +11,7 @@ from types import MappingProxyType
 from policy.automaton import Budget, Undecided
 from policy.engine import Policy
 from policy.findings import FINDINGS, Finding
+from policy.lints.ceilings import per_call
 from policy.lints.cutting import allows_that_cut, denies_that_cut, loosening
 from policy.lints.deciding import dead_rules, idle_rules
 from policy.lints.look import Look
@@ -59,6 +60,7 @@ LINTS: Mapping[str, Callable[[Look], Iterator[Finding]]] = MappingProxyType(
         "dead rules": dead_rules,
         "loosening": loosening,
         "limits": limits,
+        "limits of one call": per_call,
         "allows that cut": allows_that_cut,
         "denies that cut": denies_that_cut,
         "idle rules": idle_rules,

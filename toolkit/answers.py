@@ -125,7 +125,7 @@ def veiled(attempt: Attempt, error: CallError) -> CallError:
 
 
 def unable(attempt: Attempt, error: CallError) -> CallError:
-    """What the operating system or the store refused, in the tool's own words; path and reason in the hint."""
+    """What the operating system refused, in the tool's own words; the path and the reason are in the hint."""
     message = _UNABLE.get(attempt.call.tool)
     if message is None or error.code not in ("permission_denied", "io_error") or error.message == message:
         return error

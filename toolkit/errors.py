@@ -145,7 +145,7 @@ CODES: dict[str, Code] = {
         "error", "host", "a fault in Ringfence; nothing was permitted", "report it to the user"
     ),
     "denied_by_policy": Code(
-        "denied", "policy", "a rule of the policy forbids it", "choose another way or ask a person"
+        "denied", "policy", "a rule of the policy forbids it", "do without it, or ask a person"
     ),
     "limit_exceeded": Code(
         "denied", "policy", "more files or bytes than the policy's limit", "ask a person to look at it"

@@ -3,6 +3,7 @@
 import pytest
 
 from policy import Amount, Decision, Effect, Need, Policy
+from policy.lint import lint
 
 NOTHING = Amount()
 
@@ -66,7 +67,7 @@ def test_the_answer_names_count_and_limit() -> None:
         policy("{delete: {max_files: 1200, over: deny}}"), "a", "delete", {"delete": Amount(1500)}
     )
     assert decision.reason == "over the limit: 1,500 files where 1,200 are allowed in one call (delete)"
-    assert decision.hint == "change less"
+    assert decision.hint == "do without it, or ask whoever owns the policy"
     assert decision.to_json()["limit"] == {
         "key": "delete",
         "agent": None,
@@ -133,3 +134,44 @@ def test_the_strictest_of_several_hits_is_told() -> None:
     decision = tighten(judged, "a", "delete", {"delete": Amount(9)})
     assert decision.limit is not None
     assert decision.limit.limit.max_files == 2
+
+
+@pytest.mark.parametrize("over", ["ask", "deny"])
+@pytest.mark.parametrize("bound", ["max_files: 1", "max_bytes: 1"])
+def test_no_hint_at_a_limit_says_how_to_stay_below_it(bound: str, over: str) -> None:
+    judged = policy(f"{{delete: {{{bound}, over: {over}}}}}")
+    decision = tighten(judged, "a", "delete", {"delete": Amount(2, 2)})
+    assert str(decision.effect) == over
+    who = {"ask": "a person has to grant this", "deny": "ask whoever owns the policy"}[over]
+    assert who in decision.hint and "less" not in decision.hint
+
+
+@pytest.mark.parametrize(
+    ("limits", "noted"),
+    [
+        ("{delete: {max_files: 2, over: deny}}", 1),
+        ("{delete: {max_files: 2, over: ask}}", 0),
+        ("{delete: {max_files: 0, over: deny}}", 0),
+        ("{delete: {max_files: 2, per: session, over: deny}}", 0),
+        ("{delete: [{max_files: 2, over: deny}, {max_files: 9, per: session}]}", 0),
+        ("{delete: [{max_files: 2, over: deny}, {max_bytes: 9, per: session}]}", 1),
+        ("{delete: {max_files: 2, over: deny}, '*': {max_files: 9, per: session}}", 0),
+        ("{'*': {max_files: 2, over: deny}, delete: {max_files: 9, per: session}}", 1),
+        ("{delete_file: {max_bytes: 2, over: deny}, delete: {max_bytes: 9, per: session}}", 0),
+        ("{write: {max_bytes: 2, max_files: 3, over: deny}}", 1),
+    ],
+)
+def test_a_limit_that_several_calls_pass_together_is_noted(limits: str, noted: int) -> None:
+    found = [one for one in lint(policy(limits)) if one.code == "limit-per-call"]
+    assert [one.level for one in found] == ["note"] * noted
+
+
+def test_an_agents_limit_is_looked_at_with_what_holds_for_it() -> None:
+    text = (
+        "version: 1\nlimits: {delete: {max_files: 9, per: session}}\n"
+        "agents:\n  a: {limits: {delete: {max_files: 2, over: deny}}}\n"
+        "  b: {limits: {write: {max_files: 2, over: deny}}}\n"
+    )
+    # An agent's limits on a key replace everybody's.
+    found = [one.where for one in lint(Policy.loads(text)) if one.code == "limit-per-call"]
+    assert [where and where.line for where in found] == [4, 5]
