@@ -87,7 +87,7 @@ def dry(attempt: Attempt, plan: Plan) -> Result:
     more = {"dry_run": True, "plan": [_row(attempt, row) for row in describe(plan)]}
     if attempt.decided.effect == Effect.ASK and attempt.enforcing:
         content = f"Dry run, nothing was changed. It would ask: {attempt.title(plan)}"
-        return Result(attempt.call.id, "ok", content, more, shown(attempt, attempt.decided))
+        return Result(attempt.call.id, "ok", content, more, shown(attempt, attempt.decided, asking=True))
     result = success(attempt, plan, more)
     return replace(result, content=f"Dry run, nothing was changed. The answer would be:\n\n{result.content}")
 
@@ -174,11 +174,13 @@ def raise_failure(outcome: Outcome, may_name: Callable[[str], bool] | None = Non
     )
 
 
-def shown(attempt: Attempt, decision: Decision | None) -> dict[str, Any] | None:
-    """The decision as the agent may see it."""
+def shown(attempt: Attempt, decision: Decision | None, *, asking: bool = False) -> dict[str, Any] | None:
+    """The decision as the agent may see it; that a person has to grant it only where one is asked now."""
     if decision is None:
         return None
     fields = decision.to_json()
+    if decision.effect is Effect.ASK and not asking:
+        fields["hint"] = ""
     fields["path"] = shown_path(attempt, decision.path) or ""
     return fields
 

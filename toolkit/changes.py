@@ -51,7 +51,10 @@ class Changed:
         head = ""
         if self.source is not None:
             head = f"rename from {escape(self.source)}\nrename to {escape(self.path)}\n"
-        return head + diff(self.path, self.before, self.after)
+        if LINK not in (self._ends[0].kind, self._ends[1].kind):
+            return head + diff(self.path, self.before, self.after)
+        text = diff(self.path, *(_text(end, self._content) for end in self._ends))
+        return head + _links(self.path, *self._ends) + text
 
 
 def changed(history: History, session: str, agent: str | None = None) -> list[Changed]:
@@ -124,7 +127,7 @@ class _Story:
         if last == NOTHING:
             kind = "deleted"
         same = first == last
-        added, removed = (0, 0) if same else count_changed(_bytes(first, content), _bytes(last, content))
+        added, removed = (0, 0) if same else count_changed(_text(first, content), _text(last, content))
         type_ = (first if last == NOTHING else last).kind
         return Changed(
             path, kind, added, removed, source, type_, tuple(self._agents[path]), (first, last), content
@@ -142,6 +145,20 @@ def _readable(history: History) -> Callable[[str], bytes | None]:
         return whole(found) if length(found) <= MAX_SHOWN else None
 
     return content
+
+
+def _text(held: Held, content: Callable[[str], bytes | None]) -> bytes | None:
+    """What has lines of it: a link has none."""
+    return None if held.kind == LINK else _bytes(held, content)
+
+
+def _links(path: str, *ends: Held) -> str:
+    """The links among the two ends, a line each."""
+    return "".join(
+        f"Link {escape(path)} -> {escape(held.target or '')}, {when}\n"
+        for held, when in zip(ends, ("before", "after"), strict=True)
+        if held.kind == LINK
+    )
 
 
 def _bytes(held: Held, content: Callable[[str], bytes | None]) -> bytes | None:

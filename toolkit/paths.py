@@ -74,6 +74,8 @@ def check(text: str, parameter: str = "path") -> None:
 def _check_start(text: str, parameter: str) -> None:
     if ":" in text and re.match(_SCHEME, text):
         raise CallError("path_invalid", f"The {parameter} is a URL, not a path", where=parameter)
+    if text[1:2] == ":" and text[2:3] in ("", "/") and text[0].isascii() and text[0].isalpha():
+        raise CallError("path_invalid", f"The {parameter} begins with a drive letter", where=parameter)
     if text == "~" or text.startswith("~/"):
         raise CallError(
             "path_invalid", f"The {parameter} begins with '~', which is not expanded", where=parameter

@@ -107,14 +107,14 @@ def _resolve_tasks(attempt: Attempt) -> None:
 
 def guard(workspace: Workspace, path: str, action: str, *, tasks: bool = False) -> None:
     """Refuse what no policy can open up: `protected_path`, `root_protected`."""
+    if path == paths.ROOT and action != "read":
+        raise CallError("root_protected", "The project root itself cannot be changed", where=path)
     workspace.guard(path, reading=action == "read", tasks=tasks)
     if not paths.is_unicode(path):
         # Only a tree can hold such a name, a call cannot spell it; the history could not keep it.
         raise CallError("path_invalid", "A name in the directory is not valid UTF-8")
     if action != "read" and path.count("/") >= paths.MAX_DEPTH:
         raise paths.too_deep()
-    if path == paths.ROOT and action != "read":
-        raise CallError("root_protected", "The project root itself cannot be changed", where=path)
 
 
 def _split(attempt: Attempt, text: str, parameter: str) -> tuple[str, ...]:

@@ -230,7 +230,8 @@ class Session(TakesBack):
             result = attempt.run(progress)
         except CallError as error:
             error = answers.unable(attempt, answers.veiled(attempt, error))
-            result = failed(call.id, error, answers.shown(attempt, attempt.decision))
+            asking = error.status == "approval_required"
+            result = failed(call.id, error, answers.shown(attempt, attempt.decision, asking=asking))
         except Exception as error:
             # The last line: whatever went wrong, nothing more is permitted, and it is on record.
             result = failed(call.id, CallError("internal_error", f"Internal error ({type(error).__name__})"))

@@ -260,7 +260,7 @@ def test_a_tree_is_deleted_as_it_was_listed() -> None:
     assert plan.title == "Delete directory d (3 files, 3 total lines)"
     assert plan.data["files"] == [
         {"path": "d/a", "size": 4, "lines": 2},
-        {"path": "d/l", "size": 4, "lines": 0},
+        {"path": "d/l", "size": 4, "lines": None},
         {"path": "d/sub/b", "size": 1, "lines": 1},
     ]
     assert plan.data["files_deleted"] == 3

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from toolkit import paths
 from toolkit.errors import CallError
 from toolkit.plan import FILE, LINK, Entry, Held, Place, Stat, Write, length, sha256
-from toolkit.text import count_lines, diff, escape, size
+from toolkit.text import count_lines, diff, escape, is_binary, size
 
 if TYPE_CHECKING:
     from toolkit.workspace import View
@@ -60,9 +60,8 @@ def link_target(entry: Entry, view: View) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """What goes away with one file. `lines` and `digest` are None where the content was not looked at.
-
-    `diff` is None where it was not drawn.
+    """What goes away with one file. `digest` is None where the content was not looked at, `lines` also
+    where it has none. `diff` is None where it was not drawn.
     """
 
     path: str
@@ -82,11 +81,12 @@ def digests(gone: list[Removed]) -> dict[str, str]:
 def removed(path: str, what: Place | Entry, stat: Stat, view: View, *, drawn: bool = True) -> Removed:
     """Read a file that goes away. A link goes as a link: what it leads to is not looked at."""
     if stat.kind == LINK:
-        return Removed(path, stat.size, 0, None, f"Link {escape(path)}\n")
+        return Removed(path, stat.size, None, None, f"Link {escape(path)}\n")
     if stat.kind != FILE:
         return Removed(path, stat.size, None, None, "")
     if stat.size is None or stat.size > MAX_SHOWN:
         return Removed(path, stat.size, None, None, f"Large file {escape(path)}, {size(stat.size)}\n")
     data = view.read(what, known=stat)
     shown = diff(path, data, None) if drawn else None
-    return Removed(path, stat.size, count_lines(data), sha256(data), shown)
+    lines = None if is_binary(data) else count_lines(data)
+    return Removed(path, stat.size, lines, sha256(data), shown)

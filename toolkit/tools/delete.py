@@ -31,7 +31,7 @@ def _tree(arguments: dict[str, Any], view: View, place: Place, stat: Stat) -> Pl
     gone = _removed(every, view)
     # The person is told of all of them; the agent of those it may read.
     known = [file for file in gone if view.may_read(file.path)]
-    freed, lines = sum(file.size or 0 for file in gone), _lines(known)
+    freed, lines = sum(file.size or 0 for file in known), _lines(known)
     text, left_out = _diff(known)
     data = {
         "path": place.named,
@@ -68,8 +68,10 @@ def _content(arguments: dict[str, Any], place: Place, data: dict[str, Any]) -> s
     if not data["files_deleted"]:
         return answers.message(f"Deleted empty directory: {path}", reason)
     count = _count(data["files_deleted"], data["lines"])
+    unknown = data["files_deleted"] - len(data["files"])
+    rest = f", and {plural(unknown, 'file')} that you may not read" if unknown else ""
     return answers.message(
-        f"✓ Deleted directory: {path} ({count})", reason, f"Size freed: {size(data['size'])}"
+        f"✓ Deleted directory: {path} ({count})", reason, f"Size freed: {size(data['size'])}{rest}"
     )
 
 

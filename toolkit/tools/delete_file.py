@@ -26,23 +26,23 @@ def one_file(arguments: dict[str, Any], view: View, place: Place, stat: Stat) ->
     """The plan for one file or link; what it held is told only to an agent that may read it."""
     gone = answers.removed(place.real, place, stat, view)
     readable = view.may_read(place.named) and view.may_read(place.real)
+    freed, lines = (stat.size, gone.lines) if readable else (None, None)
     content = answers.message(
         f"✓ Deleted: {escape(place.named)}",
         answers.said("Reason", arguments),
-        f"Size freed: {size(stat.size)}",
+        f"Size freed: {size(freed)}",
     )
-    lines = gone.lines if readable else None
     return Plan(
         content=content,
         data={
             "path": place.named,
-            "size": stat.size,
+            "size": freed,
             "lines": lines,
             "digest": gone.digest if readable else None,
             "diff": (gone.diff or "") if readable else "",
             "removals": lines or 0,
             "files_deleted": 1,
-            "files": [{"path": place.named, "size": stat.size, "lines": lines}],
+            "files": [{"path": place.named, "size": freed, "lines": lines}],
         },
         changes=(Delete(place.real, stat, digests=answers.digests([gone])),),
         title=f"Delete {'link' if stat.kind == LINK else 'file'} {targets.led_to(place)} ({size(stat.size)})",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from toolkit.paths import ROOT
-from toolkit.plan import DIRECTORY, Plan
+from toolkit.paths import ROOT, names_directory
+from toolkit.plan import DIRECTORY, LINK, Place, Plan, Stat
 from toolkit.text import escape, rfc3339, size, when
 from toolkit.tools import targets
 
@@ -15,8 +15,9 @@ if TYPE_CHECKING:
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:
     place = view.place("path")
-    stat = targets.present(place)
-    readable, writable = view.rights(place)
+    nowhere = _nowhere(place, view)
+    stat = nowhere or targets.present(place)
+    readable, writable = view.rights(place) if nowhere is None else (False, False)
     slash = "/" if stat.kind == DIRECTORY and place.named != ROOT else ""
     target = place.real if place.link else None
     rows = [
@@ -30,7 +31,7 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
         f"Writable: {'Yes' if writable else 'No'}",
     ]
     if target is not None:
-        rows.append(f"Link target: {escape(target)}")
+        rows.append(f"Link target: {escape(target)}{' (nothing is there)' if nowhere is not None else ''}")
     data = {
         "path": place.named,
         "type": stat.kind,
@@ -44,3 +45,11 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
         "link_target": target,
     }
     return Plan(content="\n".join(rows), data=data)
+
+
+def _nowhere(place: Place, view: View) -> Stat | None:
+    """The link itself, where it leads to nothing: its name is taken all the same."""
+    if place.stat is not None or not place.link or names_directory(place.argument):
+        return None
+    found = view.stat_at(place.named)
+    return found if found is not None and found.kind == LINK else None
