@@ -22,6 +22,8 @@ PENDING, GRANTED, REFUSED, USED, STALE = "pending", "granted", "refused", "used"
 EXPIRED, REVOKED = "expired", "revoked"
 ONCE, SESSION, PATTERN = "once", "session", "pattern"
 WAIT = 24 * 3600.0  # seconds a request waits for an answer; then the time has refused it
+SINGLE_CALLS = "default"  # the session of all single calls, which never ends by itself
+SINGLE_CALLS_LAST = 3600.0  # seconds that a grant for that session holds, unless the person says otherwise
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ class Answer:
 
     `scope` is "once", "session" (all that the same rule asks of this tool in the session) or "pattern"
     (all that it asks of this agent and tool on paths that `pattern` matches). `until`, in POSIX seconds,
-    ends the last two; a pattern needs it.
+    ends the last two; a pattern needs it, and the session of all single calls gets one.
     """
 
     granted: bool
@@ -112,6 +114,7 @@ class Approvals:
             if request.state not in (PENDING, REFUSED):
                 raise CallError("approval_stale", f"The approval '{approval}' is already {request.state}")
             if answer.granted:
+                answer = self._ending(request, answer)
                 self._check_scope(request, answer)
             state = GRANTED if answer.granted else REFUSED
             db.execute(
@@ -233,6 +236,11 @@ class Approvals:
         held = (self._now(*row) for row in rows)
         return [one for one in held if one.state != EXPIRED and (one.scope == ONCE or one.state == REFUSED)]
 
+    def _ending(self, request: Request, answer: Answer) -> Answer:
+        """The answer with an end, where what it is for has none of its own."""
+        endless = answer.scope == SESSION and request.session == SINGLE_CALLS and answer.until is None
+        return replace(answer, until=self._clock() + SINGLE_CALLS_LAST) if endless else answer
+
     def _check_scope(self, request: Request, answer: Answer) -> None:
         if answer.scope == ONCE:
             return
@@ -320,6 +328,11 @@ def _check_pattern(pattern: str, asked: tuple[str, ...]) -> None:
     if missed:
         message = f"The pattern does not match what was asked for: '{missed[0]}'"
         raise CallError("invalid_arguments", message, where="pattern")
+
+
+def in_words(session: str) -> str:
+    """What a grant for a session is for, in the same words wherever a person decides."""
+    return "for all later single calls here" if session == SINGLE_CALLS else "for this session"
 
 
 def new_id() -> str:

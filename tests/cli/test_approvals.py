@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -96,3 +98,35 @@ def test_a_grant_for_a_pattern_has_an_end_and_can_be_revoked(
     assert ringfence("approvals", "revoke", request).status == 0
     assert delete("build/c").json["status"] == "approval_required"
     assert ringfence("approvals", "revoke", request).status == 1, "it is revoked already"
+
+
+def test_a_grant_for_all_single_calls_says_so_and_ends(
+    ringfence: Ringfence, policy: Write, workspace: Path
+) -> None:
+    policy('version: 1\nrules: {read: allow, "*": ask}\n')
+    asked = ringfence("call", "create_directory", '{"path": "a"}', "--ask", "queue", "--json").json
+    done = ringfence("approvals", "grant", asked["data"]["approval"]["id"], "--scope", "session")
+    assert done.out.startswith("granted for all later single calls here until ")
+    assert "for all later single calls here" in " ".join(ringfence("approvals", "list").out.split())
+    assert ringfence("call", "create_directory", '{"path": "b"}').status == 0
+
+
+def test_the_hint_for_a_person_finds_the_workspace_from_any_folder(
+    ringfence: Ringfence, policy: Write, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    policy('version: 1\nrules: {read: allow, "*": ask}\n')
+    state = tmp_path / "the state"
+    call = ("call", "create_directory", '{"path": "a"}', "--ask", "queue")
+    near = ringfence(*call)
+    assert "--root" not in near.err and "--state" not in near.err
+    monkeypatch.chdir(tmp_path)
+    far = ringfence(*call, "--root", workspace.name, "--state", str(state))
+    command = re.search(r"`ringfence (approvals grant .*?)`", far.err)
+    assert command is not None
+    words = shlex.split(command[1])
+    assert words[3:] == ["--root", str(workspace), "--state", str(state)]
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert ringfence(*words).out.startswith("granted")
+    told = ringfence(*call, "--root", str(workspace), "--state", str(state), "--json").json
+    assert str(workspace) not in json.dumps(told) and "the state" not in json.dumps(told)

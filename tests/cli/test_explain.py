@@ -77,8 +77,17 @@ def test_deciding_examples(ringfence: Ringfence, policy: Write, text: str, words
 
 def test_no_policy_at_all_asks(ringfence: Ringfence) -> None:
     done = ringfence("explain", "delete", "anything")
-    assert done.out.startswith("ask: delete for agent default, because of delete anything\n")
-    assert "no rule decides" in done.out
+    assert done.out.startswith("ask: delete anything for agent default, since no rule decides\n")
+
+
+def test_the_first_line_says_why(ringfence: Ringfence, policy: Write) -> None:
+    delete = '{"*.go": {effect: deny, reason: the build owns these}}'
+    policy(f"version: 1\nrules:\n  read: allow\n  delete: {delete}\n")
+    first = ringfence("explain", "delete", "main.go").out.splitlines()[0]
+    rule = 'ringfence.yaml:4, global rule: delete "*.go" (the build owns these)'
+    assert first == f"deny: delete main.go for agent default, by {rule}"
+    moved = ringfence("explain", "move_file", "main.go", "x").out.splitlines()[0]
+    assert moved == f"deny: move_file (delete main.go) for agent default, by {rule}"
 
 
 def test_deleting_a_directory_is_judged_on_what_is_in_it(

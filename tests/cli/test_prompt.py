@@ -8,14 +8,16 @@ import pty
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from toolkit.approvals import Answer, Request
+from toolkit.approvals import SINGLE_CALLS, SINGLE_CALLS_LAST, Answer, Request
 from toolkit.cli import prompt
 from toolkit.cli.prompt import Terminal
+from toolkit.text import when
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -223,3 +225,18 @@ def test_the_controlling_terminal_is_asked_and_stdin_left_alone(typed: bytes, ex
     assert out.split("\n")[0] == f"{expected} a call"
     assert r"x\x1b[2K" in shown
     assert "\x1b" not in shown
+
+
+def test_at_a_single_call_always_says_what_it_covers_and_when_it_ends() -> None:
+    now = time.time()
+    answer, shown = ask("a\n", session=SINGLE_CALLS)
+    assert answer.scope == "session" and answer.until is not None
+    assert now + SINGLE_CALLS_LAST <= answer.until <= time.time() + SINGLE_CALLS_LAST
+    assert f"[a] always for all later single calls here, until {when(answer.until)}" in shown
+    assert "this session" not in shown
+    answer, shown = ask("a\n", session="s1")
+    assert answer.until is None and "[a] always for this session" in shown
+
+
+def test_a_yes_at_a_single_call_has_no_end() -> None:
+    assert ask("y\n", session=SINGLE_CALLS)[0] == Answer(True, by=prompt.whoami())

@@ -8,7 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.approvals import EXPIRED, WAIT, Answer, Approvals, Request
+from toolkit.approvals import (
+    EXPIRED,
+    SESSION,
+    SINGLE_CALLS,
+    SINGLE_CALLS_LAST,
+    WAIT,
+    Answer,
+    Approvals,
+    Request,
+)
 from toolkit.errors import CallError
 from toolkit.state import default_place, open_state
 
@@ -117,3 +126,26 @@ def test_refused_stays_refused_until_a_person_says_otherwise(approvals: Approval
     assert (caught.value.code, "not now" in caught.value.message) == ("approval_refused", True)
     approvals.answer("a-1", Answer(True))
     assert approvals.permits(ASKED)
+
+
+def test_a_grant_for_all_single_calls_ends(approvals: Approvals, clock: Clock) -> None:
+    """Their session has no end of its own, and every later single call belongs to it."""
+    asked, other = replace(ASKED, session=SINGLE_CALLS), replace(OTHER, session=SINGLE_CALLS)
+    approvals.ask(asked)
+    granted = approvals.answer("a-1", Answer(True, SESSION))
+    assert granted.until == clock.now + SINGLE_CALLS_LAST
+    clock.now = granted.until - 1
+    assert approvals.permits(other)
+    clock.now = granted.until
+    assert not approvals.permits(other)
+    assert approvals.get("a-1").state == EXPIRED
+
+
+def test_a_person_may_say_when_it_ends(approvals: Approvals, clock: Clock) -> None:
+    approvals.ask(replace(ASKED, session=SINGLE_CALLS))
+    assert approvals.answer("a-1", Answer(True, SESSION, until=clock.now + 60)).until == clock.now + 60
+
+
+def test_a_grant_for_a_session_of_its_own_ends_with_that(approvals: Approvals) -> None:
+    approvals.ask(ASKED)
+    assert approvals.answer("a-1", Answer(True, SESSION)).until is None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 
-from toolkit.approvals import PATTERN, PENDING, Answer, Request
+from toolkit.approvals import PATTERN, PENDING, SESSION, Answer, Request, in_words
 from toolkit.cli.perform import DONE, UsageError
 from toolkit.cli.place import open_to_look
 from toolkit.cli.prompt import heading, whoami
@@ -83,8 +83,10 @@ def end(text: str, now: float) -> float:
 
 def _scope(request: Request) -> str:
     """How far a grant reaches, to show behind its state."""
-    reach = {"session": " for this session", PATTERN: f" for {request.pattern}"}.get(request.scope, "")
-    return reach + (f" until {when(request.until)}" if request.until is not None else "")
+    reach = {SESSION: f" {in_words(request.session)}", PATTERN: f" for {request.pattern}"}
+    return reach.get(request.scope, "") + (
+        f" until {when(request.until)}" if request.until is not None else ""
+    )
 
 
 def _answer(arguments: argparse.Namespace, answer: Answer, screen: Screen) -> int:

@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import BinaryIO
 
 from policy import TOOL_ACTIONS
+from toolkit.approvals import SINGLE_CALLS
 from toolkit.call import MAX_BYTES, Result
 from toolkit.cli.perform import DONE, FELL_SHORT, UsageError
-from toolkit.cli.place import approval_channel, confine, open_session
+from toolkit.cli.place import approval_channel, confine, open_session, options_of
 from toolkit.cli.screen import STYLES, Screen, is_terminal
 from toolkit.lines import lines
 from toolkit.text import plural
-
-SINGLE_CALLS = "default"
 
 
 def run(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -68,12 +67,15 @@ def call(arguments: argparse.Namespace, screen: Screen) -> int:
     with open_session(arguments, screen) as session, screen.progress() as progress:
         result = session.call(line, progress)
     looks = all(action == "read" for action, _ in TOOL_ACTIONS.get(arguments.tool, ()))
-    show(result, screen, changed=not looks)
+    show(result, screen, changed=not looks, place=options_of(arguments))
     return DONE if result.ok else FELL_SHORT
 
 
-def show(result: Result, screen: Screen, *, changed: bool) -> None:
-    """The answer for a person, with the way back when something was changed; or whole as JSON."""
+def show(result: Result, screen: Screen, *, changed: bool, place: str = "") -> None:
+    """The answer for a person, with the way back when something was changed; or whole as JSON.
+
+    `place` are the options with which the commands in a hint find this workspace.
+    """
     if screen.as_json:
         screen.json(result.to_json())
         return
@@ -82,9 +84,11 @@ def show(result: Result, screen: Screen, *, changed: bool) -> None:
     screen.line(result.content, "" if result.ok else STYLES.get(result.status, "red"))
     hint = (result.error or {}).get("hint")
     if hint:
+        request = result.data.get("approval", {}).get("id")
+        hint = hint.replace(f"{request}`", f"{request}{place}`") if request and place else hint
         screen.note(f"  hint: {hint}", "")
     if changed and result.ok and not result.data.get("dry_run"):
-        screen.note(f"  undo: `ringfence undo {result.data['call_id']}`", "")
+        screen.note(f"  undo: `ringfence undo {result.data['call_id']}{place}`", "")
 
 
 def _show_plan(result: Result, screen: Screen) -> None:

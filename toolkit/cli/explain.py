@@ -122,9 +122,11 @@ def _show_refusal(agent: str, what: str, error: CallError, screen: Screen) -> No
 def _show(question: Question, screen: Screen) -> None:
     decision = question.decision
     verdict = str(decision.effect)
-    about = f"{question.what} for agent {question.agent}, because of {decision.action} {decision.path}"
-    screen.line(f"{verdict}: {about}", STYLES[verdict])
-    screen.line(f"  {because(decision.to_json())}")
+    about = f"{decision.action} {decision.path}"
+    if question.what != decision.action:
+        about = f"{question.what} ({about})"
+    why = "since no rule decides" if decision.rule is None else f"by {because(decision.to_json())}"
+    screen.line(f"{verdict}: {about} for agent {question.agent}, {why}", STYLES[verdict])
     if decision.hint:
         screen.line(f"  hint: {decision.hint}")
     verdicts = question.verdicts()

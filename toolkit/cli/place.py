@@ -44,6 +44,24 @@ def refuse_chained(root: str) -> None:
         refuse_local(open_store(root, {})[0])
 
 
+def options_of(arguments: argparse.Namespace) -> str:
+    """`--root` and `--state` as another command needs them to find this workspace from any folder.
+
+    For a person's terminal alone: an agent is told no path of this machine.
+    """
+    import shlex
+
+    found = ""
+    for name in ("root", "state"):
+        given = getattr(arguments, name)
+        if given is not None and "@" in given and "://" in given:
+            given = name.upper()  # there may be a password in it
+        elif given is not None and "://" not in given:
+            given = str(Path(given).absolute())
+        found += f" --{name} {shlex.quote(given)}" if given is not None else ""
+    return found
+
+
 def policy_of(arguments: argparse.Namespace, root: str) -> Policy:
     """The policy of `--policy`, else of the root, else the one under which everything asks."""
     source = _source_of(arguments, root)

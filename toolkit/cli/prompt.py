@@ -7,13 +7,14 @@ and never cuts or hides what the answer depends on.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from toolkit.cli.screen import Screen
-from toolkit.text import because, escape, plural
+from toolkit.text import because, escape, plural, when
 
 if TYPE_CHECKING:
     from toolkit.approvals import Answer, Request
@@ -98,26 +99,40 @@ def approve(request: Request) -> Answer:
 
 def answer(request: Request, terminal: Terminal) -> Answer:
     """Show the request, and ask until there is an answer or it is clear that there will be none."""
-    from toolkit.approvals import Answer
+    from toolkit.approvals import Answer, in_words
 
     screen = terminal.screen
     for text, style in heading(request):
         screen.line(text, style)
     choices = {"y": "yes", "n": "no"}
+    until = None
     left_out = _show_first(request.preview, screen)
     if left_out:
         choices["d"] = "show the whole diff"
     if request.rule is not None:  # a limit is lifted once only
-        choices["a"] = "always for this session"
-        screen.line(f"always: whatever this rule asks about {request.tool} in this session", "dim")
+        until = _end(request)
+        ends = "" if until is None else f", until {when(until)}"
+        choices["a"] = f"always {in_words(request.session)}{ends}"
+        screen.line(
+            f"always: whatever this rule asks about {request.tool} {in_words(request.session)}", "dim"
+        )
     while True:
         chosen = terminal.ask("Allow it?", choices)
         if chosen == "d":
             screen.diff(request.preview)
             continue
-        if chosen in ("y", "a"):
-            return Answer(granted=True, scope="session" if chosen == "a" else "once", by=whoami())
+        if chosen == "a":
+            return Answer(granted=True, scope="session", by=whoami(), until=until)
+        if chosen == "y":
+            return Answer(granted=True, by=whoami())
         return Answer(granted=False, reason="" if chosen == "n" else "no answer was given", by=whoami())
+
+
+def _end(request: Request) -> float | None:
+    """When a grant for the request's session ends by the clock; None where it ends with the session."""
+    from toolkit.approvals import SINGLE_CALLS, SINGLE_CALLS_LAST
+
+    return time.time() + SINGLE_CALLS_LAST if request.session == SINGLE_CALLS else None
 
 
 def _show_first(preview: str, screen: Screen) -> int:

@@ -14,7 +14,7 @@ from starlette.routing import Route
 from policy import Need
 from policy.model import TOOL_ACTIONS
 from toolkit.amend import amend, amended
-from toolkit.approvals import PENDING, Answer
+from toolkit.approvals import PENDING, SINGLE_CALLS, SINGLE_CALLS_LAST, Answer, in_words
 from toolkit.approvals import Request as Asked
 from toolkit.backends import at
 from toolkit.call import read_json
@@ -86,6 +86,8 @@ def _about(desk: Desk, name: str) -> dict[str, Any]:
         "judged": _judged(desk.session, asked) if current else None,
         "files": len(asked.paths),
         "whole": asked.rule is not None,
+        "reach": in_words(asked.session),
+        "ends": f", for {SINGLE_CALLS_LAST / 60:.0f} minutes" if asked.session == SINGLE_CALLS else "",
     }
 
 
