@@ -25,6 +25,13 @@ from toolkit.state import Database, State
 PENDING, DONE, ABORTED, PARTIAL, UNKNOWN = "pending", "done", "aborted", "partial", "unknown"
 # What a session knows of a path it deleted, and of one it knows nothing of any more.
 GONE, UNSEEN = "gone", ""
+# Many files may hold the same, so only some rows at a time; in the order of the index, the newest first.
+_FEW = 8
+_CAUGHT = (
+    "SELECT caught.name, caught.path, item.path, item.size FROM item CROSS JOIN caught"
+    " WHERE caught.op = item.op AND caught.name = item.temporary AND item.before = ? AND item.kind = 'delete'"
+    " ORDER BY item.op DESC, item.n DESC LIMIT ? OFFSET ?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,15 +263,14 @@ class History:
         """The content in a deleted tree that stayed where it was caught."""
         if self.shelf is None:
             return None
-        rows = self._state.rows(
-            "SELECT caught.name, caught.path, item.path, item.size FROM item JOIN caught"
-            " ON caught.op = item.op AND caught.name = item.temporary"
-            " WHERE item.before = ? AND item.kind = 'delete' ORDER BY item.op DESC",
-            (digest,),
-        )
-        places = ((name + path[len(top) :], size) for name, top, path, size in rows)
-        found = (self.shelf.caught(digest, size, place) for place, size in places)
-        return next((held for held in found if held is not None), None)
+        start, step = 0, _FEW
+        while rows := self._state.rows(_CAUGHT, (digest, step, start)):
+            for name, top, path, size in rows:
+                found = self.shelf.caught(digest, size, name + path[len(top) :])
+                if found is not None:
+                    return found
+            start, step = start + step, step * 4
+        return None
 
     def seen(self, session: str, path: str) -> str | None:
         """The digest of what the session last read or wrote at `path`, "gone" if it deleted it, else None."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cache
 
 from toolkit import paths
 from toolkit.history import DONE, History, Kept
@@ -102,7 +103,8 @@ class _Back:
                 # Not half-way back either.
                 self._overlay.put(path, self._overlay.disk(path))
         self._make_parents()
-        changes, shown = net(self._overlay, history.held)
+        # Asked once for each content, however many files hold it.
+        changes, shown = net(self._overlay, cache(history.held))
         conflicts = tuple(Conflict(path, why) for path, why in sorted(self._stuck.items()))
         return Way(tuple(changes), conflicts, tuple(shown), session)
 

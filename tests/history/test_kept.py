@@ -82,6 +82,57 @@ def test_a_large_tree_goes_by_a_rename_and_comes_back_whole(root: Path, session:
     assert files_of(root) == {}
 
 
+class Asked:
+    """How much the database does for what is asked of it: rows it gives, and steps of its machine."""
+
+    def __init__(self, session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.rows = self.steps = 0
+        rows = session.state.rows
+
+        def counted(sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
+            found = rows(sql, values)
+            self.rows += len(found)
+            return found
+
+        monkeypatch.setattr(session.state, "rows", counted)
+        session.state.db.set_progress_handler(self._step, 100)  # type: ignore[attr-defined]
+
+    def _step(self) -> int:
+        self.steps += 1
+        return 0
+
+
+def work(root: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, files: int) -> tuple[Asked, Asked]:
+    """What is asked of the database to show what a deletion changed, and to take it back."""
+    for n in range(files):
+        place = root / f"tree/d{n // 50}/f{n}"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content)
+    before = files_of(root)
+    with Session(root, ALLOW, state=root.parent / f"state-{files}", session="s") as session:
+        deleted = call(session, "delete", path="tree")
+        assert deleted.ok
+        shown = Asked(session, monkeypatch)
+        assert sum(one.removals for one in session.changes()) == files * content.count(b"\n")
+        monkeypatch.undo()
+        undone = Asked(session, monkeypatch)
+        assert session.undo(deleted.data["call_id"]).ok
+        monkeypatch.undo()
+    assert files_of(root) == before
+    return shown, undone
+
+
+@pytest.mark.parametrize("content", [b"", b"the same\n"])
+def test_equal_files_cost_no_more_each_the_more_there_are(
+    root: Path, monkeypatch: pytest.MonkeyPatch, content: bytes
+) -> None:
+    few, many = (work(root, monkeypatch, content, files) for files in (100, 800))
+    for some, more in zip(few, many, strict=True):
+        assert some.rows
+        assert more.rows < 10 * some.rows
+        assert more.steps < 10 * some.steps
+
+
 def test_every_version_can_be_read_while_the_catch_is_there(root: Path, session: Session) -> None:
     tree(root)
     content = (root / "tree/d3/f10").read_bytes()
