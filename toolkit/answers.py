@@ -11,19 +11,21 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from policy import Amount, Decision, Effect
+from policy import Decision, Effect
 from toolkit.apply import Outcome
 from toolkit.call import Result
 from toolkit.errors import CODES, CallError
-from toolkit.history import UNSEEN
-from toolkit.impact import describe
-from toolkit.plan import Failed, Move, Plan, Told, Write
+from toolkit.history import ABORTED, DONE, UNSEEN
+from toolkit.impact import describe, made
+from toolkit.paths import is_below
+from toolkit.plan import Failed, Failure, Plan, Told, Write, numbered, path_of
 from toolkit.text import escape, plural
 
 if TYPE_CHECKING:
     from toolkit.approvals import Request
     from toolkit.attempt import Attempt
 
+_MOST = 100  # how many paths that failed a record names
 _PARAMETERS = ("path", "source", "destination")
 # Codes that come with the path they are about; `where` of the others is an argument or a rule.
 _OF_PATHS = (
@@ -58,28 +60,39 @@ def success(attempt: Attempt, plan: Plan, more: dict[str, Any]) -> Result:
     return Result(attempt.call.id, "ok", content, data, shown(attempt, attempt.decided))
 
 
-def told(attempt: Attempt, plan: Plan, tell: Callable[[Failed], Told]) -> Result:
+def told(attempt: Attempt, plan: Plan, tell: Callable[[Failed, str], Told]) -> Result:
     """The answer to a call of which a part may have failed, item by item."""
-    outcome = attempt.outcome
-    failed: Failed = {}
-    if outcome is not None:
-        why = outcome.error
-        for change in plan.changes:
-            path = change.source if isinstance(change, Move) else change.path
-            missed = [m for m in outcome.failures if m.path == path or m.path.startswith(path + "/")]
-            if missed:
-                failed[path] = outcome.codes.get(path, "io_error"), missed[0].why
-            elif why is not None or outcome.rolled_back:
-                code = why.code if why is not None else "partial_failure"
-                failed[path] = code, why.message if why is not None else "Rolled back, because another failed"
-    answer = tell(failed)
+    failed = {} if attempt.outcome is None else _failed(plan, attempt.outcome)
+    answer = tell(failed, attempt.name)
     error = None
     if answer.code is not None:
-        error = CallError(answer.code, answer.content.partition("\n")[0].rstrip(":")).to_json()
+        hint = None
+        if any(failure.stay for failure in failed.values()):
+            hint = f"`ringfence undo {attempt.name}` takes back what was done"
+        error = CallError(answer.code, answer.content.partition("\n")[0].rstrip(":"), hint=hint).to_json()
     status = "ok" if error is None else "error"
     return Result(
         attempt.call.id, status, answer.content, answer.data, shown(attempt, attempt.decided), error
     )
+
+
+def _failed(plan: Plan, outcome: Outcome) -> Failed:
+    """The changes that do not stand, each with its own reason."""
+    found: Failed = {}
+    stands = outcome.stands
+    for change, numbers in numbered(plan.changes):
+        stay = sum(stands.get(n) not in (None, ABORTED) for n in numbers)
+        if all(stands.get(n) == DONE for n in numbers):
+            continue
+        path = path_of(change)
+        missed = next((m for m in outcome.failures if m.path == path or is_below(m.path, path)), None)
+        if missed is not None:
+            found[path] = Failure(missed.code, missed.why, missed.path, stay)
+        else:
+            back = outcome.undone.issuperset(numbers)
+            why = f"{'Taken back' if back else 'Left alone'}, because another failed"
+            found[path] = Failure("partial_failure", why, path, stay)
+    return found
 
 
 def dry(attempt: Attempt, plan: Plan) -> Result:
@@ -159,7 +172,8 @@ def raise_failure(outcome: Outcome, may_name: Callable[[str], bool] | None = Non
     if not outcome.partial:
         if outcome.error is not None:
             raise outcome.error
-        raise CallError("path_changed", f"Nothing was done{f': {named[0].why}' if named else ''}")
+        why = f": {named[0].why}" if named else ""
+        raise CallError(outcome.failures[0].code, f"Nothing was done{why}")
     done = sorted(path for path, known in outcome.seen.items() if known != UNSEEN)
     list_of = "; ".join(f"'{escape(missed.path)}' ({missed.why})" for missed in named[:3])
     raise CallError(
@@ -205,11 +219,7 @@ def record(attempt: Attempt, result: Result) -> dict[str, Any]:
     """The audit record of a call, whatever became of it; never file content."""
     session, plan, policy = attempt.session, attempt.plan, attempt.policy
     named = [*attempt.named, *[place.real for place, _ in attempt.places.values()]]
-    files = written = freed = 0
-    if attempt.outcome:
-        usage = attempt.usage
-        files = sum(amount.files for amount in usage.values())
-        written, freed = usage.get("write", Amount()).bytes, usage.get("delete", Amount()).bytes
+    totals = made(attempt.stands())
     return {
         "time": attempt.started,
         "event": "call",
@@ -229,13 +239,23 @@ def record(attempt: Attempt, result: Result) -> dict[str, Any]:
         **({"asked_as": attempt.asked_as} if attempt.asked_as is not None else {}),
         "status": result.status,
         "outcome": _outcome(attempt, result),
-        "files": files,
-        "written": written,
-        "freed": freed,
+        "files": totals.files,
+        "written": totals.written,
+        "freed": totals.freed,
         "durable": policy.durable,
+        **_failures(attempt),
         **({"tasks": _tasks(attempt, result)} if "succeeded" in result.data else {}),
         "seconds": round(time.time() - attempt.started, 6),
     }
+
+
+def _failures(attempt: Attempt) -> dict[str, Any]:
+    """The paths that failed, each with its code and the reason, and how many there are."""
+    found = attempt.outcome.failures if attempt.outcome is not None else []
+    if not found:
+        return {}
+    rows = [{"path": missed.path, "code": missed.code, "why": missed.why} for missed in found[:_MOST]]
+    return {"failed": rows, "failures": len(found)}
 
 
 def _tasks(attempt: Attempt, result: Result) -> dict[str, Any]:

@@ -28,6 +28,8 @@ from toolkit.plan import (
     Move,
     Plan,
     Write,
+    numbered,
+    path_of,
     whole,
 )
 from toolkit.progress import Progress
@@ -36,25 +38,33 @@ from toolkit.workspace import Workspace
 
 _SIDE_BY_SIDE = 8
 _VERY_MANY = 64  # so many new files are synced all at once
+_UNSURE = ("io_error", "partial_failure")  # what fails with these may have been made all the same
 _PATIENCE, _PAUSE = 2.0, 0.02  # seconds a call waits for another one at the same path
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What happened: the operation's number, each item's state by number, what failed, what is known now."""
+    """What happened: the operation's number, each item's state by number, what failed, what is known now.
+
+    `undone` are the items that were done and taken back again, because something that belongs to them failed.
+    """
 
     op: int
     states: dict[int, str] = field(default_factory=dict)
     failures: list[Missed] = field(default_factory=list)
     seen: dict[str, str] = field(default_factory=dict)
     error: CallError | None = None
-    codes: dict[str, str] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
-    rolled_back: bool = False
+    undone: set[int] = field(default_factory=set)
+
+    @property
+    def stands(self) -> dict[int, str]:
+        """The states, where what was taken back counts as not done."""
+        return self.states | dict.fromkeys(self.undone, ABORTED)
 
     @property
     def partial(self) -> bool:
-        return bool(self.failures or self.error) and DONE in self.states.values()
+        return bool(self.failures or self.error) and DONE in self.stands.values()
 
 
 def apply(
@@ -86,8 +96,11 @@ def apply(
                     for change, first in numbered:
                         work.make(change, first, outcome)
                         work.release()
+                        if plan.atomic and outcome.failures and outcome.error is None:
+                            missed = outcome.failures[0]
+                            outcome.error = CallError(missed.code, missed.why, where=missed.path)
                     work.set_modes()
-            if "io_error" in outcome.codes.values():
+            if any(missed.code in _UNSURE for missed in outcome.failures):
                 _look_again(outcome, workspace, history)
         except BaseException:
             # Nobody knows how far it got; it is found out by looking, at the latest at the next start.
@@ -171,23 +184,19 @@ class _Work:
 
     def number(self, changes: tuple[Change, ...]) -> list[tuple[Change, int]]:
         """Each change with the number of its first item."""
-        numbered = []
-        total = 0
-        for change in changes:
-            numbered.append((change, total))
-            total += 1 + len(change.entries) if isinstance(change, Delete | Move) else 1
-        self._progress.start(2 * total)  # each entry is kept, and then changed
-        return numbered
+        found = [(change, numbers) for change, numbers in numbered(changes)]
+        self._progress.start(2 * found[-1][1].stop if found else 0)  # each entry is kept, and then changed
+        return [(change, numbers.start) for change, numbers in found]
 
     # ------------------------------------------------------------------- change
 
     def make_apart(self, numbered: list[tuple[Change, int]], outcome: Outcome) -> None:
         """Make changes of which none rests on another, side by side where the backend takes that."""
 
-        def one(numbered: tuple[Change, int]) -> None:
+        def one(row: tuple[Change, int]) -> None:
             started = time.perf_counter()
-            self.make(*numbered, outcome, apart=True)
-            outcome.seconds[_path_of(numbered[0])] = round(time.perf_counter() - started, 6)
+            self.make(*row, outcome, apart=True)
+            outcome.seconds[path_of(row[0])] = round(time.perf_counter() - started, 6)
 
         first = [row for row in numbered if isinstance(row[0], MakeDirectory)]
         rest = [row for row in numbered if not isinstance(row[0], MakeDirectory)]
@@ -224,8 +233,7 @@ class _Work:
         except CallError as error:
             if not apart or isinstance(change, MakeDirectory):
                 outcome.error = error
-            outcome.failures.append(Missed(_path_of(change), error.message))
-            outcome.codes[_path_of(change)] = error.code
+            outcome.failures.append(Missed(path_of(change), error.message, error.code))
             for n in numbers:
                 outcome.states.setdefault(n, ABORTED)
         ends = (change.source, change.destination) if isinstance(change, Move) else (change.path,)
@@ -344,7 +352,3 @@ class _Work:
         spot = spot_at(self._backend, path)
         self._own.append(spot)
         return spot
-
-
-def _path_of(change: Change) -> str:
-    return change.source if isinstance(change, Move) else change.path

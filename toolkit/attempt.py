@@ -19,8 +19,8 @@ from toolkit.apply import Outcome, apply
 from toolkit.approvals import Request, call_digest, new_id
 from toolkit.call import Result, ToolCall
 from toolkit.errors import CODES, CallError
-from toolkit.history import GONE, Operation
-from toolkit.impact import touched, usage_of
+from toolkit.history import DONE, GONE, Operation
+from toolkit.impact import Step, steps, touched, usage, without_files
 from toolkit.loss import unkept
 from toolkit.overlay import Overlay
 from toolkit.plan import FILE, Change, MakeDirectory, Move, Place, Plan, Write
@@ -88,7 +88,7 @@ class Attempt:
         if view.asked or plan.changes:
             self.decide([*view.asked, *self._needs(plan)])
         if plan.changes:
-            self.usage = usage_of(plan.changes)
+            self.usage = usage(steps(plan.changes))
             self._limit()
             self._mind_loss(plan)
             if self.session.dry_run or self.decided.effect is not Effect.ALLOW:
@@ -217,9 +217,14 @@ class Attempt:
     @property
     def _counted(self) -> dict[str, Amount]:
         """What the limits see: tasks are counted by `max_tasks`, so their files are not."""
-        if not self.known_tool.tasks:
-            return self.usage
-        return {action: Amount(0, amount.bytes) for action, amount in self.usage.items()}
+        return self.usage if not self.known_tool.tasks else without_files(self.usage)
+
+    def stands(self) -> list[Step]:
+        """What of the plan was done and not taken back by itself."""
+        if self.plan is None or self.outcome is None:
+            return []
+        states = self.outcome.stands
+        return [step for n, step in enumerate(steps(self.plan.changes)) if states.get(n) == DONE]
 
     def _mind_loss(self, plan: Plan) -> None:
         """What could not be brought back is never done on a rule's word alone: a person is asked."""
@@ -310,8 +315,10 @@ class Attempt:
             progress=progress,
         )
         if plan.tell is not None:
-            if plan.atomic and self.outcome.failures:
-                roll_back(self, self.outcome)
+            if self.outcome.failures:
+                from toolkit.rollback import roll_back
+
+                roll_back(self, plan, self.outcome)
             return
         answers.raise_failure(self.outcome, lambda path: answers.shown_path(self, path) == path)
 
@@ -323,35 +330,6 @@ class Attempt:
         self._limit()
         if self.decided.effect > before.effect and self.enforcing:
             raise CallError("limit_exceeded", self.decided.reason)
-
-
-def roll_back(attempt: Attempt, outcome: Outcome) -> None:
-    """Take back what an all-or-nothing call did before a part of it failed; a change of its own."""
-    from toolkit.undo import undo
-
-    session = attempt.session
-    session.history.mark(outcome.op, outcome.states)
-    way = undo(session.history.call(attempt.name), session.workspace, session.history)
-    operation = Operation(
-        attempt.name + "-back", None, session.session, session.agent, "roll_back", undoes=attempt.name
-    )
-    back = apply(
-        way.plan("roll back"),
-        session.workspace,
-        session.history,
-        operation,
-        {},
-        spots={},
-        progress=Progress(),
-    )
-    session.history.finish(
-        back.op,
-        back.states,
-        {},
-        {"time": time.time(), "event": "roll_back", "session": session.session, "call": attempt.name},
-    )
-    if not back.failures and not way.conflicts:
-        outcome.rolled_back = True
 
 
 def find_tool(name: str) -> Tool:

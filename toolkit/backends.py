@@ -72,6 +72,7 @@ class Missed:
 
     path: str
     why: str
+    code: str = "io_error"
 
 
 class Catching(Protocol):

@@ -92,6 +92,10 @@ class Kept:
         return self.type == FILE
 
 
+# How an operation ended: its number, its items' states, what its session knows now, its record, its amounts.
+_End = tuple[int, dict[int, str], dict[tuple[str, str], str], dict[str, Any], dict[str, Amount] | None]
+
+
 @dataclass(frozen=True, slots=True)
 class Operation:
     """Who is about to change something, for the intent."""
@@ -112,7 +116,7 @@ class History:
         self._state = state
         self.shelf = shelf
         self._durable = durable
-        self._late: list[tuple[int, dict[int, str], dict[tuple[str, str], str], dict[str, Any]]] = []
+        self._late: list[_End] = []
         self._head = BEGINNING  # the last record of the audit that was written from here
         self._sole = False  # whether nobody else has written since, as far as is known
 
@@ -158,17 +162,24 @@ class History:
         self._state.check()
 
     def finish(
-        self, op: int, states: dict[int, str], seen: dict[tuple[str, str], str], record: dict[str, Any]
+        self,
+        op: int,
+        states: dict[int, str],
+        seen: dict[tuple[str, str], str],
+        record: dict[str, Any],
+        usage: dict[str, Amount] | None = None,
     ) -> str:
         """Mark what became of each item (`states` by number) and write the call's audit record.
 
+        `usage` is what was done, where that is less than what the intent reserved of the session's limits.
         What cannot be written now is written before the next change; until then the intent is open.
         """
+        end = op, states, seen, record, usage
         try:
             self._catch_up()
-            return self._finish(op, states, seen, record)
+            return self._finish(*end)
         except CallError:
-            self._late.append((op, states, seen, record))
+            self._late.append(end)
             raise
 
     def _catch_up(self) -> None:
@@ -177,7 +188,12 @@ class History:
             self._late.pop(0)
 
     def _finish(
-        self, op: int, states: dict[int, str], seen: dict[tuple[str, str], str], record: dict[str, Any]
+        self,
+        op: int,
+        states: dict[int, str],
+        seen: dict[tuple[str, str], str],
+        record: dict[str, Any],
+        usage: dict[str, Amount] | None,
     ) -> str:
         left = set(states.values()) or {DONE}  # with nothing to do, all of it is done
         state = left.pop() if len(left) == 1 else PARTIAL
@@ -186,8 +202,8 @@ class History:
                 "UPDATE item SET state=? WHERE op=? AND n=?", [(s, op, n) for n, s in states.items()]
             )
             db.execute("UPDATE op SET state=? WHERE id=?", (state, op))
-            if state == ABORTED:
-                db.execute("DELETE FROM usage WHERE op=?", (op,))
+            if usage is not None:
+                _lower(db, op, usage)
             _remember(db, seen)
             added = audit.append(db, record, self._state.key, self._head, last=self._sole)
         self._wrote(*added)
@@ -377,6 +393,17 @@ def of_session(session: str | None) -> tuple[str, tuple[Any, ...]]:
         " AND (op.session = ? OR substr(op.session, 1, ?) = ?))",
         (session, session + "0", session, len(session) + 1, session + "/"),
     )
+
+
+def _lower(db: Database, op: int, usage: dict[str, Amount]) -> None:
+    """Have the session's totals count only what was done of what an operation reserved."""
+    taken = db.execute("SELECT action, files, bytes FROM usage WHERE op = ?", (op,)).fetchall()
+    for action, files, size in taken:
+        done = usage.get(action, Amount())
+        left = min(files, done.files), min(size, done.bytes)
+        if left != (files, size):
+            change = "UPDATE usage SET files = ?, bytes = ? WHERE op = ? AND action = ?"
+            db.execute(change, (*left, op, action))
 
 
 def _remember(db: Database, seen: dict[tuple[str, str], str]) -> None:

@@ -5,12 +5,15 @@ Pure: from values to values.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from policy import Amount
 from toolkit.plan import (
     DIRECTORY,
     FILE,
+    LINK,
     Change,
     Delete,
     Entry,
@@ -22,6 +25,13 @@ from toolkit.plan import (
     length,
 )
 
+_ACTIONS = {
+    "write": ("write",),
+    "link": ("write",),
+    "directory": (),
+    "delete": ("delete",),
+    "move": ("delete", "write"),
+}
 _NAMES = {
     Write: "write",
     Delete: "delete",
@@ -50,28 +60,70 @@ def touched(change: Change) -> list[tuple[str, str, bool]]:
             return found
 
 
-def usage_of(changes: tuple[Change, ...]) -> dict[str, Amount]:
-    """How many files and bytes each action of a plan changes, for the limits."""
-    found: dict[str, Amount] = {}
+class Step(NamedTuple):
+    """One item of a plan: what the history calls its kind and its entry's type, the bytes that are written,
+    moved or go, and those of a file that a move replaces."""
 
-    def count(action: str, files: int, size: int) -> None:
-        found[action] = found.get(action, Amount()) + Amount(files, size)
+    kind: str
+    type: str
+    size: int = 0
+    over: int = 0
 
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Files changed, each once; bytes written; bytes that went. What moves is neither written nor gone."""
+
+    files: int = 0
+    written: int = 0
+    freed: int = 0
+
+
+def steps(changes: tuple[Change, ...]) -> Iterator[Step]:
+    """The items of a plan, in the order in which the history numbers them."""
     for change in changes:
         match change:
             case Write():
-                count("write", 1, length(change.data))
+                yield Step("write", FILE, length(change.data))
             case MakeLink():
-                count("write", 1, 0)
-            case Delete() | Move():
-                files = [entry.stat for entry in _entries(change) if entry.stat.kind != DIRECTORY]
-                size = sum(stat.size or 0 for stat in files if stat.kind == FILE)
-                count("delete", len(files), size)
-                if isinstance(change, Move):
-                    count("write", len(files), size)
+                yield Step("link", LINK)
             case MakeDirectory():
-                pass
-    return found
+                yield Step("directory", DIRECTORY)
+            case Delete():
+                yield from (Step("delete", e.stat.kind, e.stat.size or 0) for e in _entries(change))
+            case Move():
+                over = (change.over.size or 0) if change.over is not None else 0
+                yield Step("move", change.stat.kind, change.stat.size or 0, over)
+                yield from (Step("move", e.stat.kind, e.stat.size or 0) for e in change.entries)
+
+
+def usage(found: Iterable[Step]) -> dict[str, Amount]:
+    """How many files and bytes each action changes, for the limits: a move deletes and writes."""
+    totals: dict[str, Amount] = {}
+    for step in found:
+        if step.type == DIRECTORY:
+            continue
+        amount = Amount(1, step.size if step.type == FILE else 0)
+        for action in _ACTIONS[step.kind]:
+            totals[action] = totals.get(action, Amount()) + amount
+    return totals
+
+
+def without_files(amounts: dict[str, Amount]) -> dict[str, Amount]:
+    return {action: Amount(0, amount.bytes) for action, amount in amounts.items()}
+
+
+def made(found: Iterable[Step]) -> Made:
+    """What steps come to that were done, for the record."""
+    files = written = freed = 0
+    for step in found:
+        if step.type == DIRECTORY:
+            continue
+        files += 1
+        size = step.size if step.type == FILE else 0
+        written += size if step.kind == "write" else 0
+        freed += size if step.kind == "delete" else step.over
+    return Made(files, written, freed)
 
 
 def describe(plan: Plan) -> list[dict[str, Any]]:

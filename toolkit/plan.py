@@ -150,7 +150,16 @@ class MakeLink:
 Change = Write | Delete | Move | MakeDirectory | MakeLink
 
 
-Failed = dict[str, tuple[str, str]]
+class Failure(NamedTuple):
+    """Why a change was not made, at which path, and how many of its entries changed all the same."""
+
+    code: str
+    why: str
+    path: str
+    stay: int = 0
+
+
+Failed = dict[str, Failure]
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,8 +187,9 @@ class Plan:
     draw: Callable[[], str] = field(default=str, compare=False)
     # Changes that stand apart: one that fails does not stop the others, and they may be made side by side.
     apart: bool = False
-    # The answer once it is known what failed (path -> code and why); None: `content` and `data` stand.
-    tell: Callable[[Failed], Told] | None = field(default=None, compare=False)
+    # The answer once it is known what failed, by the change's path, and the call's name; None: `content` and
+    # `data` stand.
+    tell: Callable[[Failed, str], Told] | None = field(default=None, compare=False)
     # Whether what was done is taken back when anything fails.
     atomic: bool = False
 
@@ -191,6 +201,31 @@ class Plan:
         """SHA-256 over everything the changes would do and everything they rest on."""
         body = _encode([list(_facts(change)) for change in self.changes])
         return hashlib.sha256(body.encode("utf-8", "surrogateescape")).hexdigest()
+
+
+def numbered(changes: tuple[Change, ...]) -> Iterator[tuple[Change, range]]:
+    """Each change with the numbers that the history gives its items."""
+    first = 0
+    for change in changes:
+        count = 1 + len(change.entries) if isinstance(change, Delete | Move) else 1
+        yield change, range(first, first + count)
+        first += count
+
+
+def path_of(change: Change) -> str:
+    return change.source if isinstance(change, Move) else change.path
+
+
+def paths_of(change: Change) -> Iterator[tuple[str, ...]]:
+    """The path of each item of a change; of a move, both ends."""
+    if not isinstance(change, Delete | Move):
+        yield (change.path,)
+        return
+    for path in (path_of(change), *(entry.path for entry in change.entries)):
+        if isinstance(change, Move):
+            yield path, change.destination + path[len(change.source) :]
+        else:
+            yield (path,)
 
 
 _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode

@@ -24,7 +24,8 @@ from toolkit.call import Result, ToolCall, again, as_call, call_id_of, failed, p
 from toolkit.errors import CallError
 from toolkit.faked import import_past_the_fake
 from toolkit.following import Following
-from toolkit.history import History
+from toolkit.history import DONE, History
+from toolkit.impact import usage
 from toolkit.local_roots import local_path
 from toolkit.progress import Progress, Tell
 from toolkit.shelf import Shelf
@@ -276,7 +277,9 @@ class Session(TakesBack):
             else:
                 if attempt.tool is not None:  # what a person does, the session's agent has not seen
                     seen |= self._keyed(attempt.outcome.seen)
-                self.history.finish(attempt.outcome.op, attempt.outcome.states, seen, record)
+                short = set(attempt.outcome.stands.values()) != {DONE}
+                done = usage(attempt.stands()) if short else None
+                self.history.finish(attempt.outcome.op, attempt.outcome.states, seen, record, done)
         except CallError as error:
             if attempt.outcome is None:
                 # What cannot be recorded is not answered.
@@ -302,7 +305,7 @@ class Session(TakesBack):
             return  # what was done stands, whether or not anybody can be told
         from toolkit.events import events
 
-        for event in events(items, outcome.states):
+        for event in events(items, outcome.stands):
             for subscription in self._subscriptions:
                 subscription.put(event)
 

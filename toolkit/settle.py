@@ -15,6 +15,7 @@ from toolkit import paths
 from toolkit.backends import Backend, Missed, at
 from toolkit.errors import CallError
 from toolkit.history import ABORTED, DONE, GONE, UNKNOWN, UNSEEN, History, Kept
+from toolkit.impact import Step, made, usage
 from toolkit.loss import MAX_FILE
 from toolkit.plan import DIRECTORY, FILE, LINK, Delete, Entry, Move, Stat, sha256
 from toolkit.protection import HIDDEN
@@ -53,7 +54,9 @@ def settle(history: History, backend: Backend) -> list[Settled]:
             if states[item.n] == DONE
             for path, digest in _known(item)
         }
-        outcome = history.finish(op, states, seen, _record(items, states))
+        # What nobody knows may have been done: no limit is lifted by it.
+        changed = usage(_steps(items, states, DONE, UNKNOWN))
+        outcome = history.finish(op, states, seen, _record(items, states), changed)
         if items:
             done.append(Settled(items[0].call, items[0].tool, outcome))
     return done
@@ -293,11 +296,22 @@ def _known(item: Kept) -> Iterator[tuple[str, str]]:
         yield item.path, item.after
 
 
+def _steps(items: list[Kept], states: dict[int, str], *kinds: str) -> Iterator[Step]:
+    """The items that ended as one of `kinds`, as their plan had them."""
+    for item in items:
+        if states[item.n] not in kinds:
+            continue
+        # What a moved directory held is noted with its size alone.
+        own = item.kind == "write" or (item.kind == "move" and bool(item.identity))
+        over = item.size if own and item.kind == "move" else 0
+        yield Step(item.kind, item.type, item.grown if own else item.size, over)
+
+
 def _record(items: list[Kept], states: dict[int, str]) -> dict[str, Any]:
     """The audit record of a call whose process ended before it could write one."""
     if not items:
         return {"time": time.time(), "event": "settled", "outcome": ABORTED}
-    first = items[0]
+    first, done = items[0], made(_steps(items, states, DONE))
     return {
         "time": time.time(),
         "event": "settled",
@@ -308,5 +322,8 @@ def _record(items: list[Kept], states: dict[int, str]) -> dict[str, Any]:
         "paths": list(dict.fromkeys(path for i in items[:100] for path in (i.path, i.path2) if path)),
         "started": first.started,
         "outcome": next(iter(set(states.values()))) if len(set(states.values())) == 1 else "partial",
+        "files": done.files,
+        "written": done.written,
+        "freed": done.freed,
         "counts": {state: list(states.values()).count(state) for state in sorted(set(states.values()))},
     }

@@ -184,7 +184,7 @@ class Sftp:
                     (self._client.rmdir if entry.stat.kind == DIRECTORY else self._client.remove)(at)
             except CallError as error:
                 kept = True
-                yield Missed(entry.path, error.message)
+                yield Missed(entry.path, error.message, error.code)
             else:
                 yield entry.path
         if kept:

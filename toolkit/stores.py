@@ -142,7 +142,7 @@ class Store:
             except CallError as error:
                 if not change.entries:
                     raise
-                yield Missed(entry.path, error.message)
+                yield Missed(entry.path, error.message, error.code)
             else:
                 yield entry.path
         self._keep_parent(change.path)

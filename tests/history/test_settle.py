@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
+from policy import Amount, Policy
 from toolkit import apply, audit
 from toolkit.errors import CallError
 from toolkit.history import Item, Operation
@@ -48,6 +48,64 @@ def dies(root: Path, act: Callable[[Session], Any], at: str) -> None:
 
 def settled(session: Session) -> list[str]:
     return [r["outcome"] for r in audit.records(session.state) if r["event"] == "settled"]
+
+
+def record(session: Session) -> dict[str, Any]:
+    return [r for r in audit.records(session.state) if r["event"] == "settled"][-1]
+
+
+def amounts(session: Session) -> tuple[int, int, int]:
+    return tuple(record(session)[name] for name in ("files", "written", "freed"))  # type: ignore[return-value]
+
+
+def test_the_totals_count_what_a_dead_call_did(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("a", "b", "c"):
+        (root / "t").mkdir(exist_ok=True)
+        (root / "t" / name).write_text(name * 5)
+
+    def half(session: Session) -> None:
+        unlink, left = os.unlink, [2]
+
+        def dying(*arguments: Any, **more: Any) -> None:
+            left[0] -= 1
+            if not left[0]:
+                os.kill(os.getpid(), signal.SIGKILL)
+            unlink(*arguments, **more)
+
+        monkeypatch.setattr(os, "unlink", dying)
+        call(session, "delete", path="t")
+
+    dies(root, half, "close")
+    caught = next((root / ".ringfence").glob(".ringfence-*"))
+    (caught / "late").write_text("theirs")  # so that the rest goes back
+    with opened(root) as session:
+        assert sorted(path.name for path in (root / "t").iterdir()) == ["b", "c", "late"]
+        assert record(session)["outcome"] == "partial"
+        assert amounts(session) == (1, 0, 5)
+        assert session.history.totals("s", "default", "delete") == Amount(1, 5)
+
+
+def test_the_totals_count_nothing_of_what_was_not_begun(root: Path) -> None:
+    (root / "f").write_text("old")
+    act: list[tuple[str, dict[str, Any], str]] = [
+        ("delete_file", {"path": "f"}, "remove"),
+        ("move_file", {"source": "f", "destination": "g"}, "move"),
+        ("create_file", {"path": "h", "content": "new"}, "create"),
+    ]
+    for tool, arguments, at in act:
+        dies(root, lambda s, tool=tool, arguments=arguments: call(s, tool, **arguments), at)  # type: ignore[misc]
+        with opened(root) as session:
+            assert amounts(session) == (0, 0, 0)
+            assert session.history.totals("s", "default", "*") == Amount()
+
+
+def test_what_nobody_knows_counts_for_a_limit_and_is_not_on_record_as_done(root: Path) -> None:
+    (root / "f").write_text("old")
+    dies(root, lambda s: call(s, "create_file", path="f", content="new!", allow_overwrite=True), "replace")
+    (root / "f").write_text("theirs")
+    with opened(root) as session:
+        assert amounts(session) == (0, 0, 0)
+        assert session.history.totals("s", "default", "write") == Amount(1, 4)
 
 
 def test_what_was_not_begun_is_aborted(root: Path) -> None:

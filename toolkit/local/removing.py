@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from toolkit import paths
 from toolkit.backends import Missed
 from toolkit.errors import CallError
-from toolkit.local.files import LIST, NEW, before_rename, changed, look, lstat
+from toolkit.local.files import LIST, NEW, before_rename, changed, look, lstat, translated
 from toolkit.local.walk import LocalSpot
 from toolkit.plan import DIRECTORY, Delete, Entry, Stat
 from toolkit.protection import HIDDEN
@@ -114,8 +114,9 @@ class Removal:
                             yield from self._let_go(folder.spot(inner.name), inner)
                 os.rmdir(spot.name, dir_fd=spot.fd)
         except (OSError, CallError) as error:
+            told = error if isinstance(error, CallError) else translated(error, entry.path)
             why = error.message if isinstance(error, CallError) else error.strerror
-            yield Missed(entry.path, why or "not removed")
+            yield Missed(entry.path, why or "not removed", told.code)
         else:
             yield entry.path
 

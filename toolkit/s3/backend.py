@@ -200,7 +200,7 @@ class S3(Requests):
         yield from (e.path for e in doomed if e.stat.kind == DIRECTORY and e.path not in markers)
         yield from self._delete_all([e for e in doomed if e.stat.kind != DIRECTORY or e.path in markers])
         if "//" in markers:
-            yield Missed(change.path, "it holds a key that no path names")
+            yield Missed(change.path, "it holds a key that no path names", "directory_not_empty")
 
     def move(self, source: S3Spot, destination: S3Spot, change: Move) -> None:
         """Copy each object on condition that it is as judged and its new name free, then delete."""
@@ -317,11 +317,11 @@ class S3(Requests):
                 with errors(root.path, taken="path_changed"):
                     self._call("delete_object", Key=self._key(root.path), **condition)
             except CallError as error:
-                yield Missed(root.path, error.message)
+                yield Missed(root.path, error.message, error.code)
             return
         now, markers = self._tree(root.path)
         changed = {e.path for e in entries[1:] if e.path not in now or not is_same(e.stat, now[e.path])}
-        yield from (Missed(path, "it changed meanwhile") for path in sorted(changed))
+        yield from (Missed(path, "it changed meanwhile", "path_changed") for path in sorted(changed))
         doomed = [e for e in reversed(entries) if e.path not in changed]
         doomed = [e for e in doomed if e.stat.kind != DIRECTORY or e.path in markers]
         yield from (step for step in self._delete_all(doomed) if isinstance(step, Missed))

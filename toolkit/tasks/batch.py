@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from toolkit.plan import Change, Failed, Move, Plan, Told
+from toolkit.plan import Change, Failed, Failure, Plan, Told, path_of
 from toolkit.tasks import said
 from toolkit.tasks.said import Item
-from toolkit.text import escape
+from toolkit.text import escape, plural
 
 _LOCKED = "Permission denied - task directory is locked"
 
@@ -31,21 +31,22 @@ def answer(
     """A plan of the changes of many tasks; `items` are those that will be done and those left alone."""
     order = {task: n for n, task in enumerate(ids)}
     ordered = sorted(items, key=lambda item: order[item.id])
-    owner = {(c.source if isinstance(c, Move) else c.path): task for task, c in changes if task}
+    owner = {path_of(change): task for task, change in changes if task}
 
-    def tell(failed: Failed) -> Told:
-        lost = {owner[path]: why for path, why in failed.items() if path in owner}
-        final = [_failed(item, *lost[item.id]) if item.id in lost else item for item in ordered]
+    def tell(failed: Failed, call: str) -> Told:
+        lost = {owner[path]: failure for path, failure in failed.items() if path in owner}
+        final = [_failed(item, lost[item.id], call) if item.id in lost else item for item in ordered]
         done = any(item.done for item in final)
         code = None
         if lost:
-            code = "partial_failure" if done else _first(final, lost)
+            half = any(item.half for item in final)
+            code = "partial_failure" if done or half else _first(final, lost)
         elif not done:
             code = next(item.code for item in final if item.code is not None)
         content = said.results(what, final, again, note if done else "")
         return Told(content, said.fields(final, again), code)
 
-    started = tell({})
+    started = tell({}, "")
     return Plan(
         content=started.content,
         data=started.data,
@@ -58,11 +59,22 @@ def answer(
     )
 
 
-def _first(items: list[Item], lost: dict[str, tuple[str, str]]) -> str:
+def _first(items: list[Item], lost: dict[str, Failure]) -> str:
     """The code of what really failed, before that of what was only taken back."""
     codes = [item.code for item in items if item.id in lost and item.code is not None]
     return next((code for code in codes if code != "partial_failure"), codes[0])
 
 
-def _failed(item: Item, code: str, why: str) -> Item:
-    return replace(item, code=code, why=_LOCKED if code == "permission_denied" else escape(why))
+def _failed(item: Item, failure: Failure, call: str) -> Item:
+    why = _LOCKED if failure.code == "permission_denied" else escape(failure.why)
+    inside = failure.path.partition(f"{item.id}/")[2] or None
+    if failure.stay:
+        left = plural(failure.stay, "entry", "entries")
+        why = f"{why}; {left} of it changed all the same, and `ringfence undo {call}` takes that back"
+    return replace(
+        item,
+        code="partial_failure" if failure.stay else failure.code,
+        why=why,
+        file=inside if item.readable else None,
+        half=bool(failure.stay),
+    )

@@ -14,9 +14,9 @@ from toolkit.apply import apply
 from toolkit.attempt import Attempt
 from toolkit.call import Result
 from toolkit.history import DONE, Operation
-from toolkit.impact import usage_of
 from toolkit.plan import DIRECTORY, Change, Delete, Entry, Move, Plan
 from toolkit.progress import Progress
+from toolkit.rollback import roll_back
 from toolkit.tasks import look
 from toolkit.tasks.ids import IN_TRASH
 from toolkit.text import plural
@@ -48,10 +48,11 @@ def purge(attempt: Attempt, older_than: float, *, dry_run: bool, progress: Progr
         return Result(None, "ok", f"Dry run, nothing was changed: {count}", {**data, "dry_run": True})
     if plan.changes:
         operation = Operation(attempt.name, None, session.session, session.agent, "purge_tasks")
-        attempt.usage = usage_of(plan.changes)
         attempt.outcome = apply(
             plan, session.workspace, session.history, operation, {}, spots={}, progress=progress
         )
+        if attempt.outcome.failures:
+            roll_back(attempt, plan, attempt.outcome)
         raise_failure(attempt.outcome)
     return Result(None, "ok", count, data)
 

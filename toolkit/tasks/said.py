@@ -14,14 +14,18 @@ from toolkit.text import escape, plural, when
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """What became of one task: `code` and `why` are None where it was done."""
+    """What became of one task: `code` and `why` are None where it was done.
+
+    `file` is what failed in its folder, told where the task is `readable`; `half`: a part stays changed.
+    """
 
     id: str
     title: str | None = None
     code: str | None = None
     why: str | None = None
-    trash: str | None = None
-    seconds: float | None = None
+    file: str | None = None
+    half: bool = False
+    readable: bool = False
 
     @property
     def done(self) -> bool:
@@ -34,6 +38,7 @@ class Item:
             "done": self.done,
             "code": self.code,
             "why": self.why,
+            "file": self.file,
         }
 
 
@@ -96,6 +101,7 @@ def results(what: str, items: list[Item], again: tuple[str, ...] = (), note: str
     for item in items:
         shown = name_of(item.title, item.id)
         rows.append(f"✅ {done}: {shown}" if item.done else f"❌ {failed}: {shown}\n   Error: {item.why}")
+        rows += [f"   File: {escape(item.file)}"] if item.file is not None else []
     good = sum(item.done for item in items)
     blocks = [title, "\n".join(rows), f"Summary: {plural(good, 'task')} {verb}, {len(items) - good:,} failed"]
     if again:

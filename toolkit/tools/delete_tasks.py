@@ -40,7 +40,8 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
         )
     tasks = [task for task, _, _ in chosen]
     changes = _changes(view, chosen, permanent, due)
-    items = [said.Item(task.id, task.title if view.shows(task.id) else None) for task, _, _ in chosen]
+    shown = {task.id: view.shows(task.id) for task in tasks}
+    items = [said.Item(t.id, t.title if shown[t.id] else None, readable=shown[t.id]) for t in tasks]
     return answer(
         "schedule" if due else "delete",
         ids,

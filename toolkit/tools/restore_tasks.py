@@ -58,5 +58,7 @@ def _back(
         return Item(task, code="not_found", why="No deleted task with this id is in the trash"), None
     entry = Entry(held.path, held.stat)
     known, entries = look.task(view, entry)
-    title = known.title if view.shows(task) else None
-    return Item(task, title), Move(held.path, f"{TASKS}/{held.id}", held.stat, entries=entries)
+    readable = view.shows(task)
+    title = known.title if readable else None
+    move = Move(held.path, f"{TASKS}/{held.id}", held.stat, entries=entries)
+    return Item(task, title, readable=readable), move
