@@ -95,10 +95,10 @@ def _failed(plan: Plan, outcome: Outcome) -> Failed:
     return found
 
 
-def dry(attempt: Attempt, plan: Plan) -> Result:
-    """The answer to a call that is only tried; one that would ask shows nothing of what it asks for."""
+def dry(attempt: Attempt, plan: Plan, *, asks: bool) -> Result:
+    """The answer to a call that is only tried; one that `asks` shows nothing of what it asks for."""
     more = {"dry_run": True, "plan": [_row(attempt, row) for row in describe(plan)]}
-    if attempt.decided.effect == Effect.ASK and attempt.enforcing:
+    if asks and attempt.decided.effect == Effect.ASK and attempt.enforcing:
         content = f"Dry run, nothing was changed. It would ask: {attempt.title(plan)}"
         return Result(attempt.call.id, "ok", content, more, shown(attempt, attempt.decided, asking=True))
     result = success(attempt, plan, more)

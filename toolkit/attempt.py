@@ -92,10 +92,14 @@ class Attempt:
             self._limit()
             self._mind_loss(plan)
             if self.session.dry_run or self.decided.effect is not Effect.ALLOW:
-                self._check_known(plan)  # a person is not asked about what is stale
+                self._check_known(plan)  # a person is not asked about what is stale,
+                self._check_rights(plan)  # nor about what cannot be done
+        # Nor is one asked where a call that changes something finds nothing to change.
+        asks = bool(plan.changes or view.asked) or self.tool.safety == "safe"
         if self.session.dry_run:
-            return answers.dry(self, plan)
-        self._approve(plan)
+            return answers.dry(self, plan, asks=asks)
+        if asks:
+            self._approve(plan)
         progress.check()
         if plan.changes:
             self._apply(plan, progress)
@@ -161,6 +165,17 @@ class Attempt:
         for change in plan.changes:
             if isinstance(change, Write) and change.before_digest is not None:
                 self._check_seen(change.path, lambda change=change: change.before_digest)  # type: ignore[misc]
+
+    def _check_rights(self, plan: Plan) -> None:
+        from toolkit.permission import refused
+
+        error = refused(self.session.workspace.backend, plan.changes, self._spots())
+        if error is not None:
+            raise error
+
+    def _spots(self) -> dict[str, Any]:
+        """The places judged, by canonical path."""
+        return {spot.path: spot for _, spot in self.places.values()}
 
     def _check_seen(self, path: str, digest: Callable[[], str]) -> None:
         """Refuse (`stale_read`) to write over what this session does not know by its content."""
@@ -310,7 +325,7 @@ class Attempt:
             session.history,
             operation,
             self._counted,
-            spots={spot.path: spot for _, spot in self.places.values()},
+            spots=self._spots(),
             guard=self._reserve,
             progress=progress,
         )

@@ -121,6 +121,10 @@ class Backend(Protocol):
     def rights(self, spot: Any, stat: Stat) -> tuple[bool, bool]:
         """Whether what is there, and was `stat` just now, may be read and may be written by its mode."""
 
+    def changeable(self, spot: Any, *, leaves: bool) -> bool:
+        """Whether a name can come or go here by the rights of its directory, as far as the backend knows;
+        `leaves`: what is there goes to another directory."""
+
     def missing(self, spot: Any) -> tuple[str, ...]: ...
     def release(self, spot: Any) -> None: ...
     def close(self) -> None: ...

@@ -18,7 +18,7 @@ from toolkit.backends import Backend, at
 from toolkit.errors import CallError
 from toolkit.local_roots import local_path
 from toolkit.loss import MAX_FILE, in_pieces, is_kept
-from toolkit.plan import DIRECTORY, Entry, Held, MakeDirectory, Place, Stat
+from toolkit.plan import DIRECTORY, Change, Entry, Held, MakeDirectory, Place, Stat
 from toolkit.protection import TASKS, Protection
 
 _LARGE = 1 << 20
@@ -218,6 +218,12 @@ class View:
     def rights(self, place: Place) -> tuple[bool, bool]:
         """Whether what is there may be read and may be written, going by its mode."""
         return (True, True) if place.stat is None else self._backend.rights(self._spot(place), place.stat)
+
+    def changeable(self, change: Change) -> bool:
+        """Whether the system might permit a change, by the rights of the directories it is made in."""
+        from toolkit.permission import refused
+
+        return refused(self._backend, (change,), {}) is None
 
     # ------------------------------------------------- the task store, by path
 

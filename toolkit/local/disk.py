@@ -32,7 +32,7 @@ from toolkit.local.files import (
 from toolkit.local.folder import LocalFolder
 from toolkit.local.walk import MAX_STEPS, LocalSpot, Walk
 from toolkit.name_folding import folding_of
-from toolkit.plan import LINK, Delete, Held, Move, Stat
+from toolkit.plan import DIRECTORY, LINK, Delete, Held, Move, Stat
 from toolkit.protection import HIDDEN
 
 MAX_DEPTH = 200  # a tree operation holds one descriptor a level, and a process has 1,024 by default
@@ -135,6 +135,14 @@ class Local:
                 return True, True  # what went away is not forbidden; whoever acts on it finds that out
             readable, writable = self._permits(spot, os.R_OK), self._permits(spot, os.W_OK)
         return readable, writable and bool((stat.mode or 0) & 0o222)
+
+    def changeable(self, spot: LocalSpot, *, leaves: bool) -> bool:
+        """A directory that goes to another one is written itself, for its `..`."""
+        rights = os.W_OK | os.X_OK
+        if not os.access(".", rights, dir_fd=spot.fd):
+            return False
+        found = self.stat(spot) if leaves else None
+        return found is None or found.kind != DIRECTORY or self._permits(spot, rights)
 
     def _permits(self, spot: LocalSpot, rights: int) -> bool:
         if spot.name == ".":

@@ -149,6 +149,9 @@ class S3(Requests):
     def rights(self, spot: S3Spot, stat: Stat) -> tuple[bool, bool]:
         return True, True
 
+    def changeable(self, spot: S3Spot, *, leaves: bool) -> bool:
+        return True  # only trying tells
+
     def missing(self, spot: S3Spot) -> tuple[str, ...]:
         """The directories above that nothing is in. Raises CallError `not_a_directory` for a file there."""
         if spot.parent or paths.parent(spot.path) == paths.ROOT:

@@ -13,7 +13,7 @@ from toolkit.tasks import said
 from toolkit.tasks.said import Item
 from toolkit.text import escape, plural
 
-_LOCKED = "Permission denied - task directory is locked"
+LOCKED = "Permission denied - task directory is locked"
 
 
 def answer(
@@ -66,7 +66,7 @@ def _first(items: list[Item], lost: dict[str, Failure]) -> str:
 
 
 def _failed(item: Item, failure: Failure, call: str) -> Item:
-    why = _LOCKED if failure.code == "permission_denied" else escape(failure.why)
+    why = LOCKED if failure.code == "permission_denied" else escape(failure.why)
     inside = failure.path.partition(f"{item.id}/")[2] or None
     if failure.stay:
         left = plural(failure.stay, "entry", "entries")

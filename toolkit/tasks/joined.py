@@ -5,6 +5,7 @@ Each side keeps its own confinement. No name reaches the other side, and no link
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -153,6 +154,12 @@ class Joined:
     def rights(self, spot: Any, stat: Stat) -> tuple[bool, bool]:
         side, inner = self._at(spot)
         return (False, False) if side is None else side.rights(inner, stat)
+
+    def changeable(self, spot: Any, *, leaves: bool) -> bool:
+        side, inner = self._at(spot)
+        if side is None:  # the trash is made beside the store when something is first put in it
+            return os.access(Path(self.store_root).parent, os.W_OK | os.X_OK)
+        return side.changeable(inner, leaves=leaves)
 
     def missing(self, spot: Any) -> tuple[str, ...]:
         side, inner = self._at(spot)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:
     from toolkit.tasks import look, said
-    from toolkit.tasks.batch import answer
+    from toolkit.tasks.batch import LOCKED, answer
 
     look.store(view)
     ids, again = view.task_ids
@@ -31,15 +31,18 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
             chosen.append(found)
         else:
             left.append(found)
+    changes = _changes(view, chosen, permanent, due)
+    locked = {task for task, change in changes if not view.changeable(change)}
+    left += [said.Item(task, code="permission_denied", why=LOCKED) for task in ids if task in locked]
+    changes = [(task, change) for task, change in changes if task not in locked]
+    tasks = [task for task, _, _ in chosen if task.id not in locked]
     if arguments["atomic"] and left:
         raise CallError(
             left[0].code or "not_found",
             f"Nothing was deleted, because atomic was asked for: {left[0].id}: {left[0].why}",
             where="task_ids",
-            data=said.fields([*(_spared(task) for task, _, _ in chosen), *left], again),
+            data=said.fields([*(_spared(task) for task in tasks), *left], again),
         )
-    tasks = [task for task, _, _ in chosen]
-    changes = _changes(view, chosen, permanent, due)
     shown = {task.id: view.shows(task.id) for task in tasks}
     items = [said.Item(t.id, t.title if shown[t.id] else None, readable=shown[t.id]) for t in tasks]
     return answer(

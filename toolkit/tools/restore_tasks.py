@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from toolkit.plan import Change, Delete, Entry, Move, Plan
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:
     from toolkit.tasks import look
-    from toolkit.tasks.batch import answer
+    from toolkit.tasks.batch import LOCKED, answer
 
     look.store(view)
     ids, again = view.task_ids
@@ -27,6 +28,8 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     changes: list[tuple[str, Change]] = []
     for task in ids:
         item, change = _back(view, task, task in known, held.get(task), scheduled.get(task))
+        if change is not None and not view.changeable(change):
+            item, change = replace(item, code="permission_denied", why=LOCKED), None
         items.append(item)
         if change is not None:
             changes.append((task, change))

@@ -1,0 +1,40 @@
+"""Whether the system would refuse a change for sure, by the rights of the directory that it is made in.
+
+Looks and changes nothing. What passes may still be refused: then the change itself says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from toolkit import paths
+from toolkit.backends import Backend
+from toolkit.errors import CallError
+from toolkit.plan import Change, Delete, Move
+
+
+def refused(backend: Backend, changes: tuple[Change, ...], spots: Mapping[str, Any]) -> CallError | None:
+    """The first refusal (`permission_denied`) among changes; `spots` are the places judged, by path."""
+    for change in changes:
+        for path, leaves in _ends(change):
+            spot = spots[path] if path in spots else backend.resolve(paths.parts(path), follow=False)
+            try:
+                if not backend.changeable(spot, leaves=leaves):
+                    return CallError("permission_denied", f"Permission denied: '{path}'", where=path)
+            finally:
+                if path not in spots:
+                    backend.release(spot)
+    return None
+
+
+def _ends(change: Change) -> Iterator[tuple[str, bool]]:
+    """The paths at which names come or go, and whether what is there goes to another directory."""
+    match change:
+        case Delete():
+            yield change.path, True
+        case Move():
+            yield change.source, paths.parent(change.source) != paths.parent(change.destination)
+            yield change.destination, False
+        case _:
+            yield change.path, False
