@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from toolkit.attempt import Attempt
 
 _MOST = 100  # how many paths that failed a record names
-_PARAMETERS = ("path", "source", "destination")
+_PARAMETERS = ("path", "source", "destination", "tasks", "task_ids")
 # Codes that come with the path they are about; `where` of the others is an argument or a rule.
 _OF_PATHS = (
     "not_found", "already_exists", "is_directory", "not_a_directory", "not_regular_file", "hard_linked",

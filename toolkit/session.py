@@ -10,6 +10,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -360,6 +361,8 @@ class Session(TakesBack):
     def _by_a_person(self, tool: str, act: Callable[[Attempt], Result]) -> Result:
         attempt = Attempt(self, ToolCall(tool))
         with self._lock:
+            with suppress(CallError):  # whoever needs the task folders finds out
+                self.workspace.open_tasks()
             try:
                 result = act(attempt)
             except CallError as error:

@@ -62,6 +62,11 @@ class Workspace:
             self.backend.close()
             raise
 
+    def open_tasks(self) -> None:
+        """See that the task store can be used now. Raises CallError where it cannot."""
+        renew: Callable[[], None] = getattr(self.backend, "renew", lambda: None)
+        renew()
+
     @property
     def fold(self) -> Fold:
         return self.backend.fold

@@ -274,11 +274,112 @@ def test_places_that_are_no_task_store(tmp_path: Path, place: str) -> None:
     assert caught.value.code == "protected_path"
 
 
-def test_the_workspace_is_no_task_store_and_a_missing_one_is_said(tmp_path: Path) -> None:
-    for place, code in ((tmp_path, "protected_path"), (tmp_path / "no", "not_found")):
-        with pytest.raises(CallError) as caught:
-            Session(tmp_path, None, state=":memory:", tasks=place)
-        assert caught.value.code == code
+def test_the_workspace_is_no_task_store(tmp_path: Path) -> None:
+    with pytest.raises(CallError) as caught:
+        Session(tmp_path, None, state=":memory:", tasks=tmp_path)
+    assert caught.value.code == "protected_path"
+
+
+def unusable(answer: Result) -> tuple[str, str]:
+    assert answer.error is not None
+    return answer.content, answer.error["code"]
+
+
+NOWHERE = "Error: Cannot resolve storage directory"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [("list_tasks", {}), ("delete_tasks", {"task_ids": [U]}), ("restore_tasks", {"task_ids": [U]})],
+)
+@pytest.mark.parametrize("policy", [ALLOW, ALLOW.replace("allow", "ask")])
+def test_a_folder_that_is_not_there_yet_stops_no_other_tool(
+    tmp_path: Path, tool: str, arguments: dict[str, Any], policy: str
+) -> None:
+    (tmp_path / "ws").mkdir()
+    place = tmp_path / "storage" / "tasks"
+    with Session(tmp_path / "ws", Policy.loads(policy), state=":memory:", tasks=place) as session:
+        assert unusable(call(session, tool, **arguments)) == (NOWHERE, "not_found")
+        assert not session.approvals.listing()
+        assert call(session, "create_file", path="f", content="").status in ("ok", "approval_required")
+        put(place, U)
+        assert call(session, tool, **arguments).content != NOWHERE
+
+
+def test_a_run_answers_every_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "ws").mkdir()
+    (tmp_path / "p.yaml").write_text(ALLOW + "tasks: {path: gs/tasks}\n")
+    lines = [
+        {"id": 1, "tool": "create_file", "arguments": {"path": "f", "content": ""}},
+        {"id": 2, "tool": "list_tasks", "arguments": {}},
+        {"id": 3, "tool": "delete_file", "arguments": {"path": "f"}},
+    ]
+    command = [
+        sys.executable,
+        "-m",
+        "toolkit.cli",
+        "run",
+        "--root",
+        "ws",
+        "--policy",
+        "p.yaml",
+        "--state",
+        "s",
+    ]
+    text = "".join(json.dumps(line) + "\n" for line in lines)
+    done = subprocess.run(command, cwd=tmp_path, input=text, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [answer["status"] for answer in answers] == ["ok", "error", "ok"]
+
+
+def test_a_place_that_goes_bad_later_stops_the_task_tools_alone(
+    tmp_path: Path, session: Session, store: Path
+) -> None:
+    assert call(session, "list_tasks").data["total"] == 2
+    kept, other = tmp_path / "kept", tmp_path / "other"
+    store.rename(kept)
+    assert unusable(call(session, "list_tasks")) == (NOWHERE, "not_found")
+    store.write_text("a file")
+    assert unusable(call(session, "list_tasks")) == (NOWHERE, "not_a_directory")
+    store.unlink()
+    put(other, U)
+    store.symlink_to(other)
+    assert unusable(call(session, "delete_tasks", task_ids=[U])) == (NOWHERE, "path_changed")
+    assert (other / U).exists()
+    assert call(session, "create_file", path="f", content="").ok
+    store.unlink()
+    put(store, U, "A new one")
+    assert call(session, "list_tasks").data["total"] == 1
+    deleted = call(session, "delete_tasks", task_ids=[U])
+    assert deleted.ok
+    assert session.undo(deleted.data["call_id"]).ok
+    assert (store / U).exists()
+
+
+def test_a_place_that_may_not_be_read_stops_the_task_tools_alone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, store: Path
+) -> None:
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, *more, **options: (
+        False if path == str(store) else access(path, *more, **options)
+    ))  # fmt: skip
+    with Session(tmp_path / "ws", Policy.loads(ALLOW), state=":memory:", tasks=store) as session:
+        assert unusable(call(session, "list_tasks")) == (NOWHERE, "permission_denied")
+        assert call(session, "create_file", path="f", content="").ok
+
+
+def test_what_died_without_a_store_is_settled_once_it_is_back(tmp_path: Path, store: Path) -> None:
+    arguments = [tmp_path / "ws", tmp_path / "state", store, 7, 1]
+    subprocess.run([sys.executable, "-c", _DIES, *map(str, arguments)], check=False)
+    kept = tmp_path / "kept"
+    store.rename(kept)
+    with Session(tmp_path / "ws", Policy.loads(ALLOW), state=tmp_path / "state", tasks=store) as session:
+        assert session.history.orphans()
+        assert call(session, "create_file", path="f", content="").ok
+    kept.rename(store)
+    with Session(tmp_path / "ws", Policy.loads(ALLOW), state=tmp_path / "state", tasks=store) as session:
+        assert not session.history.orphans()
 
 
 def test_a_store_inside_the_workspace_is_for_the_task_tools_alone(tmp_path: Path) -> None:

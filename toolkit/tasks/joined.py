@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -53,12 +53,25 @@ class TaskFolder:
 
 
 class Joined:
-    """A backend made of two: `main`, and `store` below `@tasks`. `trash` opens what is beside the store."""
+    """A backend made of two: `main`, and `store` below `@tasks`. `trash` opens what is beside the store.
 
-    def __init__(self, main: Backend, store: Backend, trash: Callable[[], Backend | None]) -> None:
+    With `reopen` the store at `root` is opened when it is needed, and again when another one is there.
+    """
+
+    def __init__(
+        self,
+        main: Backend,
+        store: Backend | None,
+        trash: Callable[[], Backend | None],
+        *,
+        reopen: Callable[[], Backend] | None = None,
+        root: str = "",
+    ) -> None:
         self._main = main
         self._store = store
+        self._reopen = reopen
         self._open = trash
+        self.store_root = root if store is None else store.root
         self._opened: Backend | None = None
 
     @property
@@ -77,14 +90,23 @@ class Joined:
     def url(self) -> str:
         return self._main.url
 
-    @property
-    def store_root(self) -> str:
-        return self._store.root
-
     def close(self) -> None:
         for side in (self._main, self._store, self._opened):
             if side is not None:
                 side.close()
+
+    def renew(self) -> None:
+        """See that the store is there. Raises CallError, also where it was opened once and went since.
+
+        Only between calls: what a call found in a store or a trash that went is of no more use.
+        """
+        if self._store is not None and not _still_there(self._store):
+            self._store.close()
+            self._store = None
+        if self._opened is not None and not _still_there(self._opened):
+            self._opened.close()
+            self._opened = None
+        self._tasks()
 
     # ------------------------------------------------------------------ looking
 
@@ -95,7 +117,7 @@ class Joined:
             return self._main.resolve(names, follow=follow)
         if ".." in names:
             raise CallError("path_invalid", "A path in the task store never goes up ('..')")
-        prefix, side, rest = TASKS, self._store, names[1:]
+        prefix, side, rest = TASKS, self._tasks(), names[1:]
         if rest[:1] == (TRASH,):
             trash, rest, prefix = self._trash(), rest[1:], IN_TRASH
             if trash is None:
@@ -253,6 +275,8 @@ class Joined:
 
     def _caught(self, names: tuple[str, ...]) -> Any:
         """What was renamed out of the way for deletion: on the side where it is."""
+        with suppress(CallError):  # what is in the workspace is found also where there is no store
+            self._tasks()
         for side in (self._store, self._trash()):
             if side is None or not _is_local(side):
                 continue
@@ -273,6 +297,12 @@ class Joined:
             raise CallError("not_found", f"'{spot.path}' does not exist", where=spot.path)
         return side, inner
 
+    def _tasks(self) -> Backend:
+        if self._store is None:
+            assert self._reopen is not None, "a store is given, or a way to open it"
+            self._store = self._reopen()
+        return self._store
+
     def _trash(self) -> Backend | None:
         if self._opened is None:
             self._opened = self._open()
@@ -286,7 +316,7 @@ class Joined:
             from toolkit.local.files import errors
 
             with errors(IN_TRASH):
-                Path(f"{self._store.root}.trash").mkdir(0o700, exist_ok=True)
+                Path(f"{self.store_root}.trash").mkdir(0o700, exist_ok=True)
             spot.side = self._trash()
             spot.inner = spot_at(spot.side, spot.inner)
         elif hasattr(spot.side, "_fs"):
@@ -296,6 +326,16 @@ class Joined:
 
 def _is_local(side: Any) -> bool:
     return bool(side.traits.race_free)
+
+
+def _still_there(side: Any) -> bool:
+    """Whether a folder of this machine that is open is the one at its path; another store says so itself."""
+    if not _is_local(side):
+        return True
+    try:
+        return os.path.samestat(os.fstat(side.fd), os.lstat(side.root))
+    except OSError:
+        return False
 
 
 def _inside(change: Delete, head: str) -> Delete:

@@ -40,7 +40,7 @@ class Deleted:
 
 
 def store(view: View) -> None:
-    """Refuse (`not_found`) a call where no task store is given."""
+    """Refuse a call where no task store is given (`not_found`), or it cannot be used now."""
     if not view.workspace.has_tasks:
         raise CallError(
             "not_found",
@@ -48,6 +48,7 @@ def store(view: View) -> None:
             where="tasks",
             hint="start with --tasks DIR, or write `tasks: {path: DIR}` in the policy",
         )
+    view.workspace.open_tasks()
 
 
 def folders(view: View) -> list[Entry]:

@@ -6,6 +6,7 @@ Opens; makes nothing. The trash beside the store is made when something is first
 from __future__ import annotations
 
 import os
+import stat as S
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,8 @@ Open = Callable[[str], Backend]
 def join(main: Backend, place: str, fs: Any, durable: bool, options: dict[str, Any]) -> Joined:
     """`main` with the task store at `place` joined to it.
 
-    Raises CallError `not_found` (no such folder), `protected_path` (never one to delete folders in) or
-    `not_confined`.
+    Raises CallError `protected_path` for a place that is never one to delete folders in, `not_confined`; a
+    folder of this machine is looked for when it is needed.
     """
     path = local_path(place, fs, options)
     if path is not None:
@@ -54,13 +55,10 @@ def _local(main: Backend, place: str, durable: bool) -> Joined:
 
     real = os.path.realpath(place)
     _check(real, main.root)
-    if not Path(real).is_dir():
-        raise CallError(
-            "not_found",
-            "Cannot resolve storage directory",
-            where="tasks",
-            hint="name the folder with --tasks",
-        )
+
+    def store() -> Backend:
+        _check_there(real)
+        return open_local(real, durable=durable)
 
     def trash() -> Backend | None:
         beside = Path(f"{real}.trash")
@@ -68,7 +66,27 @@ def _local(main: Backend, place: str, durable: bool) -> Joined:
             raise CallError("path_changed", "The trash of the task store is a link, which is not followed")
         return open_local(str(beside), durable=durable) if beside.is_dir() else None
 
-    return Joined(main, open_local(real, durable=durable), trash)
+    # Opened when it is first needed: a folder that is not there yet stops the task tools alone.
+    return Joined(main, None, trash, reopen=store, root=real)
+
+
+def _check_there(real: str) -> None:
+    """Refuse what is no folder, or none that can be read, or is another one's by a link."""
+    code, hint = "not_found", "it does not exist; name the folder with --tasks"
+    try:
+        if os.path.realpath(real) != real:
+            code, hint = "path_changed", "it was replaced by a link, which is not followed"
+        elif not S.S_ISDIR(Path(real).stat().st_mode):
+            code, hint = "not_a_directory", "it is not a directory; name the folder with --tasks"
+        elif not os.access(real, os.R_OK | os.X_OK):
+            code, hint = "permission_denied", "whoever runs Ringfence may not read it"
+        else:
+            return
+    except PermissionError:
+        code, hint = "permission_denied", "whoever runs Ringfence may not reach it"
+    except OSError:
+        pass
+    raise CallError(code, "Cannot resolve storage directory", where="tasks", hint=hint)
 
 
 def _check(real: str, root: str) -> None:
