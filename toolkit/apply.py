@@ -16,7 +16,7 @@ from toolkit import paths
 from toolkit.backends import Missed, spot_at
 from toolkit.busy import Busy
 from toolkit.errors import CallError
-from toolkit.history import ABORTED, DONE, GONE, UNSEEN, History, Operation
+from toolkit.history import ABORTED, DONE, GONE, UNKNOWN, UNSEEN, History, Operation
 from toolkit.intent import Intent
 from toolkit.plan import (
     DIRECTORY,
@@ -128,8 +128,8 @@ def _look_again(outcome: Outcome, workspace: Workspace, history: History) -> Non
     except CallError:
         return
     for n, state in found.items():
-        if state == DONE and outcome.states.get(n) == ABORTED:
-            outcome.states[n] = DONE
+        if state in (DONE, UNKNOWN) and outcome.states.get(n) == ABORTED:
+            outcome.states[n] = state
 
 
 def _begin(

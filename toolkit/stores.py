@@ -16,6 +16,7 @@ from toolkit import paths
 from toolkit.backends import BACKENDS, CONSERVATIVE, Backend, Missed
 from toolkit.errors import CallError
 from toolkit.local_roots import refuse_local
+from toolkit.move_by_copy import move_by_copy
 from toolkit.plan import DIRECTORY, FILE, OTHER, Delete, Entry, Move, Stat, sha256
 
 
@@ -178,18 +179,41 @@ class Store:
             self._same(destination.path, change.over)
         elif self._info(destination.path) is not None:
             raise CallError("already_exists", f"'{destination.path}' already exists", where=destination.path)
-        for entry in (Entry(change.source, change.stat), *change.entries):
-            target = destination.path + entry.path[len(change.source) :]
+
+        def at(entry: Entry) -> str:
+            return destination.path + entry.path[len(change.source) :]
+
+        def copy(entry: Entry) -> None:
             if entry.stat.kind == DIRECTORY:
-                self.make_directory(StoreSpot(target))
+                self.make_directory(StoreSpot(at(entry)))
             else:
-                self._copy(entry, target)
-        doomed = Delete(change.source, change.stat, change.entries)
-        missed = [step for step in self.remove(source, doomed, "") if isinstance(step, Missed)]
-        if missed:
-            raise CallError(
-                "partial_failure", f"'{missed[0].path}' was copied and not removed: {missed[0].why}"
-            )
+                self._same(entry.path, entry.stat)
+                self._copy(entry.path, at(entry))
+
+        def give_back(entry: Entry) -> None:
+            if self._info(entry.path) is not None:
+                return
+            if entry.stat.kind == DIRECTORY:
+                self.make_directory(StoreSpot(entry.path))
+            else:
+                self._copy(at(entry), entry.path)
+
+        def uncopy(entry: Entry) -> None:
+            if change.over is not None:  # whose content is not here any more
+                raise CallError("io_error", f"'{at(entry)}' was replaced", where=at(entry))
+            if entry.stat.kind == DIRECTORY:
+                self.remove_directory(StoreSpot(at(entry)))
+                return
+            with errors(at(entry)):
+                self._fs.rm_file(self._key(at(entry)))
+
+        move_by_copy(
+            (Entry(change.source, change.stat), *change.entries),
+            copy=copy,
+            remove=lambda: self.remove(source, Delete(change.source, change.stat, change.entries), ""),
+            give_back=give_back,
+            uncopy=uncopy,
+        )
 
     def make_directory(self, spot: StoreSpot) -> None:
         with errors(spot.path):
@@ -233,10 +257,9 @@ class Store:
         if now is None or (now.kind, now.size, now.identity) != (judged.kind, judged.size, judged.identity):
             raise CallError("path_changed", f"'{path}' changed after it was judged", where=path)
 
-    def _copy(self, entry: Entry, target: str) -> None:
-        self._same(entry.path, entry.stat)
+    def _copy(self, source: str, target: str) -> None:
         with errors(target):
-            data = bytes(self._fs.cat_file(self._key(entry.path)))
+            data = bytes(self._fs.cat_file(self._key(source)))
             self._fs.pipe_file(self._key(target), data)
             if sha256(bytes(self._fs.cat_file(self._key(target)))) != sha256(data):
                 raise CallError("io_error", f"'{target}' was not copied whole", where=target)

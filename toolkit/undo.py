@@ -242,7 +242,8 @@ def _along(items: list[Kept]) -> set[tuple[int, int]]:
     tops = {
         (item.op, item.path): item.path2
         for item in items
-        if item.kind == "move" and item.type == DIRECTORY and item.path2 is not None
+        # One that a store moved only in part brings nothing back.
+        if item.kind == "move" and item.type == DIRECTORY and item.path2 is not None and item.state == DONE
     }
     found = set()
     for item in items:

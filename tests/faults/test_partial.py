@@ -13,12 +13,13 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
+from policy import Amount, Policy
 from toolkit import audit
 from toolkit.call import Result
 from toolkit.errors import CallError
 from toolkit.local.disk import Local
 from toolkit.session import Session
+from toolkit.stores import private_memory
 
 U, V, W = (f"{n * 8}-e5f6-7890-abcd-ef1234567890" for n in "abc")
 ALLOW = 'version: 1\ndurable: false\nrules: {"*": allow}\n'
@@ -281,3 +282,90 @@ def test_a_move_to_the_trash_and_back_counts_its_files(tmp_path: Path, store: Pa
         assert counted(session) == (3, 0, 0)
         assert call(session, "restore_tasks", task_ids=[U]).ok
         assert counted(session) == (3, 0, 0)
+
+
+# ------------------------------------------------------------------------- stores
+
+
+@pytest.fixture
+def memory() -> Any:
+    fs = private_memory()
+    fs.makedirs("/ws/d/deep")
+    fs.makedirs(f"/st/{U}")
+    for name in ("a", "deep/b", "c"):
+        fs.pipe_file(f"/ws/d/{name}", name.encode())
+    for name in ("ui_messages.json", "own", "z"):
+        fs.pipe_file(f"/st/{U}/{name}", b"[]")
+    return fs
+
+
+def held(fs: Any) -> dict[str, bytes]:
+    return {path: file.getvalue() for path, file in fs.store.items()}
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "at"),
+    [
+        ("delete_tasks", {"task_ids": [U]}, f"/{U}/own"),
+        ("move_file", {"source": "d", "destination": "e"}, "/deep/b"),
+        ("move_file", {"source": "d/a", "destination": "e"}, "/d/a"),
+    ],
+)
+@pytest.mark.parametrize("method", ["rm_file", "pipe_file"])
+def test_a_move_that_a_store_cannot_finish_moves_nothing(
+    memory: Any, monkeypatch: pytest.MonkeyPatch, tool: str, arguments: dict[str, Any], at: str, method: str
+) -> None:
+    before = held(memory)
+    real = getattr(memory, method)
+
+    def failing(path: str, *more: Any, **options: Any) -> Any:
+        # What is copied cannot be removed at its old place, or not be written at the new one.
+        here = path.startswith(("/ws/d", "/st/"))
+        if (path.endswith(at) and here) if method == "rm_file" else not here:
+            raise OSError(errno.EIO, "Input/output error")
+        return real(path, *more, **options)
+
+    with Session(
+        "/ws", Policy.loads(ALLOW), fs=memory, state=":memory:", tasks="/st", session="s"
+    ) as session:
+        with monkeypatch.context() as faults:
+            faults.setattr(memory, method, failing)
+            assert code(call(session, tool, **arguments)) == "io_error"
+        assert held(memory) == before
+        assert counted(session) == (0, 0, 0)
+        assert session.history.totals("s", "default", "*") == Amount()
+        assert call(session, tool, **arguments).ok
+
+
+@pytest.mark.parametrize(("at", "lost"), [("d/a", False), ("d/c", True)])
+def test_what_a_store_moved_by_half_is_told_and_comes_back(
+    memory: Any, monkeypatch: pytest.MonkeyPatch, at: str, lost: bool
+) -> None:
+    """What is in the way is not removed, or it is and the reply is lost; and the store is full by then."""
+    before = held(memory)
+    removed: list[str] = []
+    remove, put = memory.rm_file, memory.pipe_file
+
+    def failing(path: str) -> None:
+        if lost or not path.endswith(at):
+            removed.append(path)
+            remove(path)
+        if path.endswith(at):
+            raise OSError(errno.EIO, "Input/output error")
+
+    def full(path: str, *more: Any, **options: Any) -> None:
+        if removed:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        put(path, *more, **options)
+
+    with Session("/ws", Policy.loads(ALLOW), fs=memory, state=":memory:") as session:
+        with monkeypatch.context() as faults:
+            faults.setattr(memory, "rm_file", failing)
+            faults.setattr(memory, "pipe_file", full)
+            answer = call(session, "move_file", source="d", destination="e")
+        assert code(answer) == "partial_failure"
+        assert last(session)["outcome"] == "partial"
+        assert set(before.values()) <= set(held(memory).values())
+        session.undo(answer.data["call_id"])
+        now = held(memory)
+        assert {path: now.get(path) for path in before} == before

@@ -14,8 +14,9 @@ from typing import Any
 
 from policy.glob import Fold
 from toolkit import paths
-from toolkit.backends import Backend, Missed, Traits, at, is_link, spot_at
+from toolkit.backends import Backend, Missed, Traits, is_link, spot_at
 from toolkit.errors import CallError
+from toolkit.move_by_copy import move_by_copy
 from toolkit.plan import DIRECTORY, Delete, Entry, Move, Stat, sha256
 from toolkit.tasks.ids import IN_TRASH, TASKS, TRASH
 
@@ -226,7 +227,7 @@ class Joined:
             return
         head = f"{spot.prefix}/" if spot.prefix else ""
         for step in side.remove(inner, _inside(change, head), temporary):
-            yield replace(step, path=head + step.path) if isinstance(step, Missed) else head + step
+            yield _shown(step, head)
 
     def put_away(self, spot: Any, change: Delete, name: str) -> Iterator[str | Missed]:
         main: Any = self._main
@@ -338,6 +339,11 @@ def _still_there(side: Any) -> bool:
         return False
 
 
+def _shown(step: str | Missed, head: str) -> str | Missed:
+    """A step of one side under its name in the joined tree."""
+    return replace(step, path=head + step.path) if isinstance(step, Missed) else head + step
+
+
 def _inside(change: Delete, head: str) -> Delete:
     cut = len(head)
     entries = tuple(Entry(entry.path[cut:], entry.stat) for entry in change.entries)
@@ -349,18 +355,40 @@ def _carry(there: Backend, here: Backend, source: TaskSpot, destination: TaskSpo
     if here.stat(destination.inner) is not None:
         raise CallError("already_exists", f"'{destination.path}' already exists", where=destination.path)
     old, new = source.inner.path, destination.inner.path
-    for entry in (Entry(change.source, change.stat), *change.entries):
-        tail = entry.path[len(change.source) :]
-        with at(here, new + tail) as target:
-            if entry.stat.kind == DIRECTORY:
-                here.make_directory(target)
-                continue
-            with at(there, old + tail) as kept:
-                data = there.read(kept, None)
-            here.create(target, data, None, "")
-            if sha256(here.read(target, None)) != sha256(data):
-                raise CallError("io_error", f"'{entry.path}' was not copied whole", where=entry.path)
+
+    def at(side: Backend, top: str, entry: Entry) -> Any:
+        return spot_at(side, top + entry.path[len(change.source) :])  # a store's spot holds nothing open
+
+    def put(entry: Entry, giver: Backend, original: Any, taker: Backend, target: Any) -> None:
+        if entry.stat.kind == DIRECTORY:
+            taker.make_directory(target)
+            return
+        data = giver.read(original, None)
+        taker.create(target, data, None, "")
+        if sha256(taker.read(target, None)) != sha256(data):
+            raise CallError("io_error", f"'{entry.path}' was not copied whole", where=entry.path)
+
+    def give_back(entry: Entry) -> None:
+        original = at(there, old, entry)
+        if there.stat(original) is None:
+            put(entry, here, at(here, new, entry), there, original)
+
+    def uncopy(entry: Entry) -> None:
+        spot = at(here, new, entry)
+        if entry.stat.kind == DIRECTORY:
+            here.remove_directory(spot)
+            return
+        found = here.stat(spot)
+        if found is not None:
+            for step in here.remove(spot, Delete(spot.path, found), ""):
+                if isinstance(step, Missed):
+                    raise CallError(step.code, step.why, where=step.path)
+
     doomed = _inside(Delete(change.source, change.stat, change.entries), f"{source.prefix}/")
-    missed = [step for step in there.remove(source.inner, doomed, "") if isinstance(step, Missed)]
-    if missed:
-        raise CallError("partial_failure", f"'{missed[0].path}' was copied and not removed: {missed[0].why}")
+    move_by_copy(
+        (Entry(change.source, change.stat), *change.entries),
+        copy=lambda entry: put(entry, there, at(there, old, entry), here, at(here, new, entry)),
+        remove=lambda: (_shown(step, f"{source.prefix}/") for step in there.remove(source.inner, doomed, "")),
+        give_back=give_back,
+        uncopy=uncopy,
+    )
