@@ -14,6 +14,7 @@ import pytest
 from policy import Policy
 from toolkit import audit, upgrade
 from toolkit.errors import CallError
+from toolkit.plan import sha256
 from toolkit.session import Session
 from toolkit.state import VERSION, default_place
 
@@ -147,3 +148,36 @@ def _die_at(statement: str, when: str, root: Path) -> None:
         opened(root)
     finally:
         os._exit(0)
+
+
+U, V = (f"{n * 8}-e5f6-7890-abcd-ef1234567890" for n in "ab")
+_TASKS = f"""
+INSERT INTO op VALUES(11,'c-trash',NULL,'s-old','x','coder','delete_tasks',1795849480.0,'done',0,NULL,NULL);
+INSERT INTO item VALUES(11,0,'move','@tasks/{U}','@tasks/.trash/{U}','directory',NULL,NULL,NULL,NULL,0,4096,'1:2:3',NULL,'done');
+INSERT INTO item VALUES(11,1,'move','@tasks/{U}/ui_messages.json','@tasks/.trash/{U}/ui_messages.json','file',NULL,NULL,NULL,NULL,2,0,'',NULL,'done');
+INSERT INTO op VALUES(12,'c-gone',NULL,'s-old','x','coder','delete_tasks',1795849481.0,'done',0,NULL,NULL);
+INSERT INTO item VALUES(12,0,'delete','@tasks/{V}',NULL,'directory',NULL,NULL,493,NULL,0,0,'1:2:3','.ringfence-1','done');
+INSERT INTO item VALUES(12,1,'delete','@tasks/{V}/ui_messages.json',NULL,'file','{sha256(b"[]")}',NULL,420,NULL,2,0,'1:2:3','.ringfence-1','done');
+INSERT INTO blob VALUES('{sha256(b"[]")}',2,0,X'5B5D');
+"""  # noqa: E501
+
+
+def test_tasks_deleted_before_the_upgrade_come_back_after_it(root: Path, database: Path) -> None:
+    store = root.parent / "storage" / "tasks"
+    store.mkdir(parents=True)
+    for task in (U, f"{U}.2"):
+        (store.parent / "tasks.trash" / task).mkdir(parents=True)
+        (store.parent / "tasks.trash" / task / "ui_messages.json").write_text("[]")
+    with closing(sqlite3.connect(database)) as db, db:
+        db.executescript(_TASKS)
+    with Session(root, ALLOW, state=root.parent / "state", session="s-old", tasks=store) as session:
+        # When it went is known from before the upgrade; of the other one nothing is known.
+        seen = session.purge_tasks(0, dry_run=True)
+        assert seen.data["purged"] == [U]
+        assert [row["id"] for row in seen.data["kept"]] == [f"{U}.2"]
+        assert session.undo("c-trash").ok
+        assert session.undo("c-gone").ok
+        assert {path.parent.name: path.read_bytes() for path in store.rglob("*.json")} == {U: b"[]", V: b"[]"}
+        deleted = session.call({"tool": "delete_tasks", "arguments": {"task_ids": [U, V], "permanent": True}})
+        assert deleted.data["succeeded"] == 2
+        assert session.undo(deleted.data["call_id"]).ok
