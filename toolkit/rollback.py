@@ -66,6 +66,7 @@ def _taken_back(attempt: Attempt, outcome: Outcome, numbers: set[int]) -> set[in
     record = {
         "time": time.time(),
         "event": "roll_back",
+        "tool": "roll_back",
         "session": session.session,
         "agent": session.agent,
         "call": attempt.name,
