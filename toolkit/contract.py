@@ -17,6 +17,7 @@ import pytest
 import yaml
 
 from policy import Policy
+from toolkit.call import Result
 from toolkit.session import Session
 from toolkit.tools import TOOLS
 
@@ -194,8 +195,8 @@ def content(what: Any) -> bytes:
     return bytes.fromhex(what["bytes_hex"]) if "bytes_hex" in what else str(what["content"]).encode()
 
 
-def check(session: Session, workspace: Tree, call: dict[str, Any], want: dict[str, Any]) -> None:
-    """Make one call and hold its answer against what a case expects."""
+def check(session: Session, workspace: Tree, call: dict[str, Any], want: dict[str, Any]) -> Result:
+    """Make one call and hold its answer, which is given back, against what a case expects."""
     result = session.call(call["raw"] if "raw" in call else _filled(call, workspace))
     shown = result.to_line()
     code = result.error["code"] if result.error else None
@@ -214,6 +215,7 @@ def check(session: Session, workspace: Tree, call: dict[str, Any], want: dict[st
         jsonschema.Draft202012Validator(TOOLS[call["tool"]].output).validate(result.data)
     if result.error:
         assert result.error["hint"]
+    return result
 
 
 def _many(what: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
