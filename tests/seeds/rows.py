@@ -34,6 +34,7 @@ ROWS: list[dict[str, Any]] = [
 ]
 SETUP = {"disk", "files", "tasks", "outside", "modes", "policy", "agent", "steps"}
 AFTER = {"tree", "tasks_after", "outside_after", "records", "versions", "changes", "requests"}
+COUNTS = {"CF": 57, "DF": 51, "GI": 26, "DT": 74, "TK": 91, "CALLS": 16}
 STEPS = {"tool", "raw", "again", "person", "meanwhile", "undo", "cli"}
 CHECKS = {"steps", "tool", "offered", "prompt", "tests", "docs"}
 WANT = {"status", "code", "content", "contains", "lacks", "data"}  # what the contract's cases know, too

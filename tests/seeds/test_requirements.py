@@ -18,7 +18,7 @@ import pytest
 
 from policy import Policy
 from tests.seeds.privileges import without_override
-from tests.seeds.rows import ABOUT, AFTER, ANSWER, CHECKS, PRINTED, PROJECT, ROWS, SETUP, STEPS
+from tests.seeds.rows import ABOUT, AFTER, ANSWER, CHECKS, COUNTS, PRINTED, PROJECT, ROWS, SETUP, STEPS
 from tests.seeds.run import Run, contains, fits, texts
 from tests.seeds.world import ROOTS
 from toolkit.contract import ALLOW
@@ -32,6 +32,11 @@ def identify(row: dict[str, Any]) -> str:
 
 
 # ------------------------------------------------------------------- the table
+
+
+def test_every_number_of_every_document_is_there_once() -> None:
+    wanted = [f"{document}{number + 1}" for document, count in COUNTS.items() for number in range(count)]
+    assert sorted(row["id"] for row in ROWS) == sorted(wanted)
 
 
 @pytest.mark.parametrize("row", ROWS, ids=identify)
