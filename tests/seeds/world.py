@@ -128,5 +128,6 @@ class World:
 # One line for each way to open a workspace, and whether it is on this machine's disk.
 ROOTS: dict[str, tuple[Callable[[Path], World], bool]] = {
     "local": (World.local, True),
+    "file": (World.by_url, True),
     "memory": (World.memory, False),
 }
