@@ -135,10 +135,16 @@ CODES: dict[str, Code] = {
         "the token, the Host or the Origin does not permit this",
         "ask whoever runs the server",
     ),
+    "request_timeout": Code(
+        "error",
+        "agent",
+        "the body of the request did not come in time",
+        "send it again, whole",
+    ),
     "overloaded": Code(
         "error",
         "host",
-        "as many requests as the server takes are under way",
+        "as many requests of this caller as the server takes are under way",
         "wait a moment, then send it again",
     ),
     "internal_error": Code(

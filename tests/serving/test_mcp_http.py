@@ -126,6 +126,17 @@ def test_a_session_is_its_tokens_alone(served: Begin, workspace: Path) -> None:
     assert Client(one, "nobody").post({"jsonrpc": "2.0", "id": 1, "method": "ping"}).status == 401
 
 
+def test_one_agents_conversations_end_none_of_another(served: Begin) -> None:
+    one = served()
+    mine, theirs = Client(one), Client(one, "other")
+    theirs.greet()
+    mine.greet()
+    for _ in range(100):
+        Client(one).greet()
+    assert mine.post(mine.message("ping")).status == 404, "its own oldest one made room"
+    assert theirs.post(theirs.message("ping")).status == 200
+
+
 def test_a_question_is_answered_by_a_request_of_its_own(served: Begin, workspace: Path) -> None:
     client = Client(served())
     client.greet(elicitation={})

@@ -47,6 +47,13 @@ USER_HEADER = opt(
     metavar="NAME",
     says="the header in which a proxy on this machine says who somebody is; it lets nobody else send it",
 )
+READ_TIMEOUT = opt(
+    "--read-timeout",
+    metavar="SECONDS",
+    type=count,
+    default=30,
+    says="how long the head of a request, and then its body, may take to come in (default: 30)",
+)
 LISTENING = (
     opt("--host", metavar="ADDRESS", default="127.0.0.1", says="where to listen (default: 127.0.0.1)"),
     opt(
@@ -82,11 +89,12 @@ LISTENING = (
         "--max-requests",
         metavar="NUMBER",
         type=count,
-        default=128,
-        says="how many requests may be under way at once (default: 128)",
+        default=32,
+        says="how many requests of each token may be under way at once (default: 32)",
     ),
+    READ_TIMEOUT,
 )
-REVIEWING = (*(one for one in LISTENING[:5] if one is not TOKENS), PEOPLE, USER_HEADER)
+REVIEWING = (*(one for one in LISTENING[:5] if one is not TOKENS), READ_TIMEOUT, PEOPLE, USER_HEADER)
 
 
 SERVING = (

@@ -65,6 +65,7 @@ def _serve(arguments: argparse.Namespace, screen: Screen, routes: Routes, path: 
         origins=frozenset(arguments.allow_origin),
         body=arguments.max_body,
         at_once=arguments.max_requests,
+        seconds=arguments.read_timeout,
     )
     listening = _bind(arguments)
 
@@ -82,7 +83,11 @@ def _serve(arguments: argparse.Namespace, screen: Screen, routes: Routes, path: 
     address = _address(listening)
     made, ending = routes(doors)
     app = build(doors, tokens, limits, made)
-    serve(app, listening, lambda: screen.note(f"serving on {address}{path}"), ending)
+
+    def ready() -> None:
+        screen.note(f"serving on {address}{path}")
+
+    serve(app, listening, ready, ending, seconds=arguments.read_timeout)
     return DONE
 
 
@@ -121,7 +126,7 @@ def review(arguments: argparse.Namespace, screen: Screen) -> int:
     def stopping() -> None:
         desk.closing = True
 
-    serve(app, listening, ready, stopping)
+    serve(app, listening, ready, stopping, seconds=arguments.read_timeout)
     return DONE
 
 

@@ -26,13 +26,13 @@ def routes(doors: Doors) -> list[Route]:
     async def listing(request: Request) -> Response:
         caller = check_role(request, PERSON, AGENT)
         every = request.query_params.get("all") == "true"
-        found = await doors.run(lambda: doors.desk.approvals.listing(every=every))
+        found = await doors.run(lambda: doors.desk.approvals.listing(every=every), caller)
         return as_json({"approvals": [one.to_json() for one in found if _may_see(caller, one)]})
 
     async def show(request: Request) -> Response:
         caller = check_role(request, PERSON, AGENT)
         name = request.path_params["id"]
-        found = await doors.run(lambda: doors.desk.approvals.get(name))
+        found = await doors.run(lambda: doors.desk.approvals.get(name), caller)
         if not _may_see(caller, found):
             raise CallError("not_found", f"No approval has the id '{name}'")
         return as_json(found.to_json())
@@ -41,7 +41,7 @@ def routes(doors: Doors) -> list[Route]:
         caller = check_role(request, PERSON)
         fields = await object_in(request, {"decision", "scope", "reason", "pattern", "until"})
         name = request.path_params["id"]
-        found = await doors.run(lambda: _decided(doors.desk, caller, name, fields))
+        found = await doors.run(lambda: _decided(doors.desk, caller, name, fields), caller)
         doors.metrics.add("ringfence_approvals_total", answer=found.state)
         return as_json(found.to_json())
 

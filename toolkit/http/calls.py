@@ -37,7 +37,7 @@ def routes(doors: Doors) -> list[Route]:
     async def decide(request: Request) -> Response:
         caller = check_role(request, AGENT, SERVICE, PERSON)
         fields = await object_in(request, {"agent", "what", "path", "destination"})
-        answer = await doors.run(lambda: verdict(doors.desk, caller, fields))
+        answer = await doors.run(lambda: verdict(doors.desk, caller, fields), caller)
         doors.metrics.add("ringfence_decisions_total", effect=answer["decision"]["effect"])
         return as_json(answer)
 

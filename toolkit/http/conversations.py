@@ -15,7 +15,7 @@ from toolkit.http.callers import Caller
 from toolkit.mcp.messages import Message, Peer
 from toolkit.mcp.server import Flight
 
-MOST = 1000
+MOST = 100  # of one caller
 
 
 @dataclass(slots=True)
@@ -36,7 +36,6 @@ class Asked:
 class Conversation:
     """One client, from its `initialize` on."""
 
-    key: str
     peer: Peer = field(default_factory=Peer)
     flights: dict[str | int, Flight] = field(default_factory=dict)
     asked: dict[str, Asked] = field(default_factory=dict)
@@ -57,29 +56,29 @@ class Conversation:
 
 
 class Conversations:
-    """The conversations under way, by name; the longest unused ones make room."""
+    """The conversations under way, for each caller by name; its own longest unused ones make room."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[str, Conversation] = OrderedDict()
+        self._known: dict[str, OrderedDict[str, Conversation]] = {}
 
     def begin(self, caller: Caller) -> tuple[str, Conversation]:
-        name = secrets.token_hex(16)
-        while len(self._known) >= MOST:
-            _, oldest = self._known.popitem(last=False)
+        name, own = secrets.token_hex(16), self._known.setdefault(caller.key, OrderedDict())
+        while len(own) >= MOST:
+            _, oldest = own.popitem(last=False)
             oldest.end()
-        self._known[name] = Conversation(caller.key)
-        return name, self._known[name]
+        own[name] = Conversation()
+        return name, own[name]
 
     def find(self, name: str, caller: Caller) -> Conversation | None:
-        found = self._known.get(name)
-        if found is None or found.key != caller.key:
-            return None
-        self._known.move_to_end(name)
-        return found
+        own = self._known.get(caller.key, OrderedDict())
+        if name in own:
+            own.move_to_end(name)
+        return own.get(name)
 
-    def end(self, name: str) -> None:
-        self._known.pop(name).end()
+    def end(self, name: str, caller: Caller) -> None:
+        self._known[caller.key].pop(name).end()
 
     def end_all(self) -> None:
-        for conversation in self._known.values():
-            conversation.end()
+        for own in self._known.values():
+            for conversation in own.values():
+                conversation.end()

@@ -23,7 +23,7 @@ from toolkit.http.metrics import Metrics
 from toolkit.progress import Progress
 from toolkit.session import Session
 
-THREADS = 32
+THREADS = 4  # that one caller's requests may use at once
 
 
 @dataclass(slots=True)
@@ -41,6 +41,7 @@ class Gone:
 class Door:
     """One agent's session, and whose turn it is."""
 
+    caller: Caller
     session: Session
     turn: anyio.Lock = field(default_factory=anyio.Lock)
 
@@ -54,8 +55,7 @@ class Doors:
         self.desk = opened("default", None)  # what people look at; it makes no calls
         self._doors: dict[str, Door] = {}
         self._opening = threading.Lock()
-        self._threads = anyio.CapacityLimiter(THREADS)
-
+        self._threads: dict[str, anyio.CapacityLimiter] = {}
         self._tasks: anyio.abc.TaskGroup | None = None
 
     @asynccontextmanager
@@ -74,19 +74,26 @@ class Doors:
             door.session.close()
         self.desk.close()
 
-    async def run(self, work: Callable[[], Any]) -> Any:
-        """Do what waits for disks and locks in a thread; it is finished even when its caller has gone."""
-        return await anyio.to_thread.run_sync(work, limiter=self._threads)
+    async def run(self, work: Callable[[], Any], caller: Caller | None = None) -> Any:
+        """Do what waits for disks and locks in a thread; it is finished even when its caller has gone.
+
+        Each caller has threads of its own, so that none waits for another's work.
+        """
+        key = "" if caller is None else caller.key
+        threads = self._threads.get(key)
+        if threads is None:
+            threads = self._threads[key] = anyio.CapacityLimiter(THREADS)
+        return await anyio.to_thread.run_sync(work, limiter=threads)
 
     async def door(self, caller: Caller) -> Door:
         """The door that this agent's token opens."""
         known = self._doors.get(caller.key)
-        return known if known is not None else await self.run(lambda: self._open(caller))
+        return known if known is not None else await self.run(lambda: self._open(caller), caller)
 
     def _open(self, caller: Caller) -> Door:
         with self._opening:
             if caller.key not in self._doors:
-                self._doors[caller.key] = Door(self._opened(caller.name, caller.session))
+                self._doors[caller.key] = Door(caller, self._opened(caller.name, caller.session))
             return self._doors[caller.key]
 
     async def call(self, caller: Caller, body: bytes, gone: Gone) -> Result:
@@ -96,7 +103,7 @@ class Doors:
             if gone.event.is_set():
                 return failed(call_id_of(body), CallError("cancelled", "The client left before it began"))
             began = time.perf_counter()
-            result: Result = await self.run(lambda: door.session.call(body, gone.progress()))
+            result: Result = await self.run(lambda: door.session.call(body, gone.progress()), caller)
         self.metrics.call(_tool_in(body), result, time.perf_counter() - began)
         return result
 

@@ -99,8 +99,9 @@ class Endpoint:
             return self._end(request, caller)
         if not accepts(request, "application/json"):
             raise CallError("invalid_arguments", "The answer is application/json or text/event-stream")
+        body = await request.body()
         try:
-            message = check(read_json(await request.body()))
+            message = check(read_json(body))
         except CallError as error:
             return _refused(None, RpcError(PARSE_ERROR, error.message))
         except RpcError as error:
@@ -136,9 +137,9 @@ class Endpoint:
         door = await self._doors.door(caller)
         name, conversation = self._conversations.begin(caller)
         server = self._server(caller, door)
-        answer = await self._doors.run(lambda: server.answer(message, conversation.peer, Flight()))
+        answer = await self._doors.run(lambda: server.answer(message, conversation.peer, Flight()), caller)
         if "error" in answer:
-            self._conversations.end(name)
+            self._conversations.end(name, caller)
             return as_json(answer, 400)
         return as_json(answer, headers={SESSION: name})
 
@@ -155,7 +156,7 @@ class Endpoint:
         found = self._found(request, caller)
         if isinstance(found, Response):
             return found
-        self._conversations.end(request.headers[SESSION])
+        self._conversations.end(request.headers[SESSION], caller)
         return Response(status_code=204)
 
     def _server(self, caller: Caller, door: Door) -> Server:
@@ -240,7 +241,7 @@ class Endpoint:
 
     async def _turn(self, door: Door, work: Callable[[], Message | Question]) -> Message | Question:
         async with door.turn:
-            done: Message | Question = await self._doors.run(work)
+            done: Message | Question = await self._doors.run(work, door.caller)
             return done
 
     async def _elicit(self, call: _Call, question: Question) -> Message | None:

@@ -5,21 +5,25 @@ One ASGI layer. A request that it does not let through reaches nothing behind it
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
-from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from toolkit.call import MAX_BYTES
 from toolkit.errors import CallError
 from toolkit.http.callers import Tokens
 from toolkit.http.replies import refused
+from toolkit.http.request_limits import Shares, bounded, too_large
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 OPEN = frozenset({"/healthz", "/openapi.json"})  # tell nothing of the workspace
 _JSON = "application/json"
+# A name or an address and a port. What a lenient parser would take besides could be read in two ways.
+_HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([0-9a-z._-]+))(?::[0-9]{1,5})?", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +33,8 @@ class Limits:
     hosts: frozenset[str] = LOOPBACK
     origins: frozenset[str] = frozenset()
     body: int = MAX_BYTES + (1 << 16)
-    at_once: int = 128
+    at_once: int = 32  # of one caller
+    seconds: float = 30.0  # in which a body has to come
     open_paths: frozenset[str] = OPEN
     # Types of body that a page of another site cannot send without asking first.
     bodies: frozenset[str] = field(default=frozenset({_JSON}))
@@ -45,7 +50,7 @@ class Protect:
         self._tokens = tokens
         self._limits = limits
         self._note = note
-        self._running = 0
+        self._shares = Shares(limits.at_once)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -53,18 +58,17 @@ class Protect:
             return
         if scope["type"] != "http":
             raise ValueError("only HTTP is served")
-        try:
-            self._admit(scope)
-        except CallError as error:
-            self._note(error.code)
-            status = 415 if error.where == "Content-Type" else None
-            await refused(error, status)(scope, receive, send)
-            return
-        self._running += 1
-        try:
-            await self._pass_on(scope, receive, send)
-        finally:
-            self._running -= 1
+        with ExitStack() as held:
+            try:
+                self._admit(scope)
+                if scope["path"] not in self._limits.open_paths:
+                    held.enter_context(self._shares.taken(scope["ringfence.caller"].key))
+            except CallError as error:
+                self._note(error.code)
+                status = 415 if error.where == "Content-Type" else None
+                await refused(error, status)(scope, receive, send)
+                return
+            await self._app(scope, bounded(receive, self._limits.body, self._limits.seconds), send)
 
     def _admit(self, scope: Scope) -> None:
         """Find out who calls. Raises CallError for a request that goes no further."""
@@ -73,37 +77,19 @@ class Protect:
         caller = self._tokens.find(headers.get("authorization"))
         if caller is None and scope["path"] not in self._limits.open_paths:
             raise CallError("unauthorized", "A bearer token of this server is needed")
-        if self._running >= self._limits.at_once and scope["path"] not in self._limits.open_paths:
-            raise CallError("overloaded", f"{self._limits.at_once} requests are under way already")
         if scope["method"] in ("POST", "PUT", "PATCH"):
             kind = headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind not in self._limits.bodies:
                 raise CallError("invalid_arguments", f"The body has to be {_JSON}", where="Content-Type")
         if _length(headers) > self._limits.body:
-            raise self._too_large()
+            raise too_large(self._limits.body)
         scope["ringfence.caller"] = caller
-
-    def _too_large(self) -> CallError:
-        return CallError("too_large", f"The body is larger than {self._limits.body} bytes")
-
-    async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
-        read = 0
-
-        async def counted() -> Message:
-            nonlocal read
-            message = await receive()
-            read += len(message.get("body", b""))
-            if read > self._limits.body:
-                raise self._too_large()
-            return message
-
-        await self._app(scope, counted, send)
 
 
 def check_source(headers: Headers, limits: Limits) -> None:
     """Refuse what came by another name (DNS rebinding) or from a page of another site."""
     hosts = headers.getlist("host")
-    if len(hosts) != 1 or name_of(f"//{hosts[0]}") not in limits.hosts:
+    if len(hosts) != 1 or name_of(hosts[0]) not in limits.hosts:
         raise CallError("forbidden", "The Host header names another server", where="Host")
     for origin in headers.getlist("origin"):
         # A page that this server gave out is let in; one on another port of this machine is not.
@@ -112,12 +98,10 @@ def check_source(headers: Headers, limits: Limits) -> None:
             raise CallError("forbidden", "Requests from this page are not taken", where="Origin")
 
 
-def name_of(url: str) -> str | None:
-    """The host in a URL, in lower case, without brackets; None where there is none."""
-    try:
-        return urlsplit(url).hostname
-    except ValueError:
-        return None
+def name_of(host: str) -> str | None:
+    """The name in a `Host` header, in lower case, without brackets and port; None where it is not one."""
+    found = _HOST.fullmatch(host)
+    return None if found is None else (found[1] or found[2]).lower()
 
 
 def hosts_of(bound: str, more: Iterable[str]) -> frozenset[str]:

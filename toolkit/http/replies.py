@@ -17,6 +17,7 @@ STATUS = {
     "unauthorized": 401,
     "forbidden": 403,
     "not_found": 404,
+    "request_timeout": 408,
     "approval_stale": 409,
     "too_large": 413,
     "overloaded": 503,
@@ -36,7 +37,12 @@ def as_json(value: Any, status: int = 200, headers: dict[str, str] | None = None
 def refused(error: CallError, status: int | None = None) -> Response:
     """The answer to a request that is not carried out."""
     code = status or STATUS.get(error.code, 400)
-    headers = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}.get(code)
+    headers = {
+        401: {"WWW-Authenticate": "Bearer"},
+        408: {"Connection": "close"},  # the rest of the body may still come
+        413: {"Connection": "close"},
+        503: {"Retry-After": "1"},
+    }.get(code)
     return as_json({"error": error.to_json()}, code, headers)
 
 

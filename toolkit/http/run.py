@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from contextlib import contextmanager
 
 import uvicorn
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 _PATIENCE = 30  # seconds that answers under way may take after the signal
 
@@ -25,6 +27,41 @@ def bind(host: str, port: int) -> socket.socket:
         listening.close()
         raise
     return listening
+
+
+def _reading_for(seconds: float) -> type[H11Protocol]:
+    """The protocol that closes a connection on which no request has come after so many seconds."""
+
+    class Reading(H11Protocol):
+        _head: asyncio.TimerHandle | None = None
+
+        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+            super().connection_made(transport)
+            self._await_head()
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            # From the first byte of a request to the last of its head. Its body is timed by who reads it.
+            self._end_waiting() if self._answering else self._await_head()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._end_waiting()
+            super().connection_lost(exc)
+
+        @property
+        def _answering(self) -> bool:
+            return self.cycle is not None and not self.cycle.response_complete
+
+        def _await_head(self) -> None:
+            if self._head is None:
+                self._head = self.loop.call_later(seconds, self.transport.close)
+
+        def _end_waiting(self) -> None:
+            if self._head is not None:
+                self._head.cancel()
+                self._head = None
+
+    return Reading
 
 
 class _Announced(uvicorn.Server):
@@ -59,10 +96,16 @@ def serve(
     listening: socket.socket,
     ready: Callable[[], None],
     ending: Callable[[], None] = lambda: None,
+    *,
+    seconds: float = 30.0,
 ) -> None:
-    """Serve until SIGTERM or SIGINT; `ending` is called before what has begun is waited for."""
+    """Serve until SIGTERM or SIGINT; `ending` is called before what has begun is waited for.
+
+    A request's head has so many `seconds` to come in.
+    """
     config = uvicorn.Config(
         app,
+        http=_reading_for(seconds),
         log_level="warning",
         access_log=False,
         server_header=False,

@@ -1,0 +1,68 @@
+"""Limits on requests: how many of one caller are under way, and how large and how slow a body may be.
+
+A caller's share is its own: whatever one caller does, the others get through.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import anyio
+from starlette.types import Message, Receive
+
+from toolkit.errors import CallError
+
+
+class Shares:
+    """The requests under way, counted for each caller; `most` is how many each may have."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._running: Counter[str] = Counter()
+
+    @contextmanager
+    def taken(self, caller: str) -> Iterator[None]:
+        """One more request of a caller, for as long as this lasts. Raises CallError `overloaded`."""
+        if self._running[caller] >= self._most:
+            raise CallError("overloaded", f"{self._most} requests of this caller are under way already")
+        self._running[caller] += 1
+        try:
+            yield
+        finally:
+            self._running[caller] -= 1
+            if not self._running[caller]:
+                del self._running[caller]
+
+
+def bounded(
+    receive: Receive, most: int, seconds: float, clock: Callable[[], float] = time.monotonic
+) -> Receive:
+    """`receive` for a body of at most `most` bytes, all of which has come after so many seconds.
+
+    Raises CallError `too_large` and `request_timeout`.
+    """
+    read, whole, ends = 0, False, clock() + seconds
+
+    async def counted() -> Message:
+        nonlocal read, whole
+        if whole:
+            return await receive()  # the client's leaving, for which anybody may wait
+        message: Message | None = None
+        with anyio.move_on_after(max(ends - clock(), 0)):
+            message = await receive()
+        if message is None:
+            raise CallError("request_timeout", f"The body was not there after {seconds:g} seconds")
+        read += len(message.get("body", b""))
+        if read > most:
+            raise too_large(most)
+        whole = not message.get("more_body", False)
+        return message
+
+    return counted
+
+
+def too_large(most: int) -> CallError:
+    return CallError("too_large", f"The body is larger than {most} bytes")
