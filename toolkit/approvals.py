@@ -134,6 +134,11 @@ class Approvals:
             self._note(db, request, state, answer)
         return self.get(approval)
 
+    def note_declined(self, approval: str, *, by: str, reason: str) -> None:
+        """Put on record that who was to ask a person gave the question back; the request goes on waiting."""
+        with self._state.transaction(durable=True) as db:
+            self._note(db, self.get(approval), "declined", Answer(False, reason=reason, by=by))
+
     def revoke(self, approval: str, *, by: str = "", reason: str = "") -> Request:
         """Take back a grant that is not used up. Raises CallError `not_found`, `approval_stale`."""
         with self._state.transaction(durable=True) as db:

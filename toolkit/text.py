@@ -13,6 +13,7 @@ from typing import Any
 
 from policy.invisible import INVISIBLE, written_out
 
+QUOTED = 400  # characters of somebody else's words that are shown
 _UNITS = ("KB", "MB", "GB", "TB", "PB", "EB")
 _CONTEXT = 3
 # Comparing n lines with m others costs up to n * m; beyond this the middle is shown as replaced whole.
@@ -81,6 +82,14 @@ def escape(s: str, newlines: bool = False) -> str:
     return INVISIBLE.sub(
         lambda found: found[0] if newlines and found[0] in "\n\t" else written_out(found[0]), s
     )
+
+
+def quoted(words: str) -> str:
+    """Somebody else's words in one line: escaped, in quotation marks, and cut where they go on."""
+    shown = escape(words)
+    if len(shown) <= QUOTED:
+        return f'"{shown}"'
+    return f'"{shown[:QUOTED]}…" ({len(words):,} characters)'
 
 
 def is_binary(data: bytes) -> bool:

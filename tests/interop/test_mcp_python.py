@@ -46,7 +46,7 @@ def run(
         anyio.run(main, stdio_client(parameters))
     else:
         serving = pytest.importorskip("tests.serving.conftest", reason="needs the extra `serve`")
-        one = serving.start(serving.serve(workspace, what="mcp --http"))
+        one = serving.start(serving.serve(workspace, "--ask", "client", what="mcp --http"))
         try:
             anyio.run(main, f"http://127.0.0.1:{one.port}/mcp")
         finally:

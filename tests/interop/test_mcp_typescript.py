@@ -21,6 +21,7 @@ INSPECTOR = "node_modules/@modelcontextprotocol/inspector/clients/launcher/build
 SUITE = "node_modules/@modelcontextprotocol/conformance/dist/index.js"
 CLIENTS = (("v1", ""), ("v2", "legacy"), ("v2", "auto"))
 ALLOW = {"action": "accept", "content": {"decision": "allow_once"}}
+REFUSE = {"action": "accept", "content": {"decision": "refuse"}}
 # Those that need no tools or resources of the suite's own test server.
 SCENARIOS = (
     "server-initialize",
@@ -48,7 +49,9 @@ def reached(workspace: Path, over: str) -> Iterator[dict[str, Any]]:
         yield {"command": command(workspace), "env": {"PYTHONPATH": str(ROOT)}}
         return
     one = serving.start(
-        serving.serve(workspace, "--tokens", serving.tokens_file(workspace), what="mcp --http")
+        serving.serve(
+            workspace, "--tokens", serving.tokens_file(workspace), "--ask", "client", what="mcp --http"
+        )
     )
     try:
         token = serving.TOKENS["coder"]
@@ -91,7 +94,7 @@ def test_asking(workspace: Path, over: str, client: str, mode: str) -> None:
 def test_a_refusal_is_one(workspace: Path) -> None:
     for mode in ("legacy", "auto"):
         calls = [("delete_file", {"path": ASKED[0]})]
-        told = drive(workspace, "http", "v2", mode, calls, {"action": "decline"})
+        told = drive(workspace, "http", "v2", mode, calls, REFUSE)
         assert told["results"][0]["structuredContent"]["error"]["code"] == "approval_refused"
     assert (workspace / ASKED[0]).exists()
 

@@ -84,7 +84,21 @@ def stateless(method: str, **params: Any) -> tuple[dict[str, Any], dict[str, str
 
 @pytest.fixture
 def served(server: Begin) -> Callable[..., Server]:
-    return lambda *more, **options: server(*more, what="mcp --http", **options)
+    """A server that may put questions to its clients, which has to be asked for."""
+    return lambda *more, **options: server("--ask", "client", *more, what="mcp --http", **options)
+
+
+@pytest.mark.parametrize("tokens", [True, False])
+def test_who_is_an_agent_by_its_token_grants_nothing(server: Begin, workspace: Path, tokens: bool) -> None:
+    """The same token that asked would carry the answer; so nobody is asked by it unless that was chosen."""
+    client = Client(server(what="mcp --http", tokens=tokens))
+    client.greet(elicitation={})
+    message = client.message("tools/call", name="delete_file", arguments={"path": ASKED[0]})
+    answer = client.post(message).json["result"]["structuredContent"]
+    assert answer["status"] == "approval_required"
+    message, headers = stateless("tools/call", name="delete_file", arguments={"path": ASKED[0]})
+    assert client.post(message, **headers).json["result"]["resultType"] == "complete"
+    assert (workspace / ASKED[0]).exists()
 
 
 def test_handshakes_and_sessions(served: Begin) -> None:

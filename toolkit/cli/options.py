@@ -126,7 +126,8 @@ SERVING_ASK = opt(
     "--ask",
     choices=("client", "queue", "deny"),
     says="where the policy asks: put it to the client's user where the client can, else queue the request;"
-    " always queue; or deny (default: client)",
+    " always queue; or deny (default: client over stdin and stdout; queue over HTTP, where the token that"
+    " asks would carry the answer, too)",
 )
 
 AUDIT_LOG = opt(

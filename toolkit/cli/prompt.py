@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from toolkit.cli.screen import Screen
-from toolkit.text import because, escape, plural, when
+from toolkit.text import because, escape, plural, quoted, when
 
 if TYPE_CHECKING:
     from toolkit.approvals import Answer, Request
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 CONTROLLING_TERMINAL = Path("/dev/tty")
 SHOWN_LINES = 40
 SHOWN_CHARACTERS = 8000
-SHOWN_DESCRIPTION = 400
 _ATTEMPTS = 3
 
 
@@ -184,11 +183,3 @@ def _above(path: str) -> Iterator[str]:
     while "/" in path:
         path = path.rpartition("/")[0]
         yield path
-
-
-def quoted(description: str) -> str:
-    """The agent's own words: escaped, in quotation marks, and summarised when they go on."""
-    shown = escape(description)
-    if len(shown) <= SHOWN_DESCRIPTION:
-        return f'"{shown}"'
-    return f'"{shown[:SHOWN_DESCRIPTION]}…" ({len(description):,} characters)'

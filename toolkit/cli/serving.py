@@ -42,7 +42,7 @@ def mcp(arguments: argparse.Namespace, screen: Screen) -> int:
     _check_installed()
     from toolkit.http.mcp import Endpoint
 
-    ask = arguments.ask
+    ask = arguments.ask or "queue"
 
     def routes(doors: Doors) -> tuple[list[Route], Callable[[], None]]:
         endpoint = Endpoint(doors, ask)

@@ -14,17 +14,20 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from toolkit.approvals import Answer, Request, arguments_digest
-from toolkit.call import ToolCall
+from toolkit.call import Result, ToolCall
 from toolkit.mcp.messages import INVALID_PARAMS, RpcError
-from toolkit.text import escape
+from toolkit.text import escape, quoted
 
 ALLOW, ALLOW_SESSION, REFUSE = "allow_once", "allow_session", "refuse"
 _CHOICES = {ALLOW: "Allow it once", ALLOW_SESSION: "Allow this for the whole session", REFUSE: "Refuse"}
 _SHOWN = 6000
 BY = "the MCP client's user"
+CLIENT = "the MCP client"
+UNASKED = "it may not have asked anyone"
 
 
 def question(request: Request, *, titled: bool = True) -> dict[str, Any]:
@@ -49,27 +52,35 @@ def question(request: Request, *, titled: bool = True) -> dict[str, Any]:
 
 
 def _message(request: Request) -> str:
-    lines = [f"{request.title}?", f"Agent: {request.agent}"]
-    if request.description:
-        lines.append(f"It says why: {request.description}")
+    """The facts first, then what would change, and last what the agent says, as its words.
+
+    Every line begins with ours: what comes from a call stands behind them, or is indented.
+    """
+    lines = [f"{escape(request.tool)}: {escape(request.title)}?", f"Agent: {escape(request.agent)}"]
     if reason := request.decision.get("reason"):
-        lines.append(f"It asks because: {reason}")
-    text = escape("\n".join(lines), newlines=True)
-    preview = escape(request.preview, newlines=True)
-    if len(preview) > _SHOWN:
-        left = len(preview) - _SHOWN
+        lines.append(f"It asks because: {escape(reason)}")
+    lines += _preview(request)
+    if request.description:
+        lines += ["", f"The agent says: {quoted(request.description)}"]
+    return "\n".join(lines)
+
+
+def _preview(request: Request) -> list[str]:
+    preview = escape(request.preview.rstrip("\n"), newlines=True)
+    if not preview:
+        return []
+    lines = ["", *(f"  {line}" for line in preview[:_SHOWN].split("\n"))]
+    if left := len(preview) - _SHOWN:
         whole = f"`ringfence approvals show {request.id}`"
-        preview = f"{preview[:_SHOWN]}\n… {left} more characters; {whole} shows all of it"
-    return f"{text}\n\n{preview}".strip()
+        lines += [f"  … {left:,} more characters; {whole} shows all of it"] if left > 0 else []
+    return lines
 
 
 def answer_in(response: Any) -> Answer | None:
-    """What the user said; None when they put the question aside without an answer."""
+    """What the user chose; None where nothing was chosen. To decline is no choice: see `is_declined`."""
     if not isinstance(response, dict):
         return None
     action, content = response.get("action"), response.get("content")
-    if action == "decline":
-        return Answer(False, by=BY)
     if action != "accept" or not isinstance(content, dict):
         return None
     chosen = content.get("decision")
@@ -78,6 +89,25 @@ def answer_in(response: Any) -> Answer | None:
     if chosen in (ALLOW, ALLOW_SESSION):
         return Answer(True, "session" if chosen == ALLOW_SESSION else "once", by=BY)
     return None
+
+
+def is_declined(response: Any) -> bool:
+    """Whether the client gave the question back. Some do so by themselves and show it to nobody."""
+    return isinstance(response, dict) and response.get("action") == "decline"
+
+
+def declined(result: Result) -> Result:
+    """What the agent is told of a call that goes on waiting, as its client declined to ask."""
+    if result.status != "approval_required" or result.error is None:
+        return result
+    message = f"Declined by the client; {UNASKED}. {result.error['message']}"
+    decision = result.decision and {name: it for name, it in result.decision.items() if name != "hint"}
+    return replace(
+        result,
+        content=f"Error: {message}",
+        error={**result.error, "message": message},
+        decision=decision,  # the error's hint says what to do
+    )
 
 
 class Seals:

@@ -124,6 +124,8 @@ class Server:
         if answer is None or question.flight.cancelled or held.state != PENDING:
             # Put again, it says what it waits for, or what became of the question meanwhile.
             result = self._session_call(question.call, question.flight, question.token)
+            if self._is_declined(response, held):
+                result = asking.declined(result)
             return self._done(question.peer, question.id, result)
         self.session.approvals.answer(question.approval, answer)
         return self._again(question)
@@ -135,6 +137,13 @@ class Server:
         """Put a question where a person is beside the client, and wait until it is answered or over."""
         request = self.session.approvals.get(question.approval)
         channel(request, call=question.id, called_off=lambda: over() or question.flight.cancelled)
+
+    def _is_declined(self, response: Any, held: Request) -> bool:
+        """Put on record that the client declined, where that is what it did."""
+        if not asking.is_declined(response) or held.state != PENDING:
+            return False
+        self.session.approvals.note_declined(held.id, by=asking.CLIENT, reason=asking.UNASKED)
+        return True
 
     # ------------------------------------------------------------ plain requests
 
@@ -202,24 +211,29 @@ class Server:
         meta = params.get("_meta")
         meta = meta if isinstance(meta, dict) else {}
         call = ToolCall(name, arguments, request if known else None, _message_in(meta))
-        if peer.stateless and "requestState" in params:
-            self._take_answer(params, call)
+        if peer.stateless and "requestState" in params and self._take_answer(params, call):
+            return self._done(peer, request, asking.declined(self._session_call(call, flight, None)))
         return self._run(request, call, peer, flight, meta.get("progressToken"))
 
-    def _take_answer(self, params: Message, call: ToolCall) -> None:
-        """Hand the session the answer that came with a repeated call; whether it permits is judged there."""
+    def _take_answer(self, params: Message, call: ToolCall) -> bool:
+        """Hand the session the answer that came with a repeated call; whether it permits is judged there.
+
+        Gives whether the client declined.
+        """
         fields = self._seals.open(params["requestState"])
         if fields is None:
-            return
+            return False
         session = self.session
         if (fields["agent"], fields["session"]) != (session.agent, session.session):
             raise RpcError(INVALID_PARAMS, "The requestState belongs to another agent or session")
         request = session.approvals.get(fields["approval"])
         self._seals.spend(fields, call, request)
         responses = params.get("inputResponses")
-        answer = asking.answer_in(responses.get("approve") if isinstance(responses, dict) else None)
+        response = responses.get("approve") if isinstance(responses, dict) else None
+        answer = asking.answer_in(response)
         if answer is not None and request.state == PENDING:
             session.approvals.answer(request.id, answer)
+        return self._is_declined(response, request)
 
     def _run(
         self,
