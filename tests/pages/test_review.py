@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import http.server
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.review.conftest import POLICY, TOKENS, Desk
+from tests.review.conftest import POLICY, TOKENS, Browser, Desk
 from tests.review.conftest import desk as desk
 from tests.review.conftest import served as served
 
@@ -51,6 +53,11 @@ def sign_in(page: Any, name: str = "ann") -> None:
     page.wait_for_selector("nav")
 
 
+def go(page: Any, path: str) -> None:
+    """To another page of the sign-in that the open page is of."""
+    page.goto("/".join(page.url.split("/")[:5]) + path)
+
+
 def busy(desk: Desk) -> str:
     desk.call("edit_file", path="a.txt", old_str="one", new_str="two")
     desk.call("delete", path="tmp/c.txt")
@@ -64,7 +71,7 @@ def test_every_page_fits_and_is_accessible(window: Any, served: Desk, name: str,
     window.set_viewport_size({"width": width, "height": 800})
     sign_in(window, name)
     for path in (*PAGES, f"/approvals/{asked}"):
-        window.goto(path)
+        go(window, path)
         assert window.locator("h1").count() == 1, path
         wide = window.evaluate("document.documentElement.scrollWidth")
         assert wide <= width, (path, wide)
@@ -77,7 +84,7 @@ def test_colours_are_told_apart(window: Any, served: Desk, scheme: str) -> None:
     asked = busy(served)
     window.emulate_media(color_scheme=scheme)
     sign_in(window)
-    window.goto(f"/approvals/{asked}")
+    go(window, f"/approvals/{asked}")
     found = axe.Axe().run(window, options={"runOnly": ["color-contrast"]}).response["violations"]
     assert found == []
 
@@ -93,7 +100,7 @@ def test_what_is_new_comes_by_itself(window: Any, served: Desk) -> None:
 def test_nothing_is_taken_from_under_the_hands(window: Any, served: Desk) -> None:
     asked = served.ask("b.txt")
     sign_in(window)
-    window.goto(f"/approvals/{asked}")
+    go(window, f"/approvals/{asked}")
     window.fill("#reason", "because")
     served.ask("a.txt")
     window.wait_for_selector("#news:not([hidden])", timeout=10_000)
@@ -129,7 +136,7 @@ def test_without_javascript(chromium: Any, served: Desk) -> None:
     )
     page = context.new_page()
     sign_in(page)
-    page.goto(f"/approvals/{asked}")
+    go(page, f"/approvals/{asked}")
     page.fill("#reason", "keep it")
     page.click("text=Refuse")
     context.close()
@@ -141,10 +148,10 @@ def test_hostile_texts_run_nothing(window: Any, served: Desk) -> None:
     (served.root / name).write_text("<script>alert(2)</script>" + "y" * 1_000_000)
     asked = served.ask(name, description="</p><script>alert(3)</script>")
     sign_in(window)
-    window.goto(f"/approvals/{asked}")
+    go(window, f"/approvals/{asked}")
     assert window.locator("main script, main img").count() == 0
     assert window.locator("text=Approve once").is_visible()
-    window.goto("/audit")
+    go(window, "/audit")
     assert window.locator("main script, main img").count() == 0
 
 
@@ -170,7 +177,7 @@ def test_an_agent_over_mcp_that_is_refused_outdated_and_cut_off(window: Any, ser
     from tests.review.agent import Agent
 
     def decide(title: str, *clicks: str) -> None:
-        window.goto("/")
+        go(window, "/")
         window.click(f"text={title}")
         for click in clicks:
             window.click(click)
@@ -198,3 +205,64 @@ def test_an_agent_over_mcp_that_is_refused_outdated_and_cut_off(window: Any, ser
         assert "Approval needed" in agent.call("delete", path="a.txt")
     assert (served.root / "a.txt").exists()
     assert (served.root / "b.txt").exists()
+
+
+class Listener(http.server.BaseHTTPRequestHandler):
+    """Another program on another port of this machine, which keeps what browsers send."""
+
+    received: list[str]
+
+    def do_GET(self) -> None:
+        self.received.append(f"{self.path}\n{self.headers}")
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html")
+        self.end_headers()
+        # From here everything of 127.0.0.1 is the same site, so that a cookie's SameSite keeps nothing off.
+        self.wfile.write(b"<title>mine</title><img src=/again>")
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def listener() -> Iterator[tuple[str, list[str]]]:
+    received: list[str] = []
+    server = http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), type("Own", (Listener,), {"received": received})
+    )
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}", received
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_another_port_of_the_machine_receives_nothing_of_use(
+    chromium: Any, served: Desk, listener: tuple[str, list[str]]
+) -> None:
+    asked = served.ask("b.txt")
+    there, received = listener
+    here = f"http://127.0.0.1:{served.port}"
+    context = chromium.new_context(base_url=here)
+    page = context.new_page()
+    sign_in(page)
+    mine = page.url
+    cookie = {one["name"]: one["value"] for one in context.cookies(mine)}
+    assert list(cookie) == [f"ringfence-{served.port}"]
+    for path in ("/", "/sign-in", "/in/", f"/approvals/{asked}"):
+        page.goto(there + path)
+        page.goto(there + path)  # now from the same site
+    page.evaluate(f"fetch({here!r} + '/approvals/{asked}', {{credentials: 'include', mode: 'no-cors'}})")
+    page.goto(mine)
+    page.evaluate(f"location.href = {there!r} + '/from-the-page'")
+    page.wait_for_url("**/from-the-page")
+    context.close()
+    assert len(received) > 8
+    secret = mine.split("/in/")[1].strip("/")
+    assert not [one for one in received if "cookie" in one.lower() or secret in one]
+    # And if it had the cookie by whatever way, it would still not be let in.
+    thief = Browser(served.port, "; ".join(f"{name}={value}" for name, value in cookie.items()))
+    assert "<h1>Sign in" in thief.get("/").text
+    assert thief.send("POST", f"/approvals/{asked}", "decision=once").status == 401
+    assert served.call("delete", path="b.txt").status == "approval_required"

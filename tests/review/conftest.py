@@ -110,10 +110,11 @@ class Page:
 
 @dataclass
 class Browser:
-    """Follows redirects and keeps the cookie."""
+    """Follows redirects, and keeps the cookie and the path that it is for."""
 
     port: int
     cookie: str = ""
+    base: str = ""
     headers: dict[str, str] = field(default_factory=dict)
 
     def send(self, method: str, path: str, body: str | None = None, **headers: str) -> Page:
@@ -131,19 +132,23 @@ class Browser:
         finally:
             connection.close()
         if "set-cookie" in page.headers:
-            self.cookie = page.headers["set-cookie"].partition(";")[0]
+            self.cookie, _, attributes = page.headers["set-cookie"].partition(";")
+            self.base = attributes.partition("Path=")[2].partition(";")[0]
         if page.status == 303:
             return self.send("GET", page.headers["location"])
         return page
 
     def get(self, path: str, **headers: str) -> Page:
-        return self.send("GET", path, **headers)
+        return self.send("GET", self.base + path, **headers)
 
     def post(self, path: str, /, **fields: str) -> Page:
-        return self.send("POST", path, urlencode(fields))
+        return self.send("POST", self.base + path, urlencode(fields))
 
     def sign_in(self, name: str) -> Browser:
-        assert self.post("/sign-in", token=TOKENS[name][1]).status == 200
+        return self.with_token(TOKENS[name][1])
+
+    def with_token(self, token: str) -> Browser:
+        assert self.send("POST", "/sign-in", urlencode({"token": token})).status == 200
         return self
 
 

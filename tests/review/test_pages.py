@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import http.client
+import socket
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -214,11 +218,10 @@ def test_a_form_of_another_page_does_nothing(served: Desk, ann: Browser) -> None
         {"form": Browser(served.port).sign_in("dan").get("/").form},
     ):
         assert ann.post(f"/approvals/{asked}", decision="once", **fields).status == 403
-    foreign = ann.send(
-        "POST", f"/approvals/{asked}", f"form={form}&decision=once", Origin="http://evil.example"
-    )
+    place = f"{ann.base}/approvals/{asked}"
+    foreign = ann.send("POST", place, f"form={form}&decision=once", Origin="http://evil.example")
     assert foreign.status == 403
-    assert ann.send("POST", f"/approvals/{asked}", "{}", Content_Type="application/json").status == 400
+    assert ann.send("POST", place, "{}", Content_Type="application/json").status == 400
     assert served.call("delete", path="a.txt").status == "approval_required"
 
 
@@ -242,9 +245,53 @@ def test_what_a_browser_is_told_to_keep_to(served: Desk, ann: Browser) -> None:
 
 
 def test_signing_out(served: Desk, ann: Browser) -> None:
-    before = ann.cookie
+    before = Browser(served.port, ann.cookie, ann.base)
+    assert "Inbox – Ringfence" in before.get("/").text
     ann.post("/sign-out", form=ann.get("/").form)
-    assert "<h1>Sign in" in Browser(served.port, before).get("/").text
+    assert "<h1>Sign in" in before.get("/").text
+
+
+def test_a_cookie_alone_is_worth_nothing(served: Desk, ann: Browser) -> None:
+    """Browsers send cookies to every port of a machine, so whoever listens on another one may have it."""
+    asked = served.ask()
+    thief = Browser(served.port, ann.cookie)
+    dan = Browser(served.port).sign_in("dan")
+    for base in ("", "/in", "/in/", "/in//", "/in/x", dan.base, f"{ann.base}x", ann.base.upper()):
+        thief.base = base
+        page = thief.get(f"/approvals/{asked}")
+        assert "<h1>Sign in" in page.text and ann.base not in page.text, base
+        assert thief.get("/", Accept="*/*").status in (401, 404), base
+    assert Browser(served.port, dan.cookie, ann.base).get("/", Accept="*/*").status == 401
+    assert Browser(served.port, "", ann.base).get("/", Accept="*/*").status == 401, "nor is the place"
+
+
+def test_two_servers_of_one_person_have_cookies_of_their_own(served: Desk, ann: Browser) -> None:
+    assert ann.cookie.startswith(f"ringfence-{served.port}=")
+    assert ann.base.startswith("/in/") and len(ann.base) > 30
+    assert ann.base != Browser(served.port).sign_in("ann").base
+
+
+def test_an_address_without_a_sign_in_is_gone_on_with_after_it(served: Desk) -> None:
+    asked = served.ask()
+    stranger = Browser(served.port)
+    page = stranger.get(f"/approvals/{asked}")
+    there = page.hidden("next")
+    assert there == f"/approvals/{asked}"
+    for place, shown in (
+        (there, "What it touches"),
+        ("//evil.example/", "Inbox – Ringfence"),
+        ("\\\\evil", "Inbox – Ringfence"),
+    ):
+        page = Browser(served.port).post("/sign-in", token=TOKENS["dan"][1], next=place)
+        assert shown in page.text
+
+
+def test_a_persons_sign_ins_end_none_of_another(served: Desk, ann: Browser) -> None:
+    first = Browser(served.port).sign_in("lou")
+    for _ in range(50):
+        Browser(served.port).sign_in("lou")
+    assert first.get("/", Accept="*/*").status == 401, "her own oldest one made room"
+    assert ann.get("/", Accept="*/*").status == 200
 
 
 def test_hostile_texts_are_shown_as_text(served: Desk, ann: Browser) -> None:
@@ -259,31 +306,113 @@ def test_hostile_texts_are_shown_as_text(served: Desk, ann: Browser) -> None:
     assert "Approve once" in ann.get(f"/approvals/{asked}").text
 
 
+SECRET = "proxy-secret-0123456789abcdef"
+
+
+def private(place: Path, text: str) -> str:
+    place.write_text(text)
+    place.chmod(0o600)
+    return str(place)
+
+
 def test_a_proxy_says_who_it_is(desk: Desk) -> None:
-    people = desk.state.parent / "people"
-    people.write_text("decide pat -\n")
-    people.chmod(0o600)
-    desk.start("--people", str(people), "--user-header", "X-User")
+    people = private(desk.state.parent / "people", "decide pat -\n")
+    secret = private(desk.state.parent / "proxy", f"{SECRET}\n")
+    desk.start("--people", people, "--user-header", "X-User", "--proxy-secret", secret)
     asked = desk.ask()
-    browser = Browser(desk.port, headers={"X-User": "pat"})
+    proxy = {"X-User": "pat", "X-Ringfence-Proxy": SECRET}
+    browser = Browser(desk.port, headers=proxy)
     page = browser.get(f"/approvals/{asked}")
     assert "pat (decide)" in page.text
+    for headers in (
+        {"X-User": "pat"},  # as any user of this machine could say
+        {"X-User": "pat", "X-Ringfence-Proxy": f"{SECRET}x"},
+        {"X-User": "pat", "X-Ringfence-Proxy": ""},
+        {"X-User": "eve", "X-Ringfence-Proxy": SECRET},
+        {"X-Ringfence-Proxy": SECRET},
+        {},
+    ):
+        other = Browser(desk.port, headers=headers)
+        assert "<h1>Sign in" in other.get(f"/approvals/{asked}").text, headers
+        posted = other.send("POST", f"/approvals/{asked}", f"form={page.form}&decision=once")
+        assert posted.status == 401, headers
+    assert desk.call("delete", path="a.txt").status == "approval_required"
     browser.post(f"/approvals/{asked}", form=page.form, decision="once")
     assert desk.call("delete", path="a.txt").ok
-    assert "<h1>Sign in" in Browser(desk.port, headers={"X-User": "eve"}).get("/").text
-    assert "<h1>Sign in" in Browser(desk.port).get("/").text
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--user-header", "X-User"), "--proxy-secret"),
+        (("--proxy-secret", "proxy"), "--user-header"),
+        (("--user-header", "X-User", "--proxy-secret", "missing"), "No such file"),
+        (("--user-header", "X-User", "--proxy-secret", "short"), "at least 24 characters"),
+        (("--user-header", "X-User", "--proxy-secret", "open"), "chmod 600"),
+    ],
+)
+def test_a_header_alone_is_not_believed(
+    desk: Desk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, more: tuple[str, ...], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    private(tmp_path / "people", "decide pat -\n")
+    private(tmp_path / "proxy", SECRET)
+    private(tmp_path / "short", "short")
+    (tmp_path / "open").write_text(SECRET)
+    (tmp_path / "open").chmod(0o644)
+    words = ["serve", "review", "--root", str(desk.root), "--state", str(desk.state), "--people", "people"]
+    done = subprocess.run(
+        [sys.executable, "-m", "toolkit.cli", *words, "--port", "0", *more],
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+def test_a_form_that_does_not_come_is_not_waited_for(desk: Desk) -> None:
+    desk.start("--read-timeout", "1")
+    head = (
+        "POST /sign-in HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n"
+        "Content-Type: application/x-www-form-urlencoded\r\n\r\ntoken="
+    )
+    with socket.create_connection(("127.0.0.1", desk.port), timeout=60) as line:
+        line.sendall(head.encode())
+        said = b"".join(iter(lambda: line.recv(1000), b""))
+    assert said.startswith(b"HTTP/1.1 408 ")
+
+
+def test_nobody_keeps_anybody_from_signing_in(served: Desk, ann: Browser) -> None:
+    head = (
+        "POST /sign-in HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n"
+        "Content-Type: application/x-www-form-urlencoded\r\n\r\ntoken="
+    )
+    lou = Browser(served.port).sign_in("lou")
+    mine = head.replace("/sign-in", f"{lou.base}/back").replace(
+        "localhost", f"localhost\r\nCookie: {lou.cookie}"
+    )
+    held = [socket.create_connection(("127.0.0.1", served.port)) for _ in range(300)]
+    try:
+        for n, line in enumerate(held):
+            line.sendall((head if n % 2 else mine).encode())
+        assert Browser(served.port).sign_in("dan").get("/").status == 200
+        assert ann.get("/").status == 200
+    finally:
+        for line in held:
+            line.close()
 
 
 def test_the_token_that_is_printed(desk: Desk) -> None:
     desk.start()
     browser = Browser(desk.port)
-    assert browser.post("/sign-in", token=desk.said.split()[-1]).status == 200
+    browser.with_token(desk.said.split()[-1])
     assert "(administer)" in browser.get("/").text
 
 
 def test_news_reach_an_open_page(served: Desk, ann: Browser) -> None:
     connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
-    connection.request("GET", "/events", headers={"Cookie": ann.cookie})
+    connection.request("GET", f"{ann.base}/events", headers={"Cookie": ann.cookie})
     answer = connection.getresponse()
     assert answer.getheader("content-type", "").startswith("text/event-stream")
     assert answer.readline() == b"retry: 2000\n"
@@ -302,7 +431,7 @@ def test_the_trash_of_task_folders(desk: Desk) -> None:
     (store / task / "api_conversation_history.json").write_text("[]")
     desk.start("--tasks", str(store))
     ann = Browser(desk.port)
-    ann.post("/sign-in", token=desk.said.split()[-1])
+    ann.with_token(desk.said.split()[-1])
     assert "The trash is empty" in ann.get("/trash").text
     with Session(desk.root, Policy.loads(EVERYTHING), tasks=store, state=desk.state) as session:
         assert session.call({"tool": "delete_tasks", "arguments": {"task_ids": [task]}}).ok
@@ -321,7 +450,7 @@ def test_nothing_falls_between_a_page_and_its_stream(served: Desk, ann: Browser)
     mark = ann.get("/").text.partition('data-mark="')[2].partition('"')[0]
     served.ask()
     connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=30)
-    connection.request("GET", f"/events?mark={mark}", headers={"Cookie": ann.cookie})
+    connection.request("GET", f"{ann.base}/events?mark={mark}", headers={"Cookie": ann.cookie})
     answer = connection.getresponse()
     assert b"event: news\n" in [answer.readline() for _ in range(3)]
     connection.close()

@@ -45,7 +45,14 @@ PEOPLE = opt(
 USER_HEADER = opt(
     "--user-header",
     metavar="NAME",
-    says="the header in which a proxy on this machine says who somebody is; it lets nobody else send it",
+    says="the header in which a proxy on this machine says who somebody is; needs --proxy-secret",
+)
+PROXY_SECRET = opt(
+    "--proxy-secret",
+    metavar="FILE",
+    completes="file",
+    says="what that proxy proves itself with, which it sends in X-Ringfence-Proxy: at least 24 characters, in"
+    " a file that only you can read",
 )
 READ_TIMEOUT = opt(
     "--read-timeout",
@@ -94,7 +101,13 @@ LISTENING = (
     ),
     READ_TIMEOUT,
 )
-REVIEWING = (*(one for one in LISTENING[:5] if one is not TOKENS), READ_TIMEOUT, PEOPLE, USER_HEADER)
+REVIEWING = (
+    *(one for one in LISTENING[:5] if one is not TOKENS),
+    READ_TIMEOUT,
+    PEOPLE,
+    USER_HEADER,
+    PROXY_SECRET,
+)
 
 
 SERVING = (
@@ -151,7 +164,8 @@ SERVING = (
         (*REVIEWING, ROOT, ENDPOINT, POLICY, STATE, TASKS),
         (
             "ringfence serve review --root ~/project",
-            "ringfence serve review --people people.txt --user-header X-User --allow-host review.example",
+            "ringfence serve review --people people.txt --user-header X-User --proxy-secret proxy.txt"
+            " --allow-host review.example",
         ),
         "Prints a token to sign in with; with --people everybody has their own, or comes through a proxy on"
         " this machine that says who they are. Roles: look, decide, administer. Needs the extra `review`.",

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from toolkit.http.callers import Tokens
     from toolkit.http.doors import Doors
+    from toolkit.review.gate import Proxy
     from toolkit.review.people import People
     from toolkit.session import Session
 
@@ -101,6 +102,7 @@ def review(arguments: argparse.Namespace, screen: Screen) -> int:
     from toolkit.review.people import SignIns
 
     people, token = _people(arguments)
+    proxy = _proxy(arguments)
     listening = _bind(arguments)
 
     def act_as(agent: str, name: str | None) -> Session:
@@ -115,7 +117,8 @@ def review(arguments: argparse.Namespace, screen: Screen) -> int:
         listening.close()
         raise
     hosts = hosts_of(arguments.host, arguments.allow_host)
-    app = build(desk, Limits(hosts=hosts, origins=frozenset(arguments.allow_origin)), arguments.user_header)
+    origins = frozenset(arguments.allow_origin)
+    app = build(desk, Limits(hosts=hosts, origins=origins, seconds=arguments.read_timeout), proxy)
     address = _address(listening)
 
     def ready() -> None:
@@ -149,6 +152,28 @@ def _people(arguments: argparse.Namespace) -> tuple[People, str | None]:
         return read(read_private(arguments.people)), None
     except TokensError as error:
         raise UsageError(f"--people {arguments.people}: {error}") from None
+
+
+def _proxy(arguments: argparse.Namespace) -> Proxy | None:
+    """Who may say who somebody is: only a proxy that proves itself."""
+    from toolkit.http.callers import TokensError, check_token, digest_of, read_private
+    from toolkit.review.gate import PROXY_HEADER, Proxy
+
+    if arguments.user_header is None and arguments.proxy_secret is None:
+        return None
+    if arguments.user_header is None:
+        raise UsageError("--proxy-secret: say with --user-header in which header the proxy names people")
+    if arguments.proxy_secret is None:
+        raise UsageError(
+            "--user-header: every user of this machine could send it; give --proxy-secret FILE, with what the"
+            f" proxy sends in {PROXY_HEADER}"
+        )
+    try:
+        secret = read_private(arguments.proxy_secret).strip()
+        check_token(secret)
+    except TokensError as error:
+        raise UsageError(f"--proxy-secret {arguments.proxy_secret}: {error}") from None
+    return Proxy(arguments.user_header, digest_of(secret))
 
 
 def _address(listening: socket.socket) -> str:

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
@@ -16,14 +16,14 @@ from toolkit.errors import CallError
 from toolkit.http.protect import Limits
 from toolkit.http.replies import STATUS
 from toolkit.review import approving, live, looking, records, trash
-from toolkit.review.desk import HERE, Desk, fields_in, form
-from toolkit.review.gate import COOKIE, Gate, cookie_in
+from toolkit.review.desk import HERE, Desk, fields_in, form, is_local
+from toolkit.review.gate import Gate, Proxy, base_of, cookie_in, cookie_name
 from toolkit.review.people import LOOK, SIGNED_IN
 
 _STATIC = {"style.css": "text/css", "page.js": "text/javascript"}
 
 
-def build(desk: Desk, limits: Limits, user_header: str | None = None) -> Gate:
+def build(desk: Desk, limits: Limits, proxy: Proxy | None = None) -> Gate:
     """The application. It closes the desk's session when it ends."""
 
     @asynccontextmanager
@@ -35,9 +35,14 @@ def build(desk: Desk, limits: Limits, user_header: str | None = None) -> Gate:
 
     async def refused(request: Request, error: Exception) -> Response:
         found = _told(error)
+        status = STATUS.get(found.code, 400)
         if request.scope.get("ringfence.sign_in") is None:
-            return Response(found.message, STATUS.get(found.code, 400), media_type="text/plain")
-        return await desk.page(request, "refused", status=STATUS.get(found.code, 400), error=found)
+            answer = Response(found.message, status, media_type="text/plain")
+        else:
+            answer = await desk.page(request, "refused", status=status, error=found)
+        if status in (408, 413):
+            answer.headers["Connection"] = "close"  # the rest of the form may still come
+        return answer
 
     app = Starlette(
         routes=[
@@ -49,7 +54,12 @@ def build(desk: Desk, limits: Limits, user_header: str | None = None) -> Gate:
             *_ways(desk),
             Route("/static/{name}", _static, methods=["GET"]),
         ],
-        exception_handlers={CallError: refused, HTTPException: refused, Exception: refused},
+        exception_handlers={
+            CallError: refused,
+            ClientDisconnect: _left,
+            HTTPException: refused,
+            Exception: refused,
+        },
         lifespan=lifespan,
     )
 
@@ -59,7 +69,11 @@ def build(desk: Desk, limits: Limits, user_header: str | None = None) -> Gate:
             scope["ringfence.mark"] = await desk.run(desk.mark) if scope["ringfence.sign_in"] else 0
         await app(scope, receive, send)
 
-    return Gate(marked, desk.people, desk.sign_ins, limits, user_header)
+    return Gate(marked, desk.people, desk.sign_ins, limits, proxy)
+
+
+async def _left(_: Request, __: Exception) -> Response:
+    return Response(status_code=400)  # read by nobody: the browser left before it had sent the form
 
 
 def _told(error: Exception) -> CallError:
@@ -72,17 +86,20 @@ def _told(error: Exception) -> CallError:
 
 def _ways(desk: Desk) -> list[Route]:
     async def door(request: Request) -> Response:
-        return await desk.page(request, "sign_in", wrong=False)
+        return await desk.page(request, "sign_in", wrong=False, next=request.query_params.get("next", "/"))
 
     async def sign_in(request: Request) -> Response:
         fields = await fields_in(request)
         person = desk.people.with_token(fields.get("token", ""))
+        place = fields.get("next", "/")
         if person is None:
-            return await desk.page(request, "sign_in", wrong=True, status=401)
-        answer = RedirectResponse("/", 303)
+            return await desk.page(request, "sign_in", wrong=True, status=401, next=place)
+        cookie, begun = desk.sign_ins.begin(person)
+        answer = RedirectResponse(base_of(begun) + (place if is_local(place) else "/"), 303)
         answer.set_cookie(
-            COOKIE,
-            desk.sign_ins.begin(person),
+            cookie_name(request.scope),
+            cookie,
+            path=base_of(begun),
             max_age=int(SIGNED_IN),
             httponly=True,
             samesite="strict",
@@ -92,9 +109,10 @@ def _ways(desk: Desk) -> list[Route]:
 
     async def sign_out(request: Request) -> Response:
         await form(request, LOOK)
-        desk.sign_ins.end(cookie_in(request.headers))
+        name = cookie_name(request.scope)
+        desk.sign_ins.end(cookie_in(request.headers, name))
         answer = RedirectResponse("/sign-in", 303)
-        answer.delete_cookie(COOKIE)
+        answer.delete_cookie(name, path=request.scope["ringfence.base"] or "/")
         return answer
 
     return [

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from policy import Need
@@ -20,7 +20,7 @@ from toolkit.backends import at
 from toolkit.call import read_json
 from toolkit.errors import CallError
 from toolkit.loss import is_kept
-from toolkit.review.desk import Desk, form
+from toolkit.review.desk import Desk, form, to
 from toolkit.review.people import DECIDE
 from toolkit.session import Session
 from toolkit.spans import ahead
@@ -62,7 +62,7 @@ def routes(desk: Desk) -> list[Route]:
         else:
             answer = _answer(what, fields, person.name)
             await desk.run(lambda: desk.session.approvals.answer(name, answer))
-        return RedirectResponse(f"/approvals/{name}" if what in ("revoke", "send") else "/", 303)
+        return to(request, f"/approvals/{name}" if what in ("revoke", "send") else "/")
 
     return [
         Route("/", inbox, methods=["GET"]),

@@ -16,7 +16,7 @@ import anyio.to_thread
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from toolkit.errors import CallError
 from toolkit.review.people import People, Person, SignIn, SignIns
@@ -78,6 +78,7 @@ class Desk:
                 waiting=waiting,
                 mark=request.scope["ringfence.mark"],
                 here=request.url.path,
+                base=request.scope["ringfence.base"],
                 whole_diff=request.query_params.get("whole") == "1",
                 **data,
             )
@@ -90,6 +91,16 @@ class Desk:
 
     def waiting(self) -> int:
         return sum(one.state == "pending" for one in self.session.approvals.listing())
+
+
+def to(request: Request, path: str) -> Response:
+    """Another page of the same sign-in."""
+    return RedirectResponse(request.scope["ringfence.base"] + path, 303)
+
+
+def is_local(place: str) -> bool:
+    """Whether this is the path of a page here."""
+    return place.startswith("/") and not place.startswith(("//", "/\\"))
 
 
 def person_of(request: Request, role: str) -> Person:

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 from starlette.requests import Request
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from toolkit import paths
 from toolkit.call import Result
 from toolkit.errors import CallError
-from toolkit.review.desk import Desk, form, url
+from toolkit.review.desk import Desk, form, is_local, to, url
 from toolkit.review.people import ADMINISTER
 from toolkit.session import Session
 from toolkit.text import diff, is_binary
@@ -50,8 +50,7 @@ def routes(desk: Desk) -> list[Route]:
         result = await desk.run(lambda: _went(desk, agent, act, digest, force=fields.get("force") == "1"))
         if digest and result.ok:
             place = fields.get("next", "")
-            local = place.startswith("/") and not place.startswith(("//", "/\\"))
-            return RedirectResponse(place if local else "/sessions", 303)
+            return to(request, place if is_local(place) else "/sessions")
         held = {key: fields[key] for key in ("session", "path", "version", "call", "next") if key in fields}
         return await desk.page(
             request, "back", title=title, result=result, held=held, status=200 if result.ok else 409

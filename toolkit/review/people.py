@@ -16,7 +16,7 @@ from toolkit.text import escape
 LOOK, DECIDE, ADMINISTER = "look", "decide", "administer"
 ROLES = (LOOK, DECIDE, ADMINISTER)
 SIGNED_IN = 24 * 3600.0  # seconds
-_MOST = 1000  # sign-ins kept; the oldest goes first
+_MOST = 50  # sign-ins of one person kept; the oldest goes first
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +47,16 @@ class People:
 
 @dataclass(slots=True)
 class SignIn:
-    """One browser's: `form` is what its forms have to carry, so that another site's cannot."""
+    """One browser's: `form` is what its forms have to carry, so that another site's cannot.
+
+    `place` is the secret part of all its addresses. A browser sends a cookie to every port of a machine, but
+    a cookie of this path only to a port that is asked for the path; and alone the cookie is worth nothing.
+    """
 
     person: Person
     ends: float
     form: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    place: str = field(default_factory=lambda: secrets.token_urlsafe(24))
 
 
 class SignIns:
@@ -61,17 +66,21 @@ class SignIns:
         self._clock = clock
         self._held: dict[str, SignIn] = {}
 
-    def begin(self, person: Person) -> str:
-        """Sign a person in; gives what the cookie holds."""
-        while len(self._held) >= _MOST:
-            self._held.pop(next(iter(self._held)))
-        cookie = secrets.token_urlsafe(32)
-        self._held[digest_of(cookie)] = SignIn(person, self._clock() + SIGNED_IN)
-        return cookie
+    def begin(self, person: Person) -> tuple[str, SignIn]:
+        """Sign a person in; gives what the cookie holds, too."""
+        own = [digest for digest, known in self._held.items() if known.person == person]
+        for digest in own[: max(len(own) + 1 - _MOST, 0)]:
+            del self._held[digest]
+        cookie, sign_in = secrets.token_urlsafe(32), SignIn(person, self._clock() + SIGNED_IN)
+        self._held[digest_of(cookie)] = sign_in
+        return cookie, sign_in
 
-    def find(self, cookie: str | None) -> SignIn | None:
+    def find(self, cookie: str | None, place: str) -> SignIn | None:
+        """Whose cookie this is, if it was sent to the place that it belongs to."""
         found = self._held.get(digest_of(cookie)) if cookie else None
-        return found if found is not None and found.ends > self._clock() else None
+        if found is None or not secrets.compare_digest(found.place.encode(), place.encode()):
+            return None
+        return found if found.ends > self._clock() else None
 
     def end(self, cookie: str | None) -> None:
         if cookie:

@@ -2,6 +2,8 @@
 // Keeps the page up to date. Without it everything works by reloading.
 (() => {
   if (!document.querySelector("nav") || !window.EventSource) return;
+  const base = document.body.dataset.base;
+  const back = location.pathname === base + "/back";
   const news = document.getElementById("news");
   const touched = () => {
     const at = document.activeElement;
@@ -23,11 +25,11 @@
     }
     document.querySelector("main").replaceWith(page.querySelector("main"));
   };
-  if (location.pathname === "/back") document.body.dataset.still = "1";
-  const events = new EventSource("/events?mark=" + document.body.dataset.mark);
+  if (back) document.body.dataset.still = "1";
+  const events = new EventSource(base + "/events?mark=" + document.body.dataset.mark);
   let waiting = null;
   events.addEventListener("news", () => {
-    if (waiting || location.pathname === "/back") return;
+    if (waiting || back) return;
     waiting = setTimeout(() => { waiting = null; refresh(); }, 300);
   });
 })();
