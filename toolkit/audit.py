@@ -7,7 +7,9 @@ anew is shown only by a key or an anchor.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +23,11 @@ SHORTEST = 16  # bytes of a key
 # Made once, as every call needs it; a record is plain values, none of them in itself.
 _encode = json.JSONEncoder(separators=(",", ":"), sort_keys=True, check_circular=False).encode
 _LAST = "SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1"
+# An intent without an outcome has no record yet, and one without items names no call in its own.
+_CHANGED = (
+    "SELECT DISTINCT call FROM op WHERE state != 'pending' AND EXISTS (SELECT 1 FROM item WHERE op = op.id)"
+)
+_NAMED = re.compile(r'"call":"([^"\\]*)"')
 _PAGE = "SELECT seq, body, prev, hash FROM audit WHERE seq > ? ORDER BY seq LIMIT 500"
 
 Head = tuple[int, str]  # the number and the seal of the last record
@@ -112,8 +119,20 @@ def verify(state: State) -> list[Fault]:
 
 
 def checked(state: State, key: bytes | None = None, anchors: Iterable[tuple[int, str]] = ()) -> Checked:
-    """The chain checked, with the key it was sealed with and against what was anchored."""
-    return check(_as_written(state), key, anchors)
+    """The chain checked, with the key it was sealed with, against what was anchored and against the history.
+
+    A call that changed something is in the history, too, so that a log cut short or emptied shows.
+    """
+    # Before the records: a call that ends meanwhile has its record by then.
+    unrecorded = {str(row[0]) for row in state.rows(_CHANGED)}
+
+    def read() -> Iterator[Record]:
+        for record in _as_written(state):
+            unrecorded.difference_update(_NAMED.findall(record.body))
+            yield record
+
+    found = check(read(), key, anchors)
+    return replace(found, unrecorded=len(unrecorded))
 
 
 def _as_written(state: State) -> Iterator[Record]:

@@ -49,7 +49,8 @@ class Checked:
     """What a check found.
 
     `torn` are records of which only a piece was written by a process that was killed then, `unchecked` counts
-    those that were sealed with a key that was not given, `more` faults in a row with those that are named.
+    those that were sealed with a key that was not given, `more` faults in a row with those that are named,
+    `unrecorded` calls that the history knows and no record tells of.
     `stopped` is the line at which a file was given up, of which too little goes together; 0 for none.
     """
 
@@ -59,10 +60,17 @@ class Checked:
     unchecked: int = 0
     more: int = 0
     stopped: int = 0
+    unrecorded: int = 0
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing is wrong with what could be checked."""
+        return not (self.faults or self.stopped or self.unrecorded)
 
     @property
     def whole(self) -> bool:
-        return not (self.faults or self.stopped)
+        """Whether all of it was checked, and nothing is wrong with it."""
+        return self.holds and not self.unchecked
 
 
 @dataclass(frozen=True, slots=True)

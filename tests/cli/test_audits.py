@@ -11,6 +11,7 @@ from tests.cli.conftest import Ringfence
 from tests.history.lines import chained
 from toolkit import runs
 from toolkit.cli import main, past
+from toolkit.state import default_place, open_state
 
 POLICY = 'version: 1\nrules: {"*": allow, delete: {"*": ask, "keep/": {effect: deny, reason: ours}}}\n'
 
@@ -87,9 +88,35 @@ def test_a_key_from_the_environment_seals_what_every_command_records(
     assert ringfence("audit", "verify").status == 0
     monkeypatch.delenv("RINGFENCE_AUDIT_KEY")
     done = ringfence("audit", "verify")
-    assert (done.status, "sealed with a key" in done.err) == (0, True)
+    assert (done.status, "holds" in done.out) == (1, False), "what was not checked is no success"
+    assert "not checked: 3 of 3 records" in done.out and "--audit-key" in done.out
+    told = ringfence("audit", "verify", "--json")
+    assert (told.status, told.json["unchecked"], told.json["whole"]) == (1, 3, False)
     ringfence("call", "get_project_root")
     assert "sealed without the key" in ringfence("audit", "verify", "--audit-key", str(tmp_path / "key")).out
+
+
+@pytest.mark.parametrize("kept", [0, 1])
+def test_calls_of_the_history_whose_records_are_gone(
+    ringfence: Ringfence, workspace: Path, kept: int
+) -> None:
+    """A log cut short fits together, but the history beside it has calls that it does not."""
+    (workspace / "ringfence.yaml").write_text(POLICY, encoding="utf-8")
+    ringfence("call", "create_file", '{"path": "a", "content": "1"}')
+    ringfence("call", "create_file", '{"path": "b", "content": "1"}')
+    ringfence("call", "create_file", '{"path": "c", "content": "1"}')
+    last = ringfence("log", "--json").lines[-1]["call"]
+    assert ringfence("undo", last).status == 0
+    assert ringfence("audit", "verify").status == 0
+    state = open_state(default_place(str(workspace), None))
+    with state.transaction() as db:
+        db.execute("DELETE FROM audit WHERE seq > ?", (kept,))
+    state.close()
+    done = ringfence("audit", "verify")
+    assert done.status == 1
+    assert "the history has" in done.out and "the audit chain does not hold" in done.out
+    told = ringfence("audit", "verify", "--json").json
+    assert told["whole"] is False and told["unrecorded"] == 4 - kept
 
 
 def test_opa_events_have_the_decision_and_no_content(ringfence: Ringfence, log: Path) -> None:

@@ -57,6 +57,7 @@ def _show(found: Checked, screen: Screen) -> None:
                 "faults": [{"record": f.seq, "what": f.what} for f in found.faults],
                 "torn": found.torn,
                 "unchecked": found.unchecked,
+                "unrecorded": found.unrecorded,
                 "more": found.more,
                 "stopped": found.stopped or None,
             }
@@ -64,8 +65,6 @@ def _show(found: Checked, screen: Screen) -> None:
         return
     for seq in found.torn:
         screen.note(f"record {seq} is torn: a process was killed while it wrote this line")
-    if found.unchecked:
-        screen.note(f"{plural(found.unchecked, 'record')} sealed with a key: give it with --audit-key")
     if found.faults:
         screen.table(("record", "what"), [(str(f.seq), _MEANS.get(f.what, f.what)) for f in found.faults])
     if found.more:
@@ -73,9 +72,15 @@ def _show(found: Checked, screen: Screen) -> None:
     if found.stopped:
         why = f"more than {MOST_RUNS:,} pieces do not go together"
         screen.note(f"stopped at line {found.stopped:,}: {why}, and the rest was not looked at", "yellow")
-    if not found.whole:
+    if found.unrecorded:
+        calls = plural(found.unrecorded, "call")
+        screen.line(f"the history has {calls} of which there is no record: records were removed", "red")
+    if found.unchecked:
+        of_all = f"{found.unchecked:,} of {plural(found.records, 'record')}"
+        screen.line(f"not checked: {of_all}, sealed with a key; give it with --audit-key", "yellow")
+    if not found.holds:
         screen.line("the audit chain does not hold", "red")
-    else:
+    elif found.whole:
         screen.line(f"the audit chain holds: {plural(found.records, 'record')}", "green")
 
 

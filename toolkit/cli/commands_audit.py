@@ -34,7 +34,8 @@ AUDITS: tuple[Command, ...] = (
             JSON,
         ),
         ("ringfence audit verify", 'ringfence audit verify audit.jsonl --anchor "$(tail -n 1 anchors)"'),
-        "The exit status is 1 when the chain is broken.",
+        "The exit status is 1 when the chain is broken, and when records could not be checked because the key"
+        " that seals them was not given.",
     ),
     Command(
         "audit anchor",

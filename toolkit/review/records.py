@@ -39,8 +39,10 @@ def routes(desk: Desk) -> list[Route]:
         return await desk.page(request, "audit", records=list(reversed(found)), wanted=wanted, most=RECORDS)
 
     async def verify(request: Request) -> Response:
-        faults = await desk.run(lambda: audit.verify(desk.session.state))
-        return await desk.page(request, "verify", faults=faults)
+        state = desk.session.state
+        return await desk.page(
+            request, "verify", found=await desk.run(lambda: audit.checked(state, state.key))
+        )
 
     async def policy(request: Request) -> Response:
         hits = await desk.run(lambda: _hits(desk.session))
