@@ -16,6 +16,7 @@ from pathlib import Path
 from _size import not_measured, size
 
 from policy import Policy
+from toolkit.approvals import MOST_WAITING
 from toolkit.board import Board
 from toolkit.session import Session
 
@@ -29,9 +30,12 @@ def fill(session: Session) -> None:
         path = f"d{n // 100}/f{n}.txt"
         arguments = {"path": path, "content": f"line {n}\n" * 5, "create_parents": True}
         assert session.call({"tool": "create_file", "arguments": arguments}).ok
-    for n in range(APPROVALS):
-        arguments = {"path": f"d{n // 100}/f{n}.txt"}
-        session.call({"tool": "delete", "arguments": arguments})
+
+
+def ask(session: Session, first: int) -> None:
+    for n in range(first, min(first + MOST_WAITING, APPROVALS)):
+        call = {"tool": "delete", "arguments": {"path": f"d{n // 100}/f{n}.txt"}}
+        assert session.call(call).status == "approval_required"
 
 
 def main() -> int:
@@ -52,6 +56,9 @@ def main() -> int:
 
         with act_as("coder", "night") as session:
             fill(session)
+        for first in range(0, APPROVALS, MOST_WAITING):  # so many of one agent may wait
+            with act_as(f"coder{first}", "night") as session:
+                ask(session, first)
         desk = Desk(
             act_as("default", None),
             act_as,

@@ -81,7 +81,7 @@ def amend(
         )
     granted = None
     if request is not None:
-        filed, _ = session.approvals.ask(request)
+        filed, _ = session.approvals.ask(request, most=None)
         granted = session.approvals.answer(filed.id, Answer(True, by=by))
     told = f"changed by a person; send instead {json.dumps(arguments, ensure_ascii=False)}"
     if granted is None or granted.id != approval:

@@ -21,6 +21,7 @@ from toolkit.state import State
 PENDING, GRANTED, REFUSED, USED, STALE = "pending", "granted", "refused", "used", "stale"
 EXPIRED, REVOKED = "expired", "revoked"
 ONCE, SESSION, PATTERN = "once", "session", "pattern"
+MOST_WAITING = 100  # requests of one agent and its sub-agents that wait for an answer at once
 WAIT = 24 * 3600.0  # seconds a request waits for an answer; then the time has refused it
 SINGLE_CALLS = "default"  # the session of all single calls, which never ends by itself
 SINGLE_CALLS_LAST = 3600.0  # seconds that a grant for that session holds, unless the person says otherwise
@@ -167,8 +168,11 @@ class Approvals:
                 return held
         return None
 
-    def ask(self, request: Request) -> tuple[Request, bool]:
-        """Put a request on file, once; also gives whether an earlier one for the same call went stale."""
+    def ask(self, request: Request, *, most: int | None = MOST_WAITING) -> tuple[Request, bool]:
+        """Put a request on file, once; also gives whether an earlier one for the same call went stale.
+
+        Raises CallError `no_approver` where `most` of this agent and its sub-agents wait already.
+        """
         stale = False
         with self._state.transaction(durable=True) as db:
             for held in self._same_call(request):
@@ -182,9 +186,25 @@ class Approvals:
                 stale = stale or held.state == GRANTED or held.digest != request.digest
                 db.execute("UPDATE approval SET state=? WHERE id=?", (STALE, held.id))
                 self._note(db, held, STALE, Answer(False))
+            if most is not None:
+                self._check_room(db, request.agent, most)
             self._insert(db, request)
             self._note(db, request, "asked", Answer(False))
         return request, stale
+
+    def _check_room(self, db: Any, agent: str, most: int) -> None:
+        """More than a person will look through only hides what matters."""
+        family = agent.partition("/")[0]
+        (waiting,) = db.execute(
+            "SELECT count(*) FROM approval WHERE state=? AND asked>=? AND (agent=? OR substr(agent, 1, ?)=?)",
+            (PENDING, self._clock() - WAIT, family, len(family) + 1, f"{family}/"),
+        ).fetchone()
+        if waiting >= most:
+            raise CallError(
+                "no_approver",
+                f"{waiting} requests of this agent wait for an answer already",
+                hint="wait until a person has answered some of them (`ringfence approvals list`)",
+            )
 
     def _insert(self, db: Any, request: Request) -> None:
         body = json.dumps(request.to_json())

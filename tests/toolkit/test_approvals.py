@@ -10,6 +10,7 @@ import pytest
 
 from toolkit.approvals import (
     EXPIRED,
+    MOST_WAITING,
     SESSION,
     SINGLE_CALLS,
     SINGLE_CALLS_LAST,
@@ -56,6 +57,29 @@ def approvals(clock: Clock, tmp_path: Path, state_place: str) -> Iterator[Approv
     state = open_state(default_place(str(tmp_path), state_place))
     yield Approvals(state, clock)
     state.close()
+
+
+def numbered(n: int, **more: str) -> Request:
+    return replace(ASKED, id=f"b-{n}", arguments={"path": f"build/{n}"}, digest=f"d{n}", **more)
+
+
+def test_one_agents_requests_do_not_bury_those_of_others(approvals: Approvals, clock: Clock) -> None:
+    for n in range(MOST_WAITING):
+        # Another session and a sub-agent are no way around it.
+        approvals.ask(numbered(n, session=f"s{n % 3}", agent="coder/helper" if n % 2 else "coder"))
+    for more in ({}, {"session": "new"}, {"agent": "coder/other"}):
+        with pytest.raises(CallError) as caught:
+            approvals.ask(numbered(1000, **more))
+        assert (caught.value.code, caught.value.status) == ("no_approver", "denied")
+        assert "approvals list" in (caught.value.hint or "")
+    assert len(approvals.listing()) == MOST_WAITING
+    first = numbered(0, session="s0")
+    assert approvals.ask(first)[0].id == "b-0", "what waits is asked again"
+    approvals.ask(numbered(1001, agent="coder2"))
+    approvals.answer("b-0", Answer(False))
+    approvals.ask(numbered(1000))
+    clock.now += WAIT + 1
+    approvals.ask(replace(numbered(1002), asked=clock.now))
 
 
 def test_once_is_once(approvals: Approvals) -> None:

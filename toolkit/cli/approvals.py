@@ -11,7 +11,9 @@ from toolkit.cli.place import open_to_look
 from toolkit.cli.prompt import heading, whoami
 from toolkit.cli.screen import Screen
 from toolkit.spans import ahead
-from toolkit.text import when
+from toolkit.text import plural, when
+
+PAGE = 50  # requests in one table
 
 
 def list_requests(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -20,12 +22,16 @@ def list_requests(arguments: argparse.Namespace, screen: Screen) -> int:
         requests = session.approvals.listing(every=arguments.all)
     if screen.as_json:
         screen.json([request.to_json() for request in requests])
-    elif requests:
-        screen.table(
-            ("id", "asked", "agent", "session", "what", "state"), [_row(request) for request in requests]
-        )
+        return DONE
+    start = max(arguments.page - 1, 0) * PAGE
+    shown = requests[start : start + PAGE]
+    if shown:
+        screen.table(("id", "asked", "agent", "session", "what", "state"), [_row(one) for one in shown])
     else:
-        screen.note("nothing waits for an answer")
+        screen.note("there is no such page" if requests else "nothing waits for an answer")
+    left = len(requests) - start - len(shown)
+    if shown and left:
+        screen.note(f"{plural(left, 'more request')}: --page {start // PAGE + 2}")
     return DONE
 
 

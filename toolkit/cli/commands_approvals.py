@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
-from toolkit.cli.options import APPROVING, Command, opt
+from toolkit.cli.options import APPROVING, Command, count, opt
 
 APPROVALS: tuple[Command, ...] = (
     Command(
         "approvals list",
         "approvals:list_requests",
         "the requests that wait for an answer",
-        (opt("--all", action="store_true", says="answered ones too"), *APPROVING),
+        (
+            opt("--all", action="store_true", says="answered ones too"),
+            opt(
+                "--page",
+                metavar="NUMBER",
+                type=count,
+                default=1,
+                says="which 50 of them, beginning with the oldest; with --json all are printed (default: 1)",
+            ),
+            *APPROVING,
+        ),
         ("ringfence approvals list",),
     ),
     Command(
