@@ -215,6 +215,14 @@ def anchors(page: Path) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
 
 
+def test_promises_name_tests_that_there_are() -> None:
+    text = (DOCS / "explanation" / "threat-model.md").read_text(encoding="utf-8")
+    named = re.findall(r"`(tests/[\w/]+\.py)::(\w+)`", text)
+    assert len(named) > 10
+    for file, test in named:
+        assert f"def {test}(" in (ROOT / file).read_text(encoding="utf-8"), f"{file}::{test}"
+
+
 def test_every_page_is_reached_from_the_index() -> None:
     index = (DOCS / "index.md").read_text(encoding="utf-8")
     missing = [

@@ -55,7 +55,7 @@ class Doors:
         self.desk = opened("default", None)  # what people look at; it makes no calls
         self._doors: dict[str, Door] = {}
         self._opening = threading.Lock()
-        self._threads: dict[str, anyio.CapacityLimiter] = {}
+        self._threads: dict[str | None, anyio.CapacityLimiter] = {}
         self._tasks: anyio.abc.TaskGroup | None = None
 
     @asynccontextmanager
@@ -79,7 +79,7 @@ class Doors:
 
         Each caller has threads of its own, so that none waits for another's work.
         """
-        key = "" if caller is None else caller.key
+        key = None if caller is None else caller.key
         threads = self._threads.get(key)
         if threads is None:
             threads = self._threads[key] = anyio.CapacityLimiter(THREADS)

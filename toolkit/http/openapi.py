@@ -113,9 +113,10 @@ _REFUSALS = {
     "400": "Not JSON, or not what this takes",
     "401": "No token that the server knows",
     "403": "The token, the Host or the Origin does not permit it",
+    "408": "The body did not come in time",
     "413": "The body is too large",
     "415": "The body is not JSON",
-    "503": "Too many requests at once, or the history cannot be used",
+    "503": "Too many requests of this caller at once, or the history cannot be used",
 }
 
 
