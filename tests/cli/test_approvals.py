@@ -44,14 +44,14 @@ def test_grant_then_again(ringfence: Ringfence, ask: Callable[[], Done], workspa
 def test_many_requests_are_listed_by_the_page(ringfence: Ringfence, policy: Write) -> None:
     policy('version: 1\nrules: {read: allow, "*": ask}\n')
     calls = [
-        json.dumps({"tool": "create_file", "arguments": {"path": f"f{n:02}", "content": "x"}})
+        json.dumps({"tool": "create_file", "arguments": {"path": f"note{n:02}", "content": "x"}})
         for n in range(53)
     ]
     ringfence("run", "-", "--ask", "queue", "--json", stdin="\n".join(calls).encode())
     first, second = ringfence("approvals", "list"), ringfence("approvals", "list", "--page", "2")
-    assert [name in first.out for name in ("f00", "f49", "f50")] == [True, True, False]
+    assert [name in first.out for name in ("note00", "note49", "note50")] == [True, True, False]
     assert "3 more requests: --page 2" in first.err
-    assert [name in second.out for name in ("f49", "f50", "f52")] == [False, True, True]
+    assert [name in second.out for name in ("note49", "note50", "note52")] == [False, True, True]
     assert "more" not in second.err
     assert "no such page" in ringfence("approvals", "list", "--page", "3").err
     assert len(ringfence("approvals", "list", "--json").json) == 53
