@@ -76,7 +76,9 @@ class Conversations:
         return own.get(name)
 
     def end(self, name: str, caller: Caller) -> None:
-        self._known[caller.key].pop(name).end()
+        found = self._known.get(caller.key, OrderedDict()).pop(name, None)
+        if found is not None:  # else it made room for another one meanwhile
+            found.end()
 
     def end_all(self) -> None:
         for own in self._known.values():

@@ -123,10 +123,9 @@ class Server:
         answer = asking.answer_in(response)
         if answer is None or question.flight.cancelled or held.state != PENDING:
             # Put again, it says what it waits for, or what became of the question meanwhile.
+            declined = self._note_declined(response, held)
             result = self._session_call(question.call, question.flight, question.token)
-            if self._is_declined(response, held):
-                result = asking.declined(result)
-            return self._done(question.peer, question.id, result)
+            return self._done(question.peer, question.id, asking.declined(result) if declined else result)
         self.session.approvals.answer(question.approval, answer)
         return self._again(question)
 
@@ -138,8 +137,8 @@ class Server:
         request = self.session.approvals.get(question.approval)
         channel(request, call=question.id, called_off=lambda: over() or question.flight.cancelled)
 
-    def _is_declined(self, response: Any, held: Request) -> bool:
-        """Put on record that the client declined, where that is what it did."""
+    def _note_declined(self, response: Any, held: Request) -> bool:
+        """Put on record that the client declined; gives whether it did."""
         if not asking.is_declined(response) or held.state != PENDING:
             return False
         self.session.approvals.note_declined(held.id, by=asking.CLIENT, reason=asking.UNASKED)
@@ -233,7 +232,7 @@ class Server:
         answer = asking.answer_in(response)
         if answer is not None and request.state == PENDING:
             session.approvals.answer(request.id, answer)
-        return self._is_declined(response, request)
+        return self._note_declined(response, request)
 
     def _run(
         self,
