@@ -25,7 +25,8 @@ _encode = json.JSONEncoder(separators=(",", ":"), sort_keys=True, check_circular
 _LAST = "SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1"
 # An intent without an outcome has no record yet, and one without items names no call in its own.
 _CHANGED = (
-    "SELECT DISTINCT call FROM op WHERE state != 'pending' AND EXISTS (SELECT 1 FROM item WHERE op = op.id)"
+    "SELECT DISTINCT call FROM op WHERE state != 'pending'"
+    " AND EXISTS (SELECT 1 FROM item WHERE item.op = op.id)"
 )
 _NAMED = re.compile(r'"call":"([^"\\]*)"')
 _PAGE = "SELECT seq, body, prev, hash FROM audit WHERE seq > ? ORDER BY seq LIMIT 500"
