@@ -99,17 +99,18 @@ def _gitignore_regex(body: str) -> str:
     return out
 
 
-def claude(permissions: dict[str, list[str]], action: str, path: str) -> Verdict:
+def claude(permissions: dict[str, list[str]], tool: str, path: str, *, never_asks: bool = False) -> Verdict:
     """Deny, then ask, then allow; what may not be read may not be edited."""
-    tools = {"read": ("Read",), "write": ("Edit",)}[action]
+    asks = "deny" if never_asks else "ask"
+    tools = {"read": ("Read",), "create_file": ("Edit", "Write")}.get(tool, ("Edit",))
     for effect in ("deny", "ask", "allow"):
         for rule in permissions.get(effect, ()):
             match = re.fullmatch(r"(\w+)(?:\((.*)\))?", rule)
             assert match
             named = match[1] in tools or (match[1] == "Read" and effect == "deny")
             if named and (match[2] is None or _claude_fits(match[2], effect, path)):
-                return effect
-    return "allow" if action == "read" else "ask"
+                return asks if effect == "ask" else effect
+    return "allow" if tool == "read" else asks
 
 
 def _claude_fits(what: str, effect: str, path: str) -> bool:

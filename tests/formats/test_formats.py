@@ -264,3 +264,175 @@ def test_an_expression_that_may_leave_the_path_is_noted(value: str, noted: bool)
     text = f'[[rule]]\n{rule}argsPattern = \'"file_path":"{value}"\'\n'
     found = FORMATS["gemini"].read(text, Setting())
     assert any("other arguments" in note for note in found.notes) is noted
+
+
+def test_a_deny_beside_the_rules_of_the_fork_stays_a_deny(ringfence: Ringfence, workspace: Path) -> None:
+    (workspace / "f.json").write_text('{"permission":{"edit":"deny","rules":{"delete":{"*":"ask"}}}}')
+    done = ringfence("import", "opencode-fork", "f.json", "--out", "p.yaml")
+    assert done.status == 1
+    assert "left out: permission.edit: 'deny': the fork reads only permission.rules" in done.err
+    assert "the two agree on every path, apart from 1 setting left out or made stricter" in done.err
+    policy = Policy.load(workspace / "p.yaml")
+    for tool, action in [("create_file", "write"), ("edit_file", "write"), ("delete", "delete")]:
+        assert policy.effect("anybody", tool, action, "src/a.go") is Effect.DENY, tool
+
+
+FORK = {
+    "permission": {
+        "rules": {
+            "write": {"*": "ask", "*.go": "allow"},
+            "edit": {"*": "deny", "src/**/*.go": "allow"},
+            "read": {"*.env": "deny"},
+            "bash": {"rm *": "deny"},
+            "grep": {"secrets/*": "deny"},
+        }
+    },
+    "agents": {"explorer": {"tools": {"write": False, "edit": False, "delete": False}}},
+}
+
+
+@pytest.mark.parametrize(
+    ("agent", "tool", "action", "path", "want"),
+    [
+        ("coder", "create_file", "write", "main.go", Effect.ALLOW),
+        ("coder", "create_file", "write", "cmd/main.go", Effect.ALLOW),
+        ("coder", "create_file", "write", "README", Effect.ASK),
+        ("coder", "edit_file", "write", "src/a/b/main.go", Effect.ALLOW),
+        ("coder", "edit_file", "write", "main.go", Effect.DENY),
+        ("coder", "read_file", "read", "prod.env", Effect.DENY),
+        ("coder", "read_file", "read", "deploy/prod.env", Effect.DENY),
+        ("coder", "read_file", "read", "README", Effect.ALLOW),
+        ("coder", "read_file", "read", "secrets/key", Effect.DENY),  # their search of it is denied
+        ("explorer", "create_file", "write", "main.go", Effect.DENY),
+        ("explorer", "edit_file", "write", "src/a/main.go", Effect.DENY),
+        ("explorer", "delete", "delete", "main.go", Effect.DENY),
+        ("explorer", "read_file", "read", "main.go", Effect.ALLOW),
+    ],
+)
+def test_the_patterns_of_the_fork(agent: str, tool: str, action: str, path: str, want: Effect) -> None:
+    found = FORMATS["opencode-fork"].read(json.dumps(FORK), ROOT)
+    assert Policy.loads(policy_text(found, "fork")).effect(agent, tool, action, path) is want
+    assert [(left.where, left.harmless) for left in found.left] == [
+        ("permission.rules.bash", True),
+        ("permission.rules.grep", False),
+    ]
+
+
+ORDERED = '{"permissions": [{"action": "edit", "resource": "*", "effect": "deny"}]}'
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "other"),
+    [
+        ("claude-code", '{"permission": {"edit": "deny"}}', "opencode"),
+        ("claude-code", '{"permission": {"rules": {"delete": "deny"}}}', "opencode-fork"),
+        (
+            "claude-code",
+            '{"permissions": [{"action": "edit", "resource": "*", "effect": "deny"}]}',
+            "opencode",
+        ),
+        ("claude-code", '[[rule]]\ntoolName = "read_file"\ndecision = "deny"\npriority = 1\n', "gemini"),
+        ("claude-code", '{"name": "a package", "scripts": {}}', ""),
+        ("opencode", '{"permissions": {"deny": ["Edit"]}}', "claude-code"),
+        ("opencode", '{"name": "a package"}', ""),
+        ("opencode-fork", '{"permissions": {"deny": ["Edit"]}}', "claude-code"),
+        (
+            "opencode-fork",
+            '{"permissions": [{"action": "edit", "resource": "*", "effect": "deny"}]}',
+            "opencode",
+        ),
+        ("gemini", '{"permissions": {"deny": ["Edit"]}}', "claude-code"),
+        ("gemini", '[project]\nname = "x"\n', ""),
+        ("clineignore", '{"permissions": {"deny": ["Edit"]}}', "claude-code"),
+        ("rooignore", '[[rule]]\ntoolName = "read_file"\ndecision = "deny"\npriority = 1\n', "gemini"),
+    ],
+)
+def test_settings_of_another_tool_are_refused(name: str, text: str, other: str) -> None:
+    with pytest.raises(FormatError) as caught:
+        FORMATS[name].read(text, ROOT)
+    assert caught.value.message
+    assert caught.value.hint.endswith(f": ringfence import {other}") if other else caught.value.hint == ""
+
+
+LEFT_OUT: list[tuple[str, dict[str, Any]]] = [
+    ("claude-code", {"permissions": {"defaultMode": "acceptEdits"}}),
+    ("claude-code", {"permissions": {"deny": ["Grep"]}}),
+    ("claude-code", {"permissions": {"allow": ["NotebookEdit"]}}),
+    ("claude-code", {"sandbox": {"filesystem": {"denyRead": ["secrets"]}}}),
+    ("claude-code", {"hooks": {"PreToolUse": [{"matcher": "Edit", "hooks": []}]}}),
+    ("opencode", {"tools": {"write": True}}),
+    ("opencode-fork", {"permission": {"rules": {"grep": "deny"}}}),
+]
+
+
+@pytest.mark.parametrize(("name", "settings"), LEFT_OUT)
+def test_agreement_is_not_claimed_where_something_about_files_is_left_out(
+    ringfence: Ringfence, workspace: Path, name: str, settings: dict[str, Any]
+) -> None:
+    done = ringfence("import", name, "-", stdin=json.dumps(settings).encode())
+    assert done.status == 1
+    assert "agree" in done.err
+    assert ", apart from 1 setting left out or made stricter" in done.err
+
+
+STRICTER: list[tuple[str, dict[str, Any], str, str, Effect]] = [
+    ("claude-code", {"permissions": {"defaultMode": "dontAsk"}}, "write", "a", Effect.DENY),
+    ("claude-code", {"denyInsteadOfPrompting": True, "permissions": {}}, "write", "a", Effect.DENY),
+    ("claude-code", {"permissions": {"defaultMode": "plan", "allow": ["Edit"]}}, "write", "a", Effect.DENY),
+    ("claude-code", {"permissions": {"deny": ["*"]}}, "read", "a", Effect.DENY),
+    ("claude-code", {"permissions": {"allow": ["MultiEdit"]}}, "write", "a", Effect.ASK),
+    ("claude-code", {"sandbox": {"filesystem": {"denyRead": ["./keys"]}}}, "read", "keys/a", Effect.DENY),
+    (
+        "claude-code",
+        {"sandbox": {"filesystem": {"denyWrite": ["~/work/gen"]}}},
+        "write",
+        "gen/a",
+        Effect.DENY,
+    ),
+    ("opencode", {"tools": {"write": False, "edit": False}}, "write", "a", Effect.DENY),
+    ("opencode", {"tools": {"write": False}, "permission": {"edit": "allow"}}, "delete", "a", Effect.DENY),
+    ("opencode", {"tools": {"*": False, "write": True}}, "write", "a", Effect.ALLOW),
+    ("opencode", {"tools": {"*": False, "write": True}}, "read", "a", Effect.DENY),
+]
+
+
+@pytest.mark.parametrize(("name", "settings", "action", "path", "want"), STRICTER)
+def test_what_is_off_or_denied_as_a_whole(
+    name: str, settings: dict[str, Any], action: str, path: str, want: Effect
+) -> None:
+    policy = Policy.loads(policy_text(FORMATS[name].read(json.dumps(settings), ROOT), "stricter"))
+    tool = "create_file" if action == "write" else action
+    assert policy.effect("default", tool, action, path) is want
+
+
+def test_an_agents_switches_count_for_it_alone() -> None:
+    settings = {
+        "agent": {"review": {"tools": {"write": False}}},
+        "mode": {"plan": {"tools": {"edit": False}}},
+    }
+    policy = Policy.loads(policy_text(FORMATS["opencode"].read(json.dumps(settings), ROOT), "switches"))
+    for agent, want in [("review", Effect.DENY), ("plan", Effect.DENY), ("coder", Effect.ALLOW)]:
+        assert policy.effect(agent, "edit_file", "write", "a") is want, agent
+
+
+@pytest.mark.parametrize(
+    ("decision", "extra", "want"),
+    [
+        ("deny", "argsPattern = '\\.env'", Effect.DENY),
+        ("ask_user", "argsPattern = '\\.env'", Effect.ASK),
+        ("allow", "argsPattern = '\\.env'", Effect.ALLOW),  # what is done anyway
+        ("deny", "interactive = true", Effect.DENY),
+        ("deny", 'modes = ["default", "autoEdit"]', Effect.DENY),
+        ("deny", 'modes = ["plan"]', Effect.ALLOW),  # for another mode
+        ("deny", 'commandPrefix = "rm"', Effect.ALLOW),  # about commands
+    ],
+)
+def test_what_gemini_says_with_a_condition_becomes_stricter(decision: str, extra: str, want: Effect) -> None:
+    rule = f'[[rule]]\ntoolName = "read_file"\ndecision = "{decision}"\npriority = 9\n{extra}\n'
+    lower = '[[rule]]\ntoolName = "read_file"\ndecision = "deny"\npriority = 1\n'
+    lower += 'argsPattern = \'"file_path":"k/\'\n'
+    found = FORMATS["gemini"].read(rule + lower, ROOT)
+    policy = Policy.loads(policy_text(found, "gemini"))
+    assert policy.effect("default", "read_file", "read", ".env") is want
+    assert policy.effect("default", "read_file", "read", "k/x") is Effect.DENY
+    assert compare(found.subjects, policy).none

@@ -136,21 +136,25 @@ CLAUDE = st.lists(
         lambda tool, what: f"{tool}({what})" if what else tool,
         st.sampled_from(["Read", "Edit"]),
         st.none() | GIT,
-    ),
+    )
+    | st.just("Write"),
     max_size=3,
 )
 
 
-@given(CLAUDE, CLAUDE, CLAUDE, st.lists(PATHS, max_size=12))
+@pytest.mark.parametrize("mode", ["default", "dontAsk"])
+@given(allow=CLAUDE, ask=CLAUDE, deny=CLAUDE, paths=st.lists(PATHS, max_size=12))
 @example(allow=["Read(a/**/)"], ask=[], deny=["Read(**/)"], paths=["a", "a/b", "a/b/a"])
-def test_claude_code(allow: list[str], ask: list[str], deny: list[str], paths: list[str]) -> None:
+@example(allow=["Write"], ask=["Edit(a)"], deny=["Edit(b)"], paths=["a", "b", "ab"])
+def test_claude_code(mode: str, allow: list[str], ask: list[str], deny: list[str], paths: list[str]) -> None:
     permissions = {"allow": allow, "ask": ask, "deny": deny}
 
     def says(agent: str, tool: str, path: str) -> str:
-        return judges.claude(permissions, tool, path)
+        return judges.claude(permissions, tool, path, never_asks=mode == "dontAsk")
 
-    hold("claude-code", json.dumps({"permissions": permissions}), paths, says)
-    assert imported("claude-code", json.dumps({"permissions": permissions}))[2].none
+    text = json.dumps({"permissions": {**permissions, "defaultMode": mode}})
+    hold("claude-code", text, paths, says)
+    assert imported("claude-code", text)[2].none
 
 
 IGNORED = st.lists(st.builds(lambda mark, line: mark + line, st.sampled_from(["", "", "!"]), GIT), max_size=4)

@@ -37,7 +37,7 @@ def import_(arguments: argparse.Namespace, screen: Screen) -> int:
         for note in imported.notes:
             screen.note(f"note: {note}")
         _show(imported.left, compared, screen, out=False)
-    return DONE if compared.none else FELL_SHORT
+    return DONE if _agree(imported.left, compared) else FELL_SHORT
 
 
 def export(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -60,7 +60,16 @@ def export(arguments: argparse.Namespace, screen: Screen) -> int:
         screen.json({"settings": written.text, **_json(left, compared, out=True)})
     else:
         _show(left, compared, screen, out=True)
-    return DONE if compared.none else FELL_SHORT
+    return DONE if _agree(left, compared) else FELL_SHORT
+
+
+def _agree(left: list[Left], compared: Comparison) -> bool:
+    """Whether the settings as they are and the policy say the same."""
+    return compared.none and not _about_files(left)
+
+
+def _about_files(left: list[Left]) -> int:
+    return sum(not each.harmless for each in left)
 
 
 def _for_agent(subjects: list[Any], agent: str) -> list[Any]:
@@ -122,6 +131,7 @@ def _json(left: list[Left], compared: Comparison, *, out: bool) -> dict[str, Any
         return row
 
     return {
+        "agree": _agree(left, compared),
         "left_out": [each.to_json() for each in left],
         "disagree": [row(each) for each in compared.found],
         "disagree_elsewhere": [row(each) for each in compared.elsewhere],
@@ -136,13 +146,23 @@ def _show(left: list[Left], compared: Comparison, screen: Screen, *, out: bool) 
         screen.note(f"undecided: {said}", "red")
     for found in compared.found:
         screen.note(_row(found, out), "red" if found.looser is not out else "yellow")
-    if compared.none:
+    apart = _apart(_about_files(left))
+    if _agree(left, compared):
         screen.note("the two agree on every path", "green")
+    elif compared.none:
+        screen.note(f"the two agree on every path{apart}", "yellow")
     elif compared.found and not compared.elsewhere and not compared.undecided:
         screen.note(
             "all of it is below a name that the settings match by itself: there a policy's rule covers what"
-            " is below, too; everywhere else the two agree"
+            f" is below, too; everywhere else the two agree{apart}"
         )
+
+
+def _apart(number: int) -> str:
+    """What the last line says of the settings that were left out."""
+    if not number:
+        return ""
+    return f", apart from {number} {'setting' if number == 1 else 'settings'} left out or made stricter"
 
 
 def _row(found: Disagreement, out: bool) -> str:

@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
 from typing import Any
 
 from policy.model import Effect
 from toolkit.formats import gitignore
 from toolkit.formats.language import ANYTHING, Language, Row, covering
 from toolkit.formats.language import BELOW as BELOW_IT
+from toolkit.formats.recognize import settings_of
 from toolkit.formats.source import (
+    COMMANDS,
+    NO_RULE,
     Entry,
     Exported,
     Flat,
@@ -25,40 +30,83 @@ from toolkit.formats.source import (
     Setting,
     Subject,
     mapping,
+    part,
+    shown,
+    text,
 )
-from toolkit.formats.written import entries, json_of
+from toolkit.formats.written import entries
 
 LISTS = (("allow", Effect.ALLOW), ("ask", Effect.ASK), ("deny", Effect.DENY))
-_RULE = re.compile(r"([A-Za-z_][A-Za-z0-9_*-]*)(?:\((.*)\))?", re.DOTALL)
-_READS = {"Read"}
-_EDITS = {"Edit", "MultiEdit", "NotebookEdit"}
+_RULE = re.compile(r"([A-Za-z_*][A-Za-z0-9_*-]*)(?:\((.*)\))?", re.DOTALL)
+# Their tools about files, and what a policy calls it: a rule for Edit holds for all that edit.
+TOOLS = {
+    "Read": ("read",),
+    "Edit": ("create_file", "edit_file", "insert_at_line"),
+    "Write": ("create_file",),
+    "MultiEdit": ("edit_file", "insert_at_line"),
+    "NotebookEdit": ("edit_file", "insert_at_line"),
+}
+WRITES = TOOLS["Edit"]
+_PARTLY = {"MultiEdit", "NotebookEdit"}
+_SEARCHES = {"Grep", "Glob", "LS", "NotebookRead"}
+_ABOUT_COMMANDS = {"Bash", "BashOutput", "KillShell", "PowerShell"}
 Found = tuple[Effect, Language, Entry]
 
 
-def read(text: str, setting: Setting) -> Imported:
+@dataclass(slots=True)
+class Reading:
+    """What has been read so far: the rules for each tool of a policy, and where no prompt is shown."""
+
+    out: Imported
+    setting: Setting
+    found: dict[str, list[Found]] = field(default_factory=lambda: {key: [] for key in ("read", *WRITES)})
+    never_asks: bool = False
+    plans: bool = False
+
+    def effect(self, effect: Effect) -> Effect:
+        return Effect.DENY if effect is Effect.ASK and self.never_asks else effect
+
+
+def read(file: str, setting: Setting) -> Imported:
     """Read a settings.json of a project."""
-    out = Imported()
-    settings = mapping(json_of(text), "")
-    permissions = mapping(settings.get("permissions", {}), "permissions")
-    found: dict[str, list[Found]] = {"read": [], "write": []}
+    reading = Reading(Imported(), setting)
+    settings = settings_of(file, "claude-code")
+    permissions = mapping(
+        {} if settings.get("permissions") is None else settings["permissions"],
+        "permissions",
+        "a list there is OpenCode's: ringfence import opencode",
+    )
+    _mode(settings, permissions, reading)
     for name, effect in LISTS:
-        listed = permissions.get(name, [])
-        if not isinstance(listed, list):
-            raise FormatError(f"permissions.{name} is not a list", f"permissions.{name}")
-        for number, rule in enumerate(listed):
-            _rule(rule, effect, f"permissions.{name}[{number}]", found, out, setting)
-    _others(permissions, out)
-    # What may not be read may not be edited either.
-    found["write"] += [each for each in found["read"] if each[0] is Effect.DENY]
-    for action, default in (("read", Effect.ALLOW), ("write", Effect.ASK)):
-        base = Entry("*", default, "what is done where no rule speaks")
-        out.everybody[action] = [base, *(entry for _, _, entry in found[action])]
-        rules = tuple(
-            Judged(effect, language, patterns=(entry.pattern,)) for effect, language, entry in found[action]
+        for number, rule in enumerate(_list(permissions, name, "permissions")):
+            _rule(rule, effect, f"permissions.{name}[{number}]", reading)
+    _sandbox(settings, reading)
+    _others(settings, permissions, reading.out)
+    return _judged(reading)
+
+
+def _judged(reading: Reading) -> Imported:
+    out, found = reading.out, reading.found
+    for key in WRITES:
+        # What may not be read may not be edited either.
+        found[key] += [each for each in found["read"] if each[0] is Effect.DENY]
+        if reading.plans:
+            found[key].append((Effect.DENY, ANYTHING, Entry("*", Effect.DENY, "defaultMode plan")))
+    maps: dict[str, list[Entry]] = {}
+    for key, rules in found.items():
+        default = Effect.ALLOW if key == "read" else reading.effect(Effect.ASK)
+        said = [replace(entry, effect=reading.effect(entry.effect)) for _, _, entry in rules]
+        maps[key] = [Entry("*", default, NO_RULE), *said]
+        judged = tuple(
+            Judged(entry.effect, language, patterns=(entry.pattern,))
+            for entry, (_, language, _) in zip(said, rules, strict=True)
         )
-        out.subjects.append(Subject(action, action, rules, default))
-    denied = [entry for effect, _, entry in found["write"] if effect is Effect.DENY]
-    out.everybody["delete"] = [Entry("*", Effect.ASK, "Claude Code has no tool that deletes"), *denied]
+        out.subjects.append(Subject(key, "read" if key == "read" else "write", judged, default))
+    if maps["create_file"] == maps["edit_file"]:
+        maps = {"read": maps["read"], "write": maps["create_file"]}
+    denied = [entry for effect, _, entry in found["create_file"] if effect is Effect.DENY]
+    unsaid = Entry("*", reading.effect(Effect.ASK), "Claude Code has no tool that deletes")
+    out.everybody = {**maps, "delete": [unsaid, *denied]}
     out.notes.append(
         "read as the settings of a project, started in its folder: `/x` and `./x` are from the"
         " workspace's root"
@@ -67,32 +115,109 @@ def read(text: str, setting: Setting) -> Imported:
     return out
 
 
-def _rule(
-    rule: Any, effect: Effect, where: str, found: dict[str, list[Found]], out: Imported, setting: Setting
-) -> None:
+def _list(settings: dict[str, Any], key: str, prefix: str) -> list[Any]:
+    value = settings.get(key)
+    if not isinstance(value, list | None):
+        raise FormatError(f"{prefix}.{key} is not a list", f"{prefix}.{key}")
+    return value or []
+
+
+def _mode(settings: dict[str, Any], permissions: dict[str, Any], reading: Reading) -> None:
+    """What the settings say of prompts as a whole."""
+    for prefix, keys in (("", settings), ("permissions.", permissions)):
+        value = keys.get("denyInsteadOfPrompting")
+        if not isinstance(value, bool | None):
+            where = f"{prefix}denyInsteadOfPrompting"
+            raise FormatError(f"{shown(value)} is not true or false", where)
+        reading.never_asks |= bool(value)
+    where, mode = "permissions.defaultMode", permissions.get("defaultMode")
+    if mode is None:
+        return
+    if not isinstance(mode, str):
+        raise FormatError(f"{shown(mode)} is not the name of a mode", where)
+    if mode == "dontAsk":
+        reading.never_asks = True
+    elif mode == "plan":
+        reading.plans = True
+    elif mode != "default":
+        why = "this mode permits more where no rule speaks; the policy is for the mode `default`"
+        reading.out.left.append(Left(where, shown(mode), why))
+
+
+def _rule(rule: Any, effect: Effect, where: str, reading: Reading) -> None:
     match = _RULE.fullmatch(rule) if isinstance(rule, str) else None
     if match is None:
-        raise FormatError(f"{rule!r} is not a rule", where, 'write "Tool" or "Tool(what)"')
+        raise FormatError(f"{shown(rule)} is not a rule", where, 'write "Tool" or "Tool(what)"')
     tool, what = match[1], match[2]
-    if tool == "Write" and what is not None:
-        why = "a path in a Write rule is never looked at; Claude Code takes Edit for it"
-        out.left.append(Left(where, rule, why))
-        return
-    if tool not in _READS | _EDITS | {"Write"}:
-        out.left.append(Left(where, rule, "not about reading or editing files"))
-        return
-    action = "read" if tool in _READS else "write"
-    if what is None or what == "":
-        found[action].append((effect, ANYTHING, Entry("*", effect, f"{where} {rule}")))
+    names = [name for name in TOOLS if fnmatchcase(name, tool)]
+    reason = _left_out(tool, what, names, effect)
+    if reason is not None:
+        reading.out.left.append(Left(where, rule, *reason))
+        if not names or effect is Effect.ALLOW or (what is not None and tool == "Write"):
+            return
+    keys = list(dict.fromkeys(key for name in names for key in TOOLS[name]))
+    if not what:
+        for key in keys:
+            reading.found[key].append((effect, ANYTHING, Entry("*", effect, f"{where} {rule}")))
         return
     try:
-        for language, pattern in _anchored(what, effect, setting):
-            for entry in entries([pattern], Entry("", effect, f"{where} {rule}"), out.left, where, rule):
-                found[action].append((effect, language, entry))
+        _add(_anchored(what, effect, reading.setting), keys, effect, where, rule, reading)
     except _Outside as error:
-        out.left.append(Left(where, rule, str(error)))
+        reading.out.left.append(Left(where, rule, str(error), harmless=True))
     except gitignore.LineError as error:
         raise FormatError(f"{rule!r} cannot be said in a policy: {error}", where) from None
+
+
+def _left_out(tool: str, what: str | None, names: list[str], effect: Effect) -> tuple[str, bool] | None:
+    """Why a rule is not in the policy as it is, and whether that is harmless."""
+    if tool in _SEARCHES:
+        return "a policy judges looking for files as reading them", False
+    if not names:
+        why = COMMANDS if tool in _ABOUT_COMMANDS else "not about reading or editing files"
+        return why, True
+    if tool == "Write" and what is not None:
+        return "a path in a Write rule is never looked at; Claude Code takes Edit for it", True
+    if tool in _PARTLY or "*" in tool:
+        if effect is Effect.ALLOW:
+            return "an allow for a part of the tools that edit is left out", False
+        return ("taken for all that edits, which is stricter", False) if tool in _PARTLY else None
+    return None
+
+
+def _add(
+    anchored: Iterable[tuple[Language, str]],
+    keys: Iterable[str],
+    effect: Effect,
+    where: str,
+    what: str,
+    reading: Reading,
+) -> None:
+    for language, pattern in anchored:
+        comment = Entry("", effect, f"{where} {what}")
+        for entry in entries([pattern], comment, reading.out.left, where, what):
+            for key in keys:
+                reading.found[key].append((effect, language, entry))
+
+
+def _sandbox(settings: dict[str, Any], reading: Reading) -> None:
+    """What commands in the sandbox may not touch: denied to the file tools, too."""
+    files = part(part(settings, "sandbox"), "filesystem", "sandbox.")
+    for name, keys in (("denyRead", ("read",)), ("denyWrite", WRITES)):
+        for number, path in enumerate(_list(files, name, "sandbox.filesystem")):
+            where = f"sandbox.filesystem.{name}[{number}]"
+            body = text(path, where)
+            try:
+                # A path there is from the file system's root, from home, or from the workspace.
+                start = body if body.startswith(("//", "~")) else f"/{body}"
+                here = body if body.startswith(("/", "~", "./")) else f"./{body}"
+                found = _anchored(start if body.startswith("/") else here, Effect.DENY, reading.setting)
+                _add(found, keys, Effect.DENY, where, body, reading)
+                why = "about commands in the sandbox; denied to the file tools, too, which is stricter"
+                reading.out.left.append(Left(where, body, why))
+            except _Outside as error:
+                reading.out.left.append(Left(where, body, str(error), harmless=True))
+            except gitignore.LineError as error:
+                raise FormatError(f"{body!r} cannot be said in a policy: {error}", where) from None
 
 
 class _Outside(Exception):
@@ -126,11 +251,11 @@ def _absolute(what: str, setting: Setting) -> Iterator[tuple[Language, str]]:
     """A pattern from the file system's root, seen from the workspace."""
     names = [name for name in what.strip("/").split("/") if name]
     places = {0}
-    for part in setting.root.strip("/").split("/"):
+    for folder in setting.root.strip("/").split("/"):
         if any(at == len(names) for at in places):
             yield ANYTHING, "*"
             return
-        places = {after for at in places for after in _past(names, at, part)}
+        places = {after for at in places for after in _past(names, at, folder)}
     rests = ["/".join(names[at:]) for at in sorted(places)]
     if not rests:
         raise _Outside("about paths outside of the workspace, which nothing there can reach")
@@ -155,15 +280,19 @@ def _past(names: list[str], at: int, part: str) -> set[int]:
     return {at + 1} if fits else set()
 
 
-def _others(permissions: dict[str, Any], out: Imported) -> None:
+_ELSEWHERE = {"additionalDirectories", "disableBypassPermissionsMode", "disableAutoMode"}
+
+
+def _others(settings: dict[str, Any], permissions: dict[str, Any], out: Imported) -> None:
     for key, value in permissions.items():
-        where = f"permissions.{key}"
-        if key in ("allow", "ask", "deny") or (key == "defaultMode" and value == "default"):
-            continue
-        why = "not a rule about files in the workspace"
-        if key == "defaultMode":
-            why = "a mode changes what happens where no rule speaks; the policy is for the mode `default`"
-        out.left.append(Left(where, json.dumps(value)[:200], why))
+        if key not in ("allow", "ask", "deny", "defaultMode", "denyInsteadOfPrompting"):
+            why = "not a rule about files in the workspace" if key in _ELSEWHERE else "not known"
+            out.left.append(Left(f"permissions.{key}", shown(value), why, harmless=key in _ELSEWHERE))
+    hooks = settings.get("hooks")
+    for event in ("PreToolUse", "PermissionRequest"):
+        if isinstance(hooks, dict) and hooks.get(event):
+            why = "a program that may decide about a call is not read"
+            out.left.append(Left(f"hooks.{event}", shown(hooks[event]), why))
 
 
 def write(flat: Flat) -> Exported:
@@ -179,7 +308,8 @@ def write(flat: Flat) -> Exported:
                 if rule not in lists[str(effect)]:
                     lists[str(effect)].append(rule)
     if flat.actions["delete"] != flat.actions["write"]:
-        left.append(Left("delete", "rules for deleting", "Claude Code has no tool that deletes files"))
+        why = "Claude Code has no tool that deletes files"
+        left.append(Left("delete", "rules for deleting", why, harmless=True))
     return Exported(json.dumps({"permissions": lists}, indent=2) + "\n", tuple(left))
 
 

@@ -15,7 +15,9 @@ from policy.model import DEFAULT_AGENT, Effect
 from toolkit.formats import regex, wildcard
 from toolkit.formats.flat import regex as of_pattern
 from toolkit.formats.language import ANYTHING, Either, Language
+from toolkit.formats.recognize import other_than, recognized
 from toolkit.formats.source import (
+    NO_RULE,
     Entry,
     Exported,
     Flat,
@@ -26,7 +28,11 @@ from toolkit.formats.source import (
     Maps,
     Setting,
     Subject,
+    agent_name,
+    shown,
+    tightened,
 )
+from toolkit.formats.source import text as text_of
 from toolkit.formats.wildcard import Any1, Kind, Star
 from toolkit.formats.written import entries
 
@@ -39,7 +45,17 @@ TOOLS = (
     ("insert_at_line", "insert_at_line", "write", "replace", Effect.ASK),
 )
 PATH = '"file_path":"'
-_PLAIN = {"toolName", "decision", "priority", "argsPattern", "denyMessage", "deny_message", "subagent"}
+_PLAIN = {
+    "toolName",
+    "decision",
+    "priority",
+    "argsPattern",
+    "denyMessage",
+    "deny_message",
+    "subagent",
+    "modes",
+}
+_NOT_FILES = {"mcpName", "commandPrefix", "commandRegex"}
 
 
 def read(text: str, setting: Setting) -> Imported:
@@ -47,13 +63,14 @@ def read(text: str, setting: Setting) -> Imported:
     try:
         document = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise FormatError(f"the file is not TOML: {error}") from None
+        raise FormatError(f"the file is not TOML: {error}", "", other_than("gemini", text)) from None
+    recognized(document, "gemini")
     listed = document.get("rule", [])
     if not isinstance(listed, list):
         raise FormatError("'rule' is not a list of tables", "rule", "write [[rule]]")
     out = Imported()
     out.left += [
-        Left(key, str(document[key])[:120], "not a rule about a call") for key in document if key != "rule"
+        Left(key, shown(document[key]), "not a rule about a call") for key in document if key != "rule"
     ]
     rules = [_rule(rule, f"rule[{number}]", out) for number, rule in enumerate(listed)]
     kept = [rule for rule in rules if rule is not None]
@@ -76,34 +93,67 @@ def _rule(rule: Any, where: str, out: Imported) -> dict[str, Any] | None:
     if not isinstance(rule, dict):
         raise FormatError(f"{where} is not a table", where, "write [[rule]]")
     decision, priority = rule.get("decision"), rule.get("priority")
-    if decision not in DECISIONS:
-        raise FormatError(f"{where}: the decision {decision!r} is not allow, ask_user or deny", where)
+    if not isinstance(decision, str) or decision not in DECISIONS:
+        raise FormatError(f"{where}: the decision {shown(decision)} is not allow, ask_user or deny", where)
     if not isinstance(priority, int) or isinstance(priority, bool) or not 0 <= priority <= 999:
-        raise FormatError(f"{where}: the priority {priority!r} is not a number from 0 to 999", where)
-    tools = rule.get("toolName", "*")
-    tools = tools if isinstance(tools, list) else [tools]
-    what = ", ".join(f"{key} = {json.dumps(value)}" for key, value in rule.items() if key != "priority")[:160]
-    unknown = set(rule) - _PLAIN
-    if unknown:
-        out.left.append(Left(where, what, f"{', '.join(sorted(unknown))} cannot be said in a policy"))
+        raise FormatError(f"{where}: the priority {shown(priority)} is not a number from 0 to 999", where)
+    tools = _texts(rule, "toolName", where) or ["*"]
+    subagent = rule.get("subagent")
+    if subagent is not None:
+        agent_name(text_of(subagent, f"{where}.subagent"), f"{where}.subagent")
+    what = ", ".join(f"{key} = {shown(value)}" for key, value in rule.items() if key != "priority")[:160]
+    if not set(tools) & {"*", *(theirs for _, _, _, theirs, _ in TOOLS)}:
+        why = "not about a tool that reads, writes or replaces a file"
+        out.left.append(Left(where, what, why, harmless=True))
         return None
-    if not set(map(str, tools)) & {"*", *(theirs for _, _, _, theirs, _ in TOOLS)}:
-        out.left.append(Left(where, what, "not about a tool that reads, writes or replaces a file"))
+    if not _applies(rule, where, what, out):
         return None
+    effect = DECISIONS[decision]
     try:
         paths = _paths(rule.get("argsPattern"), where, out)
     except (regex.RegexError, FormatError) as error:
-        out.left.append(Left(where, what, f"its argsPattern cannot be said in a policy: {error}"))
-        return None
+        why = f"its argsPattern cannot be said in a policy: {error}"
+        if effect is Effect.ALLOW:
+            out.left.append(Left(where, what, why))
+            return None
+        out.left.append(Left(where, what, f"{why}; taken for every path, which is stricter"))
+        paths = None
     return {
-        "effect": DECISIONS[decision],
+        "effect": effect,
+        "strict": (paths is None and "argsPattern" in rule) or bool(set(rule) - _PLAIN),
         "priority": priority,
         "tools": tools,
-        "subagent": rule.get("subagent"),
+        "subagent": subagent,
         "paths": paths,
         "where": where,
         "what": what,
     }
+
+
+def _applies(rule: dict[str, Any], where: str, what: str, out: Imported) -> bool:
+    """Whether a rule holds for a file tool in the mode `default`; notes a condition that cannot be said."""
+    elsewhere = sorted(set(rule) & _NOT_FILES)
+    if elsewhere:
+        out.left.append(Left(where, what, f"{', '.join(elsewhere)}: not about a file tool", harmless=True))
+        return False
+    modes = _texts(rule, "modes", where)
+    if modes and "default" not in modes:
+        out.left.append(Left(where, what, "for other modes; the policy is for the mode `default`"))
+        return False
+    unknown = sorted(set(rule) - _PLAIN)
+    if not unknown:
+        return True
+    allows = rule["decision"] == "allow"
+    why = f"{', '.join(unknown)} cannot be said in a policy; "
+    why += "the allow is left out" if allows else "taken without, which is stricter"
+    out.left.append(Left(where, what, why))
+    return not allows
+
+
+def _texts(rule: dict[str, Any], key: str, where: str) -> list[str]:
+    """A text or a list of texts under a key."""
+    value = rule.get(key, [])
+    return [text_of(each, f"{where}.{key}") for each in (value if isinstance(value, list) else [value])]
 
 
 def _paths(expression: Any, where: str, out: Imported) -> list[wildcard.Tokens] | None:
@@ -153,11 +203,10 @@ def _merged(row: wildcard.Tokens) -> wildcard.Tokens:
 def _judge(rules: list[dict[str, Any]], agent: str, out: Imported) -> Maps:
     maps: Maps = {}
     for key, tool, action, theirs, default in TOOLS:
-        maps[key] = [Entry("*", default, "what is done where no rule speaks")]
+        maps[key] = [Entry("*", default, NO_RULE)]
         judged: list[Judged] = []
-        for rule in rules:
-            if not {"*", theirs} & set(rule["tools"]):
-                continue
+        own = [rule for rule in rules if {"*", theirs} & set(rule["tools"])]
+        for rule in _in_order(own):
             where, said = rule["where"], rule["effect"]
             language: Language = ANYTHING
             texts = ["*"]
@@ -171,6 +220,14 @@ def _judge(rules: list[dict[str, Any]], agent: str, out: Imported) -> Maps:
     if maps["create_file"] == maps["edit_file"]:
         return {"read": maps["read"], "write": maps["create_file"]}
     return maps
+
+
+def _in_order(rules: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rules, the deciding one last; one that asks about more than it should opens nothing denied."""
+    out: list[dict[str, Any]] = []
+    for rule in rules:
+        out = tightened(out, [rule], lambda each: each["effect"]) if rule["strict"] else [*out, rule]
+    return out
 
 
 def write(flat: Flat) -> Exported:
@@ -190,5 +247,6 @@ def write(flat: Flat) -> Exported:
                 rules.append("\n".join(lines))
     left = list(flat.left)
     if flat.actions["delete"]:
-        left.append(Left("delete", "rules for deleting", "Gemini CLI has no tool that deletes files"))
+        why = "Gemini CLI has no tool that deletes files"
+        left.append(Left("delete", "rules for deleting", why, harmless=True))
     return Exported("\n\n".join(rules) + "\n", tuple(left))

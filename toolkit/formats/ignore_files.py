@@ -10,6 +10,7 @@ from collections.abc import Callable
 from policy.glob import MAX_LENGTH
 from policy.model import ACTIONS, Effect
 from toolkit.formats import gitignore
+from toolkit.formats.recognize import not_settings
 from toolkit.formats.source import (
     Entry,
     Exported,
@@ -34,6 +35,7 @@ def reader(name: str) -> Callable[[str, Setting], Imported]:
 
 
 def _read(text: str, setting: Setting, name: str) -> Imported:
+    not_settings(text, name.removeprefix("."))
     out = Imported()
     judged: list[Judged] = []
     listed: list[Entry] = []

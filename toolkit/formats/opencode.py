@@ -13,7 +13,9 @@ from typing import Any
 from policy.model import DEFAULT_AGENT, EFFECTS, Effect
 from toolkit.formats import wildcard
 from toolkit.formats.language import Either, Language
+from toolkit.formats.recognize import settings_of
 from toolkit.formats.source import (
+    COMMANDS,
     Entry,
     Exported,
     Flat,
@@ -24,9 +26,14 @@ from toolkit.formats.source import (
     Maps,
     Setting,
     Subject,
+    agent_name,
+    effect,
     mapping,
+    part,
+    shown,
+    text,
 )
-from toolkit.formats.written import entries, json_of
+from toolkit.formats.written import entries
 
 # Their names for what a policy calls read, write and delete: patches delete under `edit`.
 ACTIONS = {"read": "read", "write": "edit", "delete": "edit"}
@@ -49,19 +56,34 @@ class Rule:
     where: str
 
 
-def read(text: str, setting: Setting) -> Imported:
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """What `tools` says of a tool, whether by its very name or by a wildcard, and where."""
+
+    on: bool
+    named: bool
+    where: str
+
+
+Tools = dict[str, Switch]  # by the name that the file has
+# What `tools` can turn off, by the action that it comes under.
+SWITCHES = {"read": ("read",), "edit": ("write", "edit", "patch", "multiedit", "apply_patch")}
+FORK = "the fork with a `delete` tool writes `rules` there: ringfence import opencode-fork"
+
+
+def read(file: str, setting: Setting) -> Imported:
     """Read an opencode.json, whichever of the two forms it has."""
-    settings = mapping(json_of(text), "")
+    settings = settings_of(file, "opencode")
     out = Imported()
     ordered = "permissions" in settings
     base = [] if ordered else [Rule(a, r, EFFECTS[e], "built in") for a, r, e in BUILT_IN]
     everybody = base + list(_rules(settings, ""))
-    out.everybody = _judge(everybody, DEFAULT_AGENT, out, setting, ordered)
-    for key in ("agent", "agents", "mode"):
-        for name, value in mapping(settings.get(key) or {}, key).items():
-            own = list(_rules(mapping(value, f"{key}.{name}"), f"{key}.{name}."))
-            if own:
-                out.agents[name] = _judge(everybody + own, name, out, setting, ordered)
+    tools = _tools(settings, "", out)
+    out.everybody = _judge([*everybody, *_off(tools)], DEFAULT_AGENT, out, setting, ordered)
+    for name, (own, switched) in _agents(settings, out).items():
+        if own or switched:
+            rules = [*everybody, *own, *_off(switched, tools)]
+            out.agents[name] = _judge(rules, name, out, setting, ordered)
     out.left = list(dict.fromkeys(out.left))
     if not ordered:
         out.notes.append("on top of the rules that OpenCode starts from: everything allowed, *.env asks")
@@ -69,42 +91,79 @@ def read(text: str, setting: Setting) -> Imported:
     return out
 
 
+def _agents(settings: dict[str, Any], out: Imported) -> dict[str, tuple[list[Rule], Tools]]:
+    """Each agent's own rules and switches; the older key for an agent is `mode`."""
+    found: dict[str, tuple[list[Rule], Tools]] = {}
+    for key in ("mode", "agents", "agent"):
+        for name, value in part(settings, key).items():
+            where = f"{key}.{name}"
+            rules, tools = found.setdefault(agent_name(name, where), ([], {}))
+            rules += _rules(mapping(value, where), f"{where}.")
+            tools |= _tools(value, f"{where}.", out)
+    return found
+
+
+def _tools(settings: dict[str, Any], prefix: str, out: Imported) -> Tools:
+    """The older switches of tools."""
+    found: Tools = {}
+    known = [tool for tools in SWITCHES.values() for tool in tools]
+    for name, on in part(settings, "tools", prefix).items():
+        where = f"{prefix}tools.{name}"
+        if not isinstance(on, bool):
+            raise FormatError(f"{shown(on)} is not true or false", where)
+        found[name] = Switch(on, name in known, where)
+        if not any(_names(name, tool) for tool in known):
+            out.left.append(Left(where, shown(on), "not a tool that reads or edits files", harmless=True))
+        elif on:
+            out.left.append(Left(where, "true", "the tool is on; that alone allows nothing here"))
+    return found
+
+
+def _off(*levels: Tools) -> Iterator[Rule]:
+    """Rules for what is off, the nearest level first. They come last: nothing turns a tool on again.
+
+    The tools that edit are one action: one that is off by its name turns off all of them, and so does a
+    wildcard if none is on.
+    """
+    for action, tools in SWITCHES.items():
+        said = [state for tool in tools if (state := _state(tool, levels))]
+        off = [state for state in said if not state.on]
+        named = [state for state in off if state.named]
+        if named or (off and len(off) == len(said)):
+            yield Rule(action, "*", Effect.DENY, (named or off)[0].where)
+
+
+def _state(tool: str, levels: tuple[Tools, ...]) -> Switch | None:
+    for level in levels:
+        wild = [switch for name, switch in level.items() if _names(name, tool)]
+        if wild:
+            return level.get(tool) or wild[-1]
+    return None
+
+
 def _rules(settings: dict[str, Any], prefix: str) -> Iterator[Rule]:
     if "permissions" in settings:
         where = f"{prefix}permissions"
         if not isinstance(settings["permissions"], list):
-            raise FormatError(f"{where} is not a list", where)
+            hint = "an object there is Claude Code's: ringfence import claude-code"
+            raise FormatError(f"{where} is not a list", where, hint)
         for number, rule in enumerate(settings["permissions"]):
             here = f"{where}[{number}]"
             fields = mapping(rule, here)
             if set(fields) != {"action", "resource", "effect"}:
                 raise FormatError(f"{here} has not just action, resource and effect", here)
-            yield Rule(
-                _text(fields["action"], here),
-                _text(fields["resource"], here),
-                effect(fields["effect"], here),
-                here,
-            )
-    elif "permission" in settings:
+            named = text(fields["action"], here), text(fields["resource"], here)
+            yield Rule(*named, effect(fields["effect"], here), here)
+    elif settings.get("permission") is not None:
         value, where = settings["permission"], f"{prefix}permission"
         for action, said in ({"*": value} if isinstance(value, str) else mapping(value, where)).items():
-            maps = {"*": said} if isinstance(said, str) else mapping(said, f"{where}.{action}")
-            for resource, each in maps.items():
-                here = f"{where}.{action}"
-                yield Rule(action, resource, effect(each, here), here)
-
-
-def _text(value: Any, where: str) -> str:
-    if not isinstance(value, str):
-        raise FormatError(f"{value!r} is not text", where)
-    return value
-
-
-def effect(value: Any, where: str) -> Effect:
-    """One of the three words."""
-    if value not in EFFECTS:
-        raise FormatError(f"{value!r} is not allow, ask or deny", where)
-    return EFFECTS[value]
+            here = f"{where}.{action}"
+            hint = FORK if action == "rules" else ""
+            if isinstance(said, str):
+                yield Rule(action, "*", effect(said, here, hint), here)
+                continue
+            for resource, each in mapping(said, here, hint).items():
+                yield Rule(action, resource, effect(each, f"{here}.{resource}", hint), here)
 
 
 def _judge(rules: list[Rule], agent: str, out: Imported, setting: Setting, ordered: bool) -> Maps:
@@ -112,7 +171,8 @@ def _judge(rules: list[Rule], agent: str, out: Imported, setting: Setting, order
     for rule in rules:
         if not any(_names(rule.action, theirs) for theirs in ACTIONS.values()):
             what = f"{rule.action} {rule.resource}: {rule.effect}"
-            out.left.append(Left(rule.where, what, "not about reading or editing files"))
+            why = COMMANDS if rule.action == "bash" else "not about reading or editing files"
+            out.left.append(Left(rule.where, what, why, harmless=True))
     for action, theirs in ACTIONS.items():
         judged: list[Judged] = []
         maps[action] = []
@@ -125,7 +185,8 @@ def _judge(rules: list[Rule], agent: str, out: Imported, setting: Setting, order
             said = [pattern for each in variants for pattern in wildcard.patterns(each)]
             judged.append(Judged(rule.effect, language, patterns=tuple(said)))
             if not said:
-                out.left.append(Left(rule.where, what, "matches no path in the workspace"))
+                why = "matches no path in the workspace"
+                out.left.append(Left(rule.where, what, why, harmless=True))
             entry = Entry("", rule.effect, f"{rule.where} {what}")
             maps[action] += entries(said, entry, out.left, rule.where, what)
         out.subjects.append(Subject(action, action, tuple(judged), Effect.ASK, agent))

@@ -5,23 +5,33 @@ An agent's own key first, then everybody's, then `*` in that order; in one map t
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
 from policy.model import DEFAULT_AGENT, Effect
 from toolkit.formats import wildcard
 from toolkit.formats.language import Either
-from toolkit.formats.opencode import effect
+from toolkit.formats.recognize import settings_of
 from toolkit.formats.source import (
+    COMMANDS,
+    NO_RULE,
     Entry,
+    FormatError,
     Imported,
     Judged,
     Left,
     Maps,
     Setting,
     Subject,
+    agent_name,
+    effect,
     mapping,
+    part,
+    shown,
+    tightened,
 )
-from toolkit.formats.written import entries, json_of
+from toolkit.formats.written import entries
 
 # A policy's key, the tool and action it is compared on, and their key.
 TOOLS = (
@@ -31,27 +41,49 @@ TOOLS = (
     ("insert_at_line", "insert_at_line", "write", "edit"),
     ("delete", "delete", "delete", "delete"),
 )
-_KNOWN = {"*", *(theirs for _, _, _, theirs in TOOLS)}
-Said = dict[str, list[tuple[str, Effect, str]]]  # their key -> patterns, the deciding one last
+# Other tools of theirs about files, and the keys above under which a denial of them is kept.
+OTHERS = {
+    **dict.fromkeys(("view", "list", "ls", "glob", "grep"), ("read",)),
+    "multiedit": ("write", "edit"),
+    "patch": ("write", "edit", "delete"),
+}
+NAMED = {**{theirs: (theirs,) for _, _, _, theirs in TOOLS}, **OTHERS}
+Said = tuple[str, Effect, str]  # a pattern, what it says, and where it stands
 
 
-def read(text: str, setting: Setting) -> Imported:
+@dataclass(slots=True)
+class Tier:
+    """What one level says: for each of their keys the patterns, the deciding one last.
+
+    `stricter`: what is kept as a denial or a question after everything else, whatever other rules say.
+    """
+
+    said: dict[str, list[Said]] = field(default_factory=dict)
+    stricter: dict[str, list[Said]] = field(default_factory=dict)
+
+    def keep(self, keys: Iterable[str], rules: Iterable[Said]) -> None:
+        strict = [rule for rule in rules if rule[1] is not Effect.ALLOW]
+        for key in keys:
+            self.stricter.setdefault(key, []).extend(strict)
+
+
+def read(file: str, setting: Setting) -> Imported:
     """Read an .opencode.json of the fork."""
-    settings = mapping(json_of(text), "")
-    permission = mapping(settings.get("permission", {}), "permission")
+    settings = settings_of(file, "opencode-fork")
     out = Imported()
-    everybody = _said(mapping(permission.get("rules", {}), "permission.rules"), "permission.rules", out)
-    out.left += [
-        Left(f"permission.{key}", str(value)[:200], "not about files")
-        for key, value in permission.items()
-        if key != "rules"
-    ]
+    permission = part(settings, "permission")
+    everybody = _tier(part(permission, "rules", "permission."), "permission.rules", out)
+    for key, value in permission.items():
+        if key != "rules":
+            _beside(key, value, everybody, out)
     out.everybody = _judge([everybody], DEFAULT_AGENT, out, setting)
-    for name, value in mapping(settings.get("agents", {}), "agents").items():
-        where = f"agents.{name}.permission"
-        own = mapping(value, f"agents.{name}").get("permission")
-        if own is not None:
-            out.agents[name] = _judge([_said(mapping(own, where), where, out), everybody], name, out, setting)
+    for name, value in part(settings, "agents").items():
+        where = f"agents.{agent_name(name, f'agents.{name}')}"
+        own = mapping(value, where)
+        tier = _tier(part(own, "permission", f"{where}."), f"{where}.permission", out)
+        _switches(part(own, "tools", f"{where}."), f"{where}.tools", tier, out)
+        if tier.said or tier.stricter:
+            out.agents[name] = _judge([tier, everybody], name, out, setting)
     out.left = list(dict.fromkeys(out.left))
     if not setting.absolute:
         out.notes.append(
@@ -62,40 +94,86 @@ def read(text: str, setting: Setting) -> Imported:
     return out
 
 
-def _said(maps: dict[str, Any], prefix: str, out: Imported) -> Said:
-    found: Said = {}
+def _tier(maps: dict[str, Any], prefix: str, out: Imported) -> Tier:
+    tier = Tier()
     for key, value in maps.items():
         where = f"{prefix}.{key}"
-        if key not in _KNOWN:
-            out.left.append(Left(where, str(value)[:200], "not about reading, editing or deleting files"))
-            continue
-        listed = {"*": value} if isinstance(value, str) else mapping(value, where)
-        for pattern, each in listed.items():
-            if isinstance(each, str):
-                listed[pattern] = each.lower()
-        order = sorted(listed, key=lambda pattern: (pattern != "*", len(pattern), pattern))
-        found[key] = [(pattern, effect(listed[pattern], where), where) for pattern in order]
-    return found
+        if key == "*" or (key in NAMED and key not in OTHERS):
+            tier.said[key] = _rules(value, where)
+        elif key in OTHERS:
+            tier.keep(OTHERS[key], _rules(value, where))
+            why = f"a policy has no rule for this tool alone; denied and asked under {', '.join(OTHERS[key])}"
+            out.left.append(Left(where, shown(value), why))
+        else:
+            why = COMMANDS if key == "bash" else "not about reading, editing or deleting files"
+            out.left.append(Left(where, shown(value), why, harmless=True))
+    return tier
 
 
-def _judge(tiers: list[Said], agent: str, out: Imported, setting: Setting) -> Maps:
+def _beside(key: str, value: Any, everybody: Tier, out: Imported) -> None:
+    """A key of `permission` beside `rules`, as OpenCode itself has it; the fork never looks at it."""
+    where = f"permission.{key}"
+    # For OpenCode, which has one action for all changes, `edit` is writing and deleting, too.
+    keys = {**NAMED, "*": tuple(NAMED), "edit": OTHERS["patch"]}.get(key, ())
+    if not keys:
+        out.left.append(Left(where, shown(value), "not about files", harmless=True))
+        return
+    rules = _rules(value, where)
+    everybody.keep([each for each in keys if each not in OTHERS], rules)
+    why = "the fork reads only permission.rules; "
+    if all(said is Effect.ALLOW for _, said, _ in rules):
+        why += "an allow there is left out"
+    else:
+        why += "what is denied or asked here is kept, after all other rules"
+    out.left.append(Left(where, shown(value), why))
+
+
+def _switches(tools: dict[str, Any], prefix: str, tier: Tier, out: Imported) -> None:
+    """An agent's switches of tools: what is off is denied."""
+    for name, on in tools.items():
+        where = f"{prefix}.{name}"
+        if not isinstance(on, bool):
+            raise FormatError(f"{shown(on)} is not true or false", where)
+        named = [each for each in NAMED if () in wildcard.below(wildcard.tokens(name, question=False), each)]
+        off = [each for each in named if not on and (each == name or each not in tools)]
+        for each in off:
+            tier.keep(NAMED[each], [("*", Effect.DENY, where)])
+            if each in OTHERS:
+                why = f"a policy has no rule for {each} alone; denied under {', '.join(NAMED[each])}"
+                out.left.append(Left(where, "false", why))
+        if not named:
+            out.left.append(Left(where, shown(on), "not a tool that reads or edits files", harmless=True))
+
+
+def _rules(value: Any, where: str) -> list[Said]:
+    """The patterns of one key in the order in which the last that matches decides: the longest."""
+    listed = {"*": value} if isinstance(value, str) else mapping(value, where)
+    order = sorted(listed, key=lambda pattern: (pattern != "*", len(pattern), pattern))
+    lowered = {key: each.lower() if isinstance(each, str) else each for key, each in listed.items()}
+    return [(pattern, effect(lowered[pattern], where), where) for pattern in order]
+
+
+def _judge(tiers: list[Tier], agent: str, out: Imported, setting: Setting) -> Maps:
     """`tiers` from the nearest to everybody's; what is nearer comes later in a list that the last decides."""
     maps: Maps = {}
     for key, tool, action, theirs in TOOLS:
         default = Effect.ALLOW if theirs == "read" else Effect.ASK
-        maps[key] = [Entry("*", default, "what is done where no rule speaks")]
+        maps[key] = [Entry("*", default, NO_RULE)]
         judged: list[Judged] = []
-        for name in ("*", theirs):
-            for tier in reversed(tiers):
-                for pattern, said, where in tier.get(name, ()):
-                    variants = _variants(pattern, setting)
-                    texts = [text for each in variants for text in wildcard.patterns(each)]
-                    language = Either(tuple(map(wildcard.language, variants)))
-                    judged.append(Judged(said, language, patterns=tuple(texts)))
-                    if not texts:
-                        out.left.append(Left(where, pattern, "matches no path in the workspace"))
-                    entry = Entry("", said, f"{where} {pattern}")
-                    maps[key] += entries(texts, entry, out.left, where, pattern)
+        said = [
+            rule for name in ("*", theirs) for tier in reversed(tiers) for rule in tier.said.get(name, ())
+        ]
+        more = [rule for tier in reversed(tiers) for rule in tier.stricter.get(theirs, ())]
+        for pattern, effect_, where in tightened(said, more, lambda rule: rule[1]):
+            variants = _variants(pattern, setting)
+            texts = [text for each in variants for text in wildcard.patterns(each)]
+            language = Either(tuple(map(wildcard.language, variants)))
+            judged.append(Judged(effect_, language, patterns=tuple(texts)))
+            if not texts:
+                why = "matches no path in the workspace"
+                out.left.append(Left(where, pattern, why, harmless=True))
+            entry = Entry("", effect_, f"{where} {pattern}")
+            maps[key] += entries(texts, entry, out.left, where, pattern)
         out.subjects.append(Subject(tool, action, tuple(judged), default, agent))
     if maps["create_file"] == maps["edit_file"]:
         rest = {key: maps[key] for key in ("read", "delete")}

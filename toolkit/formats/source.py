@@ -5,12 +5,17 @@ A judge here is data: the rules of one subject in the order in which the last ma
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
-from policy.model import DEFAULT_AGENT, Effect
+from policy.glob import PatternError, parse_agent
+from policy.model import DEFAULT_AGENT, EFFECTS, Effect
 from toolkit.formats.language import Language
+
+NO_RULE = "what is done where no rule speaks"
+COMMANDS = "a rule about commands, which a policy for files does not have"
 
 
 class FormatError(Exception):
@@ -35,14 +40,18 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """One thing of the settings that the policy does not say, or says in another way: where and why."""
+    """One setting that the result does not have, or has in a stricter way: where and why.
+
+    `harmless`: the setting says nothing about the files of the workspace, so that the two agree without it.
+    """
 
     where: str
     what: str
     why: str
+    harmless: bool = False
 
-    def to_json(self) -> dict[str, str]:
-        return {"where": self.where, "what": self.what, "why": self.why}
+    def to_json(self) -> dict[str, str | bool]:
+        return {"where": self.where, "what": self.what, "why": self.why, "about_files": not self.harmless}
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +138,57 @@ class Format:
     write: Writer | None
 
 
-def mapping(value: Any, where: str) -> dict[str, Any]:
+def mapping(value: Any, where: str, hint: str = "") -> dict[str, Any]:
     """A JSON object, else FormatError."""
     if not isinstance(value, dict):
-        raise FormatError(f"{where or 'the file'} is not an object", where)
+        raise FormatError(f"{where or 'the file'} is not an object", where, hint)
     return value
+
+
+def part(settings: Mapping[str, Any], key: str, prefix: str = "") -> dict[str, Any]:
+    """The object under a key; empty where the key is missing or null. Raises FormatError."""
+    value = settings.get(key)
+    return {} if value is None else mapping(value, f"{prefix}{key}")
+
+
+def text(value: Any, where: str) -> str:
+    """A text, else FormatError."""
+    if not isinstance(value, str):
+        raise FormatError(f"{shown(value)} is not text", where)
+    return value
+
+
+def effect(value: Any, where: str, hint: str = "") -> Effect:
+    """One of the three words. Raises FormatError."""
+    if not isinstance(value, str) or value not in EFFECTS:
+        raise FormatError(f"{shown(value)} is not allow, ask or deny", where, hint)
+    return EFFECTS[value]
+
+
+def agent_name(name: str, where: str) -> str:
+    """A name that a policy can have under `agents`. Raises FormatError."""
+    try:
+        parse_agent(name)
+    except PatternError as error:
+        raise FormatError(f"{shown(name)} is no name of an agent: {error.message}", where) from None
+    return name
+
+
+def shown(value: Any) -> str:
+    """A value as it stands in the file, shortened. What JSON has no word for (a date) is quoted."""
+    said = repr(value) if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
+    return said if len(said) <= 200 else said[:199] + "…"
+
+
+T = TypeVar("T")
+
+
+def tightened(rules: Sequence[T], more: Sequence[T], of: Callable[[T], Effect]) -> list[T]:
+    """Rules of which the last match decides, made stricter by more rules and nowhere looser.
+
+    A rule that asks must not open what was denied, so the denials come once more after it.
+    """
+    asks = [each for each in more if of(each) is Effect.ASK]
+    denies = [each for each in more if of(each) is Effect.DENY]
+    again = [each for each in rules if of(each) is Effect.DENY] if asks else []
+    return [*rules, *asks, *again, *denies]
