@@ -155,12 +155,12 @@ rules:
 """
 
 
-@pytest.mark.parametrize("name", ["claude-code", "gemini", "opencode"])
+@pytest.mark.parametrize("name", ["claude-code", "gemini", "opencode", "opencode-fork"])
 def test_a_policy_goes_out_and_comes_back(name: str) -> None:
     given_format = FORMATS[name]
     assert given_format.write is not None
     policy = Policy.loads(SAYABLE)
-    back = given_format.read(given_format.write(flat(policy, "default")).text, ROOT)
+    back = given_format.read(given_format.write(flat(policy, "default", ROOT.root)).text, ROOT)
     subjects = [each for each in back.subjects if each.action != "delete"]
     assert compare(subjects, policy).found == ()
     again = Policy.loads(policy_text(back, "back"))
@@ -168,13 +168,13 @@ def test_a_policy_goes_out_and_comes_back(name: str) -> None:
 
 
 @pytest.mark.parametrize("ready", READY_MADE)
-@pytest.mark.parametrize("name", ["claude-code", "clineignore", "gemini", "opencode", "rooignore"])
+@pytest.mark.parametrize("name", sorted(FORMATS))
 def test_what_an_export_opens_more_is_told(name: str, ready: str) -> None:
     """No ready-made policy becomes looser in another tool's words without a line that says so."""
     given_format = FORMATS[name]
     assert given_format.write is not None
     policy = Policy.load(ready_made(ready))
-    back = given_format.read(given_format.write(flat(policy, "default")).text, ROOT)
+    back = given_format.read(given_format.write(flat(policy, "default", ROOT.root)).text, ROOT)
     compared = compare([each for each in back.subjects if each.tool == "read"], policy)
     assert not compared.undecided
     for path in (".env", "id_rsa", "a/.ssh/x", "src/a.py", "tmp/a", "x.pem", ".env.example"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from toolkit.cli.options import ENDPOINT, JSON, POLICY, ROOT, STATE, Command, opt
 
 FORMATS = ("claude-code", "clineignore", "gemini", "opencode", "opencode-fork", "rooignore")
-WRITABLE = tuple(name for name in FORMATS if name != "opencode-fork")
 OUT = opt("--out", metavar="FILE", completes="file", says="write to this new file, not to stdout")
 ANY_CASE = opt(
     "--any-case",
@@ -115,9 +114,9 @@ AUTHORING: tuple[Command, ...] = (
         (
             opt(
                 "format",
-                choices=WRITABLE,
+                choices=FORMATS,
                 metavar="FORMAT",
-                says=f"whose settings: {', '.join(WRITABLE)}",
+                says=f"whose settings: {', '.join(FORMATS)}",
             ),
             opt(
                 "policy_file",

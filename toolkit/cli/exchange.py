@@ -18,6 +18,7 @@ from toolkit.formats.source import FormatError, Left, Setting
 from toolkit.formats.table import FORMATS
 from toolkit.formats.written import policy_text
 
+DELETES = ("opencode", "opencode-fork")  # whose settings speak of deleting
 _MAX_BYTES = 4 * 1024 * 1024
 
 
@@ -46,12 +47,13 @@ def export(arguments: argparse.Namespace, screen: Screen) -> int:
     assert given.write is not None
     policy = Policy.load(policy_file(arguments.policy_file))
     try:
-        written = given.write(flat(policy, arguments.agent))
-        back = given.read(written.text, _setting(arguments))
+        setting = _setting(arguments)
+        written = given.write(flat(policy, arguments.agent, setting.root))
+        back = given.read(written.text, setting)
     except FormatError as error:
         raise UsageError(_said(arguments.policy_file, error)) from None
     subjects = [subject for subject in back.subjects if subject.agent == "default"]
-    if given.name != "opencode":
+    if given.name not in DELETES:
         subjects = [subject for subject in subjects if subject.action != "delete"]
     compared = compare(_for_agent(subjects, arguments.agent), policy)
     left = list(dict.fromkeys([*written.left, *back.left]))

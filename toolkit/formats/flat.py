@@ -12,29 +12,23 @@ from collections.abc import Iterator
 from policy.engine import Policy
 from policy.glob import ANY_CHARACTER, ANY_NAME, CROSS, Branch, CharClass, Name, parse
 from policy.model import ACTIONS, Effect, Rule, RuleMap
-from toolkit.formats.source import Flat, FormatError, Left
+from toolkit.formats.source import Flat, FormatError, Left, tightened
 
 Listed = list[tuple[str, Effect]]
 
 
-def flat(policy: Policy, agent: str) -> Flat:
-    """Lay out what the policy says of one agent."""
+def flat(policy: Policy, agent: str, root: str = "/workspace") -> Flat:
+    """Lay out what the policy says of one agent; `root` is the workspace, for formats with absolute paths."""
     left: list[Left] = []
     chain = policy.chain(agent)
     if len(chain) > 1:
         raise FormatError(f"{agent} is a sub-agent: its parents' rules count too", "", "export the parents")
     entry = chain[0][1]
     tiers = [policy.content.rules, *([entry.rules] if entry else [])]
-    for tier in tiers:
-        left += [
-            Left(_place(tier[key][0]) if tier[key] else "", key, "rules for one tool cannot be said")
-            for key in tier
-            if key not in (*ACTIONS, "*")
-        ]
     for limits in (policy.content.limits, entry.limits if entry else {}):
         left += [Left(f"limits.{key}", key, "limits cannot be said") for key in limits]
     actions = {action: tuple(_action(policy, tiers, action, left)) for action in ACTIONS}
-    return Flat(agent, actions, tuple(dict.fromkeys(left)))
+    return Flat(agent, actions, tuple(dict.fromkeys(left)), root)
 
 
 def _place(rule: Rule) -> str:
@@ -46,19 +40,38 @@ def _action(policy: Policy, tiers: list[RuleMap], action: str, left: list[Left])
     for tier in tiers:
         for key in ("*", action):
             out += [(rule.pattern, rule.effect) for rule in tier.get(key, ())]
-    asks: Listed = []
-    denies: Listed = []
-    for item in policy.floor(action, action):
-        for rule in item.rules:
-            (denies if item.effect is Effect.DENY else asks).append((rule.pattern, item.effect))
-            if item.excepts:
+    tools = [tool for tool in policy.tools if action in _changes(policy, tool)]
+    more: Listed = []
+    for tier in tiers:
+        for tool in tools:
+            # A tool's name may be an action's, too: `delete` is said already.
+            for rule in tier.get(tool, ()) if tool != action else ():
+                more.append((rule.pattern, rule.effect))
+                allows = rule.effect is Effect.ALLOW
+                why = "left out" if allows else f"said for all that {action}s"
                 left.append(
-                    Left(_place(rule), f"except {', '.join(item.excepts)}", "said without its exceptions")
+                    Left(_place(rule), f"{tool}: {rule.pattern}: {rule.effect}", f"for one tool; {why}")
                 )
-    if asks:
-        # A floor that asks comes after everything, and must not open what is denied.
-        denies = [pair for pair in out if pair[1] is Effect.DENY] + denies
-    return out + asks + denies
+    for item in policy.content.mandatory:
+        if not {action, "*", *tools} & set(item.keys):
+            continue
+        more += [(rule.pattern, item.effect) for rule in item.rules]
+        where = _place(item.rules[0])
+        if not {action, "*"} & set(item.keys):
+            why = f"said for all that {action}s"
+            left.append(Left(where, f"mandatory for {', '.join(item.keys)}", f"for some tools; {why}"))
+        if item.excepts:
+            left.append(Left(where, f"except {', '.join(item.excepts)}", "said without its exceptions"))
+    if ("*", Effect.DENY) in out:
+        # To ask, and to deny everything once more, would leave nothing of what is allowed.
+        more = [(pattern, Effect.DENY if effect is Effect.ASK else effect) for pattern, effect in more]
+    return tightened(out, more, lambda pair: pair[1])
+
+
+def _changes(policy: Policy, tool: str) -> set[str]:
+    """The actions under which a tool's rules are said: what it changes, else what it reads."""
+    actions = {action for action, _ in policy.tools[tool]}
+    return actions - {"read"} or actions
 
 
 def alternatives(pattern: str) -> Iterator[str]:
@@ -77,7 +90,7 @@ def crossing(pattern: str, effect: Effect) -> list[str] | None:
     if pattern == "*":
         return ["*"]
     for branch in parse(pattern).branches:
-        if effect is not Effect.DENY and _widens(branch):
+        if effect is not Effect.DENY and widens(branch):
             return None
         for text in _crossing(branch):
             if not branch.directory:
@@ -87,7 +100,7 @@ def crossing(pattern: str, effect: Effect) -> list[str] | None:
     return list(out)
 
 
-def _widens(branch: Branch) -> bool:
+def widens(branch: Branch) -> bool:
     """Whether a star, or `?`, that stays in a name would say more where it crosses."""
     for at, segment in enumerate(branch.segments):
         if segment is CROSS:

@@ -5,18 +5,22 @@ An agent's own key first, then everybody's, then `*` in that order; in one map t
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 from policy.model import DEFAULT_AGENT, Effect
 from toolkit.formats import wildcard
+from toolkit.formats.fork_patterns import longest_decides
 from toolkit.formats.language import Either
 from toolkit.formats.recognize import settings_of
 from toolkit.formats.source import (
     COMMANDS,
     NO_RULE,
     Entry,
+    Exported,
+    Flat,
     FormatError,
     Imported,
     Judged,
@@ -193,3 +197,15 @@ def _variants(pattern: str, setting: Setting) -> list[wildcard.Tokens]:
         # `/work/*` also matches the folder /work itself, which is above the workspace or is its root.
         found = [rest for each in found for rest in wildcard.below(each, prefix) if rest]
     return found
+
+
+def write(flat: Flat) -> Exported:
+    """Write a policy as `permission.rules`, with absolute paths: the fork compares nothing else."""
+    left = list(flat.left)
+    rules: dict[str, dict[str, str]] = {}
+    for action, keys in (("read", ("read",)), ("write", ("write", "edit")), ("delete", ("delete",))):
+        said, inexact = longest_decides(flat.actions[action], flat.root, action)
+        rules |= dict.fromkeys(keys, said)
+        left += inexact
+    text = json.dumps({"permission": {"rules": rules}}, indent=2, ensure_ascii=False) + "\n"
+    return Exported(text, tuple(dict.fromkeys(left)))

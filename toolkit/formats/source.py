@@ -126,6 +126,7 @@ class Flat:
     agent: str
     actions: Mapping[str, tuple[tuple[str, Effect], ...]]
     left: tuple[Left, ...] = ()
+    root: str = "/workspace"
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
                 "opencode-fork",
                 "the .opencode.json of the OpenCode fork with a delete tool",
                 opencode_fork.read,
-                None,
+                opencode_fork.write,
             ),
             Format("rooignore", "Roo's ignore file", ignore_files.reader(".rooignore"), ignore_files.write),
         )

@@ -1,0 +1,80 @@
+"""Random policies as the fork's settings: they let nothing through that the policy denies or asks about."""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from policy import Policy
+from policy.model import Effect
+from tests.formats import judges
+from toolkit.formats.disagree import compare
+from toolkit.formats.flat import flat
+from toolkit.formats.source import Setting
+from toolkit.formats.table import FORMATS
+
+ROOT = "/w/s"
+SEGMENT = st.sampled_from(["a", "b", "ab", "*", "a*", "*b", "*.b", "**", "?", "[ab]", "a*b", ".a"])
+PATTERNS = st.just("*") | st.builds(
+    lambda start, names, end: start + "/".join(names) + end,
+    st.sampled_from(["", "", "/"]),
+    st.lists(SEGMENT, min_size=1, max_size=3),
+    st.sampled_from(["", "", "/"]),
+)
+EFFECTS = st.sampled_from(["allow", "ask", "deny"])
+RULES = st.lists(st.tuples(PATTERNS, EFFECTS), max_size=5).map(dict)
+KEYS = st.sampled_from(["read", "write", "delete", "*", "create_file", "delete_file"])
+FLOOR = st.lists(st.tuples(st.sampled_from(["read", "write", "create_file"]), PATTERNS, EFFECTS), max_size=1)
+PATHS = st.lists(st.sampled_from(["a", "b", "ab", "a.b", ".a", "c"]), min_size=1, max_size=4).map("/".join)
+# A policy's tool and action, and the fork's key.
+CALLS = [
+    ("read_file", "read", "read"),
+    ("create_file", "write", "write"),
+    ("edit_file", "write", "edit"),
+    ("delete", "delete", "delete"),
+    ("delete_file", "delete", "delete"),
+]
+
+
+def policy_of(rules: dict[str, dict[str, str]], floor: list[tuple[str, str, str]]) -> Policy:
+    mandatory = [{effect: key, "paths": [pattern]} for key, pattern, effect in floor if effect != "allow"]
+    return Policy.loads(json.dumps({"version": 1, "rules": rules, "mandatory": mandatory}))
+
+
+@given(st.dictionaries(KEYS, RULES, max_size=3), FLOOR, st.lists(PATHS, min_size=1, max_size=12))
+@example({"delete": {"*": "ask", "tmp/*": "allow", "*.go": "deny"}}, [], ["tmp", "tmp/a", "tmp/a.go", "a.go"])
+@example({"write": {"a/*/b": "allow", "*.b": "deny", "a.b": "allow"}}, [], ["a/a/b", "a.b", "a/x/y/b"])
+@example({"delete": {"a/*": "allow"}}, [], ["a", "a/b"])
+@example({"write": {"*": "deny", "a": "allow", "b/": "ask"}}, [("create_file", "a/b", "deny")], ["a/b", "b"])
+def test_the_forks_settings_let_nothing_more_through(
+    rules: dict[str, dict[str, str]], floor: list[tuple[str, str, str]], paths: list[str]
+) -> None:
+    policy = policy_of(rules, floor)
+    writer = FORMATS["opencode-fork"].write
+    assert writer is not None
+    written = writer(flat(policy, "default", ROOT)).text
+    said = json.loads(written)["permission"]["rules"]
+    for tool, action, key in CALLS:
+        for path in paths:
+            theirs = Effect[judges.fork({}, said, key, f"{ROOT}/{path}").upper()]
+            for directory in (False, True):
+                assert theirs >= policy.effect("default", tool, action, path, directory), (tool, path)
+    # Absolute patterns are read alike in both ways of reading.
+    for absolute in (False, True):
+        back = FORMATS["opencode-fork"].read(written, Setting(root=ROOT, absolute=absolute))
+        assert all(each.result < each.source for each in compare(back.subjects, policy).found)
+
+
+def test_the_seeds_example_goes_out_and_comes_back_as_it_was() -> None:
+    policy = policy_of({"delete": {"*": "ask", "tmp/**": "allow", "src/*.go": "deny"}}, [])
+    writer = FORMATS["opencode-fork"].write
+    assert writer is not None
+    text = writer(flat(policy, "default", ROOT)).text
+    assert json.loads(text)["permission"]["rules"]["delete"] == {
+        "*": "ask",
+        "/w/s/tmp/**": "allow",
+        "/w/s/src/*.go": "deny",
+        "/w/s/src/*.go/*": "deny",
+    }
