@@ -78,3 +78,20 @@ def test_the_seeds_example_goes_out_and_comes_back_as_it_was() -> None:
         "/w/s/src/*.go": "deny",
         "/w/s/src/*.go/*": "deny",
     }
+
+
+@given(st.dictionaries(KEYS, RULES, max_size=3), FLOOR, st.lists(PATHS, min_size=1, max_size=12))
+@example({"write": {"*": "allow", "a*b": "ask"}}, [], ["aab"])
+@example({"write": {"*": "allow"}, "delete": {"*": "deny", "a": "allow"}}, [], ["a", "b"])
+def test_opencodes_settings_let_nothing_more_through(
+    rules: dict[str, dict[str, str]], floor: list[tuple[str, str, str]], paths: list[str]
+) -> None:
+    policy = policy_of(rules, floor)
+    writer = FORMATS["opencode"].write
+    assert writer is not None
+    listed = json.loads(writer(flat(policy, "default")).text)["permissions"]
+    said = [(each["action"], each["resource"], each["effect"]) for each in listed]
+    for tool, action, _ in CALLS:
+        for path in paths:
+            theirs = Effect[judges.opencode(said, "read" if action == "read" else "edit", path).upper()]
+            assert theirs >= policy.effect("default", tool, action, path), (tool, path)

@@ -62,10 +62,49 @@ def _action(policy: Policy, tiers: list[RuleMap], action: str, left: list[Left])
             left.append(Left(where, f"mandatory for {', '.join(item.keys)}", f"for some tools; {why}"))
         if item.excepts:
             left.append(Left(where, f"except {', '.join(item.excepts)}", "said without its exceptions"))
-    if ("*", Effect.DENY) in out:
+    return stricter(out, more)
+
+
+def stricter(rules: Listed, more: Listed) -> Listed:
+    """Rules made stricter by more rules, and nowhere looser."""
+    if ("*", Effect.DENY) in rules:
         # To ask, and to deny everything once more, would leave nothing of what is allowed.
         more = [(pattern, Effect.DENY if effect is Effect.ASK else effect) for pattern, effect in more]
-    return tightened(out, more, lambda pair: pair[1])
+    return tightened(rules, more, lambda pair: pair[1])
+
+
+def strictest(one: Listed, other: Listed) -> Listed:
+    """Rules that are nowhere looser than two lists, and exact where these differ only in what they deny."""
+    one, other = _from_the_last_star(one), _from_the_last_star(other)
+    for rules, plain in ((one, other), (other, one)):
+        if len(plain) == 1:
+            return [(pattern, max(effect, plain[0][1])) for pattern, effect in rules]
+    (first, left), (second, right) = _parted(one), _parted(other)
+    if first != second:
+        return stricter(one, other)
+    out = [*left[0], *right[0]]
+    for rule, denies, more in zip(first, left[1:], right[1:], strict=True):
+        out += [rule, *denies, *more]
+    return out
+
+
+def _parted(rules: Listed) -> tuple[Listed, list[Listed]]:
+    """The rules that do not deny, and the denials before, between and after them."""
+    kept: Listed = []
+    denies: list[Listed] = [[]]
+    for rule in rules:
+        if rule[1] is Effect.DENY:
+            denies[-1].append(rule)
+        else:
+            kept.append(rule)
+            denies.append([])
+    return kept, denies
+
+
+def _from_the_last_star(rules: Listed) -> Listed:
+    """Without what comes before a rule for everything, and with one that asks where there is none."""
+    start = max((at for at, (pattern, _) in enumerate(rules) if pattern == "*"), default=None)
+    return [("*", Effect.ASK), *rules] if start is None else rules[start:]
 
 
 def _changes(policy: Policy, tool: str) -> set[str]:
@@ -85,12 +124,12 @@ def alternatives(pattern: str) -> Iterator[str]:
 
 
 def crossing(pattern: str, effect: Effect) -> list[str] | None:
-    """The pattern where a star crosses slashes; None: that would be wider, and it is no deny."""
+    """The pattern where a star crosses slashes; None: that would allow more."""
     out: dict[str, None] = {}
     if pattern == "*":
         return ["*"]
     for branch in parse(pattern).branches:
-        if effect is not Effect.DENY and widens(branch):
+        if effect is Effect.ALLOW and widens(branch):
             return None
         for text in _crossing(branch):
             if not branch.directory:

@@ -216,19 +216,36 @@ def _variants(resource: str, setting: Setting, ordered: bool) -> list[wildcard.T
 
 
 def write(flat: Flat) -> Exported:
-    """Write a policy as the ordered array."""
-    from toolkit.formats.flat import crossing
+    """Write a policy as the ordered array. Deleting comes under `edit`, which is the stricter of both."""
+    from toolkit.formats.flat import strictest
 
     left = list(flat.left)
+    reads, writes, deletes = (list(flat.actions[action]) for action in ("read", "write", "delete"))
+    edits = strictest(writes, deletes)
+    if writes != deletes:
+        left.append(
+            Left("delete", "rules for deleting", "OpenCode deletes under `edit`: the stricter of both")
+        )
     listed: list[dict[str, str]] = []
-    for action, theirs in (("read", "read"), ("write", "edit")):
-        for pattern, said in flat.actions[action]:
-            resources = crossing(pattern, said)
-            if resources is None:
-                left.append(
-                    Left(action, f"{pattern}: {said}", "its star would cross slashes there and say more")
-                )
-            listed += [{"action": theirs, "resource": each, "effect": str(said)} for each in resources or ()]
-    if flat.actions["delete"] != flat.actions["write"]:
-        left.append(Left("delete", "rules for deleting", "OpenCode deletes under `edit`"))
+    for action, rules in (("read", reads), ("edit", edits)):
+        said = _crossing(action, rules, left)
+        listed += [{"action": action, "resource": each, "effect": str(effect)} for each, effect in said]
     return Exported(json.dumps({"permissions": listed}, indent=2) + "\n", tuple(left))
+
+
+def _crossing(action: str, rules: list[tuple[str, Effect]], left: list[Left]) -> list[tuple[str, Effect]]:
+    """The rules with stars that cross slashes; one that would allow more is left out."""
+    from toolkit.formats.flat import crossing, stricter
+
+    said: list[tuple[str, Effect]] = []
+    for pattern, result in rules:
+        exact = crossing(pattern, Effect.ALLOW)
+        if exact is None:
+            why = "its star would cross slashes there and allow more"
+            why = why if result is Effect.ALLOW else "said for more paths, which is stricter"
+            left.append(Left(action, f"{pattern}: {result}", why))
+        if exact is None and result is Effect.ALLOW:
+            continue
+        more = [(each, result) for each in crossing(pattern, result) or ()]
+        said = stricter(said, more) if exact is None else said + more
+    return said
