@@ -47,6 +47,7 @@ def policy_of(rules: dict[str, dict[str, str]], floor: list[tuple[str, str, str]
 @example({"delete": {"*": "ask", "tmp/*": "allow", "*.go": "deny"}}, [], ["tmp", "tmp/a", "tmp/a.go", "a.go"])
 @example({"write": {"a/*/b": "allow", "*.b": "deny", "a.b": "allow"}}, [], ["a/a/b", "a.b", "a/x/y/b"])
 @example({"delete": {"a/*": "allow"}}, [], ["a", "a/b"])
+@example({"read": {"*/": "allow"}}, [], ["a", "a/b"])
 @example({"write": {"*": "deny", "a": "allow", "b/": "ask"}}, [("create_file", "a/b", "deny")], ["a/b", "b"])
 def test_the_forks_settings_let_nothing_more_through(
     rules: dict[str, dict[str, str]], floor: list[tuple[str, str, str]], paths: list[str]

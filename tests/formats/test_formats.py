@@ -436,3 +436,15 @@ def test_what_gemini_says_with_a_condition_becomes_stricter(decision: str, extra
     assert policy.effect("default", "read_file", "read", ".env") is want
     assert policy.effect("default", "read_file", "read", "k/x") is Effect.DENY
     assert compare(found.subjects, policy).none
+
+
+@pytest.mark.parametrize("name", ["claude-code", "gemini", "opencode", "opencode-fork"])
+def test_rules_for_task_folders_ask_about_no_file(name: str) -> None:
+    policy = Policy.loads("version: 1\nrules: {'*': allow, list_tasks: ask, delete_tasks: deny}\n")
+    writer = FORMATS[name].write
+    assert writer is not None
+    out = writer(flat(policy, "default"))
+    assert "ask" not in out.text.replace('"ask": []', "")
+    assert [left.what for left in out.left if not left.harmless] == []
+    subjects = FORMATS[name].read(out.text, ROOT).subjects
+    assert {disagree.judge(each, "a") for each in subjects if each.action != "delete"} == {Effect.ALLOW}

@@ -25,6 +25,11 @@ def flat(policy: Policy, agent: str, root: str = "/workspace") -> Flat:
         raise FormatError(f"{agent} is a sub-agent: its parents' rules count too", "", "export the parents")
     entry = chain[0][1]
     tiers = [policy.content.rules, *([entry.rules] if entry else [])]
+    for tier in tiers:
+        for tool in tier:
+            if tool in policy.tools and not _changes(policy, tool):
+                why = "for a tool that no other program has"
+                left.append(Left(_place(tier[tool][0]) if tier[tool] else "", tool, why, harmless=True))
     for limits in (policy.content.limits, entry.limits if entry else {}):
         left += [Left(f"limits.{key}", key, "limits cannot be said") for key in limits]
     actions = {action: tuple(_action(policy, tiers, action, left)) for action in ACTIONS}
@@ -108,8 +113,11 @@ def _from_the_last_star(rules: Listed) -> Listed:
 
 
 def _changes(policy: Policy, tool: str) -> set[str]:
-    """The actions under which a tool's rules are said: what it changes, else what it reads."""
-    actions = {action for action, _ in policy.tools[tool]}
+    """The actions under which a tool's rules are said: what it changes, else what it reads.
+
+    None for a tool that names no path (the tools for tasks): the rules of another tool have nothing like it.
+    """
+    actions = {action for action, parameter in policy.tools[tool] if parameter not in ("", "task_ids")}
     return actions - {"read"} or actions
 
 

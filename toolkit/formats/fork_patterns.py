@@ -96,10 +96,10 @@ def _texts(branch: Branch, effect: Effect) -> list[str]:
     out: list[str] = []
     for text in _crossing(branch):
         last = branch.segments[-1]
-        if last is ANY_NAME or last == ANY_NAME:
-            out.append(f"{text}*")  # "x/*" alone would be x itself, too
-        elif branch.directory and effect is Effect.ALLOW:
+        if branch.directory and effect is Effect.ALLOW:
             out.append(f"{text}/**")
+        elif last == ANY_NAME:
+            out.append(f"{text}*")  # "x/*" alone would be x itself, too
         elif text.endswith("*"):
             out.append(text)
         else:
