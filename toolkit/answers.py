@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from policy import Decision, Effect
+from policy import Effect
+from toolkit import agent_view
 from toolkit.apply import Outcome
 from toolkit.call import Result
 from toolkit.errors import CODES, CallError
@@ -47,7 +48,7 @@ def success(attempt: Attempt, plan: Plan, more: dict[str, Any]) -> Result:
     """The answer to a call that was done, or would be (`more` says so)."""
     content, data = plan.content, {**plan.data, **more}
     parted = [
-        shown_path(attempt, c.path) or ""
+        agent_view.path_of(attempt, c.path) or ""
         for c in plan.changes
         if isinstance(c, Write) and c.stat is not None and c.stat.links > 1
     ]
@@ -55,9 +56,9 @@ def success(attempt: Attempt, plan: Plan, more: dict[str, Any]) -> Result:
         data["hard_links_parted"] = parted
         content += f"\n\nNote: {', '.join(map(escape, parted))} had other names, which keep the old content"
     if attempt.lost:
-        data["not_recoverable"] = sorted({shown_path(attempt, path) or "" for path in attempt.lost})
+        data["not_recoverable"] = sorted({agent_view.path_of(attempt, path) or "" for path in attempt.lost})
         content += f"\n\nNote: {plural(len(attempt.lost), 'file')} cannot be restored"
-    return Result(attempt.call.id, "ok", content, data, shown(attempt, attempt.decided))
+    return Result(attempt.call.id, "ok", content, data, agent_view.decision(attempt, attempt.decided))
 
 
 def told(attempt: Attempt, plan: Plan, tell: Callable[[Failed, str], Told]) -> Result:
@@ -72,7 +73,12 @@ def told(attempt: Attempt, plan: Plan, tell: Callable[[Failed, str], Told]) -> R
         error = CallError(answer.code, answer.content.partition("\n")[0].rstrip(":"), hint=hint).to_json()
     status = "ok" if error is None else "error"
     return Result(
-        attempt.call.id, status, answer.content, answer.data, shown(attempt, attempt.decided), error
+        attempt.call.id,
+        status,
+        answer.content,
+        answer.data,
+        agent_view.decision(attempt, attempt.decided),
+        error,
     )
 
 
@@ -99,24 +105,26 @@ def dry(attempt: Attempt, plan: Plan, *, asks: bool) -> Result:
     """The answer to a call that is only tried; one that `asks` shows nothing of what it asks for."""
     more = {"dry_run": True, "plan": [_row(attempt, row) for row in describe(plan)]}
     if asks and attempt.decided.effect == Effect.ASK and attempt.enforcing:
-        content = f"Dry run, nothing was changed. It would ask: {attempt.title(plan)}"
-        return Result(attempt.call.id, "ok", content, more, shown(attempt, attempt.decided, asking=True))
+        content = f"Dry run, nothing was changed. It would ask: {agent_view.request(attempt, plan)['title']}"
+        return Result(
+            attempt.call.id, "ok", content, more, agent_view.decision(attempt, attempt.decided, asking=True)
+        )
     result = success(attempt, plan, more)
     return replace(result, content=f"Dry run, nothing was changed. The answer would be:\n\n{result.content}")
 
 
 def _row(attempt: Attempt, row: dict[str, Any]) -> dict[str, Any]:
     """A planned change as the agent may see it: what is below counts, and is named where it may be read."""
-    row |= {end: shown_path(attempt, row[end]) for end in ("path", "destination") if end in row}
+    row |= {end: agent_view.path_of(attempt, row[end]) for end in ("path", "destination") if end in row}
     if isinstance(row.get("entries"), list):
-        named = [path for path in row["entries"] if shown_path(attempt, path) == path]
+        named = [path for path in row["entries"] if agent_view.path_of(attempt, path) == path]
         row |= {"entries": named, "count": len(row["entries"])}
     return row
 
 
 def denied(attempt: Attempt) -> CallError:
     decision = attempt.decided
-    path = shown_path(attempt, decision.path)
+    path = agent_view.path_of(attempt, decision.path)
     if decision.limit:
         return CallError("limit_exceeded", decision.reason, where=path, hint=decision.hint or None)
     named = f" of '{escape(path)}'" if path else ""
@@ -128,9 +136,12 @@ def denied(attempt: Attempt) -> CallError:
 def veiled(attempt: Attempt, error: CallError) -> CallError:
     """The error as the agent may see it: of a path that it neither named nor may read, only the kind."""
     where = error.where
+    if error.code == "policy_invalid":
+        # What is wrong with it quotes the policy; people are told at the start, in the log and by `check`.
+        return CallError(error.code, "The policy does not load, so everything is denied")
     if error.code not in _OF_PATHS or where is None or where in _PARAMETERS or not attempt.named:
         return error
-    shown = shown_path(attempt, where)
+    shown = agent_view.path_of(attempt, where)
     if shown == where:
         return error
     message = f"'{escape(shown or '')}': {CODES[error.code].summary}"
@@ -153,10 +164,10 @@ def approval_needed(attempt: Attempt, request: Request, stale: bool) -> CallErro
     code = "limit_exceeded" if decision.limit else "not_recoverable" if attempt.lost else "approval_required"
     return CallError(
         "approval_stale" if stale else code,
-        f"{why}Approval needed: {request.title}{over}",
-        where=shown_path(attempt, decision.path),
+        f"{why}Approval needed: {request.shown['title']}{over}",
+        where=agent_view.path_of(attempt, decision.path),
         hint=f"a person can run `ringfence approvals grant {request.id}`; then send the same call again",
-        data={"approval": {"id": request.id, "title": request.title, "digest": request.digest}},
+        data={"approval": {"id": request.id, "title": request.shown["title"]}},
         status="approval_required",
     )
 
@@ -186,33 +197,6 @@ def raise_failure(outcome: Outcome, may_name: Callable[[str], bool] | None = Non
             "counts": {"done": len(done), "failed": len(outcome.failures)},
         },
     )
-
-
-def shown(attempt: Attempt, decision: Decision | None, *, asking: bool = False) -> dict[str, Any] | None:
-    """The decision as the agent may see it; that a person has to grant it only where one is asked now."""
-    if decision is None:
-        return None
-    fields = decision.to_json()
-    if decision.effect is Effect.ASK and not asking:
-        fields["hint"] = ""
-    fields["path"] = shown_path(attempt, decision.path) or ""
-    return fields
-
-
-def shown_path(attempt: Attempt, path: str) -> str | None:
-    """`path` if the agent named it or may read it, else what it did name."""
-    if path in attempt.named or not path:
-        return path or None
-    session, policy = attempt.session, attempt.policy
-    # What it is may have to stay unknown too, so it counts as readable only if it is so as either kind.
-    effects = (
-        policy.effect(session.agent, "read", "read", path, directory, fold=attempt.fold)
-        for directory in (False, True)
-    )
-    if max(effects) == Effect.ALLOW:
-        return path
-    given = [place.named for place, _ in attempt.places.values() if place.real == path]
-    return next(iter((*given, *attempt.named)), None)
 
 
 def record(attempt: Attempt, result: Result) -> dict[str, Any]:

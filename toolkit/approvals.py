@@ -10,7 +10,7 @@ import json
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from toolkit import audit
@@ -32,7 +32,7 @@ class Request:
     """What a person is asked: everything that decides, as fields. `asked` is in POSIX seconds.
 
     `arguments` are as the agent sent them; `same_as` is the digest of what has to be the same in a call that
-    a grant permits (see `call_digest`).
+    a grant permits (see `call_digest`). `shown` is what the agent itself is shown (see `toolkit.agent_view`).
     """
 
     id: str
@@ -54,9 +54,11 @@ class Request:
     pattern: str | None = None
     until: float | None = None
     same_as: str = ""
+    shown: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        """All that a person is shown."""
+        return {name: value for name, value in asdict(self).items() if name != "shown"}
 
     @property
     def rule(self) -> str | None:
@@ -207,7 +209,7 @@ class Approvals:
             )
 
     def _insert(self, db: Any, request: Request) -> None:
-        body = json.dumps(request.to_json())
+        body = json.dumps(asdict(request))
         db.execute(
             "INSERT INTO approval(id, agent, session, tool, arguments, digest, revision, rule, state, asked,"
             " request) VALUES(?,?,?,?,?,?,?,?,?,?,?)",

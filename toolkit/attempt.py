@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from policy import Amount, Decision, Effect, Need, Policy
 from policy.glob import Fold
-from toolkit import answers, plan_checks, resolving
+from toolkit import agent_view, answers, plan_checks, resolving
 from toolkit.apply import Outcome, apply
 from toolkit.approvals import Request, call_digest, new_id
 from toolkit.call import Result, ToolCall
@@ -264,7 +264,9 @@ class Attempt:
             self.approval, self.asked_as = granted.id, granted.description
             return
         if self.session.ask == "deny":
-            raise CallError("no_approver", f"{request.title} needs approval and nobody is there to ask")
+            raise CallError(
+                "no_approver", f"{request.shown['title']} needs approval and nobody is there to ask"
+            )
         request, stale = self.session.approvals.ask(request)
         self.approval = request.id
         raise answers.approval_needed(self, request, stale)
@@ -294,6 +296,7 @@ class Attempt:
             paths=tuple(changed) or tuple(self.named),
             description=str(self.arguments.get("description") or ""),
             asked=time.time(),
+            shown=agent_view.request(self, plan),
         )
 
     def _canonical(self) -> dict[str, Any]:
@@ -335,7 +338,7 @@ class Attempt:
 
                 roll_back(self, plan, self.outcome)
             return
-        answers.raise_failure(self.outcome, lambda path: answers.shown_path(self, path) == path)
+        answers.raise_failure(self.outcome, lambda path: agent_view.path_of(self, path) == path)
 
     def _reserve(self) -> None:
         """Inside the intent's transaction: racing calls cannot pass a session's limit together."""

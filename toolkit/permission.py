@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from toolkit import paths
-from toolkit.backends import Backend
+from toolkit.backends import Backend, spot_at
 from toolkit.errors import CallError
 from toolkit.plan import Change, Delete, Move
 
@@ -18,7 +18,7 @@ def refused(backend: Backend, changes: tuple[Change, ...], spots: Mapping[str, A
     """The first refusal (`permission_denied`) among changes; `spots` are the places judged, by path."""
     for change in changes:
         for path, leaves in _ends(change):
-            spot = spots[path] if path in spots else backend.resolve(paths.parts(path), follow=False)
+            spot = spots[path] if path in spots else spot_at(backend, path)
             try:
                 if not backend.changeable(spot, leaves=leaves):
                     return CallError("permission_denied", f"Permission denied: '{path}'", where=path)

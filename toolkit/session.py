@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from policy import Policy, kept
 from policy.glob import Fold
-from toolkit import answers, audit, paths
+from toolkit import agent_view, answers, audit, paths
 from toolkit.apply import Outcome
 from toolkit.approvals import PENDING, Answer, Approvals, Request
 from toolkit.attempt import Attempt
@@ -233,7 +233,7 @@ class Session(TakesBack):
         except CallError as error:
             error = answers.unable(attempt, answers.veiled(attempt, error))
             asking = error.status == "approval_required"
-            result = failed(call.id, error, answers.shown(attempt, attempt.decision, asking=asking))
+            result = failed(call.id, error, agent_view.decision(attempt, attempt.decision, asking=asking))
         except Exception as error:
             # The last line: whatever went wrong, nothing more is permitted, and it is on record.
             result = failed(call.id, CallError("internal_error", f"Internal error ({type(error).__name__})"))

@@ -97,6 +97,7 @@ def test_a_hook_loads_what_judges_and_nothing_else(folder: str) -> None:
             "toolkit.errors",
             "toolkit.paths",
             "toolkit.name_folding",
+            "toolkit.faked",
         ),
         *("toolkit.protection", "toolkit.hooks", "toolkit.hooks.run", "toolkit.hooks.touched"),
         *("toolkit.hooks.judge", "toolkit.hooks.touch", "toolkit.hooks.hosts", "toolkit.hooks.deadline"),

@@ -125,7 +125,7 @@ def _play(root: Path, state: Path, screen: Screen) -> bool:
             screen.line(f"   agent: {scene.tool} {json.dumps(dict(scene.arguments))}", "cyan")
             call = {"id": str(number), "tool": scene.tool, "arguments": dict(scene.arguments)}
             result = session.call(call)
-            _show(result, screen)
+            _show(result, screen, _deciding(session, result))
             as_wanted = as_wanted and result.status == scene.wants
         _look_back(session, screen)
         undone = session.undo(result.data["call_id"])
@@ -139,13 +139,25 @@ def _contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir()}
 
 
-def _show(result: Result, screen: Screen) -> None:
+def _show(result: Result, screen: Screen, rule: str = "") -> None:
     for line in result.content.strip().splitlines():
         screen.line(f"   {line}", "" if result.ok else STYLES[result.status])
-    rule = (result.decision or {}).get("rule")
-    if rule and not result.ok:
-        screen.line(f"   rule: {because(result.decision)}", "dim")
+    if rule:
+        screen.line(f"   rule: {rule}", "dim")
     screen.line()
+
+
+def _deciding(session: Session, result: Result) -> str:
+    """The rule that kept a call from being done, which is on record and not in the agent's answer."""
+    from toolkit import audit
+
+    if result.ok:
+        return ""
+    calls = [
+        record for record in audit.records(session.state) if record.get("call") == result.data["call_id"]
+    ]
+    decision = calls[-1]["decision"]
+    return because(decision) if decision and decision.get("rule") else ""
 
 
 def _look_back(session: Session, screen: Screen) -> None:

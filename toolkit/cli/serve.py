@@ -24,7 +24,6 @@ def mcp(arguments: argparse.Namespace, screen: Screen) -> int:
     if arguments.http:
         if any(given is not None for name, given in vars(arguments).items() if name.startswith("approvals_")):
             raise UsageError("an approvals channel: only over stdin and stdout, not with --http")
-        arguments.ask = arguments.ask or "client"
         from toolkit.cli import serving
 
         return serving.mcp(arguments, screen)

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from toolkit import agent_view
 from toolkit.approvals import ONCE, Answer
 from toolkit.approvals import Request as Asked
 from toolkit.errors import CallError
@@ -27,7 +28,7 @@ def routes(doors: Doors) -> list[Route]:
         caller = check_role(request, PERSON, AGENT)
         every = request.query_params.get("all") == "true"
         found = await doors.run(lambda: doors.desk.approvals.listing(every=every), caller)
-        return as_json({"approvals": [one.to_json() for one in found if _may_see(caller, one)]})
+        return as_json({"approvals": [_shown(caller, one) for one in found if _may_see(caller, one)]})
 
     async def show(request: Request) -> Response:
         caller = check_role(request, PERSON, AGENT)
@@ -35,7 +36,7 @@ def routes(doors: Doors) -> list[Route]:
         found = await doors.run(lambda: doors.desk.approvals.get(name), caller)
         if not _may_see(caller, found):
             raise CallError("not_found", f"No approval has the id '{name}'")
-        return as_json(found.to_json())
+        return as_json(_shown(caller, found))
 
     async def decide(request: Request) -> Response:
         caller = check_role(request, PERSON)
@@ -50,6 +51,11 @@ def routes(doors: Doors) -> list[Route]:
         Route("/approvals/{id}", show, methods=["GET"]),
         Route("/approvals/{id}", decide, methods=["POST"]),
     ]
+
+
+def _shown(caller: Caller, asked: Asked) -> dict[str, Any]:
+    """A person is shown all of a request, an agent no content and no rule."""
+    return asked.to_json() if caller.role == PERSON else agent_view.request_fields(asked)
 
 
 def _may_see(caller: Caller, asked: Asked) -> bool:

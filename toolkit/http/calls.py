@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 from typing import Any
 
 import anyio
@@ -12,6 +11,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from policy import Decision, Effect
+from toolkit import agent_view
 from toolkit.call import Result
 from toolkit.errors import CallError
 from toolkit.http.callers import AGENT, PERSON, SERVICE, Caller
@@ -72,22 +72,21 @@ def verdict(desk: Session, caller: Caller, fields: dict[str, Any]) -> dict[str, 
     decision = policy.decide(agent, what, needs, fold=desk.fold)
     changing = any(need.action != "read" for need in needs)
     limits = policy.limits(agent, what) if changing else ()
+    found = {"agent": agent, "what": what, "mode": policy.mode}
     if caller.role == AGENT:
-        decision = _for_an_agent(desk, agent, decision, needs[0].path)
-    return {
-        "agent": agent,
-        "what": what,
+        return found | {"decision": _for_an_agent(desk, agent, decision, needs[0].path)}
+    return found | {
         "decision": decision.to_json(),
         "limits": [limit.to_json() for limit in limits],
         "policy": policy.revision,
-        "mode": policy.mode,
     }
 
 
-def _for_an_agent(desk: Session, agent: str, decision: Decision, asked: str) -> Decision:
-    """The decision without the name of what the agent may not read."""
+def _for_an_agent(desk: Session, agent: str, decision: Decision, asked: str) -> dict[str, Any]:
+    """The decision without the rule, and without the name of what the agent may not read."""
     known = (
         desk.policy.effect(agent, "read", "read", decision.path, directory, fold=desk.fold)
         for directory in (False, True)
     )
-    return decision if max(known) == Effect.ALLOW else replace(decision, path=asked)
+    path = decision.path if max(known) == Effect.ALLOW else asked
+    return agent_view.decision_fields(decision, path, decision.hint)

@@ -58,12 +58,13 @@ _SCHEMAS: dict[str, Any] = {
         "type": "object",
         "properties": {
             "effect": _enum("allow", "ask", "deny"),
-            "rule": {"type": ["object", "null"]},
-            "reason": _TEXT,
-            "path": _TEXT,
             "action": _TEXT,
+            "path": _TEXT,
+            "reason": _TEXT,
+            "hint": _TEXT,
+            "rule": {"type": ["object", "null"], "description": "For a person's token only."},
         },
-        "required": ["effect", "rule", "reason"],
+        "required": ["effect", "action", "path", "reason", "hint"],
     },
     "Question": _closed(
         ("what", "path"),
@@ -73,7 +74,7 @@ _SCHEMAS: dict[str, Any] = {
         destination={**_TEXT, "description": "For tools with two paths."},
     ),
     "Verdict": _closed(
-        ("agent", "what", "decision", "limits", "policy", "mode"),
+        ("agent", "what", "decision", "mode"),
         agent=_TEXT,
         what=_TEXT,
         decision=_ref("Decision"),
@@ -96,7 +97,7 @@ _SCHEMAS: dict[str, Any] = {
             "decision": _OBJECT,
             "state": _enum("pending", "granted", "refused", "used", "stale", "expired", "revoked"),
         },
-        "required": ["id", "agent", "session", "tool", "arguments", "digest", "revision", "title", "state"],
+        "required": ["id", "agent", "session", "tool", "title", "state"],
     },
     "Approvals": _closed(("approvals",), approvals={"type": "array", "items": _ref("Approval")}),
     "Answer": _closed(

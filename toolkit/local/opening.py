@@ -11,14 +11,19 @@ from toolkit.errors import CallError
 from toolkit.local.disk import Local
 
 
-def open_local(root: str, *, durable: bool = True) -> Local:
-    """The directory at the path `root`. Raises CallError `not_found`, `not_a_directory` or `io_error`."""
+def refuse_windows() -> None:
+    """Raise CallError `io_error` where the local disk cannot be confined."""
     if os.sep == "\\":
         raise CallError(
             "io_error",
             "A workspace on disk is not confined on Windows yet, and is refused",
             hint="use WSL, or a workspace elsewhere (memory://, s3://, sftp://)",
         )
+
+
+def open_local(root: str, *, durable: bool = True) -> Local:
+    """The directory at the path `root`. Raises CallError `not_found`, `not_a_directory` or `io_error`."""
+    refuse_windows()
     if not os.path.isdir(root):
         found = os.path.lexists(root)
         raise CallError(

@@ -56,8 +56,10 @@ def _message(request: Request) -> str:
 
     Every line begins with ours: what comes from a call stands behind them, or is indented.
     """
-    lines = [f"{escape(request.tool)}: {escape(request.title)}?", f"Agent: {escape(request.agent)}"]
-    if reason := request.decision.get("reason"):
+    # It goes down the agent's own channel, so it says what the agent may be shown.
+    title, reason = request.shown.get("title", request.tool), request.shown.get("reason")
+    lines = [f"{escape(request.tool)}: {escape(title)}?", f"Agent: {escape(request.agent)}"]
+    if reason:
         lines.append(f"It asks because: {escape(reason)}")
     lines += _preview(request)
     if request.description:
@@ -66,7 +68,7 @@ def _message(request: Request) -> str:
 
 
 def _preview(request: Request) -> list[str]:
-    preview = escape(request.preview.rstrip("\n"), newlines=True)
+    preview = escape(request.shown.get("preview", "").rstrip("\n"), newlines=True)
     if not preview:
         return []
     lines = ["", *(f"  {line}" for line in preview[:_SHOWN].split("\n"))]
@@ -125,7 +127,7 @@ class Seals:
 
     def seal(self, request: Request) -> str:
         """The state for one question."""
-        fields = {**_bound(request), "nonce": secrets.token_hex(8), "until": self._clock() + self.lasts}
+        fields = {**self._bound(request), "nonce": secrets.token_hex(8), "until": self._clock() + self.lasts}
         body = json.dumps(fields, separators=(",", ":")).encode()
         return _packed(body) + "." + _packed(self._mac(body))
 
@@ -144,7 +146,7 @@ class Seals:
     def spend(self, fields: dict[str, Any], call: ToolCall, request: Request) -> None:
         """Use a state up for one call. RpcError where it is another call's or was used before."""
         bound = {name: value for name, value in fields.items() if name not in ("nonce", "until")}
-        fits = bound == _bound(request)
+        fits = bound == self._bound(request)
         if not fits or (call.tool, arguments_digest(call.arguments)) != (fields["tool"], fields["arguments"]):
             raise RpcError(INVALID_PARAMS, "The requestState belongs to another call")
         with self._lock:
@@ -154,21 +156,23 @@ class Seals:
                 raise RpcError(INVALID_PARAMS, "The requestState was used before")
             self._used[fields["nonce"]] = fields["until"]
 
+    def _bound(self, request: Request) -> dict[str, str]:
+        """All that an answer is an answer to.
+
+        The client can read it: content that it may not read could be guessed from a plain digest.
+        """
+        return {
+            "approval": request.id,
+            "agent": request.agent,
+            "session": request.session,
+            "tool": request.tool,
+            "arguments": arguments_digest(request.arguments),
+            "plan": self._mac(request.digest.encode()).hex(),
+            "policy": self._mac(request.revision.encode()).hex(),
+        }
+
     def _mac(self, body: bytes) -> bytes:
         return hmac.new(self._key, body, hashlib.sha256).digest()
-
-
-def _bound(request: Request) -> dict[str, str]:
-    """All that an answer is an answer to."""
-    return {
-        "approval": request.id,
-        "agent": request.agent,
-        "session": request.session,
-        "tool": request.tool,
-        "arguments": arguments_digest(request.arguments),
-        "plan": request.digest,
-        "policy": request.revision,
-    }
 
 
 def _packed(data: bytes) -> str:

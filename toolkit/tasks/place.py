@@ -51,8 +51,9 @@ def join(main: Backend, place: str, fs: Any, durable: bool, options: dict[str, A
 
 
 def _local(main: Backend, place: str, durable: bool) -> Joined:
-    from toolkit.local.opening import open_local
+    from toolkit.local.opening import open_local, refuse_windows
 
+    refuse_windows()
     real = os.path.realpath(place)
     _check(real, main.root)
 
