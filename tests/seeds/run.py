@@ -70,9 +70,15 @@ class Run:
                 assert self.result.error is not None
                 contains(self.result.error["hint"], expected)
             elif name == "decision":
-                fits(self.result.decision, expected)
+                fits(self._recorded()["decision"], expected)
             else:
                 contains(getattr(self._request(), name), expected)
+
+    def _recorded(self) -> dict[str, Any]:
+        """The record of the last call: the rule that decided is there, and not in the agent's answer."""
+        assert self.result is not None
+        records = audit.records(self.session_of(self.session.agent).state)
+        return [row for row in records if row.get("call") == self.result.data["call_id"]][-1]
 
     def _request(self) -> Request:
         return self.session.approvals.listing(every=True)[-1]
