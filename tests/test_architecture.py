@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+
+from toolkit.backends import Tree, WritableTree
 
 Node = TypeVar("Node", bound=ast.AST)
 ROOT = Path(__file__).resolve().parent.parent
@@ -48,8 +51,6 @@ WRITING = words(
     " write_text chmod fchmod rmtree copyfile copytree move pipe_file rm_file rm cp_file mv put_file touch"
     " utime renames mkfifo mknod"
 )
-# The second half of what a backend can do.
-BACKEND_WRITES = words("create replace remove move make_directory remove_directory make_link set_mode sweep")
 # Text and mapping methods of the same names.
 HARMLESS_ON = {"replace", "remove", "link", "move", "copy", "touch"}
 
@@ -201,8 +202,7 @@ MAY_WRITE = {
     "toolkit.s3": "the workspace, as the S3 backend",
     "toolkit.sftp": "the workspace, as the SFTP backend",
     "toolkit.fsspec_local": "the directory it was made for, by the local backend",
-    "toolkit.tasks.joined": "the task store, as the backend that joins it to the workspace",
-    "toolkit.tasks.place": "the root of a task store in memory",
+    "toolkit.tasks.place": "the root of a task store in memory, and the trash beside a task store",
     "toolkit.testing": "its workspace in memory",
     "toolkit.workspace": "the root of a store in memory",
     "toolkit.owners": "the locks of processes, beside the state",
@@ -231,17 +231,84 @@ def test_only_the_named_modules_can_change_a_file() -> None:
     assert strangers == {}
 
 
-def test_only_apply_tells_a_backend_to_change_something() -> None:
+# Who may have the tree of a workspace with the methods that change it; all others have a `Tree`, and mypy
+# refuses the call.
+MAY_CHANGE = {
+    "toolkit.apply": "makes the changes of a plan",
+    "toolkit.settle": "finishes or puts back what a dead process left half done",
+    "toolkit.prune": "lets go of deleted trees that are forgotten",
+    "toolkit.workspace": "opens the tree, and has the method that gives it",
+    "toolkit.backends": "says what it is",
+    "toolkit.stores": "opens a store",
+    "toolkit.tasks.place": "opens a task store",
+    "toolkit.tasks.joined": "is two of them",
+}
+# The kinds of tree, which have all of these methods.
+KINDS = words("Local Store S3 Azure Sftp Joined")
+MAY_NAME_A_KIND = {
+    "toolkit.fsspec_local": "changes its own directory",
+    "toolkit.fsspec_copies": "the same",
+    **dict.fromkeys(words("toolkit.local toolkit.s3 toolkit.azure toolkit.sftp toolkit.stores"), "the kind"),
+    **dict.fromkeys(words("toolkit.tasks.place toolkit.tasks.joined"), "the kind"),
+}
+
+
+def asked(name: str) -> set[str]:
+    """What a module asks an object for, by a name in its source."""
+    found = {node.attr for node in nodes(name, ast.Attribute)}
+    for call in nodes(name, ast.Call):
+        match call:
+            case ast.Call(func=ast.Name(id="getattr"), args=[_, ast.Constant(value=str(word)), *_]):
+                found.add(word)
+    return found
+
+
+def named(name: str) -> set[str]:
+    """The same, with what it imports and uses."""
+    used = {node.id for node in nodes(name, ast.Name)}
+    return asked(name) | used | {node.name for node in nodes(name, ast.alias)}
+
+
+def test_only_the_named_modules_have_a_tree_to_change() -> None:
     found = {
-        name
-        for name in MODULES
-        for call in nodes(name, ast.Call)
-        if isinstance(call.func, ast.Attribute)
-        and call.func.attr in BACKEND_WRITES
-        and "backend" in ast.unparse(call.func.value)
+        name for name in MODULES if "WritableTree" in named(name) or asked(name) & words("writable _writable")
     }
-    # What a dead process left half done is finished or put back without a plan.
-    assert found == {"toolkit.apply", "toolkit.settle"}
+    assert found | {"toolkit.backends"} == set(MAY_CHANGE)
+    strangers = {
+        name: kinds
+        for name in MODULES
+        if (kinds := named(name) & KINDS)
+        and not any(f"{name}.".startswith(f"{known}.") for known in MAY_NAME_A_KIND)
+    }
+    assert strangers == {}
+
+
+def methods(protocol: type) -> set[str]:
+    return {name for name in vars(protocol) if not name.startswith("_")}
+
+
+def test_types_refuse_a_change_past_apply(tmp_path: Path) -> None:
+    """Each method that changes the tree, asked of what a session, a view and the history have of it."""
+    changing = sorted(methods(WritableTree))
+    assert len(changing) >= 12
+    assert not methods(Tree) & set(changing)
+    held = ("session.workspace.backend", "view.workspace.backend", "shelf.backend")
+    module = tmp_path / "cheat.py"
+    module.write_text(
+        "from toolkit.session import Session\n"
+        "from toolkit.shelf import Shelf\n"
+        "from toolkit.workspace import View\n"
+        "def cheat(session: Session, view: View, shelf: Shelf) -> None:\n"
+        "    session.workspace.writable().remove, session.workspace.backend.read\n"
+        + "".join(f"    {tree}.{name}\n" for tree in held for name in changing)
+    )
+    command = [sys.executable, "-m", "mypy", "--strict", "--no-error-summary"]
+    command += ["--cache-dir", str(tmp_path / "cache"), "--config-file", "pyproject.toml", str(module)]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    refused = re.findall(r"cheat\.py:(\d+): error: (.*)", said.stdout)
+    assert [int(line) for line, _ in refused] == list(range(6, 6 + len(held) * len(changing))), said
+    for (_, why), name in zip(refused, changing * len(held), strict=True):
+        assert why.startswith(f'"Tree" has no attribute "{name}"')
 
 
 # Who goes from names to a place: a call's own arguments are resolved once, before they are judged.

@@ -9,11 +9,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from policy import Amount
 from toolkit import paths
-from toolkit.backends import Missed, spot_at
+from toolkit.backends import Missed, Spot, WritableTree, spot_at
 from toolkit.busy import Busy
 from toolkit.errors import CallError
 from toolkit.history import ABORTED, DONE, GONE, UNKNOWN, UNSEEN, History, Operation
@@ -30,7 +29,6 @@ from toolkit.plan import (
     Write,
     numbered,
     path_of,
-    whole,
 )
 from toolkit.progress import Progress
 from toolkit.shelf import hashed
@@ -74,7 +72,7 @@ def apply(
     operation: Operation,
     usage: dict[str, Amount],
     *,
-    spots: dict[str, Any],
+    spots: dict[str, Spot],
     guard: Callable[[], None] = lambda: None,
     progress: Progress,
 ) -> Outcome:
@@ -92,7 +90,7 @@ def apply(
             if plan.apart:
                 work.make_apart(numbered, outcome)
             else:
-                with _synced(plan.changes, workspace.backend):
+                with _synced(plan.changes, workspace.writable()):
                     for change, first in numbered:
                         work.make(change, first, outcome)
                         work.release()
@@ -112,11 +110,10 @@ def apply(
         work.release()
 
 
-def _synced(changes: tuple[Change, ...], backend: Any) -> AbstractContextManager[None]:
+def _synced(changes: tuple[Change, ...], backend: WritableTree) -> AbstractContextManager[None]:
     """Very many new files, whose content the history holds, are made durable all at once."""
     new = sum(isinstance(change, Write) and change.stat is None for change in changes)
-    at_once = getattr(backend, "together", None)
-    return at_once() if new >= _VERY_MANY and at_once is not None else nullcontext()
+    return backend.together() if new >= _VERY_MANY else nullcontext()
 
 
 def _look_again(outcome: Outcome, workspace: Workspace, history: History) -> None:
@@ -124,7 +121,7 @@ def _look_again(outcome: Outcome, workspace: Workspace, history: History) -> Non
     from toolkit.settle import verdicts
 
     try:
-        found = verdicts(workspace.backend, list(history.items("op.id = ?", (outcome.op,))))
+        found = verdicts(workspace, list(history.items("op.id = ?", (outcome.op,))))
     except CallError:
         return
     for n, state in found.items():
@@ -151,7 +148,7 @@ def _begin(
             if history.orphans():
                 from toolkit.settle import settle
 
-                if settle(history, workspace.backend):
+                if settle(history, workspace):
                     continue
             if time.monotonic() > until:
                 raise
@@ -162,14 +159,14 @@ class _Work:
     def __init__(
         self,
         workspace: Workspace,
-        spots: dict[str, Any],
+        spots: dict[str, Spot],
         progress: Progress,
         still_ours: Callable[[], None],
     ) -> None:
-        self._backend = workspace.backend
+        self._backend = workspace.writable()
         self._below = workspace.below
         self._spots = spots
-        self._own: list[Any] = []
+        self._own: list[Spot] = []
         self._still_ours = still_ours
         self._progress = progress
         self.intent = Intent(workspace.backend, spots, progress)
@@ -275,7 +272,7 @@ class _Work:
             case MakeLink():
                 backend.make_link(spot, change.target)
 
-    def _check_tree(self, source: Any, change: Move) -> None:
+    def _check_tree(self, source: Spot, change: Move) -> None:
         """A rename takes along what came into a directory since it was listed, which nobody judged."""
         if change.stat.kind != DIRECTORY or not self._backend.traits.rename:
             return
@@ -283,40 +280,31 @@ class _Work:
         if {entry.path: entry.stat.kind for entry in self._below(source, change.source)} != listed:
             raise CallError("path_changed", f"'{change.source}' changed after it was listed")
 
-    def _current(self, change: Move, source: Any) -> Move:
+    def _current(self, change: Move, source: Spot) -> Move:
         """The move of a directory in which this plan changed something, with its times as they are now."""
         now = self._backend.stat(source) if change.source in self._stirred else None
         inodes = {stat.identity.partition(":")[0] for stat in (now, change.stat) if stat is not None}
         same = len(inodes) == 1 or not self._backend.traits.race_free
         return replace(change, stat=now) if now is not None and same else change
 
-    def _write(self, spot: Any, change: Write) -> None:
-        name = self.intent.name(change)
-        data: Any = change.data if self._backend.traits.catches else whole(change.data)
+    def _write(self, spot: Spot, change: Write) -> None:
+        name, before = self.intent.name(change), change.before
         if change.stat is None:
-            self._backend.create(spot, data, change.mode, name)
+            self._backend.create(spot, change.data, change.mode, name)
             return
-        backend: Any = self._backend
-        if isinstance(change.before, bytes) and backend.traits.catches:
-            backend.replace(spot, data, change.stat, change.mode, name, change.before)
-            return
-        if change.before is not None and not self._holds(spot, change.before):
-            raise CallError("path_changed", f"'{change.path}' changed after it was read", where=change.path)
-        backend.replace(spot, data, change.stat, change.mode, name)
-
-    def _holds(self, spot: Any, content: bytes | Held) -> bool:
-        """Whether this is what is there now."""
-        if not isinstance(content, Held):
-            return bool(self._backend.read(spot, None) == content)
-        backend: Any = self._backend
-        return hashed(backend.chunks(spot)) == (content.digest, content.size)
+        if isinstance(before, Held):
+            if hashed(self._backend.chunks(spot)) != (before.digest, before.size):
+                message = f"'{change.path}' changed after it was read"
+                raise CallError("path_changed", message, where=change.path)
+            before = None
+        self._backend.replace(spot, change.data, change.stat, change.mode, name, before)
 
     def _delete(self, change: Delete, first: int, outcome: Outcome) -> Iterator[None]:
         spot = self._spot(change.path)
         self._backend.check(spot)
         at = {entry.path: first + 1 + n for n, entry in enumerate(change.entries)}
         at[change.path] = first
-        backend: Any = self._backend
+        backend = self._backend
         remove = backend.put_away if self.intent.stays(change) else backend.remove
         for step in remove(spot, change, self.intent.name(change)):
             if not self._backend.traits.rename:
@@ -338,17 +326,17 @@ class _Work:
 
     # ------------------------------------------------------------------- places
 
-    def _spot(self, path: str) -> Any:
+    def _spot(self, path: str) -> Spot:
         """The place that was judged; a path nobody named in the call is looked up without following links."""
         if path not in self._spots:
             return self._resolved(path)
         return self._spots[path]
 
-    def _new_spot(self, path: str) -> Any:
+    def _new_spot(self, path: str) -> Spot:
         """A place to make something at; below a directory made just now it has to be looked up again."""
         return self._resolved(path) if paths.parent(path) in self._made else self._spot(path)
 
-    def _resolved(self, path: str) -> Any:
+    def _resolved(self, path: str) -> Spot:
         spot = spot_at(self._backend, path)
         self._own.append(spot)
         return spot

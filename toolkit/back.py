@@ -105,7 +105,7 @@ def prune_history(session: Session, older_than: float | None, keep: int | None, 
     shelf = session.history.shelf
     assert shelf is not None, "a session's history has one"
     before = None if older_than is None else time.time() - older_than
-    found = prune(session.state, shelf, before=before, keep=keep, dry_run=dry_run)
+    found = prune(session.state, shelf, session.workspace, before=before, keep=keep, dry_run=dry_run)
     data = {"calls": found.calls, "contents": found.contents, "trees": found.trees, "bytes": found.bytes}
     text = f"the contents of {plural(found.calls, 'call')}, {size(found.bytes)}"
     if dry_run:

@@ -6,14 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from policy.glob import Fold
 from toolkit import paths
 from toolkit.errors import CallError
-from toolkit.plan import LINK, Delete, Move, Stat
+from toolkit.plan import LINK, Delete, Held, Move, Stat
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,6 @@ class Traits:
     directories: bool = False
     rename: bool = False
     exclusive_create: bool = False
-    conditional: bool = False
     modes: bool = False
     durable: bool = False
     race_free: bool = False
@@ -37,7 +36,6 @@ BACKENDS: dict[str, Traits] = {
         directories=True,
         rename=True,
         exclusive_create=True,
-        conditional=True,
         modes=True,
         durable=True,
         race_free=True,
@@ -45,7 +43,7 @@ BACKENDS: dict[str, Traits] = {
     ),
     "abfs": Traits(exclusive_create=True, durable=True),
     "memory": Traits(directories=True, exclusive_create=True),
-    "s3": Traits(directories=True, exclusive_create=True, conditional=True, durable=True),
+    "s3": Traits(directories=True, exclusive_create=True, durable=True),
     "sftp": Traits(links=True, directories=True, rename=True, exclusive_create=True, modes=True),
 }
 CONSERVATIVE = Traits()
@@ -63,7 +61,7 @@ class Folder(Protocol):
 
     def scan(self) -> list[tuple[str, Stat]]: ...
 
-    def spot(self, name: str) -> Any: ...
+    def spot(self, name: str) -> Spot: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,25 +73,11 @@ class Missed:
     code: str = "io_error"
 
 
-class Catching(Protocol):
-    """What a backend whose `traits.catches` can do besides: keep what is deleted, as it was caught.
+class Tree(Protocol):
+    """A confined tree of files, to look at.
 
-    It takes content to create or to replace with as a `Held` too, and to `replace` the bytes that the file
-    must still hold as one more argument.
-    """
-
-    def chunks(self, spot: Any, known: Stat | None = None) -> Iterator[bytes]: ...
-    def put_away(self, spot: Any, change: Delete, name: str) -> Iterator[str | Missed]:
-        """Rename what is there to `name` among the hidden; it stays there if it is what was judged."""
-
-    def let_go(self, name: str) -> None:
-        """Remove for good what was put away under `name`, or what is left of it."""
-
-
-class Backend(Protocol):
-    """A confined tree of files. The first block reads; only `toolkit.apply` calls the second.
-
-    Every method raises CallError, never OSError, and takes spots that this backend resolved.
+    Every method raises CallError, never OSError, and takes only spots that this tree resolved, whose type
+    each kind of tree has for itself.
     """
 
     @property
@@ -110,14 +94,21 @@ class Backend(Protocol):
     def url(self) -> str:
         """What names this tree among all others; the state that is kept for it goes by it."""
 
-    def resolve(self, names: tuple[str, ...], *, follow: bool) -> Any: ...
+    def is_there(self) -> bool:
+        """Whether the root is still the directory that was opened; of a store the next request tells."""
+
+    def resolve(self, names: tuple[str, ...], *, follow: bool) -> Spot: ...
     def is_link(self, names: tuple[str, ...]) -> bool: ...
     def stat(self, spot: Any) -> Stat | None: ...
     def read(self, spot: Any, limit: int | None = None, known: Stat | None = None) -> bytes:
         """The content. `known` is what was judged: a store may give what it read of exactly that before,
         because the change that follows is made only if it is still there."""
 
-    def folder(self, spot: Any) -> AbstractContextManager[Any]: ...
+    def chunks(self, spot: Any, known: Stat | None = None) -> Iterator[bytes]:
+        """The content piece by piece, where the backend can read it so; only where `traits.catches` is it
+        `path_changed` when it is not the `known` one."""
+
+    def folder(self, spot: Any) -> AbstractContextManager[Folder]: ...
     def rights(self, spot: Any, stat: Stat) -> tuple[bool, bool]:
         """Whether what is there, and was `stat` just now, may be read and may be written by its mode."""
 
@@ -126,22 +117,66 @@ class Backend(Protocol):
         `leaves`: what is there goes to another directory."""
 
     def missing(self, spot: Any) -> tuple[str, ...]: ...
+    def check(self, spot: Any) -> None:
+        """Refuse (`path_changed`) a spot that is no longer where it was judged."""
+
     def release(self, spot: Any) -> None: ...
     def close(self) -> None: ...
 
-    def check(self, spot: Any) -> None: ...
-    def create(self, spot: Any, data: bytes, mode: int | None, temporary: str) -> None: ...
-    def replace(self, spot: Any, data: bytes, stat: Stat, mode: int | None, temporary: str) -> None: ...
+
+class WritableTree(Tree, Protocol):
+    """The same tree, to change. Who may have one is a list in the tests; `Workspace.writable` gives it."""
+
+    def create(self, spot: Any, data: bytes | Held, mode: int | None, temporary: str) -> None: ...
+    def replace(
+        self,
+        spot: Any,
+        data: bytes | Held,
+        stat: Stat,
+        mode: int | None,
+        temporary: str,
+        before: bytes | None = None,
+    ) -> None:
+        """Put new content in the place of the file `stat`; `path_changed` where it is another, or does not
+        hold `before` any more."""
+
     def remove(self, spot: Any, change: Delete, temporary: str) -> Iterator[str | Missed]: ...
+    def put_away(self, spot: Any, change: Delete, name: str) -> Iterator[str | Missed]:
+        """Rename what is there to `name` among the hidden; it stays there if it is what was judged.
+
+        This and `let_go` only where `traits.catches`.
+        """
+
+    def let_go(self, name: str) -> None:
+        """Remove for good what was put away under `name`, or what is left of it."""
+
     def move(self, source: Any, destination: Any, change: Move) -> None: ...
     def make_directory(self, spot: Any) -> None: ...
     def remove_directory(self, spot: Any) -> None: ...
     def make_link(self, spot: Any, target: str) -> None: ...
     def set_mode(self, spot: Any, mode: int) -> None: ...
     def sweep(self, spot: Any, temporary: str) -> None: ...
+    def together(self) -> AbstractContextManager[None]:
+        """Make durable all at once what is changed inside, where the backend can."""
 
 
-def spot_at(backend: Backend, path: str) -> Any:
+class StoreBase:
+    """What every store does that is no directory of this machine."""
+
+    def is_there(self) -> bool:
+        return True
+
+    def put_away(self, spot: Any, change: Delete, name: str) -> Iterator[str | Missed]:
+        raise CallError("io_error", "This store cannot put away what is deleted")
+
+    def let_go(self, name: str) -> None:
+        raise CallError("io_error", "This store has put nothing away")
+
+    def together(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+
+def spot_at(backend: Tree, path: str) -> Spot:
     """Resolve again a canonical path that was judged or recorded; the caller releases the spot.
 
     Everything that comes back to a path later goes through here. Raises CallError `path_changed` where the
@@ -160,7 +195,7 @@ def spot_at(backend: Backend, path: str) -> Any:
 
 
 @contextmanager
-def at(backend: Backend, path: str) -> Iterator[Any]:
+def at(backend: Tree, path: str) -> Iterator[Spot]:
     """The spot of `spot_at`, for as long as the block runs."""
     spot = spot_at(backend, path)
     try:
@@ -173,7 +208,13 @@ def path_changed(path: str) -> CallError:
     return CallError("path_changed", f"'{path}' changed after it was judged", where=path)
 
 
-def is_link(backend: Backend, names: tuple[str, ...]) -> bool:
+def check_content(backend: Tree, spot: Spot, before: bytes | None) -> None:
+    """Refuse (`path_changed`) a file that does not hold `before` any more; None stands for anything."""
+    if before is not None and backend.read(spot) != before:
+        raise CallError("path_changed", f"'{spot.path}' changed after it was read", where=spot.path)
+
+
+def is_link(backend: Tree, names: tuple[str, ...]) -> bool:
     """Whether a link is at a place, wherever it leads; for backends that can have any."""
     spot = backend.resolve(names, follow=False)
     try:

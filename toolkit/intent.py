@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Mapping
-from typing import Any
 
-from toolkit.backends import Backend, at, spot_at
+from toolkit.backends import Spot, Tree, at, spot_at
 from toolkit.history import UNSEEN, Item
 from toolkit.loss import MAX_FILE, in_pieces, is_kept
 from toolkit.plan import (
@@ -38,7 +37,7 @@ _MANY = 64  # from so many files on a tree is kept as it was caught
 class Intent:
     """The items of changes; `spots` are the places judged, `progress` is told of each entry kept."""
 
-    def __init__(self, backend: Backend, spots: dict[str, Any], progress: Progress) -> None:
+    def __init__(self, backend: Tree, spots: dict[str, Spot], progress: Progress) -> None:
         self._backend = backend
         self._spots = spots
         self._progress = progress
@@ -172,7 +171,7 @@ class Intent:
 
     def _held(self, path: str, judged: Stat) -> Held:
         """A file's content, read piece by piece now and, where it is to be kept, once more."""
-        backend: Any = self._backend
+        backend = self._backend
 
         def chunks() -> Iterator[bytes]:
             own = path not in self._spots

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from toolkit import paths
-from toolkit.backends import Backend, at
+from toolkit.backends import Spot, Tree, at
 from toolkit.plan import DIRECTORY, FILE, LINK, Entry, Held, Stat, sha256
 from toolkit.shelf import LARGE, hashed
 
@@ -36,7 +36,7 @@ class Node:
 class Overlay:
     """A backend's tree with planned entries over it."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Tree) -> None:
         self._backend = backend
         self.over: dict[str, Node | None] = {}
         self._names: dict[str, set[str]] = {}
@@ -135,21 +135,19 @@ class Overlay:
         return Held(self.digest(node), node.stat.size or 0, lambda: self._chunks(node))
 
     def _chunks(self, node: Node) -> Iterator[bytes]:
-        backend: Any = self._backend
-        with at(backend, str(node.origin)) as spot:
-            yield from backend.chunks(spot, node.stat)
+        with at(self._backend, str(node.origin)) as spot:
+            yield from self._backend.chunks(spot, node.stat)
 
-    def _hashed(self, spot: Any) -> str:
+    def _hashed(self, spot: Spot) -> str:
         if self._backend.traits.catches:
-            local: Any = self._backend
-            return hashed(local.chunks(spot))[0]
+            return hashed(self._backend.chunks(spot))[0]
         return sha256(self._backend.read(spot))
 
     def tree(self, path: str) -> tuple[Entry, ...]:
         """What is in the directory at `path` now, parents before children."""
         found: list[Entry] = []
 
-        def into(spot: Any, shown: str) -> None:
+        def into(spot: Spot, shown: str) -> None:
             with self._backend.folder(spot) as folder:
                 for name, stat in folder.scan():
                     found.append(Entry(paths.child(shown, name), stat))
@@ -162,14 +160,13 @@ class Overlay:
         return tuple(found)
 
     def _scan(self, path: str) -> list[tuple[str, Stat]]:
-        def look(spot: Any) -> list[tuple[str, Stat]]:
+        def look(spot: Spot) -> list[tuple[str, Stat]]:
             with self._backend.folder(spot) as folder:
-                found: list[tuple[str, Stat]] = folder.scan()
-                return found
+                return folder.scan()
 
         return self._at(path, look)
 
-    def _at(self, path: str, act: Callable[[Any], T]) -> T:
+    def _at(self, path: str, act: Callable[[Spot], T]) -> T:
         with at(self._backend, path) as spot:
             return act(spot)
 

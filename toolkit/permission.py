@@ -6,15 +6,14 @@ Looks and changes nothing. What passes may still be refused: then the change its
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from toolkit import paths
-from toolkit.backends import Backend, spot_at
+from toolkit.backends import Spot, Tree, spot_at
 from toolkit.errors import CallError
 from toolkit.plan import Change, Delete, Move
 
 
-def refused(backend: Backend, changes: tuple[Change, ...], spots: Mapping[str, Any]) -> CallError | None:
+def refused(backend: Tree, changes: tuple[Change, ...], spots: Mapping[str, Spot]) -> CallError | None:
     """The first refusal (`permission_denied`) among changes; `spots` are the places judged, by path."""
     for change in changes:
         for path, leaves in _ends(change):

@@ -18,6 +18,7 @@ from toolkit.keeping import FILED
 if TYPE_CHECKING:
     from toolkit.shelf import Shelf
     from toolkit.state import State
+    from toolkit.workspace import Workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +31,15 @@ class Pruned:
     bytes: int
 
 
-def prune(state: State, shelf: Shelf, *, before: float | None, keep: int | None, dry_run: bool) -> Pruned:
+def prune(
+    state: State,
+    shelf: Shelf,
+    workspace: Workspace,
+    *,
+    before: float | None,
+    keep: int | None,
+    dry_run: bool,
+) -> Pruned:
     """Forget the contents of changes begun `before` a time and not among the `keep` newest; one may be None.
 
     May be killed at any moment: what it did not come to is found by the next one.
@@ -53,7 +62,7 @@ def prune(state: State, shelf: Shelf, *, before: float | None, keep: int | None,
             if name not in known:
                 shelf.forget(name)
     for name in choice.trees:
-        shelf.backend.let_go(name)
+        workspace.writable().let_go(name)
         with state.transaction() as db:
             db.execute("DELETE FROM caught WHERE name = ?", (name,))
     if shelf.folder is not None:

@@ -138,7 +138,7 @@ class Session(TakesBack):
             if self.history.orphans():
                 from toolkit.settle import settle
 
-                settle(self.history, self.workspace.backend)
+                settle(self.history, self.workspace)
         except CallError:
             self.close()
             raise

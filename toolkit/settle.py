@@ -7,12 +7,12 @@ back what was caught for deletion, and removes no content that the history does 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from toolkit import paths
-from toolkit.backends import Backend, Missed, at
+from toolkit.backends import Missed, Spot, at
 from toolkit.errors import CallError
 from toolkit.history import ABORTED, DONE, GONE, UNKNOWN, UNSEEN, History, Kept
 from toolkit.impact import Step, made, usage
@@ -21,6 +21,9 @@ from toolkit.plan import DIRECTORY, FILE, LINK, Delete, Entry, Move, Stat, sha25
 from toolkit.protection import HIDDEN
 from toolkit.shelf import CAUGHT, hashed
 from toolkit.stages import Found, by_stage, was
+from toolkit.workspace import Workspace
+
+T = TypeVar("T")
 
 # What is at a path that leads elsewhere by now: nothing that the intent knows, and nothing to touch.
 _ELSEWHERE = Found("elsewhere")
@@ -36,7 +39,7 @@ class Settled:
     outcome: str
 
 
-def settle(history: History, backend: Backend) -> list[Settled]:
+def settle(history: History, workspace: Workspace) -> list[Settled]:
     """Settle every intent whose process is gone. One that cannot be looked at now stays open."""
     done = []
     for op in history.orphans():
@@ -44,7 +47,7 @@ def settle(history: History, backend: Backend) -> list[Settled]:
             continue  # another process was faster
         items = list(history.items("op.id = ?", (op,)))
         try:
-            states = verdicts(backend, items)
+            states = verdicts(workspace, items)
         except CallError:
             history.abandon(op)
             continue
@@ -62,16 +65,16 @@ def settle(history: History, backend: Backend) -> list[Settled]:
     return done
 
 
-def verdicts(backend: Backend, items: list[Kept]) -> dict[int, str]:
+def verdicts(workspace: Workspace, items: list[Kept]) -> dict[int, str]:
     """What became of each item of an operation, by number; what it left lying about is swept."""
-    return _Settling(backend, items).run()
+    return _Settling(workspace, items).run()
 
 
 class _Settling:
     """One operation's items, the last change first: what a later one did is taken back in `_now` only."""
 
-    def __init__(self, backend: Backend, items: list[Kept]) -> None:
-        self._backend = backend
+    def __init__(self, workspace: Workspace, items: list[Kept]) -> None:
+        self._backend = workspace.writable()
         self._items = items
         self._now: dict[str, Found | None] = {}
         self._states: dict[int, str] = {}
@@ -221,17 +224,16 @@ class _Settling:
                 self._now[path] = _ELSEWHERE
         return self._now[path]
 
-    def _found(self, spot: Any) -> Found | None:
+    def _found(self, spot: Spot) -> Found | None:
         stat = self._backend.stat(spot)
         if stat is None:
             return None
         digest = self._digest(spot) if stat.kind == FILE else None
         return Found(stat.kind, digest, stat.target if stat.kind == LINK else None)
 
-    def _digest(self, spot: Any) -> str:
+    def _digest(self, spot: Spot) -> str:
         if self._backend.traits.catches:
-            local: Any = self._backend
-            return hashed(local.chunks(spot))[0]
+            return hashed(self._backend.chunks(spot))[0]
         try:
             return sha256(self._backend.read(spot, MAX_FILE))
         except CallError as error:
@@ -240,7 +242,7 @@ class _Settling:
             return "too large to be what a call left here"
 
     def _stat(self, path: str) -> Stat:
-        found: Stat | None = self._at(path, self._backend.stat)
+        found = self._at(path, self._backend.stat)
         if found is None:
             raise CallError("path_changed", f"'{path}' went away", where=path)
         return found
@@ -251,7 +253,7 @@ class _Settling:
         if self._stat(path).kind != DIRECTORY:
             return found
 
-        def into(spot: Any, shown: str) -> None:
+        def into(spot: Spot, shown: str) -> None:
             with self._backend.folder(spot) as folder:
                 for name, stat in folder.scan():
                     found.append(paths.child(shown, name))
@@ -261,7 +263,7 @@ class _Settling:
         self._at(path, lambda spot: into(spot, path))
         return found
 
-    def _at(self, path: str, act: Any) -> Any:
+    def _at(self, path: str, act: Callable[[Spot], T]) -> T:
         with at(self._backend, path) as spot:
             return act(spot)
 

@@ -16,9 +16,9 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from toolkit import paths
-from toolkit.backends import BACKENDS, Missed, is_link
+from toolkit.backends import BACKENDS, Missed, StoreBase, check_content, is_link
 from toolkit.errors import CallError
-from toolkit.plan import DIRECTORY, FILE, LINK, OTHER, SET_ID, Delete, Entry, Move, Stat
+from toolkit.plan import DIRECTORY, FILE, LINK, OTHER, SET_ID, Delete, Entry, Held, Move, Stat, whole
 from toolkit.stores import errors
 
 MAX_LINKS = 8
@@ -49,7 +49,7 @@ class SftpFolder:
         return SftpSpot(paths.child(self.path, name))
 
 
-class Sftp:
+class Sftp(StoreBase):
     """What lies below `root` on the server that `client` (a paramiko.SFTPClient) is connected to."""
 
     traits = BACKENDS["sftp"]
@@ -121,6 +121,9 @@ class Sftp:
             file.prefetch(found.size)
             return bytes(file.read())
 
+    def chunks(self, spot: SftpSpot, known: Stat | None = None) -> Iterator[bytes]:
+        yield self.read(spot)
+
     @contextmanager
     def folder(self, spot: SftpSpot) -> Iterator[SftpFolder]:
         yield SftpFolder(self, spot.path)
@@ -154,20 +157,31 @@ class Sftp:
         if self.resolve(names, follow=True).path != paths.join(names):
             raise _changed(spot.path)
 
-    def create(self, spot: SftpSpot, data: bytes, mode: int | None, temporary: str) -> None:
+    def create(self, spot: SftpSpot, data: bytes | Held, mode: int | None, temporary: str) -> None:
         """Whole or not at all: SFTP's rename, unlike POSIX's, fails where the new name is taken."""
+        content = whole(data)
         with _errors(spot.path):
-            beside = self._temporary(spot, data, mode, temporary)
+            beside = self._temporary(spot, content, mode, temporary)
             try:
                 self._rename_new(beside, spot.path)
             except BaseException:
                 self._client.remove(self._at(beside))
                 raise
 
-    def replace(self, spot: SftpSpot, data: bytes, stat: Stat, mode: int | None, temporary: str) -> None:
+    def replace(
+        self,
+        spot: SftpSpot,
+        data: bytes | Held,
+        stat: Stat,
+        mode: int | None,
+        temporary: str,
+        before: bytes | None = None,
+    ) -> None:
+        content = whole(data)
+        check_content(self, spot, before)
         self._same(spot.path, stat)
         with _errors(spot.path):
-            beside = self._temporary(spot, data, stat.mode if mode is None else mode, temporary)
+            beside = self._temporary(spot, content, stat.mode if mode is None else mode, temporary)
             self._client.posix_rename(self._at(beside), self._at(spot.path))
 
     def remove(self, spot: SftpSpot, change: Delete, temporary: str) -> Iterator[str | Missed]:

@@ -11,9 +11,8 @@ import os
 import secrets
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
 
-from toolkit.backends import at
+from toolkit.backends import Tree, at
 from toolkit.errors import CallError
 from toolkit.plan import Held
 from toolkit.protection import HIDDEN
@@ -27,7 +26,7 @@ _CHUNK = 1 << 20
 class Shelf:
     """The files beside the database in `folder` (None: there are none), and what `backend` has caught."""
 
-    def __init__(self, folder: str | None, backend: Any, *, durable: bool = True) -> None:
+    def __init__(self, folder: str | None, backend: Tree, *, durable: bool = True) -> None:
         self.backend = backend
         self.folder = None if folder is None else Path(folder, "content")
         self._durable = durable

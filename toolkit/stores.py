@@ -6,18 +6,29 @@ and never lets a name reach the store that the store would rewrite.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from toolkit import paths
-from toolkit.backends import BACKENDS, CONSERVATIVE, Backend, Missed
+from toolkit.backends import (
+    BACKENDS,
+    CONSERVATIVE,
+    Missed,
+    Spot,
+    StoreBase,
+    Tree,
+    WritableTree,
+    check_content,
+)
 from toolkit.errors import CallError
 from toolkit.local_roots import refuse_local
 from toolkit.move_by_copy import move_by_copy
-from toolkit.plan import DIRECTORY, FILE, OTHER, Delete, Entry, Move, Stat, sha256
+from toolkit.plan import DIRECTORY, FILE, OTHER, Delete, Entry, Held, Move, Stat, sha256, whole
+
+CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +52,7 @@ class StoreFolder:
         return StoreSpot(paths.child(self._path, name))
 
 
-class Store:
+class Store(StoreBase):
     """A tree below `root` of the fsspec file system `fs`."""
 
     def __init__(self, fs: Any, root: str) -> None:
@@ -78,6 +89,10 @@ class Store:
             raise CallError("too_large", f"'{spot.path}' is larger than {limit} bytes", where=spot.path)
         with errors(spot.path):
             return bytes(self._fs.cat_file(self._key(spot.path)))
+
+    def chunks(self, spot: StoreSpot, known: Stat | None = None) -> Iterator[bytes]:
+        key = self._key(spot.path)
+        return in_parts(self, spot, lambda start, end: bytes(self._fs.cat_file(key, start=start, end=end)))
 
     @contextmanager
     def folder(self, spot: StoreSpot) -> Iterator[StoreFolder]:
@@ -124,14 +139,25 @@ class Store:
     def check(self, spot: StoreSpot) -> None:
         """A key is the same key however long it is held."""
 
-    def create(self, spot: StoreSpot, data: bytes, mode: int | None, temporary: str) -> None:
+    def create(self, spot: StoreSpot, data: bytes | Held, mode: int | None, temporary: str) -> None:
+        content = whole(data)
         with errors(spot.path):
-            self._fs.pipe_file(self._key(spot.path), data, mode="create")
+            self._fs.pipe_file(self._key(spot.path), content, mode="create")
 
-    def replace(self, spot: StoreSpot, data: bytes, stat: Stat, mode: int | None, temporary: str) -> None:
+    def replace(
+        self,
+        spot: StoreSpot,
+        data: bytes | Held,
+        stat: Stat,
+        mode: int | None,
+        temporary: str,
+        before: bytes | None = None,
+    ) -> None:
+        content = whole(data)
+        check_content(self, spot, before)
         self._same(spot.path, stat)
         with errors(spot.path):
-            self._fs.pipe_file(self._key(spot.path), data)
+            self._fs.pipe_file(self._key(spot.path), content)
 
     def remove(self, spot: StoreSpot, change: Delete, temporary: str) -> Iterator[str | Missed]:
         """Delete exactly what was listed, files first; anything that differs by now is kept and reported."""
@@ -265,6 +291,18 @@ class Store:
                 raise CallError("io_error", f"'{target}' was not copied whole", where=target)
 
 
+def in_parts(store: Tree, spot: Spot, part: Callable[[int, int], bytes]) -> Iterator[bytes]:
+    """The content of a file by as many requests as it takes; `part` asks for the bytes of one range."""
+    found = store.stat(spot)
+    if found is None or found.size is None or found.size <= CHUNK:
+        yield store.read(spot)
+        return
+    for start in range(0, found.size, CHUNK):
+        with errors(spot.path):
+            data = part(start, min(start + CHUNK, found.size))
+        yield data
+
+
 def open_store(url: str, options: dict[str, Any]) -> tuple[Any, str]:
     """The file system of an fsspec URL, without a cache of listings, and the path on it."""
     import fsspec
@@ -290,7 +328,7 @@ def open_store(url: str, options: dict[str, Any]) -> tuple[Any, str]:
     return found
 
 
-def store_on(fs: Any, root: str) -> Backend:
+def store_on(fs: Any, root: str) -> WritableTree:
     """The backend for a path on an fsspec file system, by the protocol it has.
 
     Raises CallError `not_confined` for one that reaches the local disk.

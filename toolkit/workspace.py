@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from policy import Effect, Need
 from policy.glob import Fold
 from toolkit import paths
-from toolkit.backends import Backend, at
+from toolkit.backends import Folder, Spot, Tree, WritableTree, at
 from toolkit.errors import CallError
 from toolkit.local_roots import local_path
 from toolkit.loss import MAX_FILE, in_pieces, is_kept
@@ -43,7 +43,7 @@ class Workspace:
         options: dict[str, Any] | None = None,
         tasks: str | None = None,
     ) -> None:
-        self.backend, self.roots = _open(root, fs, durable, options or {})
+        self._writable, self.roots = _open(root, fs, durable, options or {})
         self.has_tasks = tasks is not None
         self.own_task: str | None = None
         if tasks is not None:
@@ -57,10 +57,19 @@ class Workspace:
         from toolkit.tasks.place import join
 
         try:
-            self.backend = join(self.backend, tasks, fs, durable, options)
+            self._writable = join(self._writable, tasks, fs, durable, options)
         except BaseException:
-            self.backend.close()
+            self._writable.close()
             raise
+
+    @property
+    def backend(self) -> Tree:
+        """The tree, to look at."""
+        return self._writable
+
+    def writable(self) -> WritableTree:
+        """The tree, to change: only for what makes the changes of a plan, settles them or prunes."""
+        return self._writable
 
     def open_tasks(self) -> None:
         """See that the task store can be used now. Raises CallError where it cannot."""
@@ -107,7 +116,7 @@ class Workspace:
         """Refuse (`protected_path`) a path that no policy can open up; `tasks` for a task tool's own."""
         self._protection.guard(path, reading=reading, tasks=tasks)
 
-    def below(self, spot: Any, path: str) -> Iterator[Entry]:
+    def below(self, spot: Spot, path: str) -> Iterator[Entry]:
         """Every descendant of the directory at `spot`, whoever may read it, parents before children."""
         with self.backend.folder(spot) as folder:
             for name, stat in folder.scan():
@@ -134,14 +143,14 @@ class View:
     effect: Callable[[str, str, bool], Effect]
     # Gives what judges a read of a name directly in a directory, and whether the name is one.
     within: Callable[[str], Callable[[str, bool], Effect]]
-    places: dict[str, tuple[Place, Any]] = field(default_factory=dict)
+    places: dict[str, tuple[Place, Spot]] = field(default_factory=dict)
     asked: list[Need] = field(default_factory=list)
     # The ids a task tool was given, and those that were named more than once.
     task_ids: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     # Raises CallError `cancelled` once nobody waits for the answer.
     check: Callable[[], None] = lambda: None
     # The entry that a walk has just given, and the open directory that it was listed in.
-    _walking: tuple[Entry | None, Any] = (None, None)
+    _walking: tuple[Entry, Folder] | None = None
 
     @classmethod
     def unjudged(cls, workspace: Workspace) -> View:
@@ -189,8 +198,8 @@ class View:
         """
         if isinstance(what, Place):
             return self._backend.read(self._spot(what), limit, known)
-        listed, folder = self._walking
-        if listed is what:
+        if self._walking is not None and self._walking[0] is what:
+            folder = self._walking[1]
             return self._backend.read(folder.spot(what.name), limit, known)
         with at(self._backend, what.path) as spot:
             return self._backend.read(spot, limit, known)
@@ -207,8 +216,8 @@ class View:
             return None
         if (stat.size or 0) <= _LARGE or not in_pieces(place.real, backend.traits):
             return self.read(place)
-        spot, local = self._spot(place), cast(Any, backend)
-        return Held(*hashed(local.chunks(spot, stat)), lambda: local.chunks(spot, stat))
+        spot = self._spot(place)
+        return Held(*hashed(backend.chunks(spot, stat)), lambda: backend.chunks(spot, stat))
 
     def may_read(self, path: str, directory: bool = False) -> bool:
         """Whether the policy allows reading `path` without asking."""
@@ -261,7 +270,7 @@ class View:
     @contextmanager
     def opened(self, path: str) -> Iterator[tuple[tuple[Entry, ...], Callable[[str], Iterator[bytes]]]]:
         """All that is in a directory of the store, and how to read the files directly in it."""
-        backend: Any = self._backend
+        backend = self._backend
         with self._at(path) as spot, backend.folder(spot) as folder:
             found: list[Entry] = []
             for entry in self._all(path, folder.scan()):
@@ -273,18 +282,16 @@ class View:
     def chunks(self, path: str) -> Iterator[bytes]:
         """The content of a file of the store, piece by piece."""
         with self._at(path) as spot:
-            yield from self._backend.chunks(spot)  # type: ignore[attr-defined]
+            yield from self._backend.chunks(spot)
 
-    @contextmanager
-    def _at(self, path: str) -> Iterator[Any]:
-        with at(self._backend, path) as spot:
-            yield spot
+    def _at(self, path: str) -> AbstractContextManager[Spot]:
+        return at(self._backend, path)
 
     @property
-    def _backend(self) -> Backend:
+    def _backend(self) -> Tree:
         return self.workspace.backend
 
-    def _spot(self, place: Place) -> Any:
+    def _spot(self, place: Place) -> Spot:
         for held, spot in self.places.values():
             if held is place:
                 return spot
@@ -297,7 +304,7 @@ class View:
             raise CallError("not_a_directory", f"'{place.argument}' is not a directory", where=place.named)
 
     def _walk(
-        self, spot: Any, path: str, choose: Callable[[str, Iterable[tuple[str, Stat]]], Iterator[Entry]]
+        self, spot: Spot, path: str, choose: Callable[[str, Iterable[tuple[str, Stat]]], Iterator[Entry]]
     ) -> Iterator[Entry]:
         with self._backend.folder(spot) as folder:
             try:
@@ -313,7 +320,7 @@ class View:
                             )
                         yield from self._walk(folder.spot(entry.name), entry.path, choose)
             finally:
-                self._walking = None, None  # the directory is closed: its number may be another's soon
+                self._walking = None  # the directory is closed: its number may be another's soon
 
     def _all(self, path: str, found: Iterable[tuple[str, Stat]]) -> Iterator[Entry]:
         hides, above = self.workspace.hides, paths.child(path, "")
@@ -356,7 +363,7 @@ def aliased(place: Place, path: str) -> str | None:
     return None
 
 
-def _open(root: str, fs: Any, durable: bool, options: dict[str, Any]) -> tuple[Backend, tuple[str, ...]]:
+def _open(root: str, fs: Any, durable: bool, options: dict[str, Any]) -> tuple[WritableTree, tuple[str, ...]]:
     path = local_path(root, fs, options)
     if path is not None:
         from toolkit.local.opening import open_local

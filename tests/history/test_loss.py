@@ -14,12 +14,13 @@ from policy import Policy
 from tests.services.servers import BUCKET, moto, s3_file_system
 from toolkit import audit
 from toolkit.approvals import Answer
-from toolkit.backends import BACKENDS
+from toolkit.backends import BACKENDS, at
 from toolkit.call import Result
 from toolkit.loss import MAX_FILE, unkept
 from toolkit.paths import parts
 from toolkit.plan import FILE, Delete, Entry, Move, Stat, Write
 from toolkit.session import Session
+from toolkit.stores import CHUNK
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 SMALL = 1000  # what can be kept in these tests
@@ -58,7 +59,7 @@ def session(
 
 def place(session: Session, path: str, data: bytes | None) -> None:
     """Put something in the workspace that no call made."""
-    backend = session.workspace.backend
+    backend = session.workspace.writable()
     spot = backend.resolve(parts(path), follow=False)
     try:
         if data is None:
@@ -155,7 +156,7 @@ def test_a_yes_to_losing_one_content_is_none_to_losing_another(session: Session)
     if keeps(session):
         pytest.skip("nothing is lost here")
     granted(session)
-    backend = session.workspace.backend
+    backend = session.workspace.writable()
     spot = backend.resolve(("other",), follow=False)
     found = backend.stat(spot)
     assert found is not None
@@ -211,3 +212,12 @@ def test_each_kind_of_store_asks_above_what_it_can_keep(kind: str) -> None:
     kept = BACKENDS[kind].catches
     assert unkept((tree, over, anew), BACKENDS[kind]) == (() if kept else ("d/l", "b", "c"))
     assert unkept((in_tasks,), BACKENDS[kind]) == ("@tasks/1",)
+
+
+def test_what_is_read_piece_by_piece_is_the_content(session: Session) -> None:
+    data = bytes(range(256)) * (3 * CHUNK // 256) + b"and a bit"
+    for path, content in {"long": data, "exact": data[: 2 * CHUNK], "short": b"s", "empty": b""}.items():
+        place(session, path, content)
+        with at(session.workspace.backend, path) as spot:
+            pieces = list(session.workspace.backend.chunks(spot))
+        assert b"".join(pieces) == content

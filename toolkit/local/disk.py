@@ -60,6 +60,13 @@ class Local:
             os.close(self.fd)
             self.fd = -1
 
+    def is_there(self) -> bool:
+        """Whether the directory at the root's path is still the one that is open."""
+        try:
+            return os.path.samestat(os.fstat(self.fd), os.lstat(self.root))
+        except OSError:
+            return False
+
     # ------------------------------------------------------------------ looking
 
     def resolve(self, names: tuple[str, ...], *, follow: bool) -> LocalSpot:

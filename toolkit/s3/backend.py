@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolkit import paths
-from toolkit.backends import BACKENDS, Missed, Traits
+from toolkit.backends import BACKENDS, Missed, StoreBase, Traits, check_content
 from toolkit.errors import CallError
-from toolkit.plan import DIRECTORY, FILE, Delete, Entry, Move, Stat
+from toolkit.plan import DIRECTORY, FILE, Delete, Entry, Held, Move, Stat, whole
 from toolkit.s3.keys import Rows, changed, errors, is_same, level_of, refused, two_of_one_name
 from toolkit.s3.requests import PAGE, Requests
+from toolkit.stores import in_parts
 
 _PAGES = 10  # of a flat listing, before a directory is listed without what is below it
 _KEPT = 32 << 20  # bytes of content kept between planning and applying
@@ -55,7 +56,7 @@ class S3Folder:
         return S3Spot(paths.child(self._path, name), below=below)
 
 
-class S3(Requests):
+class S3(Requests, StoreBase):
     """The keys below `root` (`bucket` or `bucket/prefix`) of an s3fs file system."""
 
     fold = False
@@ -124,6 +125,14 @@ class S3(Requests):
         self._keep(spot.path, str(answer["ETag"]), data)
         return data
 
+    def chunks(self, spot: S3Spot, known: Stat | None = None) -> Iterator[bytes]:
+        key = self._key(spot.path)
+
+        def part(start: int, end: int) -> bytes:
+            return self._body(self._call("get_object", Key=key, Range=f"bytes={start}-{end - 1}")["Body"])
+
+        return in_parts(self, spot, part)
+
     @contextmanager
     def folder(self, spot: S3Spot) -> Iterator[S3Folder]:
         yield S3Folder(self, spot)
@@ -173,23 +182,34 @@ class S3(Requests):
     def check(self, spot: S3Spot) -> None:
         """A key is the same key however long it is held."""
 
-    def create(self, spot: S3Spot, data: bytes, mode: int | None, temporary: str) -> None:
+    def create(self, spot: S3Spot, data: bytes | Held, mode: int | None, temporary: str) -> None:
         """Put an object where none is, by a condition that the store keeps; without it, after a look."""
+        content = whole(data)
         with errors(spot.path):
             if self._keeps_conditions():
-                self._put(spot.path, data, IfNoneMatch="*")
+                self._put(spot.path, content, IfNoneMatch="*")
             elif self._exact(spot.path) is not None:
                 raise FileExistsError
             else:
-                self._put(spot.path, data)
+                self._put(spot.path, content)
 
-    def replace(self, spot: S3Spot, data: bytes, stat: Stat, mode: int | None, temporary: str) -> None:
+    def replace(
+        self,
+        spot: S3Spot,
+        data: bytes | Held,
+        stat: Stat,
+        mode: int | None,
+        temporary: str,
+        before: bytes | None = None,
+    ) -> None:
+        content = whole(data)
+        check_content(self, spot, before)
         with errors(spot.path, taken="path_changed"):
             if self._keeps_conditions():
-                self._put(spot.path, data, IfMatch=stat.identity)
+                self._put(spot.path, content, IfMatch=stat.identity)
             else:
                 self._same(Entry(spot.path, stat))
-                self._put(spot.path, data)
+                self._put(spot.path, content)
 
     def remove(self, spot: S3Spot, change: Delete, temporary: str) -> Iterator[str | Missed]:
         """Delete exactly the keys that were listed, after a look that they are as they were."""

@@ -7,20 +7,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from policy.glob import Fold
 from toolkit import paths
-from toolkit.backends import Backend, Missed, Traits, is_link, spot_at
+from toolkit.backends import (
+    Folder,
+    Missed,
+    Spot,
+    Traits,
+    WritableTree,
+    check_content,
+    is_link,
+    path_changed,
+    spot_at,
+)
 from toolkit.errors import CallError
 from toolkit.move_by_copy import move_by_copy
-from toolkit.plan import DIRECTORY, Delete, Entry, Move, Stat, sha256
+from toolkit.plan import DIRECTORY, Delete, Entry, Held, Move, Stat, sha256
 from toolkit.tasks.ids import IN_TRASH, TASKS, TRASH
 
-CHUNK = 1 << 16
 CAUGHT = ".ringfence"  # where each side of a local disk keeps what it caught for deletion
 
 
@@ -28,52 +36,60 @@ CAUGHT = ".ringfence"  # where each side of a local disk keeps what it caught fo
 class TaskSpot:
     """A place in the task store or its trash; `side` is None in a trash that does not exist yet."""
 
-    side: Any
-    inner: Any
+    side: WritableTree | None
+    inner: Spot
     prefix: str
 
     @property
     def path(self) -> str:
-        inner = self.inner if self.side is None else self.inner.path
+        inner = self.inner.path
         return self.prefix if inner == paths.ROOT else f"{self.prefix}/{inner}" if self.prefix else inner
+
+
+@dataclass(frozen=True, slots=True)
+class Unmade:
+    """A place in a trash that does not exist yet."""
+
+    path: str
 
 
 class TaskFolder:
     """An open directory of the task store."""
 
-    def __init__(self, folder: Any, spot: TaskSpot) -> None:
+    def __init__(self, folder: Folder, spot: TaskSpot) -> None:
         self._folder = folder
         self._spot = spot
 
     def scan(self) -> list[tuple[str, Stat]]:
-        found: list[tuple[str, Stat]] = self._folder.scan()
-        return found
+        return self._folder.scan()
 
     def spot(self, name: str) -> TaskSpot:
         return TaskSpot(self._spot.side, self._folder.spot(name), self._spot.prefix)
 
 
 class Joined:
-    """A backend made of two: `main`, and `store` below `@tasks`. `trash` opens what is beside the store.
+    """A backend made of two: `main`, and `store` below `@tasks`. `trash` opens what is beside the store, and
+    `make_trash` makes it, which is done when something is first put in it.
 
     With `reopen` the store at `root` is opened when it is needed, and again when another one is there.
     """
 
     def __init__(
         self,
-        main: Backend,
-        store: Backend | None,
-        trash: Callable[[], Backend | None],
+        main: WritableTree,
+        store: WritableTree | None,
+        trash: Callable[[], WritableTree | None],
+        make_trash: Callable[[], None],
         *,
-        reopen: Callable[[], Backend] | None = None,
+        reopen: Callable[[], WritableTree] | None = None,
         root: str = "",
     ) -> None:
         self._main = main
         self._store = store
         self._reopen = reopen
-        self._open = trash
+        self._open, self._make = trash, make_trash
         self.store_root = root if store is None else store.root
-        self._opened: Backend | None = None
+        self._opened: WritableTree | None = None
 
     @property
     def traits(self) -> Traits:
@@ -101,17 +117,20 @@ class Joined:
 
         Only between calls: what a call found in a store or a trash that went is of no more use.
         """
-        if self._store is not None and not _still_there(self._store):
+        if self._store is not None and not self._store.is_there():
             self._store.close()
             self._store = None
-        if self._opened is not None and not _still_there(self._opened):
+        if self._opened is not None and not self._opened.is_there():
             self._opened.close()
             self._opened = None
         self._tasks()
 
     # ------------------------------------------------------------------ looking
 
-    def resolve(self, names: tuple[str, ...], *, follow: bool) -> Any:
+    def is_there(self) -> bool:
+        return self._main.is_there()
+
+    def resolve(self, names: tuple[str, ...], *, follow: bool) -> Spot:
         if names[:1] == (CAUGHT,) and len(names) > 1:
             return self._caught(names)
         if names[:1] != (TASKS,):
@@ -122,7 +141,7 @@ class Joined:
         if rest[:1] == (TRASH,):
             trash, rest, prefix = self._trash(), rest[1:], IN_TRASH
             if trash is None:
-                return TaskSpot(None, paths.join(rest), prefix)
+                return TaskSpot(None, Unmade(paths.join(rest)), prefix)
             side = trash
         inner = side.resolve(rest, follow=False)
         if inner.path != paths.join(rest):
@@ -135,56 +154,40 @@ class Joined:
             return self._main.is_link(names)
         return is_link(self, names)
 
-    def release(self, spot: Any) -> None:
+    def release(self, spot: Spot) -> None:
         side, inner = self._at(spot)
         if side is not None:
             side.release(inner)
 
-    def stat(self, spot: Any) -> Stat | None:
+    def stat(self, spot: Spot) -> Stat | None:
         side, inner = self._at(spot)
         return None if side is None else side.stat(inner)
 
-    def read(self, spot: Any, limit: int | None = None, known: Stat | None = None) -> bytes:
+    def read(self, spot: Spot, limit: int | None = None, known: Stat | None = None) -> bytes:
         side, inner = self._there(spot)
         return side.read(inner, limit, known)
 
-    def chunks(self, spot: Any, known: Stat | None = None) -> Iterator[bytes]:
-        """The content of a file piece by piece."""
+    def chunks(self, spot: Spot, known: Stat | None = None) -> Iterator[bytes]:
         side, inner = self._there(spot)
-        if _is_local(side):
-            local: Any = side
-            yield from local.chunks(inner, known)
-            return
-        found = side.stat(inner)
-        if found is None or found.size is None or found.size <= CHUNK or not hasattr(side, "_fs"):
-            yield side.read(inner, None)
-            return
-        from toolkit.stores import errors as store_errors
-
-        store: Any = side
-        key = f"{store.root}/{inner.path}"
-        for start in range(0, found.size, CHUNK):
-            with store_errors(spot.path):
-                data = bytes(store._fs.cat_file(key, start=start, end=min(start + CHUNK, found.size)))
-            yield data
+        yield from side.chunks(inner, known)
 
     @contextmanager
-    def folder(self, spot: Any) -> Iterator[Any]:
+    def folder(self, spot: Spot) -> Iterator[Folder]:
         side, inner = self._there(spot)
         with side.folder(inner) as found:
             yield TaskFolder(found, spot) if isinstance(spot, TaskSpot) else found
 
-    def rights(self, spot: Any, stat: Stat) -> tuple[bool, bool]:
+    def rights(self, spot: Spot, stat: Stat) -> tuple[bool, bool]:
         side, inner = self._at(spot)
         return (False, False) if side is None else side.rights(inner, stat)
 
-    def changeable(self, spot: Any, *, leaves: bool) -> bool:
+    def changeable(self, spot: Spot, *, leaves: bool) -> bool:
         side, inner = self._at(spot)
         if side is None:  # the trash is made beside the store when something is first put in it
             return os.access(Path(self.store_root).parent, os.W_OK | os.X_OK)
         return side.changeable(inner, leaves=leaves)
 
-    def missing(self, spot: Any) -> tuple[str, ...]:
+    def missing(self, spot: Spot) -> tuple[str, ...]:
         side, inner = self._at(spot)
         if side is None:
             return (IN_TRASH,)
@@ -193,34 +196,32 @@ class Joined:
 
     # ----------------------------------------------------------------- changing
 
-    def check(self, spot: Any) -> None:
+    def check(self, spot: Spot) -> None:
         side, inner = self._at(spot)
         if side is not None:
             side.check(inner)
 
-    def create(self, spot: Any, data: bytes, mode: int | None, temporary: str) -> None:
+    def create(self, spot: Spot, data: bytes | Held, mode: int | None, temporary: str) -> None:
         self._make_trash(spot)
         side, inner = self._there(spot)
         side.create(inner, data, mode, temporary)
 
     def replace(
         self,
-        spot: Any,
-        data: bytes,
+        spot: Spot,
+        data: bytes | Held,
         stat: Stat,
         mode: int | None,
         temporary: str,
         before: bytes | None = None,
     ) -> None:
         side, inner = self._there(spot)
-        if before is None or side.traits.catches:
-            side.replace(inner, data, stat, mode, temporary, *(() if before is None else (before,)))
-            return
-        if side.read(inner, None) != before:
-            raise CallError("path_changed", f"'{spot.path}' changed after it was read", where=spot.path)
-        side.replace(inner, data, stat, mode, temporary)
+        if not side.traits.catches:  # which would say it of the path that it knows the file by
+            check_content(self, spot, before)
+            before = None
+        side.replace(inner, data, stat, mode, temporary, before)
 
-    def remove(self, spot: Any, change: Delete, temporary: str) -> Iterator[str | Missed]:
+    def remove(self, spot: Spot, change: Delete, temporary: str) -> Iterator[str | Missed]:
         side, inner = self._there(spot)
         if not isinstance(spot, TaskSpot):
             yield from side.remove(inner, change, temporary)
@@ -229,18 +230,16 @@ class Joined:
         for step in side.remove(inner, _inside(change, head), temporary):
             yield _shown(step, head)
 
-    def put_away(self, spot: Any, change: Delete, name: str) -> Iterator[str | Missed]:
-        main: Any = self._main
-        yield from main.put_away(spot, change, name)
+    def put_away(self, spot: Spot, change: Delete, name: str) -> Iterator[str | Missed]:
+        yield from self._main.put_away(spot, change, name)
 
     def let_go(self, name: str) -> None:
-        main: Any = self._main
-        main.let_go(name)
+        self._main.let_go(name)
 
-    def move(self, source: Any, destination: Any, change: Move) -> None:
-        if isinstance(source, TaskSpot) != isinstance(destination, TaskSpot):
-            raise CallError("invalid_move", "Nothing moves between the workspace and the task store")
-        if not isinstance(source, TaskSpot):
+    def move(self, source: Spot, destination: Spot, change: Move) -> None:
+        if not isinstance(source, TaskSpot) or not isinstance(destination, TaskSpot):
+            if isinstance(source, TaskSpot) or isinstance(destination, TaskSpot):
+                raise CallError("invalid_move", "Nothing moves between the workspace and the task store")
             self._main.move(source, destination, change)
             return
         self._make_trash(destination)
@@ -251,30 +250,33 @@ class Joined:
             return
         _carry(there[0], here[0], source, destination, change)
 
-    def make_directory(self, spot: Any) -> None:
+    def make_directory(self, spot: Spot) -> None:
         side, inner = self._there(spot)
         side.make_directory(inner)
 
-    def remove_directory(self, spot: Any) -> None:
+    def remove_directory(self, spot: Spot) -> None:
         side, inner = self._there(spot)
         side.remove_directory(inner)
 
-    def make_link(self, spot: Any, target: str) -> None:
+    def make_link(self, spot: Spot, target: str) -> None:
         side, inner = self._there(spot)
         side.make_link(inner, target)
 
-    def set_mode(self, spot: Any, mode: int) -> None:
+    def set_mode(self, spot: Spot, mode: int) -> None:
         side, inner = self._there(spot)
         side.set_mode(inner, mode)
 
-    def sweep(self, spot: Any, temporary: str) -> None:
+    def sweep(self, spot: Spot, temporary: str) -> None:
         side, inner = self._at(spot)
         if side is not None:
             side.sweep(inner, temporary)
 
+    def together(self) -> AbstractContextManager[None]:
+        return self._main.together()
+
     # ------------------------------------------------------------------- inside
 
-    def _caught(self, names: tuple[str, ...]) -> Any:
+    def _caught(self, names: tuple[str, ...]) -> Spot:
         """What was renamed out of the way for deletion: on the side where it is."""
         with suppress(CallError):  # what is in the workspace is found also where there is no store
             self._tasks()
@@ -287,56 +289,43 @@ class Joined:
             side.release(inner)
         return self._main.resolve(names, follow=False)
 
-    def _at(self, spot: Any) -> tuple[Backend | None, Any]:
+    def _at(self, spot: Spot) -> tuple[WritableTree | None, Spot]:
         if isinstance(spot, TaskSpot):
             return spot.side, spot.inner
         return self._main, spot
 
-    def _there(self, spot: Any) -> tuple[Backend, Any]:
+    def _there(self, spot: Spot) -> tuple[WritableTree, Spot]:
         side, inner = self._at(spot)
         if side is None:
             raise CallError("not_found", f"'{spot.path}' does not exist", where=spot.path)
         return side, inner
 
-    def _tasks(self) -> Backend:
+    def _tasks(self) -> WritableTree:
         if self._store is None:
             assert self._reopen is not None, "a store is given, or a way to open it"
             self._store = self._reopen()
         return self._store
 
-    def _trash(self) -> Backend | None:
+    def _trash(self) -> WritableTree | None:
         if self._opened is None:
             self._opened = self._open()
         return self._opened
 
-    def _make_trash(self, spot: Any) -> None:
+    def _make_trash(self, spot: Spot) -> None:
         """Make the trash when something is first put in it, and lead a spot that waited for it there."""
         if not isinstance(spot, TaskSpot) or spot.prefix != IN_TRASH:
             return
+        if spot.side is None or not _is_local(spot.side):
+            self._make()
         if spot.side is None:
-            from toolkit.local.files import errors
-
-            with errors(IN_TRASH):
-                Path(f"{self.store_root}.trash").mkdir(0o700, exist_ok=True)
             spot.side = self._trash()
-            spot.inner = spot_at(spot.side, spot.inner)
-        elif hasattr(spot.side, "_fs"):
-            # A store may want the prefix that it writes below to be there.
-            spot.side._fs.makedirs(spot.side.root, exist_ok=True)
+            if spot.side is None:
+                raise path_changed(IN_TRASH)
+            spot.inner = spot_at(spot.side, spot.inner.path)
 
 
-def _is_local(side: Any) -> bool:
-    return bool(side.traits.race_free)
-
-
-def _still_there(side: Any) -> bool:
-    """Whether a folder of this machine that is open is the one at its path; another store says so itself."""
-    if not _is_local(side):
-        return True
-    try:
-        return os.path.samestat(os.fstat(side.fd), os.lstat(side.root))
-    except OSError:
-        return False
+def _is_local(side: WritableTree) -> bool:
+    return side.traits.race_free
 
 
 def _shown(step: str | Missed, head: str) -> str | Missed:
@@ -350,16 +339,18 @@ def _inside(change: Delete, head: str) -> Delete:
     return Delete(change.path[cut:], change.stat, entries)
 
 
-def _carry(there: Backend, here: Backend, source: TaskSpot, destination: TaskSpot, change: Move) -> None:
+def _carry(
+    there: WritableTree, here: WritableTree, source: TaskSpot, destination: TaskSpot, change: Move
+) -> None:
     """Copy, verify, then delete: between two places of a store that has no rename."""
     if here.stat(destination.inner) is not None:
         raise CallError("already_exists", f"'{destination.path}' already exists", where=destination.path)
     old, new = source.inner.path, destination.inner.path
 
-    def at(side: Backend, top: str, entry: Entry) -> Any:
+    def at(side: WritableTree, top: str, entry: Entry) -> Spot:
         return spot_at(side, top + entry.path[len(change.source) :])  # a store's spot holds nothing open
 
-    def put(entry: Entry, giver: Backend, original: Any, taker: Backend, target: Any) -> None:
+    def put(entry: Entry, giver: WritableTree, original: Spot, taker: WritableTree, target: Spot) -> None:
         if entry.stat.kind == DIRECTORY:
             taker.make_directory(target)
             return

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import os
 import stat as S
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from toolkit.backends import Backend
+from toolkit.backends import WritableTree
 from toolkit.errors import CallError
 from toolkit.local_roots import local_path
+from toolkit.tasks.ids import IN_TRASH
 from toolkit.tasks.joined import Joined
 
 _SYSTEM = (
@@ -21,10 +21,9 @@ _SYSTEM = (
     "/System", "/Library",
 )  # fmt: skip
 _TOP = ("/", "/home", "/media", "/mnt", "/opt", "/private", "/root", "/run", "/srv", "/tmp", "/var", "/Users")
-Open = Callable[[str], Backend]
 
 
-def join(main: Backend, place: str, fs: Any, durable: bool, options: dict[str, Any]) -> Joined:
+def join(main: WritableTree, place: str, fs: Any, durable: bool, options: dict[str, Any]) -> Joined:
     """`main` with the task store at `place` joined to it.
 
     Raises CallError `protected_path` for a place that is never one to delete folders in, `not_confined`; a
@@ -33,7 +32,7 @@ def join(main: Backend, place: str, fs: Any, durable: bool, options: dict[str, A
     path = local_path(place, fs, options)
     if path is not None:
         return _local(main, path, durable)
-    from toolkit.stores import open_store, private_memory, store_on
+    from toolkit.stores import errors, open_store, private_memory, store_on
 
     if fs is None and place.startswith("memory://"):
         fs, place = private_memory(), "/" + place.removeprefix("memory://").strip("/")
@@ -44,31 +43,42 @@ def join(main: Backend, place: str, fs: Any, durable: bool, options: dict[str, A
     store = store_on(fs, place)
     if not place.strip("/"):
         raise _refused("the top of a store")
+    beside = f"{place}.trash"
+
+    def make_trash() -> None:
+        with errors(IN_TRASH):
+            fs.makedirs(beside, exist_ok=True)  # a store may want the prefix that it writes below to be there
+
     if "sftp" in fs.protocol:
-        fs.makedirs(f"{place}.trash", exist_ok=True)  # a server's folder can be worked in once it is there
-    trash = store_on(fs, f"{place}.trash")
-    return Joined(main, store, lambda: trash)
+        make_trash()  # a server's folder can be worked in once it is there
+    trash = store_on(fs, beside)
+    return Joined(main, store, lambda: trash, make_trash)
 
 
-def _local(main: Backend, place: str, durable: bool) -> Joined:
+def _local(main: WritableTree, place: str, durable: bool) -> Joined:
+    from toolkit.local.files import errors
     from toolkit.local.opening import open_local, refuse_windows
 
     refuse_windows()
     real = os.path.realpath(place)
     _check(real, main.root)
+    beside = Path(f"{real}.trash")
 
-    def store() -> Backend:
+    def store() -> WritableTree:
         _check_there(real)
         return open_local(real, durable=durable)
 
-    def trash() -> Backend | None:
-        beside = Path(f"{real}.trash")
+    def make_trash() -> None:
+        with errors(IN_TRASH):
+            beside.mkdir(0o700, exist_ok=True)
+
+    def trash() -> WritableTree | None:
         if beside.is_symlink():
             raise CallError("path_changed", "The trash of the task store is a link, which is not followed")
         return open_local(str(beside), durable=durable) if beside.is_dir() else None
 
     # Opened when it is first needed: a folder that is not there yet stops the task tools alone.
-    return Joined(main, None, trash, reopen=store, root=real)
+    return Joined(main, None, trash, make_trash, reopen=store, root=real)
 
 
 def _check_there(real: str) -> None:
