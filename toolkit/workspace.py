@@ -223,6 +223,19 @@ class View:
         """Whether the policy allows reading `path` without asking."""
         return self._read_effect(path, directory) == Effect.ALLOW
 
+    def may_know(self, target: str) -> bool:
+        """Whether the agent may be told that a link leads to a path of the workspace.
+
+        It may where it may read that path whatever is there, and no other link is on the way to it.
+        """
+        if not (self.may_read(target) and self.may_read(target, directory=True)):
+            return False
+        try:
+            with self._at(target):
+                return True
+        except CallError:
+            return False
+
     def parents(self, place: Place) -> tuple[MakeDirectory, ...]:
         """The directories that are missing above `place`, outermost first."""
         return tuple(

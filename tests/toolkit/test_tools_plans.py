@@ -90,6 +90,9 @@ class Tree:
     def may_read(self, path: str, directory: bool = False) -> bool:
         return not any(path == other or paths.is_below(path, other) for other in self.hidden)
 
+    def may_know(self, target: str) -> bool:
+        return self.may_read(target)
+
     def parents(self, place: Place) -> tuple[MakeDirectory, ...]:
         missing = []
         above = paths.parent(place.real)

@@ -55,7 +55,7 @@ def link_target(entry: Entry, view: View) -> str | None:
         real = paths.normalise(paths.child(paths.parent(entry.path), target))
     except CallError:
         return "outside the project root"
-    return escape(target) if view.may_read(real) else None
+    return escape(target) if view.may_know(real) else None
 
 
 @dataclass(frozen=True, slots=True)
