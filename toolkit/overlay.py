@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from toolkit import paths
 from toolkit.backends import Spot, Tree, at
-from toolkit.plan import DIRECTORY, FILE, LINK, Entry, Held, Stat, sha256
+from toolkit.plan import DIRECTORY, FILE, LINK, Entry, Held, Stat, kept_mode, restored_mode, sha256
 from toolkit.shelf import LARGE, hashed
 
 T = TypeVar("T")
@@ -173,7 +173,8 @@ class Overlay:
 
 def _on_disk(path: str, stat: Stat) -> Node:
     target = stat.target if stat.kind == LINK else None
-    return Node(stat.kind, target=target, mode=stat.mode, origin=path, stat=stat)
+    mode = stat.mode if stat.kind == DIRECTORY else restored_mode(kept_mode(stat))
+    return Node(stat.kind, target=target, mode=mode, origin=path, stat=stat)
 
 
 def is_file(node: Node | None) -> bool:

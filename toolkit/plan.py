@@ -13,12 +13,14 @@ from typing import Any, NamedTuple
 
 FILE, DIRECTORY, LINK, OTHER = "file", "directory", "link", "other"
 SET_ID = 0o6000  # the bits of a mode that let a program run as its owner or group
+_OWN = 0o200000  # in a mode that the history keeps: owner and group were those of whoever kept it
 
 
 class Stat(NamedTuple):
     """What is known of an entry. Times are POSIX seconds, sizes bytes; None is "the store does not know".
 
-    `identity` is a text that differs whenever the entry may be another one or hold other content.
+    `identity` is a text that differs whenever the entry may be another one or hold other content. `own` says
+    of a file with set-id bits that owner and group are this process's own.
     """
 
     kind: str
@@ -29,6 +31,7 @@ class Stat(NamedTuple):
     links: int = 1
     target: str | None = None
     identity: str = ""
+    own: bool = False
 
 
 class Entry(NamedTuple):
@@ -229,6 +232,21 @@ def paths_of(change: Change) -> Iterator[tuple[str, ...]]:
 
 
 _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+
+
+def kept_mode(stat: Stat) -> int | None:
+    """The mode as the history keeps it: a file's set-id bits only where owner and group can be had again."""
+    mode = stat.mode
+    if mode is None or stat.kind == DIRECTORY or not mode & SET_ID:
+        return mode
+    return mode | _OWN if stat.own else mode & ~SET_ID
+
+
+def restored_mode(kept: int | None) -> int | None:
+    """The mode that a file gets back. What older versions kept does not say whose the file was."""
+    if kept is None or kept & _OWN:
+        return None if kept is None else kept & ~_OWN
+    return kept & ~SET_ID
 
 
 def sha256(data: bytes) -> str:

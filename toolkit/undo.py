@@ -13,7 +13,7 @@ from toolkit import paths
 from toolkit.history import DONE, History, Kept
 from toolkit.net import Shown, net
 from toolkit.overlay import Node, Overlay, is_file
-from toolkit.plan import DIRECTORY, FILE, LINK, Change, Plan
+from toolkit.plan import DIRECTORY, FILE, LINK, Change, Plan, restored_mode
 from toolkit.progress import Progress
 from toolkit.versions import Version
 from toolkit.workspace import Workspace
@@ -114,7 +114,7 @@ class _Back:
         if item.lost:
             self._stuck[item.path] = NOT_KEPT
         else:
-            self.step(item.path, _file(item.before, item.mode), _file(item.after), CHANGED)
+            self.step(item.path, _file(item.before, restored_mode(item.mode)), _file(item.after), CHANGED)
 
     def deleted(self, item: Kept) -> None:
         if item.type == DIRECTORY:
@@ -124,7 +124,7 @@ class _Back:
         elif item.before is None:
             self._stuck[item.path] = NOT_KEPT
         else:
-            self.step(item.path, _file(item.before, item.mode), None, TAKEN)
+            self.step(item.path, _file(item.before, restored_mode(item.mode)), None, TAKEN)
 
     def made_link(self, item: Kept) -> None:
         self.step(item.path, None, Node(LINK, target=item.target), CHANGED)
@@ -138,7 +138,7 @@ class _Back:
     def moved(self, item: Kept) -> None:
         assert item.path2 is not None, "a move has two ends"
         source, target = self._overlay.get(item.path), self._overlay.get(item.path2)
-        before = _file(item.before, item.mode)
+        before = _file(item.before, restored_mode(item.mode))
         if before is None and item.target is not None:
             before = Node(LINK, target=item.target)
         left = Node(item.type, item.after)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from toolkit.errors import CallError
 from toolkit.history import DONE, History, Kept
-from toolkit.plan import DIRECTORY, FILE, LINK
+from toolkit.plan import DIRECTORY, FILE, LINK, restored_mode
 
 INITIAL = "initial"
 _NAME = re.compile(r"initial|v[1-9][0-9]{0,8}")
@@ -158,7 +158,7 @@ def _append(line: list[Version], item: Kept, path: str, state: Held) -> None:
             item.call,
             state.kind,
             state.target,
-            item.mode if item.kind != "move" else None,
+            restored_mode(item.mode) if item.kind != "move" else None,
             item.op,
             state.kept,
         )

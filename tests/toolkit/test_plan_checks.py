@@ -142,12 +142,33 @@ def test_an_edit_keeps_them_where_owner_and_group_are_kept(tmp_path: Path) -> No
         assert mode(tmp_path / "f") == 0o4755
 
 
-def test_what_is_made_again_has_none(tmp_path: Path) -> None:
-    """The history does not know whose the file was, so what an undo makes is a plain file of this account."""
+def test_an_undo_gives_them_back_to_what_was_this_accounts_own(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("old")
     (tmp_path / "f").chmod(0o4755)
     with Session(tmp_path, ALLOW, state=":memory:") as session:
         done = call(session, "delete_file", path="f")
+        assert session.undo(done.data["call_id"]).ok
+    assert mode(tmp_path / "f") == 0o4755
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can own a file as somebody else")
+def test_an_undo_gives_them_to_nothing_that_was_somebody_elses(tmp_path: Path) -> None:
+    (tmp_path / "f").write_text("old")
+    os.chown(tmp_path / "f", 4242, 4242)
+    (tmp_path / "f").chmod(0o6755)
+    with Session(tmp_path, ALLOW, state=":memory:") as session:
+        done = call(session, "delete_file", path="f")
+        assert session.undo(done.data["call_id"]).ok
+    assert mode(tmp_path / "f") == 0o755
+
+
+def test_what_an_older_state_kept_gives_none_back(tmp_path: Path) -> None:
+    """It does not say whose the file was."""
+    (tmp_path / "f").write_text("old")
+    with Session(tmp_path, ALLOW, state=":memory:") as session:
+        done = call(session, "delete_file", path="f")
+        with session.state.transaction() as db:
+            db.execute("UPDATE item SET mode = ?", (0o4755,))
         assert session.undo(done.data["call_id"]).ok
     assert mode(tmp_path / "f") == 0o755
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from toolkit.errors import CallError
 from toolkit.faked import is_faked
 from toolkit.local.walk import LocalSpot
-from toolkit.plan import DIRECTORY, FILE, LINK, OTHER, Stat
+from toolkit.plan import DIRECTORY, FILE, LINK, OTHER, SET_ID, Stat
 
 KINDS = {S.S_IFREG: FILE, S.S_IFDIR: DIRECTORY, S.S_IFLNK: LINK}
 READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | os.O_CLOEXEC
@@ -41,7 +41,13 @@ def stat_of(info: os.stat_result, target: str | None = None) -> Stat:
         info.st_nlink,
         target,
         f"{info.st_ino}:{info.st_mtime_ns}:{changed}",
+        bool(mode & SET_ID) and is_own(info),
     )
+
+
+def is_own(info: os.stat_result) -> bool:
+    """Whether owner and group are those of a file that this process makes."""
+    return (info.st_uid, info.st_gid) == (os.geteuid(), os.getegid())
 
 
 def before_rename(stat: Stat) -> str:

@@ -11,7 +11,7 @@ import stat as S
 
 from toolkit.errors import CallError
 from toolkit.local import kernel
-from toolkit.local.files import LIST, NEW, keep_attributes, lstat, open_regular, unlink_quietly
+from toolkit.local.files import LIST, NEW, is_own, keep_attributes, lstat, open_regular, unlink_quietly
 from toolkit.local.walk import LocalSpot
 from toolkit.plan import SET_ID, Held, pieces
 
@@ -56,6 +56,8 @@ def write(
             if old[0] >= 0:
                 keep_attributes(old[0], fd)
         if mode is not None:
+            if old is None and mode & SET_ID and is_own(os.fstat(fd)):
+                kept = SET_ID  # an undo, of a file that was this account's own
             os.fchmod(fd, mode & ~SET_ID | mode & kept)
         if durable:
             os.fsync(fd)
