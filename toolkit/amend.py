@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from policy import Effect
 from toolkit import answers
-from toolkit.approvals import PENDING, REFUSED, Answer, Request
+from toolkit.approvals import PENDING, Answer, Request
 from toolkit.attempt import Attempt
 from toolkit.call import ToolCall
 from toolkit.errors import CallError
@@ -46,7 +46,7 @@ def amended(session: Session, approval: str, arguments: dict[str, Any]) -> Reque
     and whatever the changed call is refused with.
     """
     held = session.approvals.get(approval)
-    if held.state not in (PENDING, REFUSED):
+    if held.state != PENDING:
         raise CallError("approval_stale", f"The approval '{approval}' is already {held.state}")
     if (held.agent, held.session, held.revision) != (session.agent, session.session, session.policy.revision):
         raise CallError(
@@ -79,11 +79,15 @@ def amend(
         raise CallError(
             "approval_stale", "The changed call would do something else by now", hint="look again"
         )
+    approvals = session.approvals
+    if request is not None and request.changes and request.digest == approvals.get(approval).digest:
+        # In other arguments the same change: to refuse the one would refuse the other.
+        return approvals.answer(approval, Answer(True, by=by))
     granted = None
     if request is not None:
-        filed, _ = session.approvals.ask(request, most=None)
-        granted = session.approvals.answer(filed.id, Answer(True, by=by))
+        filed, _ = approvals.ask(request, most=None)
+        granted = approvals.answer(filed.id, Answer(True, by=by))
     told = f"changed by a person; send instead {json.dumps(arguments, ensure_ascii=False)}"
-    if granted is None or granted.id != approval:
-        session.approvals.answer(approval, Answer(False, reason=told, by=by))
+    if approvals.get(approval).state == PENDING:
+        approvals.answer(approval, Answer(False, reason=told, by=by))
     return granted

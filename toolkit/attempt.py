@@ -17,6 +17,7 @@ from policy.glob import Fold
 from toolkit import agent_view, answers, plan_checks, resolving
 from toolkit.apply import Outcome, apply
 from toolkit.approvals import Request, call_digest, new_id
+from toolkit.asking_rules import asking
 from toolkit.call import Result, ToolCall
 from toolkit.errors import CODES, CallError
 from toolkit.history import DONE, GONE, Operation
@@ -47,6 +48,7 @@ class Attempt:
     named: list[str] = field(default_factory=list)
     places: dict[str, tuple[Place, Any]] = field(default_factory=dict)
     decision: Decision | None = None
+    needs: list[Need] = field(default_factory=list)  # all that was judged
     plan: Plan | None = None
     usage: dict[str, Amount] = field(default_factory=dict)
     seen: dict[str, str] = field(default_factory=dict)
@@ -126,6 +128,7 @@ class Attempt:
 
     def decide(self, needs: list[Need]) -> None:
         """Judge; keep the stricter of this and what was decided before. Raises CallError on a deny."""
+        self.needs += needs
         decision = self.judge(needs)
         if self.decision is None or decision.effect > self.decision.effect:
             self.decision = decision
@@ -281,6 +284,7 @@ class Attempt:
     def _request(self, plan: Plan) -> Request:
         session, tool = self.session, self.known_tool
         changed = dict.fromkeys(path for change in plan.changes for path, _, _ in touched(change))
+        asking_paths, rules = asking(self.policy, session.agent, tool.name, self.needs, self.fold)
         return Request(
             id=new_id(),
             agent=session.agent,
@@ -297,6 +301,9 @@ class Attempt:
             description=str(self.arguments.get("description") or ""),
             asked=time.time(),
             shown=agent_view.request(self, plan),
+            asking=asking_paths,
+            asks=rules,
+            changes=bool(plan.changes),
         )
 
     def _canonical(self) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from toolkit.session import Session
 
 SESSIONS = 20
 LOG = 500
+REFUSED = 20  # refused requests that are kept at hand
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class Work:
 
 
 class Board:
-    """The pending requests, what is being done, the last sessions' changes and the end of the log.
+    """The requests that wait or were refused last, what is being done, what sessions changed, the log's end.
 
     With `only` those of one session and its sub-sessions. `look` brings all of it up to date.
     """
@@ -35,6 +36,7 @@ class Board:
     def __init__(self, session: Session, only: str | None = None) -> None:
         self.session = session
         self.pending: tuple[Request, ...] = ()
+        self.refused: tuple[Request, ...] = ()
         self.running: tuple[str, ...] = ()
         self.work: tuple[Work, ...] = ()
         self.log: deque[dict[str, Any]] = deque(maxlen=LOG)
@@ -56,6 +58,8 @@ class Board:
             for one in self.session.approvals.listing()
             if one.state == PENDING and self._concerns(one.session)
         )
+        refused = self.session.approvals.refused(REFUSED)
+        self.refused = tuple(one for one in refused if self._concerns(one.session))
         self.running = self._running()
         done = self._number("SELECT count(*) FROM op WHERE state != 'pending'")
         fresh = done != self._done

@@ -14,6 +14,7 @@ from policy.engine import Policy
 from policy.errors import PolicyError, visible
 from policy.invisible import is_invisible
 from policy.model import TOOL_ACTIONS, Effect, Need
+from toolkit.grant_patterns import escaped, literal
 
 ENOUGH = 3  # different approved paths in one folder before a pattern stands for them
 _ROOT = "."
@@ -151,7 +152,7 @@ class _Group:
             ending = _ending(members)
             if not folder and not ending:
                 continue
-            pattern = f"{_literal(folder)}/*{_escaped(ending)}" if folder else f"/*{_escaped(ending)}"
+            pattern = f"{literal(folder)}/*{escaped(ending)}" if folder else f"/*{escaped(ending)}"
             rests = dict.fromkeys(call for path in members for call in self.allowed[path])
             found.append((_depth(members[0]), 0, self._proposed(pattern, Effect.ALLOW, rests)))
             covered.update(members)
@@ -163,7 +164,7 @@ class _Group:
             for path, calls in paths.items():
                 if effect is Effect.ALLOW and (path in covered or self._above(path)):
                     continue
-                found.append((_depth(path), 1, self._proposed(_literal(path), effect, dict.fromkeys(calls))))
+                found.append((_depth(path), 1, self._proposed(literal(path), effect, dict.fromkeys(calls))))
         return [rule for *_, rule in sorted(found, key=lambda each: (*each[:2], each[2].pattern))]
 
     def _proposed(self, pattern: str, effect: Effect, calls: Iterable[str]) -> Proposed:
@@ -209,14 +210,6 @@ def _ending(paths: list[str]) -> str:
 
 def _names(paths: list[str]) -> list[str]:
     return [path.rpartition("/")[2] for path in paths]
-
-
-def _literal(path: str) -> str:
-    return "/" + _escaped(path)
-
-
-def _escaped(text: str) -> str:
-    return "".join(f"[{c}]" if c in "*?[{}" else c for c in text)
 
 
 def policy_text(rules: Iterable[Proposed]) -> str:

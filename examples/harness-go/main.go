@@ -38,16 +38,26 @@ type message struct {
 	Title       string   `json:"title"`
 	Description string   `json:"description"`
 	Preview     string   `json:"preview"`
-	Scopes      []string `json:"scopes"`
+	Scopes      []scope  `json:"scopes"`
 	State       string   `json:"state"`
 	Reason      string   `json:"reason"`
 }
 
-type answer struct {
-	ID    string `json:"id"`
-	Grant bool   `json:"grant"`
+// scope is one thing that a grant can be for; reach is null where it is not known what that opens.
+type scope struct {
 	Scope string `json:"scope"`
-	By    string `json:"by"`
+	Words string `json:"words"`
+	Reach *struct {
+		Paths int `json:"paths"`
+	} `json:"reach"`
+}
+
+type answer struct {
+	ID        string `json:"id"`
+	Grant     bool   `json:"grant"`
+	Scope     string `json:"scope"`
+	Confirmed bool   `json:"confirmed"`
+	By        string `json:"by"`
 }
 
 // calls are what a model would send.
@@ -126,15 +136,25 @@ func decide(asked message, terminal *bufio.Reader) answer {
 	}
 	fmt.Println(strings.TrimRight(asked.Preview, "\n"))
 	fmt.Print("  y, a or n: ")
-	typed, _ := terminal.ReadString('\n') // the end of input is no yes
-	typed = strings.TrimSpace(typed)
-	scope := "once"
-	for _, allowed := range asked.Scopes {
-		if typed == "a" && allowed == "session" {
-			scope = allowed
+	typed := read(terminal)
+	for _, wide := range asked.Scopes {
+		if typed == "a" && wide.Scope == "session" {
+			fmt.Printf("  %s", wide.Words)
+			if wide.Reach != nil {
+				fmt.Printf(": %d paths now", wide.Reach.Paths)
+			}
+			fmt.Print("\n  all of that? y or n: ")
+			sure := read(terminal) == "y"
+			return answer{asked.ID, sure, wide.Scope, sure, "ada"}
 		}
 	}
-	return answer{asked.ID, typed == "y" || typed == "a", scope, "ada"}
+	return answer{asked.ID, typed == "y", "once", false, "ada"}
+}
+
+// read gives what was typed; the end of input is no yes.
+func read(terminal *bufio.Reader) string {
+	typed, _ := terminal.ReadString('\n')
+	return strings.TrimSpace(typed)
 }
 
 func must(err error) {

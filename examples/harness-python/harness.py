@@ -29,8 +29,14 @@ def decide(asked: dict) -> dict:
         typed = input("  y, a or n: ")
     except EOFError:
         typed = ""
-    scope = "session" if typed == "a" and "session" in asked["scopes"] else "once"
-    return {"id": asked["id"], "grant": typed in ("y", "a"), "scope": scope, "by": "ada"}
+    answer = {"id": asked["id"], "grant": typed == "y", "by": "ada"}
+    session = [scope for scope in asked["scopes"] if scope["scope"] == "session"]
+    if typed == "a" and session:
+        reach = session[0]["reach"]
+        print(f"  {session[0]['words']}" + (f": {reach['paths']} paths now" if reach else ""))
+        sure = input("  all of that? y or n: ") == "y"
+        answer |= {"grant": sure, "scope": "session", "confirmed": sure}
+    return answer
 
 
 def answer(channel: socket.socket) -> None:

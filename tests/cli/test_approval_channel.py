@@ -23,6 +23,7 @@ from tests.cli.person import FITS, POLICY, Act, Person, root
 from toolkit.approvals import PENDING, Answer, Request
 from toolkit.cli import approval_channel, approval_messages
 from toolkit.cli.approval_channel import ApprovalChannel
+from toolkit.cli.place import connect
 from toolkit.errors import CallError
 from toolkit.session import Session
 
@@ -44,7 +45,7 @@ def opened(root: Path, tmp_path: Path) -> Iterator[Callable[..., tuple[Session, 
         file = tmp_path / "policy.yaml"
         file.write_text(policy)
         session = Session(root, file, state=tmp_path / "state", approver=channel)
-        channel.approvals = session.approvals
+        connect(channel, session)
         made.append((session, channel, person))
         return session, person
 
@@ -183,7 +184,13 @@ def test_a_request_has_what_a_person_needs(opened: Any) -> None:
     assert asked["description"] == "tidy \\x1b[2J\\u202e up"
     assert asked["because"].endswith('policy.yaml:2, global rule: delete "*"')
     assert asked["decision"]["rule"]["line"] == 2
-    assert asked["scopes"] == ["once", "session", "pattern"]
+    assert [(one["scope"], one["pattern"], one["until"], one["confirm"]) for one in asked["scopes"]] == [
+        ("once", None, None, False),
+        ("pattern", "/src/a.py", "7200s", False),
+        ("pattern", "/src/*.py", "7200s", False),
+        ("pattern", "/src/", "7200s", False),
+        ("session", None, None, True),
+    ]
     assert (asked["agent"], asked["session"]) == ("default", session.session)
     assert closed == {"event": "closed", "id": asked["id"], "state": "granted", "reason": ""}
 
@@ -192,13 +199,14 @@ def test_a_limit_can_only_be_lifted_once(opened: Any, root: Path) -> None:
     limited = "version: 1\nrules: {'*': allow}\nlimits: {delete: {max_files: 1, over: ask, per: call}}\n"
 
     def act(person: Person, asked: dict[str, Any]) -> None:
-        person.say({"id": asked["id"], "grant": True, "scope": "session"})
+        person.say({"id": asked["id"], "grant": True, "scope": "session", "confirmed": True})
 
     session, person = opened(act, limited)
     assert session.call({"tool": "delete", "arguments": {"path": "src"}}).status == "approval_required"
     assert (root / "src" / "a.py").exists()
     hang_up(session)
-    assert [one["scopes"] for one in person.done() if one["event"] == "asked"] == [["once"]]
+    (asked,) = [one for one in person.done() if one["event"] == "asked"]
+    assert [one["scope"] for one in asked["scopes"]] == ["once"]
 
 
 def test_who_answered_is_on_record(opened: Any) -> None:
@@ -232,7 +240,7 @@ def test_a_call_cannot_write_on_the_channel(opened: Any, root: Path) -> None:
 def test_a_long_preview_says_how_much_is_left_out() -> None:
     preview = "".join(f"+{number}\n" for number in range(300_000))
     request = Request("a-1", "a", "s", "t", {}, "", "", "title", preview, {"rule": None})
-    message = approval_messages.asked(request, 7)
+    message = approval_messages.asked(request, 7, [])
     FITS["asked"].validate(message)
     assert message["preview"].endswith("\n")
     assert len(message["preview"]) <= approval_messages.SHOWN_PREVIEW
@@ -396,7 +404,7 @@ def test_who_takes_nothing_in_is_given_up(
         closing(ApprovalChannel(descriptor, descriptor, look_every=0.01)) as channel,
         Session(root, None, state=tmp_path / "state", approver=channel) as session,
     ):
-        channel.approvals = session.approvals
+        connect(channel, session)
         big = {"path": "big", "content": "line\n" * 400_000}
         assert session.call({"tool": "create_file", "arguments": big}).status == "approval_required"
         assert not channel.open

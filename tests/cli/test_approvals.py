@@ -69,7 +69,7 @@ def test_who_answered_is_on_record(
     ringfence: Ringfence, ask: Callable[[], Done], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("LOGNAME", "ada")
-    ringfence("approvals", "grant", ask().json["data"]["approval"]["id"], "--scope", "session")
+    ringfence("approvals", "grant", ask().json["data"]["approval"]["id"], "--scope", "session", "--yes")
     events = [record for record in ringfence("log", "--json").lines if record["event"] == "approval"]
     assert [(event["outcome"], event["by"]) for event in events] == [("asked", ""), ("granted", "ada")]
     assert "granted by ada" in ringfence("log").out
@@ -109,7 +109,7 @@ def test_a_grant_for_a_pattern_has_an_end_and_can_be_revoked(
     assert ringfence("approvals", "grant", request, "--pattern", "src/**", "--until", "2h").status == 1
     assert ringfence("approvals", "grant", request, "--pattern", "build/**", "--until", "soon").status == 2
     granted = ringfence("approvals", "grant", request, "--pattern", "build/**", "--until", "2h")
-    assert "granted for build/** until " in granted.out
+    assert "granted for these paths until " in granted.out
     assert [delete(path).json["status"] for path in ("build/a", "build/b")] == ["ok", "ok"]
     assert ringfence("approvals", "revoke", request).status == 0
     assert delete("build/c").json["status"] == "approval_required"
@@ -121,7 +121,7 @@ def test_a_grant_for_all_single_calls_says_so_and_ends(
 ) -> None:
     policy('version: 1\nrules: {read: allow, "*": ask}\n')
     asked = ringfence("call", "create_directory", '{"path": "a"}', "--ask", "queue", "--json").json
-    done = ringfence("approvals", "grant", asked["data"]["approval"]["id"], "--scope", "session")
+    done = ringfence("approvals", "grant", asked["data"]["approval"]["id"], "--scope", "session", "--yes")
     assert done.out.startswith("granted for all later single calls here until ")
     assert "for all later single calls here" in " ".join(ringfence("approvals", "list").out.split())
     assert ringfence("call", "create_directory", '{"path": "b"}').status == 0

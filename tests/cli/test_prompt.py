@@ -17,7 +17,7 @@ import pytest
 from toolkit.approvals import SINGLE_CALLS, SINGLE_CALLS_LAST, Answer, Request
 from toolkit.cli import prompt
 from toolkit.cli.prompt import Terminal
-from toolkit.text import when
+from toolkit.grant_scopes import PATHS_LAST
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -41,9 +41,13 @@ def request(**changed: Any) -> Request:
     return Request(**{**fields, **changed})
 
 
+def told(answer: Answer) -> list[str]:
+    return [f"opens 7 paths by {answer.pattern or 'its rule'}"]
+
+
 def ask(typed: str, **changed: Any) -> tuple[Answer, str]:
     out = io.StringIO()
-    answer = prompt.answer(request(**changed), Terminal(io.StringIO(typed), out))
+    answer = prompt.answer(request(**changed), Terminal(io.StringIO(typed), out), told)
     return answer, out.getvalue()
 
 
@@ -52,8 +56,12 @@ def ask(typed: str, **changed: Any) -> tuple[Answer, str]:
     [
         ("y\n", True, "once"),
         ("YES\n", True, "once"),
-        ("a\n", True, "session"),
-        ("always for this session\n", True, "session"),
+        ("a\ny\n", True, "session"),
+        ("this session (s1)\nyes\n", True, "session"),
+        ("1\ny\n", True, "pattern"),
+        ("a\nn\ny\n", True, "once"),
+        ("a\n", False, "once"),
+        ("a\na\na\na\n", False, "once"),
         ("n\n", False, "once"),
         ("no\n", False, "once"),
         ("", False, "once"),
@@ -162,14 +170,14 @@ def test_a_limit_is_lifted_once_only() -> None:
     }
     answer, shown = ask("a\na\na\n", decision=decision)
     assert not answer.granted
-    assert "always" not in shown
+    assert "all that" not in shown and "[a]" not in shown
     assert "over the limit: 9 files" in shown
 
 
 def test_no_terminal_is_a_refusal(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(prompt, "CONTROLLING_TERMINAL", tmp_path / "no-tty")
     assert not prompt.terminal_at_hand()
-    answer = prompt.approve(request())
+    answer = prompt.AtTerminal()(request())
     assert not answer.granted
     assert answer.reason
 
@@ -180,7 +188,7 @@ PROGRAM = textwrap.dedent(
     sys.path.insert(0, {root!r})
     from tests.cli.test_prompt import request
     from toolkit.cli import prompt
-    answer = prompt.approve(request(description="x\\x1b[2K"))
+    answer = prompt.AtTerminal()(request(description="x\\x1b[2K"))
     print("granted" if answer.granted else "refused", answer.scope, sys.stdin.readline())
     """
 )
@@ -215,7 +223,6 @@ _TAKE_TERMINAL = "import os; os.open(os.environ['TERMINAL'], os.O_RDWR)\n"
     ("typed", "expected"),
     [
         (b"y\n", "granted once"),
-        (b"a\n", "granted session"),
         (b"n\n", "refused once"),
         (b"\x04", "refused once"),
     ],
@@ -227,15 +234,36 @@ def test_the_controlling_terminal_is_asked_and_stdin_left_alone(typed: bytes, ex
     assert "\x1b" not in shown
 
 
-def test_at_a_single_call_always_says_what_it_covers_and_when_it_ends() -> None:
+def test_what_reaches_further_is_named_after_the_narrow_choice_and_asked_once_more() -> None:
+    before = time.time()
+    answer, shown = ask("1\ny\n")
+    assert (answer.scope, answer.pattern, answer.confirmed) == ("pattern", "/src/a.py", True)
+    assert answer.until is not None
+    assert before + PATHS_LAST <= answer.until <= time.time() + PATHS_LAST
+    order = [
+        "  y: this change, once",
+        "  1: these paths: /src/a.py, all that",
+        "  2: these paths: /src/*.py, all that",
+        "  3: these paths: /src/, all that",
+        "  a: this session (s1): all that",
+        "Allow it?  [y] yes  [n] no  [1] these paths for 2 hours: /src/a.py",
+        "[a] this session (s1)",
+        "opens 7 paths by /src/a.py",
+        "Is all of that to be granted?",
+    ]
+    places = [shown.index(text) for text in order]
+    assert places == sorted(places)
+
+
+def test_at_a_single_call_the_session_says_what_it_covers_and_when_it_ends() -> None:
     now = time.time()
-    answer, shown = ask("a\n", session=SINGLE_CALLS)
+    answer, shown = ask("a\ny\n", session=SINGLE_CALLS)
     assert answer.scope == "session" and answer.until is not None
     assert now + SINGLE_CALLS_LAST <= answer.until <= time.time() + SINGLE_CALLS_LAST
-    assert f"[a] always for all later single calls here, until {when(answer.until)}" in shown
+    assert "[a] all later single calls here for 1 hour" in shown
     assert "this session" not in shown
-    answer, shown = ask("a\n", session="s1")
-    assert answer.until is None and "[a] always for this session" in shown
+    answer, shown = ask("a\ny\n", session="s1")
+    assert answer.until is None and "[a] this session (s1)" in shown
 
 
 def test_a_yes_at_a_single_call_has_no_end() -> None:

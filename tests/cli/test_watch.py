@@ -24,6 +24,7 @@ from policy import Policy
 from toolkit.approvals import Answer
 from toolkit.board import Board, doing, label
 from toolkit.cli.watch.app import Watch
+from toolkit.cli.watch.questions import Sure
 from toolkit.session import Session
 
 HERE = Path(__file__).parents[2]
@@ -44,9 +45,16 @@ class Desk:
     def call(self, tool: str, **arguments: Any) -> Any:
         return self.agent.call({"tool": tool, "arguments": arguments})
 
-    def watch(self, act: Callable[[Watch, Pilot[None]], Awaitable[None]], **how: Any) -> None:
+    def watch(
+        self,
+        act: Callable[[Watch, Pilot[None]], Awaitable[None]],
+        *,
+        hold: float = 0.0,
+        clock: Callable[[], float] = lambda: 0.0,
+        **how: Any,
+    ) -> None:
         async def run() -> None:
-            app = Watch(Board(self.looker, **how), self.act_as, every=3600)
+            app = Watch(Board(self.looker, **how), self.act_as, every=3600, hold=hold, clock=clock)
             async with app.run_test(size=(120, 40)) as pilot:
                 await pilot.pause()
                 await act(app, pilot)
@@ -63,6 +71,14 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
     yield found
     found.agent.close()
     found.looker.close()
+
+
+async def question(app: Watch, pilot: Pilot[None]) -> str:
+    """What `Sure` shows, once it is on the screen."""
+    while not isinstance(app.screen, Sure):
+        await pilot.pause(0.1)
+    await pilot.pause()
+    return str(app.screen.query_one("VerticalScroll Static", Static).content)
 
 
 def shown(app: Watch) -> str:
@@ -117,11 +133,70 @@ def test_approving_for_the_session(desk: Desk) -> None:
 
     async def act(app: Watch, pilot: Pilot[None]) -> None:
         await pilot.press("s")
+        assert 'delete "*" asks of agent coder with delete' in await question(app, pilot)
+        await pilot.press("y")
         await settled(app, pilot)
 
     desk.watch(act)
     assert desk.call("delete", path="a").ok
     assert desk.call("delete", path="b").ok
+
+
+def test_approving_paths_shows_what_that_opens(desk: Desk) -> None:
+    desk.call("delete", path="a")
+
+    async def act(app: Watch, pilot: Pilot[None]) -> None:
+        await pilot.press("p")
+        while len(app.screen_stack) < 2:
+            await pilot.pause(0.1)
+        await pilot.press("home", "enter")
+        told = await question(app, pilot)
+        assert "for these paths until" in told and "/a, all that" in told
+        assert "opens 1 path that is there now; all of them are shown" in told
+        await pilot.press("y")
+        await settled(app, pilot)
+
+    desk.watch(act)
+    assert desk.call("delete", path="a").ok
+    assert desk.call("delete", path="b").status == "approval_required"
+
+
+def test_a_second_press_does_not_grant_what_has_just_come_onto_the_screen(desk: Desk) -> None:
+    desk.call("delete", path="a")
+    desk.call("delete", path="b")
+    now = [0.0]
+
+    async def act(app: Watch, pilot: Pilot[None]) -> None:
+        now[0] += 2.0
+        await pilot.press("a")
+        await settled(app, pilot)
+        assert "path: b" in shown(app)
+        now[0] += 1.0
+        await pilot.press("a")
+        await settled(app, pilot)
+        assert lines(app)[0] == "Approvals (1)"
+
+    desk.watch(act, hold=1.5, clock=lambda: now[0])
+    assert desk.call("delete", path="a").ok
+    assert desk.call("delete", path="b").status == "approval_required"
+
+
+def test_what_was_refused_is_listed_and_answered_after_reopening(desk: Desk) -> None:
+    desk.agent.approvals.answer(desk.call("delete", path="a").data["approval"]["id"], Answer(False))
+
+    async def act(app: Watch, pilot: Pilot[None]) -> None:
+        assert "Refused, o reopens" in lines(app)
+        await choose(app, pilot, "Delete file a")
+        for key in ("a", "o", "a"):
+            await pilot.press(key)
+            await settled(app, pilot)
+            if key != "o":
+                refused = desk.call("delete", path="a").error
+                if refused is not None:
+                    assert refused["code"] == "approval_refused"
+
+    desk.watch(act)
+    assert not (desk.root / "a").exists()
 
 
 def test_refusing_with_a_reason_that_the_agent_is_told(desk: Desk) -> None:
@@ -324,8 +399,10 @@ def test_in_a_real_terminal(desk: Desk, tmp_path: Path) -> None:
     command = [*server, "new-session", "-d", "-x", "120", "-y", "40", shlex.join(program)]
     subprocess.run(command, check=True, env={**os.environ, "TERM": "xterm-256color", "PYTHONPATH": str(HERE)})
 
-    def screen(wanted: str) -> str:
+    def screen(wanted: str, press: str | None = None) -> str:
         for _ in range(150):
+            if press is not None:
+                subprocess.run([*server, "send-keys", press], check=True)
             time.sleep(0.2)
             found = subprocess.run(
                 [*server, "capture-pane", "-p"], capture_output=True, text=True, check=False
@@ -336,8 +413,7 @@ def test_in_a_real_terminal(desk: Desk, tmp_path: Path) -> None:
 
     try:
         assert "Approvals (1)" in screen("no longer needed")
-        subprocess.run([*server, "send-keys", "a"], check=True)
-        screen("Approvals (0)")
+        screen("Approvals (0)", press="a")  # taken once it was on the screen for long enough
         assert desk.call("delete", path="a", description="no longer needed").ok
         screen("night (1 file)")
         subprocess.run([*server, "send-keys", "End"], check=True)

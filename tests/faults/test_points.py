@@ -380,7 +380,7 @@ def shown_to_the_person(disk: Any, policy: Policy, tool: str, **arguments: Any) 
     screen = io.StringIO()
 
     def at_terminal(request: Request) -> Answer:
-        return prompt.answer(request, Terminal(io.StringIO("n\n"), screen))
+        return prompt.answer(request, Terminal(io.StringIO("n\n"), screen), lambda _: [])
 
     with disk.open(policy, approver=at_terminal) as session:
         assert code(call(session, tool, **arguments)) == "approval_refused"

@@ -189,7 +189,7 @@ def test_a_loss_is_agreed_to_once(session: Session) -> None:
         pytest.skip("nothing is lost here")
     approval = call(session, "delete_file", path="other").data["approval"]["id"]
     with pytest.raises(Exception, match="once"):
-        session.approvals.answer(approval, Answer(True, scope="session"))
+        session.approvals.answer(approval, Answer(True, scope="session", confirmed=True))
 
 
 def test_what_can_be_kept_is_not_asked_about(session: Session) -> None:

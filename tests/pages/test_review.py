@@ -121,7 +121,7 @@ def test_with_keys_alone(window: Any, served: Desk) -> None:
     tab_to("Delete file b.txt")
     window.keyboard.press("Enter")
     window.wait_for_selector("text=What it touches")
-    tab_to("Approve once")
+    tab_to("Approve this change, once")
     window.keyboard.press("Enter")
     window.wait_for_url("**/")
     assert served.call("delete", path="b.txt").ok
@@ -150,7 +150,7 @@ def test_hostile_texts_run_nothing(window: Any, served: Desk) -> None:
     sign_in(window)
     go(window, f"/approvals/{asked}")
     assert window.locator("main script, main img").count() == 0
-    assert window.locator("text=Approve once").is_visible()
+    assert window.locator("text=Approve this change, once").is_visible()
     go(window, "/audit")
     assert window.locator("main script, main img").count() == 0
 
@@ -165,7 +165,7 @@ def test_the_whole_story_with_an_agent_over_mcp(window: Any, served: Desk, tmp_p
         assert "Approval needed" in agent.call("delete", path="b.txt")
         sign_in(window)
         window.click("text=Delete file b.txt")
-        window.click("text=Approve once")
+        window.click("text=Approve this change, once")
         window.wait_for_url("**/")
         assert "Deleted" in agent.call("delete", path="b.txt")
         assert "Approval needed" in agent.call("delete", path="a.txt")
@@ -193,11 +193,14 @@ def test_an_agent_over_mcp_that_is_refused_outdated_and_cut_off(window: Any, ser
 
         agent.call("delete", path="a.txt")
         (served.root / "a.txt").write_text("somebody else's work\n")
-        decide("Delete file a.txt", "text=Approve once")
+        decide("Delete file a.txt", "text=Approve this change, once")
         window.wait_for_url("**/")
         assert "Approval needed" in agent.call("delete", path="a.txt"), "it is another plan by now"
 
-        decide("Delete file a.txt", "text=Approve for this session")
+        decide("Delete file a.txt", "text=Approve more than this change")
+        window.click("text=this session (")
+        assert "next to no path" in window.inner_text("main")
+        window.click("text=Approve all of that")
         window.wait_for_url("**/")
         window.click("text=Delete file a.txt")
         window.click("text=Revoke")

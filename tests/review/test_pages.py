@@ -47,7 +47,18 @@ def test_an_approval_shows_the_whole_plan(served: Desk, ann: Browser) -> None:
 def test_approving(served: Desk, ann: Browser, scope: str) -> None:
     asked = served.ask()
     form = ann.get(f"/approvals/{asked}").form
-    assert ann.post(f"/approvals/{asked}", form=form, decision=scope).status == 200
+    page = ann.post(f"/approvals/{asked}", form=form, decision=scope)
+    if scope == "session":
+        for part in (
+            "this session (night): all that",
+            "opens",
+            "the first that was not shown: b.txt",
+            "next to no path",
+        ):
+            assert part in page.text
+        assert "pending" in ann.get(f"/approvals/{asked}").text, "it is asked a second time"
+        page = ann.post(f"/approvals/{asked}", form=form, decision=scope, confirmed="1")
+    assert page.status == 200
     assert served.call("delete", path="a.txt").ok
     assert (served.call("delete", path="b.txt").status == "ok") == (scope == "session")
 
@@ -59,9 +70,12 @@ def test_approving_a_pattern_until_a_time_and_taking_it_back(served: Desk, ann: 
     assert "does not match what was asked for" in wrong.text
     late = ann.post(f"/approvals/{asked}", form=page.form, decision="pattern", pattern="*.txt", until="soon")
     assert "such as 2h" in late.text
-    ann.post(f"/approvals/{asked}", form=page.form, decision="pattern", pattern="*.txt", until="2h")
+    sure = ann.post(f"/approvals/{asked}", form=page.form, decision="pattern", pattern="*.txt", until="2h")
+    assert "for these paths until" in sure.text and "*.txt, all that" in sure.text
+    fields = {"pattern": sure.hidden("pattern"), "until": sure.hidden("until"), "confirmed": "1"}
+    ann.post(f"/approvals/{asked}", form=page.form, decision="pattern", **fields)
     assert served.call("delete", path="b.txt").ok
-    assert "for *.txt until" in ann.get(f"/approvals/{asked}").text
+    assert "for these paths until" in ann.get(f"/approvals/{asked}").text
     assert ann.post(f"/approvals/{asked}", form=page.form, decision="revoke").status == 200
     assert served.call("delete", path="a.txt").status == "approval_required"
 
@@ -70,6 +84,22 @@ def test_refusing_with_a_reason(served: Desk, ann: Browser) -> None:
     asked = served.ask()
     ann.post(f"/approvals/{asked}", form=ann.get("/").form, decision="refuse", reason="move it to .trash/")
     assert "move it to .trash/" in served.call("delete", path="a.txt").content
+
+
+def test_a_stale_page_does_not_overrule_a_refusal(served: Desk, ann: Browser) -> None:
+    asked = served.ask()
+    dan = Browser(served.port).sign_in("dan")
+    form = dan.get(f"/approvals/{asked}").form
+    ann.post(f"/approvals/{asked}", form=ann.get("/").form, decision="refuse", reason="keep it")
+    for decision in ("once", "session"):
+        late = dan.post(f"/approvals/{asked}", form=form, decision=decision, confirmed="1")
+        assert late.status == 409
+        assert "already refused by ann: keep it" in late.text
+    assert served.call("delete", path="a.txt").error["code"] == "approval_refused"
+    assert "Reopen" in dan.get(f"/approvals/{asked}").text
+    dan.post(f"/approvals/{asked}", form=form, decision="reopen")
+    dan.post(f"/approvals/{asked}", form=form, decision="once")
+    assert served.call("delete", path="a.txt").ok
 
 
 def test_changing_the_arguments(served: Desk, ann: Browser) -> None:
@@ -187,7 +217,7 @@ def test_roles(served: Desk) -> None:
     lou, dan = Browser(served.port).sign_in("lou"), Browser(served.port).sign_in("dan")
     asked = served.ask()
     served.call("create_file", path="new.txt", content="x\n")
-    assert "Approve once" not in lou.get(f"/approvals/{asked}").text
+    assert "Approve this change, once" not in lou.get(f"/approvals/{asked}").text
     assert lou.post(f"/approvals/{asked}", form=lou.get("/").form, decision="once").status == 403
     assert "Take" not in dan.get("/sessions/night").text
     back = {"session": "night", "form": dan.get("/").form}
@@ -303,7 +333,7 @@ def test_hostile_texts_are_shown_as_text(served: Desk, ann: Browser) -> None:
         assert "<img" not in page.text
         assert not set("\x1b\u202e\u2066") & set(page.text)
         assert "{{ 7*7 }}" in page.text or "/audit" in page.text
-    assert "Approve once" in ann.get(f"/approvals/{asked}").text
+    assert "Approve this change, once" in ann.get(f"/approvals/{asked}").text
 
 
 SECRET = "proxy-secret-0123456789abcdef"

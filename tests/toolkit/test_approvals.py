@@ -99,7 +99,7 @@ def test_a_grant_fits_nothing_else(approvals: Approvals, field: str) -> None:
 
 def test_for_a_session_it_reaches_what_the_same_rule_asks(approvals: Approvals) -> None:
     approvals.ask(ASKED)
-    approvals.answer("a-1", Answer(True, "session"))
+    approvals.answer("a-1", Answer(True, "session", confirmed=True))
     assert approvals.permits(OTHER)
     assert not approvals.permits(replace(OTHER, session="t"))
     assert not approvals.permits(replace(OTHER, decision={"rule": {**RULE, "line": 2}}))
@@ -108,7 +108,7 @@ def test_for_a_session_it_reaches_what_the_same_rule_asks(approvals: Approvals) 
 def test_a_limit_is_lifted_once_only(approvals: Approvals) -> None:
     approvals.ask(replace(ASKED, decision={"rule": RULE, "limit": {"max_files": 1}}))
     with pytest.raises(CallError) as caught:
-        approvals.answer("a-1", Answer(True, "session"))
+        approvals.answer("a-1", Answer(True, "session", confirmed=True))
     assert caught.value.code == "invalid_arguments"
     approvals.answer("a-1", Answer(True))
 
@@ -148,6 +148,10 @@ def test_refused_stays_refused_until_a_person_says_otherwise(approvals: Approval
     with pytest.raises(CallError) as caught:
         approvals.permits(ASKED)
     assert (caught.value.code, "not now" in caught.value.message) == ("approval_refused", True)
+    with pytest.raises(CallError) as caught:
+        approvals.answer("a-1", Answer(True, by="eve"))
+    assert (caught.value.code, "already refused" in caught.value.message) == ("approval_stale", True)
+    approvals.reopen("a-1")
     approvals.answer("a-1", Answer(True))
     assert approvals.permits(ASKED)
 
@@ -156,7 +160,7 @@ def test_a_grant_for_all_single_calls_ends(approvals: Approvals, clock: Clock) -
     """Their session has no end of its own, and every later single call belongs to it."""
     asked, other = replace(ASKED, session=SINGLE_CALLS), replace(OTHER, session=SINGLE_CALLS)
     approvals.ask(asked)
-    granted = approvals.answer("a-1", Answer(True, SESSION))
+    granted = approvals.answer("a-1", Answer(True, SESSION, confirmed=True))
     assert granted.until == clock.now + SINGLE_CALLS_LAST
     clock.now = granted.until - 1
     assert approvals.permits(other)
@@ -167,9 +171,12 @@ def test_a_grant_for_all_single_calls_ends(approvals: Approvals, clock: Clock) -
 
 def test_a_person_may_say_when_it_ends(approvals: Approvals, clock: Clock) -> None:
     approvals.ask(replace(ASKED, session=SINGLE_CALLS))
-    assert approvals.answer("a-1", Answer(True, SESSION, until=clock.now + 60)).until == clock.now + 60
+    assert (
+        approvals.answer("a-1", Answer(True, SESSION, until=clock.now + 60, confirmed=True)).until
+        == clock.now + 60
+    )
 
 
 def test_a_grant_for_a_session_of_its_own_ends_with_that(approvals: Approvals) -> None:
     approvals.ask(ASKED)
-    assert approvals.answer("a-1", Answer(True, SESSION)).until is None
+    assert approvals.answer("a-1", Answer(True, SESSION, confirmed=True)).until is None

@@ -19,10 +19,12 @@ from toolkit.approvals import PENDING, Request
 from toolkit.call import call_id_of
 from toolkit.cli import approval_messages as messages
 from toolkit.errors import CallError
+from toolkit.grant_scopes import Scope, scopes
 from toolkit.lines import Lines
 
 if TYPE_CHECKING:
     from toolkit.approvals import Approvals
+    from toolkit.grant_reach import Reach
 
 _PIECE = 1 << 16
 _REMEMBERED = 1000  # requests that were put here and may still be answered late
@@ -39,10 +41,11 @@ class ApprovalChannel:
     Calling it puts one request, waits, and leaves the answer in `approvals`, which has to be set first.
     `timeout` is how many seconds one request waits (None: until it expires), `look_every` how often it is
     looked up whether the request was answered elsewhere. `answering` is the line of the call at hand; `tell`
-    is told when nobody can be asked here any more.
+    is told when nobody can be asked here any more. `reach` finds what a scope opens (None: it is not known).
     """
 
     approvals: Approvals
+    reach: Callable[[Request, Scope], Reach | None]
 
     def __init__(
         self,
@@ -98,7 +101,8 @@ class ApprovalChannel:
     def _ask(self, request: Request, call: str | int | None, called_off: Callable[[], bool]) -> None:
         if request.id not in self._shown:
             self._shown.append(request.id)
-        self._send(messages.asked(request, call))
+        opens = [(scope, self.reach(request, scope)) for scope in scopes(request)]
+        self._send(messages.asked(request, call, opens))
         try:
             reason = self._wait(request.id, called_off)
         except BaseException as error:

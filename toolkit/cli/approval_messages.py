@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import functools
 import json
-from typing import Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from toolkit.approvals import ONCE, PATTERN, SESSION, WAIT, Answer, Request
 from toolkit.call import read_json
 from toolkit.errors import CallError
+from toolkit.grant_scopes import Scope
 from toolkit.paths import is_unicode
 from toolkit.spans import ahead
 from toolkit.text import because, escape, rfc3339
+
+if TYPE_CHECKING:
+    from toolkit.grant_reach import Reach
 
 MAX_ANSWER = 64 << 10  # bytes of a line that comes in
 SHOWN_PREVIEW = 1 << 20  # characters of a preview that go out
@@ -23,7 +28,7 @@ BY = "the approvals channel"
 _TEXT = {"type": "string"}
 _ID = {"type": "string", "maxLength": 64}
 _TIME = {"type": "string", "format": "date-time"}
-_SCOPES = [ONCE, SESSION, PATTERN]
+_SCOPES = [ONCE, PATTERN, SESSION]
 _STATES = ["pending", "granted", "refused", "used", "stale", "expired", "revoked"]
 _LAST = 253402300799  # the last second of the year 9999
 
@@ -36,6 +41,30 @@ def _object(properties: dict[str, Any], *optional: str, **more: Any) -> dict[str
         **more,
     }
 
+
+_REACH = {
+    "anyOf": [
+        _object(
+            {
+                "paths": {"type": "integer", "minimum": 0, "description": "How many paths it opens now."},
+                "first": {"type": ["string", "null"], "description": "The first of them not in `paths`."},
+                "whole": {"type": "boolean", "description": "False: there may be more."},
+                "judged": {"type": "boolean", "description": "False: there may be fewer."},
+            }
+        ),
+        {"type": "null"},
+    ]
+}
+_SCOPE = _object(
+    {
+        "scope": {"enum": _SCOPES},
+        "words": {**_TEXT, "description": "What a grant of this scope is for, to be shown as it is."},
+        "pattern": {"type": ["string", "null"], "description": "The pattern to send with it."},
+        "until": {"type": ["string", "null"], "description": "An end to send with it, unless another."},
+        "confirm": {"type": "boolean", "description": "Whether it needs `confirmed`."},
+        "reach": _REACH,
+    }
+)
 
 SCHEMA: dict[str, Any] = {
     "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -63,7 +92,7 @@ SCHEMA: dict[str, Any] = {
                     "description": "How many characters of the preview were left out at its end.",
                 },
                 "decision": {"type": "object"},
-                "scopes": {"type": "array", "items": {"enum": _SCOPES}},
+                "scopes": {"type": "array", "items": _SCOPE},
                 "asked": _TIME,
                 "expires": _TIME,
             }
@@ -90,8 +119,12 @@ SCHEMA: dict[str, Any] = {
                 },
                 "reason": {"type": "string", "maxLength": 4096},
                 "by": {"type": "string", "minLength": 1, "maxLength": 256},
+                "confirmed": {
+                    "type": "boolean",
+                    "description": "That the person was asked a second time, where the scope needs it.",
+                },
             },
-            *("scope", "pattern", "until", "reason", "by"),
+            *("scope", "pattern", "until", "reason", "by", "confirmed"),
             additionalProperties=False,
             dependentSchemas={
                 "pattern": {"required": ["scope", "until"], "properties": {"scope": {"const": PATTERN}}},
@@ -106,8 +139,10 @@ SCHEMA: dict[str, Any] = {
 }
 
 
-def asked(request: Request, call: str | int | None) -> dict[str, Any]:
-    """All that a person needs; `call` is the id that the agent gave the call."""
+def asked(
+    request: Request, call: str | int | None, opens: Iterable[tuple[Scope, Reach | None]]
+) -> dict[str, Any]:
+    """All that a person needs: `call` is the id that the agent gave the call, `opens` what can be granted."""
     preview = request.preview
     if len(preview) > SHOWN_PREVIEW:
         # At the end of a line, so that no line of the diff reads as another one.
@@ -127,9 +162,20 @@ def asked(request: Request, call: str | int | None) -> dict[str, Any]:
         "preview": escape(preview, newlines=True),
         "preview_left_out": len(request.preview) - len(preview),
         "decision": request.decision,
-        "scopes": _SCOPES if request.rule is not None else [ONCE],
+        "scopes": [_scope(scope, reach) for scope, reach in opens],
         "asked": rfc3339(request.asked),
         "expires": rfc3339(request.asked + WAIT),
+    }
+
+
+def _scope(scope: Scope, reach: Reach | None) -> dict[str, Any]:
+    return {
+        "scope": scope.name,
+        "words": scope.words,
+        "pattern": scope.pattern,
+        "until": None if scope.lasts is None else f"{scope.lasts:.0f}s",
+        "confirm": scope.broad,
+        "reach": None if reach is None else reach.to_json(),
     }
 
 
@@ -164,7 +210,10 @@ def read_answer(data: bytes, now: float) -> tuple[str, Answer]:
     if not value["grant"]:
         return value["id"], Answer(False, reason=value.get("reason", ""), by=by)
     scope = value.get("scope", ONCE)
-    return value["id"], Answer(True, scope, value.get("reason", ""), by, value.get("pattern"), until)
+    confirmed = value.get("confirmed", False)
+    return value["id"], Answer(
+        True, scope, value.get("reason", ""), by, value.get("pattern"), until, confirmed
+    )
 
 
 def _until(given: str | float | None, now: float) -> float | None:

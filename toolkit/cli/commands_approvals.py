@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolkit.cli.options import APPROVING, Command, count, opt
+from toolkit.cli.options import APPROVING, POLICY, Command, count, opt
 
 APPROVALS: tuple[Command, ...] = (
     Command(
@@ -26,25 +26,26 @@ APPROVALS: tuple[Command, ...] = (
         "approvals show",
         "approvals:show",
         "one request with its preview",
-        (opt("id", metavar="ID", says="the request's id"), *APPROVING),
+        (opt("id", metavar="ID", says="the request's id"), POLICY, *APPROVING),
         ("ringfence approvals show 5d1c",),
     ),
     Command(
         "approvals grant",
         "approvals:grant",
-        "permit it, once or for its session; the agent then sends the call again",
+        "permit this change, or more than it; the agent then sends the call again",
         (
             opt("id", metavar="ID", says="the request's id"),
             opt(
                 "--scope",
                 choices=("once", "session"),
                 default="once",
-                says="how long the grant holds (default: once)",
+                says="once: this change, once; session: all that the rule asks of this agent with this tool"
+                " in this session (default: once)",
             ),
             opt(
                 "--pattern",
                 metavar="PATTERN",
-                says="grant all that the same rule asks of this agent and tool on paths that match;"
+                says="these paths: all that the rule asks of this agent with this tool on paths that match;"
                 " needs --until",
             ),
             opt(
@@ -53,25 +54,41 @@ APPROVALS: tuple[Command, ...] = (
                 says="when a grant for a session or a pattern ends: a span such as 2h, or an RFC 3339 time",
             ),
             opt("--reason", metavar="TEXT", default="", says="kept in the audit record"),
+            opt("--yes", action="store_true", says="confirm a grant for next to every path"),
+            POLICY,
             *APPROVING,
         ),
         (
             "ringfence approvals grant 5d1c",
-            "ringfence approvals grant 5d1c --scope session",
             "ringfence approvals grant 5d1c --pattern 'build/**' --until 2h",
+            "ringfence approvals grant 5d1c --scope session",
         ),
-        "A grant permits exactly what was shown: the same call with the same plan under the same policy.",
+        "A grant is for what its scope says, and for nothing that a person refused. Without an option it is"
+        " for this change, once: the same call with the same plan under the same policy. `approvals show`"
+        " says how many paths the wider scopes open. A grant for next to every path has to be confirmed a"
+        ' second time, at the terminal or with --yes: one for a session by a rule for "*", for instance.',
     ),
     Command(
         "approvals refuse",
         "approvals:refuse",
-        "refuse it; the agent is told so",
+        "refuse this change, whatever else was or will be granted; the agent is told so",
         (
             opt("id", metavar="ID", says="the request's id"),
             opt("--reason", metavar="TEXT", default="", says="told to the agent, kept in the audit record"),
             *APPROVING,
         ),
         ("ringfence approvals refuse 5d1c --reason 'use the other folder'",),
+    ),
+    Command(
+        "approvals reopen",
+        "approvals:reopen",
+        "let what was refused be answered again",
+        (
+            opt("id", metavar="ID", says="the request's id"),
+            opt("--reason", metavar="TEXT", default="", says="kept in the audit record"),
+            *APPROVING,
+        ),
+        ("ringfence approvals reopen 5d1c",),
     ),
     Command(
         "approvals revoke",

@@ -93,16 +93,30 @@ def open_session(
     """The session that a command's options describe; what asks is put on the channel, if there is one."""
     if channel is not None:
         session = _opened(arguments, "prompt", channel)
-        channel.approvals = session.approvals
+        connect(channel, session)
         return session
-    from toolkit.cli.prompt import approve, terminal_at_hand
+    from toolkit.cli.prompt import AtTerminal, terminal_at_hand
 
     ask = getattr(arguments, "ask", "deny")  # taking back is a person's own act: nobody is asked
     if ask == "prompt" and not terminal_at_hand():
         raise UsageError("--ask prompt: there is no terminal to ask at")
     if ask is None:
         ask = "prompt" if is_terminal(screen.stderr) and terminal_at_hand() else "queue"
-    return _opened(arguments, ask, approve if ask == "prompt" else None)
+    terminal = AtTerminal()
+    session = _opened(arguments, ask, terminal if ask == "prompt" else None)
+    terminal.session = session
+    return session
+
+
+def connect(channel: ApprovalChannel, session: Session) -> None:
+    """Have the channel answer the session's requests."""
+    from toolkit.approvals import Answer
+    from toolkit.grant_effects import reach_of
+
+    channel.approvals = session.approvals
+    channel.reach = lambda request, scope: reach_of(
+        session, request, Answer(True, scope.name, pattern=scope.pattern)
+    )
 
 
 def approval_channel(

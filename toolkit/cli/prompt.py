@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from toolkit.cli.screen import Screen
-from toolkit.text import because, escape, plural, quoted, when
+from toolkit.grant_patterns import outermost
+from toolkit.text import because, escape, plural, quoted
 
 if TYPE_CHECKING:
     from toolkit.approvals import Answer, Request
+    from toolkit.grant_scopes import Scope
+    from toolkit.session import Session
 
 CONTROLLING_TERMINAL = Path("/dev/tty")
 SHOWN_LINES = 40
@@ -85,53 +88,81 @@ def confirm(question: str) -> bool:
         return False
 
 
-def approve(request: Request) -> Answer:
-    """Ask about one request; refuse where there is no terminal or no answer."""
-    from toolkit.approvals import Answer
+class AtTerminal:
+    """The approver that asks at the controlling terminal. `session` has to be set before it is asked."""
 
-    try:
-        with Terminal.open(CONTROLLING_TERMINAL) as terminal:
-            return answer(request, terminal)
-    except OSError:
-        return Answer(granted=False, scope="once", reason="there is no terminal to ask at")
+    session: Session
+
+    def __call__(self, request: Request) -> Answer:
+        """Ask about one request; refuse where there is no terminal or no answer."""
+        from toolkit.approvals import Answer
+        from toolkit.grant_effects import effects
+
+        try:
+            with Terminal.open(CONTROLLING_TERMINAL) as terminal:
+                return answer(request, terminal, lambda wanted: effects(self.session, request, wanted))
+        except OSError:
+            return Answer(granted=False, scope="once", reason="there is no terminal to ask at")
 
 
-def answer(request: Request, terminal: Terminal) -> Answer:
-    """Show the request, and ask until there is an answer or it is clear that there will be none."""
-    from toolkit.approvals import Answer, in_words
+def answer(request: Request, terminal: Terminal, told: Callable[[Answer], list[str]]) -> Answer:
+    """Show the request, and ask until there is an answer or it is clear that there will be none.
+
+    `told` gives what a grant for more than this change would do; it is shown, and asked about once more.
+    """
+    from toolkit.approvals import ONCE, Answer
+    from toolkit.grant_scopes import in_words
 
     screen = terminal.screen
     for text, style in heading(request):
         screen.line(text, style)
-    choices = {"y": "yes", "n": "no"}
-    until = None
     left_out = _show_first(request.preview, screen)
-    if left_out:
-        choices["d"] = "show the whole diff"
-    if request.rule is not None:  # a limit is lifted once only
-        until = _end(request)
-        ends = "" if until is None else f", until {when(until)}"
-        choices["a"] = f"always {in_words(request.session)}{ends}"
-        screen.line(
-            f"always: whatever this rule asks about {request.tool} {in_words(request.session)}", "dim"
-        )
+    choices = {"y": "yes", "n": "no"} | ({"d": "show the whole diff"} if left_out else {})
+    wider = _wider(request)
+    screen.line(f"  y: {in_words(request, ONCE)}")
+    for letter, (scope, meaning) in wider.items():
+        screen.line(f"  {letter}: {scope.words}", "dim")
+        choices[letter] = meaning
     while True:
         chosen = terminal.ask("Allow it?", choices)
         if chosen == "d":
             screen.diff(request.preview)
-            continue
-        if chosen == "a":
-            return Answer(granted=True, scope="session", by=whoami(), until=until)
-        if chosen == "y":
+        elif chosen in wider:
+            wanted = _granting(wider[chosen][0])
+            for line in told(wanted):
+                screen.line(f"  {line}")
+            sure = terminal.ask("Is all of that to be granted?", {"y": "yes", "n": "no"})
+            if sure == "y":
+                return wanted
+            if not sure:
+                return Answer(granted=False, reason="no answer was given", by=whoami())
+        elif chosen == "y":
             return Answer(granted=True, by=whoami())
-        return Answer(granted=False, reason="" if chosen == "n" else "no answer was given", by=whoami())
+        else:
+            return Answer(granted=False, reason="" if chosen == "n" else "no answer was given", by=whoami())
 
 
-def _end(request: Request) -> float | None:
-    """When a grant for the request's session ends by the clock; None where it ends with the session."""
-    from toolkit.approvals import SINGLE_CALLS, SINGLE_CALLS_LAST
+def _wider(request: Request) -> dict[str, tuple[Scope, str]]:
+    """What reaches further than this change, by the letter to type, with what is shown beside that."""
+    from toolkit.approvals import PATTERN, SESSION
+    from toolkit.grant_scopes import lasts_in_words, scopes, session_in_words
 
-    return time.time() + SINGLE_CALLS_LAST if request.session == SINGLE_CALLS else None
+    found: dict[str, tuple[Scope, str]] = {}
+    for scope in scopes(request):
+        ends = "" if scope.lasts is None else f" for {lasts_in_words(scope.lasts)}"
+        if scope.name == PATTERN:
+            found[str(len(found) + 1)] = scope, f"these paths{ends}: {escape(scope.pattern or '')}"
+        elif scope.name == SESSION:
+            found["a"] = scope, f"{session_in_words(request.session)}{ends}"
+    return found
+
+
+def _granting(scope: Scope) -> Answer:
+    """The answer that grants it from now on, as it is confirmed a second time."""
+    from toolkit.approvals import Answer
+
+    until = None if scope.lasts is None else time.time() + scope.lasts
+    return Answer(True, scope.name, "", whoami(), scope.pattern, until, confirmed=True)
 
 
 def _show_first(preview: str, screen: Screen) -> int:
@@ -165,21 +196,9 @@ def whoami() -> str:
 def heading(request: Request) -> list[tuple[str, str]]:
     """What stands above the preview, as (text, style): the tool, what it does and every path come first."""
     lines = [("", ""), (f"{escape(request.tool)}: {escape(request.title or 'no title')}", "bold yellow")]
-    lines += [(f"  path: {escape(path)}", "bold") for path in _outermost(request.paths)]
+    lines += [(f"  path: {escape(path)}", "bold") for path in outermost(request.paths)]
     lines.append((f"  asks because of: {escape(because(request.decision))}", ""))
     lines.append((f"  agent: {escape(request.agent)}   session: {escape(request.session)}", "dim"))
     if request.description:
         lines.append((f"  agent says: {quoted(request.description)}", ""))
     return lines
-
-
-def _outermost(paths: Iterable[str]) -> list[str]:
-    """The paths that lie in none of the others; what is in a directory is in the preview."""
-    known = set(paths)
-    return [path for path in paths if not any(above in known for above in _above(path))]
-
-
-def _above(path: str) -> Iterator[str]:
-    while "/" in path:
-        path = path.rpartition("/")[0]
-        yield path

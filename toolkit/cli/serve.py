@@ -12,7 +12,7 @@ from io import BufferedReader
 from typing import TYPE_CHECKING, BinaryIO
 
 from toolkit.cli.perform import DONE, UsageError
-from toolkit.cli.place import approval_channel, confine, open_session
+from toolkit.cli.place import approval_channel, confine, connect, open_session
 from toolkit.cli.screen import Screen, is_terminal
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def mcp(arguments: argparse.Namespace, screen: Screen) -> int:
         ask, arguments.ask = arguments.ask or "client", "deny" if arguments.ask == "deny" else "queue"
         with open_session(arguments, screen) as session, _streams(screen) as (source, sink):
             if channel is not None:
-                channel.approvals = session.approvals
+                connect(channel, session)
             if arguments.landlock:
                 confine(session)
             gc.freeze()  # what is there now stays to the end; looking through it would make some call wait

@@ -20,7 +20,7 @@ from toolkit.http.doors import Doors
 from toolkit.http.replies import as_json, check_role, object_in, text_in
 from toolkit.session import Session
 
-DECISIONS = ("grant", "refuse", "revoke")
+DECISIONS = ("grant", "refuse", "revoke", "reopen")
 
 
 def routes(doors: Doors) -> list[Route]:
@@ -40,7 +40,7 @@ def routes(doors: Doors) -> list[Route]:
 
     async def decide(request: Request) -> Response:
         caller = check_role(request, PERSON)
-        fields = await object_in(request, {"decision", "scope", "reason", "pattern", "until"})
+        fields = await object_in(request, {"decision", "scope", "reason", "pattern", "until", "confirmed"})
         name = request.path_params["id"]
         found = await doors.run(lambda: _decided(doors.desk, caller, name, fields), caller)
         doors.metrics.add("ringfence_approvals_total", answer=found.state)
@@ -69,6 +69,8 @@ def _decided(desk: Session, caller: Caller, name: str, fields: dict[str, Any]) -
         raise CallError("invalid_arguments", f"'decision' is none of {known}", where="decision")
     if decision == "revoke":
         return desk.approvals.revoke(name, by=caller.name, reason=reason)
+    if decision == "reopen":
+        return desk.approvals.reopen(name, by=caller.name, reason=reason)
     until = fields.get("until")
     if until is not None and (isinstance(until, bool) or not isinstance(until, int | float)):
         raise CallError("invalid_arguments", "'until' is not a number of POSIX seconds", where="until")
@@ -76,6 +78,9 @@ def _decided(desk: Session, caller: Caller, name: str, fields: dict[str, Any]) -
     if scope not in ("once", "session", "pattern"):
         raise CallError("invalid_arguments", "'scope' is once, session or pattern", where="scope")
     pattern = text_in(fields, "pattern") if "pattern" in fields else None
+    confirmed = fields.get("confirmed", False)
+    if not isinstance(confirmed, bool):
+        raise CallError("invalid_arguments", "'confirmed' is not true or false", where="confirmed")
     return desk.approvals.answer(
-        name, Answer(decision == "grant", scope, reason, caller.name, pattern, until)
+        name, Answer(decision == "grant", scope, reason, caller.name, pattern, until, confirmed)
     )

@@ -102,11 +102,15 @@ _SCHEMAS: dict[str, Any] = {
     "Approvals": _closed(("approvals",), approvals={"type": "array", "items": _ref("Approval")}),
     "Answer": _closed(
         ("decision",),
-        decision=_enum("grant", "refuse", "revoke"),
-        scope=_enum("once", "session", "pattern"),
+        decision=_enum("grant", "refuse", "revoke", "reopen"),
+        scope=_enum("once", "pattern", "session"),
         reason=_TEXT,
         pattern=_TEXT,
         until={"type": ["number", "null"], "description": "POSIX seconds."},
+        confirmed={
+            "type": "boolean",
+            "description": "That the person was asked a second time: for a grant for next to every path.",
+        },
     ),
     "Health": _closed(("status",), status={"const": "ok"}),
 }

@@ -17,13 +17,15 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from toolkit.approvals import Answer, Request, arguments_digest
+from toolkit.approvals import ONCE, PATTERN, SESSION, Answer, Request, arguments_digest, is_broad
 from toolkit.call import Result, ToolCall
+from toolkit.grant_patterns import outermost
+from toolkit.grant_scopes import PATHS_LAST, Scope, in_words, lasts_in_words, scopes
 from toolkit.mcp.messages import INVALID_PARAMS, RpcError
 from toolkit.text import escape, quoted
 
-ALLOW, ALLOW_SESSION, REFUSE = "allow_once", "allow_session", "refuse"
-_CHOICES = {ALLOW: "Allow it once", ALLOW_SESSION: "Allow this for the whole session", REFUSE: "Refuse"}
+ALLOW, ALLOW_PATHS, ALLOW_SESSION, REFUSE = "allow_once", "allow_paths", "allow_session", "refuse"
+_CONFIRM = "Confirm a grant for the whole session"
 _SHOWN = 6000
 BY = "the MCP client's user"
 CLIENT = "the MCP client"
@@ -32,23 +34,40 @@ UNASKED = "it may not have asked anyone"
 
 def question(request: Request, *, titled: bool = True) -> dict[str, Any]:
     """The params of `elicitation/create`; without `titled` in the words of the older schema."""
-    choices = {
-        name: title for name, title in _CHOICES.items() if name != ALLOW_SESSION or request.rule is not None
-    }
+    choices = _choices(request)
     decision: dict[str, Any] = {"type": "string", "title": "Decision"}
     if titled:
         decision["oneOf"] = [{"const": name, "title": title} for name, title in choices.items()]
     else:
         decision |= {"enum": list(choices), "enumNames": list(choices.values())}
+    properties = {"decision": decision}
+    if is_broad(request, SESSION) and ALLOW_SESSION in choices:
+        properties["confirm"] = {"type": "boolean", "title": _CONFIRM, "default": False}
     return {
         "mode": "form",
         "message": _message(request),
-        "requestedSchema": {
-            "type": "object",
-            "properties": {"decision": decision},
-            "required": ["decision"],
-        },
+        "requestedSchema": {"type": "object", "properties": properties, "required": ["decision"]},
     }
+
+
+def _choices(request: Request) -> dict[str, str]:
+    """The choices, the narrowest first; what the agent reads with its user has no rule in it."""
+    found = {ALLOW: f"Allow {in_words(request, ONCE)}"}
+    paths = paths_of(request)
+    if paths is not None:
+        words = in_words(request, PATTERN, paths.pattern, for_agent=True)
+        found[ALLOW_PATHS] = f"Allow for {lasts_in_words(PATHS_LAST)} {words}"
+    if request.rules:
+        found[ALLOW_SESSION] = f"Allow {in_words(request, SESSION, for_agent=True)}"
+    return {**found, REFUSE: "Refuse this change"}
+
+
+def paths_of(request: Request) -> Scope | None:
+    """The narrowest grant for paths; None where its pattern would name what the call does not."""
+    named = {value for value in request.arguments.values() if isinstance(value, str)}
+    if not named.issuperset(outermost(request.asking or request.paths)):
+        return None
+    return next((scope for scope in scopes(request) if scope.name == PATTERN), None)
 
 
 def _message(request: Request) -> str:
@@ -78,8 +97,11 @@ def _preview(request: Request) -> list[str]:
     return lines
 
 
-def answer_in(response: Any) -> Answer | None:
-    """What the user chose; None where nothing was chosen. To decline is no choice: see `is_declined`."""
+def answer_in(response: Any, request: Request, now: float) -> Answer | None:
+    """What the user chose; None where nothing was chosen. To decline is no choice: see `is_declined`.
+
+    Nor is it one to choose next to everything without the confirmation. `now` is in POSIX seconds.
+    """
     if not isinstance(response, dict):
         return None
     action, content = response.get("action"), response.get("content")
@@ -88,8 +110,14 @@ def answer_in(response: Any) -> Answer | None:
     chosen = content.get("decision")
     if chosen == REFUSE:
         return Answer(False, by=BY)
-    if chosen in (ALLOW, ALLOW_SESSION):
-        return Answer(True, "session" if chosen == ALLOW_SESSION else "once", by=BY)
+    if chosen == ALLOW:
+        return Answer(True, by=BY)
+    paths = paths_of(request)
+    if chosen == ALLOW_PATHS and paths is not None:
+        return Answer(True, PATTERN, by=BY, pattern=paths.pattern, until=now + PATHS_LAST)
+    confirmed = content.get("confirm") is True
+    if chosen == ALLOW_SESSION and (confirmed or not is_broad(request, SESSION)):
+        return Answer(True, SESSION, by=BY, confirmed=confirmed)
     return None
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -120,13 +121,14 @@ class Server:
         held = self.session.approvals.get(question.approval)
         if self.channel is not None and held.state != PENDING and not question.flight.cancelled:
             return self._again(question)
-        answer = asking.answer_in(response)
+        answer = asking.answer_in(response, held, time.time())
         if answer is None or question.flight.cancelled or held.state != PENDING:
             # Put again, it says what it waits for, or what became of the question meanwhile.
             declined = self._note_declined(response, held)
             result = self._session_call(question.call, question.flight, question.token)
             return self._done(question.peer, question.id, asking.declined(result) if declined else result)
-        self.session.approvals.answer(question.approval, answer)
+        with suppress(CallError):  # answered elsewhere meanwhile: the call's next turn says how
+            self.session.approvals.answer(question.approval, answer)
         return self._again(question)
 
     def _again(self, question: Question) -> Message | Question:
@@ -229,9 +231,10 @@ class Server:
         self._seals.spend(fields, call, request)
         responses = params.get("inputResponses")
         response = responses.get("approve") if isinstance(responses, dict) else None
-        answer = asking.answer_in(response)
+        answer = asking.answer_in(response, request, time.time())
         if answer is not None and request.state == PENDING:
-            session.approvals.answer(request.id, answer)
+            with suppress(CallError):
+                session.approvals.answer(request.id, answer)
         return self._note_declined(response, request)
 
     def _run(

@@ -14,16 +14,19 @@ from starlette.routing import Route
 from policy import Need
 from policy.model import TOOL_ACTIONS
 from toolkit.amend import amend, amended
-from toolkit.approvals import PENDING, SINGLE_CALLS, SINGLE_CALLS_LAST, Answer, in_words
+from toolkit.approvals import GRANTED, ONCE, PATTERN, PENDING, REFUSED, SESSION, Answer, is_broad
 from toolkit.approvals import Request as Asked
 from toolkit.backends import at
 from toolkit.call import read_json
 from toolkit.errors import CallError
+from toolkit.grant_effects import effects
+from toolkit.grant_scopes import granted_in_words, scopes
 from toolkit.loss import is_kept
 from toolkit.review.desk import Desk, form, to
 from toolkit.review.people import DECIDE
 from toolkit.session import Session
 from toolkit.spans import ahead
+from toolkit.text import rfc3339
 
 MOST = 200  # approvals on one page
 FILES = 1000  # files of a plan that are listed
@@ -57,12 +60,16 @@ def routes(desk: Desk) -> list[Route]:
             return await desk.page(request, "change", **about)
         if what == "revoke":
             await desk.run(lambda: desk.session.approvals.revoke(name, by=person.name))
+        elif what == "reopen":
+            await desk.run(lambda: desk.session.approvals.reopen(name, by=person.name))
         elif what == "send":
             await desk.run(lambda: _sent(desk, name, fields, person.name))
         else:
             answer = _answer(what, fields, person.name)
+            if answer.scope != ONCE and not answer.confirmed:
+                return await desk.page(request, "grant", **await desk.run(lambda: _wider(desk, name, answer)))
             await desk.run(lambda: desk.session.approvals.answer(name, answer))
-        return to(request, f"/approvals/{name}" if what in ("revoke", "send") else "/")
+        return to(request, f"/approvals/{name}" if what in ("revoke", "reopen", "send") else "/")
 
     return [
         Route("/", inbox, methods=["GET"]),
@@ -85,9 +92,23 @@ def _about(desk: Desk, name: str) -> dict[str, Any]:
         "arguments": json.dumps(asked.arguments, indent=2, ensure_ascii=True),
         "judged": _judged(desk.session, asked) if current else None,
         "files": len(asked.paths),
-        "whole": asked.rule is not None,
-        "reach": in_words(asked.session),
-        "ends": f", for {SINGLE_CALLS_LAST / 60:.0f} minutes" if asked.session == SINGLE_CALLS else "",
+        "granted_for": granted_in_words(asked) if asked.state == GRANTED else "",
+        "refused": asked.state == REFUSED,
+        "scopes": list(scopes(asked)),
+    }
+
+
+def _wider(desk: Desk, name: str, answer: Answer) -> dict[str, Any]:
+    """What a grant for more than this change would do, before it is given."""
+    asked = desk.session.approvals.get(name)
+    if asked.state == PENDING:
+        desk.session.approvals.check(asked, answer)
+    return {
+        "asked": asked,
+        "answer": answer,
+        "effects": effects(desk.session, asked, answer),
+        "until": rfc3339(answer.until),
+        "broad": is_broad(asked, answer.scope, answer.pattern),
     }
 
 
@@ -118,14 +139,14 @@ def _answer(what: str, fields: dict[str, str], by: str) -> Answer:
     reason = fields.get("reason", "")
     if what == "refuse":
         return Answer(False, reason=reason, by=by)
-    if what not in ("once", "session", "pattern"):
+    if what not in (ONCE, PATTERN, SESSION):
         raise CallError("invalid_arguments", "This is no decision", where="decision")
-    until = fields.get("until", "").strip()
-    ends = ahead(until, time.time()) if until and what != "once" else None
-    if ends is None and until and what != "once":
+    until = fields.get("until", "").strip() if what != ONCE else ""
+    ends = ahead(until, time.time()) if until else None
+    if ends is None and until:
         raise CallError("invalid_arguments", "An end is a span such as 2h or an RFC 3339 time", where="until")
-    pattern = fields.get("pattern", "").strip() if what == "pattern" else None
-    return Answer(True, what, reason, by, pattern, ends)
+    pattern = fields.get("pattern", "").strip() if what == PATTERN else None
+    return Answer(True, what, reason, by, pattern, ends, fields.get("confirmed") == "1")
 
 
 def _arguments(fields: dict[str, str]) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import pydoc
+import time
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -19,19 +20,22 @@ from textual.widgets import Footer, Header, RichLog, Static, Tree
 from textual.widgets.tree import TreeNode
 
 from toolkit.amend import amend, amended
-from toolkit.approvals import ONCE, SESSION, Answer, Request
+from toolkit.approvals import ONCE, PATTERN, SESSION, Answer, Request
 from toolkit.board import Board, Work
 from toolkit.changes import Changed
 from toolkit.cli.prompt import whoami
 from toolkit.cli.watch import drawing
 from toolkit.cli.watch.questions import Arguments, Choice, Reason, Sure
-from toolkit.errors import CallError
+from toolkit.errors import CODES, CallError
+from toolkit.grant_effects import effects
+from toolkit.grant_scopes import Scope, scopes
 from toolkit.session import Session
 from toolkit.text import escape, plural
 
 ActAs = Callable[[str, str], Session]
 Shown = Request | tuple[Work, Changed] | Work | None
 EVERY = 1.0  # seconds between looks
+HOLD = 1.5  # seconds for which what has just come onto the screen cannot be approved
 LISTED = 1000  # entries of one kind in the list; more are counted
 _NOTHING = "Nothing waits for an answer.\n\nTo be seen here, agents use the same --root and --state."
 
@@ -51,9 +55,11 @@ class Watch(App[None]):
     Question, Reason, Arguments, Choice, Sure { align: center middle; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("a", "grant('once')", "approve"),
-        Binding("s", "grant('session')", "for the session"),
+        Binding("a", "grant", "approve"),
+        Binding("p", "grant_paths", "these paths"),
+        Binding("s", "grant_session", "this session"),
         Binding("r", "refuse", "refuse"),
+        Binding("o", "reopen", "reopen"),
         Binding("e", "edit", "change"),
         Binding("u", "undo", "undo"),
         Binding("b", "restore", "a version"),
@@ -61,12 +67,22 @@ class Watch(App[None]):
         Binding("q", "quit", "quit"),
     ]
 
-    def __init__(self, board: Board, act_as: ActAs, *, every: float = EVERY) -> None:
+    def __init__(
+        self,
+        board: Board,
+        act_as: ActAs,
+        *,
+        every: float = EVERY,
+        hold: float = HOLD,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         super().__init__()
         self._board = board
         self._act_as = act_as
         self._every = every
+        self._hold, self._clock = hold, clock
         self._shown: Shown = None
+        self._since = clock()  # when what is on the screen came there
         self._written = 0
         self._looking = asyncio.Lock()
 
@@ -114,6 +130,7 @@ class Watch(App[None]):
         chosen = _key(tree.cursor_node.data) if tree.cursor_node is not None else None
         tree.root.remove_children()
         self._list_pending(tree.root)
+        self._list_refused(tree.root)
         self._list_work(tree.root)
         self._keep_cursor(tree, chosen)
         if isinstance(self._shown, Request):
@@ -130,6 +147,12 @@ class Watch(App[None]):
         _and_more(node, len(pending))
         for what in self._board.running:
             node.add_leaf(Text(escape(what), style="italic cyan"))
+
+    def _list_refused(self, root: TreeNode[Shown]) -> None:
+        if self._board.refused:
+            node = root.add(Text("Refused, o reopens", style="bold"))
+            for request in self._board.refused:
+                node.add_leaf(Text(escape(request.title), style="dim"), data=request)
 
     def _list_work(self, root: TreeNode[Shown]) -> None:
         for one in self._board.work:
@@ -162,7 +185,7 @@ class Watch(App[None]):
             self._show(event.node.data)
 
     def _show(self, what: Shown) -> None:
-        self._shown = what
+        self._shown, self._since = what, self._clock()
         text: Text | str = _NOTHING
         if isinstance(what, Request):
             text = drawing.asked(what)
@@ -176,12 +199,75 @@ class Watch(App[None]):
     # ---------------------------------------------------------------- answering
 
     @work
-    async def action_grant(self, scope: str) -> None:
-        """Permit what is on the screen, once or for this session."""
+    async def action_grant(self) -> None:
+        """Permit the change on the screen, once."""
         request = self._asked()
-        if request is not None:
-            wanted = {"once": ONCE, "session": SESSION}[scope]
-            await self._answer(request, Answer(True, wanted, by=whoami()))
+        if request is not None and self._was_seen():
+            await self._answer(request, Answer(True, ONCE, by=whoami()))
+
+    @work
+    async def action_grant_paths(self) -> None:
+        """Permit what the rule asks on paths, the narrowest first; what that opens is shown first."""
+        request = self._asked()
+        if request is None:
+            return
+        found = [scope for scope in scopes(request) if scope.name == PATTERN]
+        if not found:
+            self.notify("No pattern for these paths can be granted.", severity="warning")
+            return
+        chosen = await self.push_screen_wait(
+            Choice(f"Approve more: {escape(request.title)}", [scope.words for scope in found])
+        )
+        if chosen is not None:
+            await self._grant_more(request, found[chosen])
+
+    @work
+    async def action_grant_session(self) -> None:
+        """Permit all that the rule asks in this session; what that opens is shown first."""
+        request = self._asked()
+        if request is None:
+            return
+        found = [scope for scope in scopes(request) if scope.name == SESSION]
+        if not found:
+            self.notify("A limit is lifted once, and so is a loss.", severity="warning")
+            return
+        await self._grant_more(request, found[0])
+
+    async def _grant_more(self, request: Request, scope: Scope) -> None:
+        until = None if scope.lasts is None else time.time() + scope.lasts
+        answer = Answer(True, scope.name, "", whoami(), scope.pattern, until, confirmed=True)
+        try:
+            session = await asyncio.to_thread(self._act_as, request.agent, request.session)
+            with session:
+                lines = await asyncio.to_thread(effects, session, request, answer)
+        except CallError as error:
+            self._say(error)
+            return
+        if await self.push_screen_wait(
+            Sure(f"More than {escape(request.title)}: approve all of that?", "\n".join(lines))
+        ):
+            await self._answer(request, answer)
+
+    @work
+    async def action_reopen(self) -> None:
+        """Let what was refused be answered again."""
+        request = self._asked()
+        if request is None:
+            return
+        try:
+            await asyncio.to_thread(lambda: self._board.session.approvals.reopen(request.id, by=whoami()))
+        except CallError as error:
+            self._say(error)
+        else:
+            self.notify(f"Reopened: {escape(request.title)}", markup=False)
+        await self.look()
+
+    def _was_seen(self) -> bool:
+        """Whether what is on the screen was there long enough to be what the key is meant for."""
+        seen = self._clock() - self._since >= self._hold
+        if not seen:
+            self.notify("This has just come onto the screen: read it, then press again.", severity="warning")
+        return seen
 
     @work
     async def action_refuse(self) -> None:
@@ -298,9 +384,8 @@ class Watch(App[None]):
                 pydoc.pager(escape(text, newlines=True))
 
     def _say(self, error: CallError) -> None:
-        self.notify(
-            error.message + (f" ({error.hint})" if error.hint else ""), severity="error", markup=False
-        )
+        hint = error.hint if error.hint != CODES[error.code].hint else None  # that one is for agents
+        self.notify(error.message + (f" ({hint})" if hint else ""), severity="error", markup=False)
 
 
 def _by_agent(one: Work) -> dict[str, list[Changed]]:

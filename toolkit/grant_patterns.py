@@ -1,0 +1,120 @@
+"""Patterns of grants: which paths one matches, which ones are the narrowest for given paths.
+
+Pure: paths and patterns are text, written and matched as in a policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from policy.invisible import is_invisible
+
+MOST_LISTED = 5  # paths that are written one by one in a pattern
+_ANY_NAMES = ("a1/q7", "Z_9/W_", "é/ü")  # what matches all of these asks little of a name
+
+
+def literal(path: str) -> str:
+    """The pattern of this path alone, and of what is below it."""
+    return "/" + escaped(path)
+
+
+def escaped(text: str) -> str:
+    """Text of a pattern in which every character stands for itself."""
+    return "".join(f"[{c}]" if c in "*?[{}" else c for c in text)
+
+
+def matcher(pattern: str) -> Callable[[str], bool]:
+    """Whether the pattern matches a path. ValueError for text that is no pattern.
+
+    Paths are matched as files: a pattern for directories only then matches what is in them, never less.
+    """
+    from policy.glob import PatternError
+    from policy.machine import Machine
+
+    try:
+        machine = Machine([pattern])
+    except PatternError as error:
+        raise ValueError(str(error)) from None
+
+    def matches(path: str) -> bool:
+        try:
+            return machine.matches(path, path == ".")
+        except ValueError:
+            return False  # text that is no path
+
+    return matches
+
+
+def is_everything(pattern: str) -> bool:
+    """Whether a pattern leaves out next to nothing: `*`, `**`, `/*`, `*/`, `**/?*`. What is none does not."""
+    try:
+        return all(map(matcher(pattern), _ANY_NAMES))
+    except ValueError:
+        return False
+
+
+def narrowest(paths: Iterable[str]) -> tuple[str, ...]:
+    """Patterns that match all the paths, the narrowest first; none where these cannot be written."""
+    known = list(dict.fromkeys(paths))
+    outer = outermost(known)
+    if not outer or not all(map(_can_be_written, outer)):
+        return ()
+    return tuple(found for found in dict.fromkeys(_candidates(outer, known)) if _fits(found, known))
+
+
+def outermost(paths: Iterable[str]) -> list[str]:
+    """The paths that lie in none of the others."""
+    known = dict.fromkeys(paths)
+    return [path for path in known if not any(above in known for above in _above(path))]
+
+
+def _candidates(outer: list[str], known: list[str]) -> Iterator[str]:
+    if len(outer) == 1:
+        yield literal(outer[0])
+    elif len(outer) <= MOST_LISTED and not any("," in path for path in outer):
+        yield "/{" + ",".join(map(escaped, outer)) + "}"
+    folders = {path.rpartition("/")[0] for path in outer}
+    if len(folders) == 1 and len(outer) == len(known):  # not a directory with what is in it
+        folder = folders.pop()
+        endings = {_ending(path) for path in outer}
+        if len(endings) == 1 and (ending := endings.pop()):
+            yield (literal(folder) if folder else "") + f"/*{escaped(ending)}"
+        folders = {folder}
+    if common := _common(folders):
+        yield literal(common) + "/"
+
+
+def _ending(path: str) -> str:
+    name = path.rpartition("/")[2]
+    return "." + name.rpartition(".")[2] if "." in name[1:] else ""
+
+
+def _common(folders: set[str]) -> str:
+    """The deepest directory that all of these are or lie in; "" is the root."""
+    parts = [folder.split("/") for folder in folders]
+    shared = []
+    for names in zip(*parts, strict=False):
+        if len(set(names)) > 1:
+            break
+        shared.append(names[0])
+    return "/".join(shared)
+
+
+def _can_be_written(path: str) -> bool:
+    parts = path.split("/")
+    return not (
+        "\\" in path or any(map(is_invisible, path)) or any(part in ("", ".", "..") for part in parts)
+    )
+
+
+def _fits(pattern: str, paths: list[str]) -> bool:
+    try:
+        return all(map(matcher(pattern), paths))
+    except ValueError:  # longer than a pattern may be
+        return False
+
+
+def _above(path: str) -> Iterator[str]:
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path
