@@ -150,7 +150,7 @@ class Watch(App[None]):
 
     def _list_refused(self, root: TreeNode[Shown]) -> None:
         if self._board.refused:
-            node = root.add(Text("Refused, o reopens", style="bold"))
+            node = root.add(Text("Refused, o reopens", style="bold"), expand=True)
             for request in self._board.refused:
                 node.add_leaf(Text(escape(request.title), style="dim"), data=request)
 
