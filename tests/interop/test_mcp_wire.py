@@ -436,3 +436,24 @@ def test_only_tools_that_can_ever_be_allowed_are_offered(wire: Start, workspace:
     assert not {"delete", "delete_file", "move_file"} & set(tools)
     assert "A person is asked before" in tools["create_file"]
     assert "person" not in tools["get_project_root"]
+
+
+@pytest.mark.parametrize(("choice", "more"), [("allow_session", {"confirm": True}), ("allow_paths", {})])
+def test_a_choice_for_more_says_what_it_is_for_and_is_taken(wire: Start, choice: str, more: Any) -> None:
+    client = wire()
+    client.greet(elicitation={})
+    client.request("tools/call", name="delete_file", arguments={"path": ASKED[0]})
+    question = client.read()
+    decision = question["params"]["requestedSchema"]["properties"]["decision"]
+    titles = [one["title"] for one in decision["oneOf"]] if "oneOf" in decision else decision["enumNames"]
+    assert [title.partition(":")[0] for title in titles] == [
+        "Allow this change, once",
+        "Allow for 2 hours these paths",
+        titles[2].partition(":")[0],
+        "Refuse this change",
+    ]
+    assert "Allow this session (" in titles[2]
+    assert not [title for title in titles if ".yaml" in title]
+    content = {"action": "accept", "content": {"decision": choice, **more}}
+    client.write({"jsonrpc": "2.0", "id": question["id"], "result": content})
+    assert not client.read()["result"]["isError"]
