@@ -129,7 +129,7 @@ def test_always_for_this_session_asks_once(asking: Path) -> None:
         + b"\n"
         for name in ("a", "b", "c")
     )
-    ended = Ended(["run"], [b"a\n"], asking, lines)
+    ended = Ended(["run"], [b"a\n", b"y\n"], asking, lines)
     assert [json.loads(line)["status"] for line in ended.out.splitlines()] == ["ok"] * 3
     assert ended.text.count("Allow it?") == 1
 
