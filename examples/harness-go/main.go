@@ -31,16 +31,16 @@ type result struct {
 
 // message is a line of the approvals channel; a field that is not used here is passed over.
 type message struct {
-	Event       string   `json:"event"`
-	ID          string   `json:"id"`
-	Call        any      `json:"call"`
-	Agent       string   `json:"agent"`
-	Title       string   `json:"title"`
-	Description string   `json:"description"`
-	Preview     string   `json:"preview"`
-	Scopes      []scope  `json:"scopes"`
-	State       string   `json:"state"`
-	Reason      string   `json:"reason"`
+	Event       string  `json:"event"`
+	ID          string  `json:"id"`
+	Call        any     `json:"call"`
+	Agent       string  `json:"agent"`
+	Title       string  `json:"title"`
+	Description string  `json:"description"`
+	Preview     string  `json:"preview"`
+	Scopes      []scope `json:"scopes"`
+	State       string  `json:"state"`
+	Reason      string  `json:"reason"`
 }
 
 // scope is one thing that a grant can be for; reach is null where it is not known what that opens.
