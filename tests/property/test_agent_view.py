@@ -44,6 +44,7 @@ class Sent:
 
     def __init__(self) -> None:
         self.texts: list[str] = []
+        self.granted: list[str] = []  # after a person said yes, to reading what asks for instance
         self.plans: list[str] = []
 
     def answer(self, session: Session, call: dict[str, Any]) -> None:
@@ -59,7 +60,7 @@ class Sent:
         state = base64.urlsafe_b64decode(sealed + "=" * (-len(sealed) % 4)).decode()
         self.texts += [json.dumps(question(held)), json.dumps(question(held, titled=False)), state]
         session.approvals.answer(held.id, Answer(True))
-        self.texts.append(session.call(call).to_line())
+        self.granted.append(session.call(call).to_line())
 
 
 def digests(content: str) -> list[str]:
@@ -77,7 +78,8 @@ def test_nothing_that_an_agent_is_sent_shows_what_it_may_not_read(
             sent = Sent()
             with Session(root, policy, state=":memory:") as session:
                 sent.answer(session, call)
-            texts = "\n".join(sent.texts)
+            unasked = "\n".join(sent.texts)
+            texts = "\n".join([*sent.texts, *sent.granted])
         said = json.dumps(call)
         assert MARK not in texts
         assert policy.revision not in texts
@@ -85,8 +87,9 @@ def test_nothing_that_an_agent_is_sent_shows_what_it_may_not_read(
         for path, what in tree.items():
             effect = policy.effect("default", "read", "read", path, what == "/")
             if effect != Effect.ALLOW and what.startswith("m"):
-                assert what.split()[0] not in texts, (path, call)
-                assert not [digest for digest in digests(what) if digest in texts], (path, call)
+                shown = texts if effect == Effect.DENY else unasked
+                assert what.split()[0] not in shown, (path, call)
+                assert not [digest for digest in digests(what) if digest in shown], (path, call)
             name = path.rpartition("/")[2]
             if effect == Effect.DENY and name not in said:
                 assert name not in texts, (path, call)
@@ -105,8 +108,8 @@ def test_the_property_looks_at_requests_too(tmp_path: Path) -> None:
         (tmp_path / "secrets/k").write_text("TOPSECRET-ONE\n")
         sent.answer(session, {"tool": "delete", "arguments": {"path": "secrets"}})
         people = json.dumps([one.to_json() for one in session.approvals.listing(every=True)])
-    assert len(sent.texts) == 2 * 7
-    texts = "\n".join(sent.texts)
+    assert len(sent.texts) == 2 * 6
+    texts = "\n".join([*sent.texts, *sent.granted])
     for secret in ("TOPSECRET", "merger-acme", "secrets/k/", hashlib.sha256(b"TOPSECRET-ONE\n").hexdigest()):
         assert secret not in texts
     assert "TOPSECRET-ONE" in people, "a person is shown it"
