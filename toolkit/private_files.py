@@ -9,9 +9,9 @@ import os
 import stat as S
 
 from toolkit.errors import CallError
+from toolkit.ownership import ANOTHERS, doubt
 
 _OTHERS = 0o077
-_OTHERS_WRITE = 0o022
 
 
 def private_directory(place: str) -> None:
@@ -53,16 +53,12 @@ def _hold_to_owner(place: str, info: os.stat_result, mode: int) -> None:
     name = os.path.basename(place)
     if S.S_ISLNK(info.st_mode):
         raise _refused(f"'{name}' in the state is a link", "remove it, or choose another --state")
-    if info.st_uid != os.geteuid():
-        raise _refused(
-            f"The state '{name}' belongs to another user",
-            "choose another --state, or run as the user who owns it",
-        )
-    if info.st_mode & _OTHERS_WRITE:
-        raise _refused(
-            f"The state '{name}' can be written to by other users",
-            "make sure that nobody else put anything there, then run `chmod -R go-rwx` on it",
-        )
+    why = doubt(place, info, frozenset((os.geteuid(),)))
+    if why is not None:
+        hint = "make sure that nobody else put anything there, then run `chmod -R go-rwx` on it"
+        if why == ANOTHERS:
+            hint = "choose another --state, or run as the user who owns it"
+        raise _refused(f"The state '{name}' {why}", hint)
     if info.st_mode & _OTHERS:
         os.chmod(place, mode)
 

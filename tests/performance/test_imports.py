@@ -94,6 +94,7 @@ def test_a_hook_loads_what_judges_and_nothing_else(folder: str) -> None:
             "toolkit",
             "toolkit.cli",
             "toolkit.finding",
+            "toolkit.ownership",
             "toolkit.errors",
             "toolkit.paths",
             "toolkit.name_folding",

@@ -16,6 +16,7 @@ from toolkit.cli.commands import COMMANDS
 from toolkit.cli.heard import Answers, Remarks, Unwritten, unheard
 from toolkit.cli.screen import Screen
 from toolkit.errors import CallError
+from toolkit.ownership import Untrusted
 from toolkit.spans import seconds
 from toolkit.text import escape
 
@@ -43,7 +44,7 @@ def perform(arguments: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> in
     except PolicyError as error:
         screen.policy_problems(error)
         return USAGE
-    except UsageError as error:
+    except (UsageError, Untrusted) as error:
         screen.problem(str(error))
         return USAGE
     except CallError as error:

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from policy import READY_MADE, Policy, ready_made
+from toolkit import finding
 from toolkit.cli.perform import UsageError
 from toolkit.cli.screen import Screen, is_terminal
 from toolkit.errors import CallError
-from toolkit.finding import POLICY_FILE, find_root
 from toolkit.local_roots import local_path
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 def root_of(arguments: argparse.Namespace) -> tuple[str, str]:
     """The root and how it was found: `--root`, else the nearest folder upwards that is a project."""
     if arguments.root is None:
-        return find_root(str(Path.cwd()))
+        return finding.find_root(str(Path.cwd()))
     with _known_store(arguments.root):
         path = local_path(arguments.root)
     if path is None:
@@ -69,13 +69,15 @@ def policy_of(arguments: argparse.Namespace, root: str) -> Policy:
 
 
 def _source_of(arguments: argparse.Namespace, root: str) -> Path | None:
-    return policy_in(root) if arguments.policy is None else policy_file(arguments.policy)
+    return policy_in(arguments, root) if arguments.policy is None else policy_file(arguments.policy)
 
 
-def policy_in(root: str) -> Path | None:
-    """The policy file of a root on this machine, if it has one; a link that leads nowhere fails."""
-    path = Path(root) / POLICY_FILE
-    return path if "://" not in root and os.path.lexists(path) else None
+def policy_in(arguments: argparse.Namespace, root: str) -> Path | None:
+    """The policy file of a root on this machine, if it has one. What `--root` names is trusted."""
+    if "://" in root:
+        return None
+    place = finding.policy_in(root, found=arguments.root is None)
+    return None if place is None else Path(place)
 
 
 def policy_file(named: str) -> Path:

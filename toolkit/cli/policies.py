@@ -93,7 +93,7 @@ def check(arguments: argparse.Namespace, screen: Screen) -> int:
 
 def _of_the_root(arguments: argparse.Namespace) -> str:
     root, _ = root_of(arguments)
-    path = policy_in(root)
+    path = policy_in(arguments, root)
     if path is None:
         raise UsageError(f"there is no {POLICY_FILE} here; name a file or one of {', '.join(READY_MADE)}")
     here = Path.cwd()

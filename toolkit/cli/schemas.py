@@ -54,7 +54,7 @@ def prompt(arguments: argparse.Namespace, screen: Screen) -> int:
 def _offered(arguments: argparse.Namespace) -> tuple[Offer, ...]:
     """What the policy can ever allow; without a policy every tool, as nothing is known of where it asks."""
     root, _ = root_of(arguments)
-    if arguments.policy is None and policy_in(root) is None:
+    if arguments.policy is None and policy_in(arguments, root) is None:
         return tuple(Offer(tool, "unknown") for tool in TOOLS.values())
     rules = policy_of(arguments, root)
     return offers(rules, arguments.agent, tasks=rules.tasks is not None, exact=True)

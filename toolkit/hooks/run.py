@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TextIO
 
 from toolkit.hooks.deadline import DEADLINE, seconds
 from toolkit.hooks.hosts import EVENTS, FOREIGN_KEYS, UNANSWERED
+from toolkit.ownership import Untrusted
 
 if TYPE_CHECKING:
     from policy import Policy
@@ -170,14 +171,14 @@ def _path(root: str) -> str:
 
 def _policy(options: Options, root: str) -> Policy:
     from policy import READY_MADE, Policy, ready_made
-    from toolkit.finding import POLICY_FILE
+    from toolkit.finding import policy_in
 
     if options.policy in READY_MADE:
         return Policy.load(ready_made(options.policy))
     if options.policy is not None:
         return Policy.load(options.policy)
-    own = os.path.join(root, POLICY_FILE)
-    return Policy.load(own) if os.path.lexists(own) else Policy.empty()
+    own = policy_in(root, found=options.root is None)
+    return Policy.empty() if own is None else Policy.load(own)
 
 
 def _parsed(data: bytes) -> dict[str, Any]:
@@ -210,6 +211,8 @@ def _told(error: BaseException) -> str:
     """What went wrong, in a line that the agent may see: no text of the policy, nor of a fault of ours."""
     if hasattr(error, "problems"):
         return "the policy does not load; `ringfence check` says more"
+    if isinstance(error, Untrusted):
+        return f"'{error.name}' was found above this folder and {error.why}; `ringfence check` says more"
     return str(error) if isinstance(error, Refused) else f"internal error ({type(error).__name__})"
 
 
