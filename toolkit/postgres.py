@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolkit.errors import CallError
 from toolkit.owners import Owner
+from toolkit.private_files import private_directory
 from toolkit.state import SCHEMA, VERSION
 
 if TYPE_CHECKING:
@@ -220,6 +221,7 @@ class PostgresState:
 
     def _new_owner(self) -> None:
         assert self.folder is not None
+        private_directory(os.path.dirname(self.folder))
         self._owner = Owner(self.folder)
         told = (self._owner.name, socket.gethostname(), _boot(), os.getpid())
         started = _now()

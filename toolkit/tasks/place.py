@@ -13,6 +13,7 @@ from typing import Any
 from toolkit.backends import WritableTree
 from toolkit.errors import CallError
 from toolkit.local_roots import local_path
+from toolkit.ownership import doubt, trusted_owners
 from toolkit.tasks.ids import IN_TRASH
 from toolkit.tasks.joined import Joined
 
@@ -73,12 +74,28 @@ def _local(main: WritableTree, place: str, durable: bool) -> Joined:
             beside.mkdir(0o700, exist_ok=True)
 
     def trash() -> WritableTree | None:
-        if beside.is_symlink():
-            raise CallError("path_changed", "The trash of the task store is a link, which is not followed")
-        return open_local(str(beside), durable=durable) if beside.is_dir() else None
+        return open_local(str(beside), durable=durable) if _is_trash(str(beside), real) else None
 
     # Opened when it is first needed: a folder that is not there yet stops the task tools alone.
     return Joined(main, None, trash, make_trash, reopen=store, root=real)
+
+
+def _is_trash(beside: str, store: str) -> bool:
+    """Whether the trash is there. Raises CallError where it is a link, or somebody else may have made it.
+
+    Whoever owns the store has the tasks anyway.
+    """
+    trash = Path(beside)
+    if trash.is_symlink():
+        raise CallError("path_changed", "The trash of the task store is a link, which is not followed")
+    if not trash.is_dir():
+        return False
+    why = doubt(beside, trash.stat(), trusted_owners() | {Path(store).stat().st_uid})
+    if why is not None:
+        message = f"The trash of the task store {why}, so it is not used"
+        hint = "a person looks at what is in it, and removes it or makes it private (chown, chmod go-w)"
+        raise CallError("permission_denied", message, where="tasks", hint=hint)
+    return True
 
 
 def _check_there(real: str) -> None:
