@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from toolkit.errors import CallError
 from toolkit.owners import Owner
 from toolkit.private_files import private_directory
+from toolkit.schema_ownership import check_schema
 from toolkit.state import SCHEMA, VERSION
 
 if TYPE_CHECKING:
@@ -152,6 +153,7 @@ class PostgresState:
         try:
             for setting in (*_SETTINGS, f"SET search_path = {self._schema}"):
                 db.execute(setting)
+            check_schema(db, self._schema)
         except BaseException:
             db.close()
             raise
@@ -162,14 +164,32 @@ class PostgresState:
         with db.transaction():
             db.execute("SELECT pg_advisory_xact_lock(%s)", (self._turn,))
             if db.execute("SELECT to_regclass(%s)", (f"{self._schema}.version",)).fetchone() == (None,):
-                db.execute(f"CREATE SCHEMA IF NOT EXISTS {self._schema}")
+                self._make_schema()
                 for statement in (*SCHEMA.split(";\n"), *_OWNERS.split(";\n")):
                     if statement.strip():
                         db.execute(_table(statement))
                 db.execute("INSERT INTO version VALUES(%s)", (VERSION,))
+                check_schema(db, self._schema)  # what others may do with new tables is the administrator's
             (found,) = db.execute("SELECT number FROM version").fetchone() or (0,)
             if found != VERSION:
                 self._upgrade(found)
+
+    def _make_schema(self) -> None:
+        """Make the schema, unless the administrator has; fails where another role has just made it."""
+        from psycopg.errors import InsufficientPrivilege
+
+        db = self._connection
+        if check_schema(db, self._schema):
+            return
+        (user,) = db.execute("SELECT quote_ident(current_user)").fetchone() or ("",)
+        try:
+            db.execute(f"CREATE SCHEMA {self._schema}")
+        except InsufficientPrivilege:
+            raise CallError(
+                "history_unavailable",
+                "The shared history's schema is not there, and the user may not make it",
+                hint=f"the database's administrator runs: CREATE SCHEMA {self._schema} AUTHORIZATION {user}",
+            ) from None
 
     def _upgrade(self, found: int) -> None:
         """The steps of SQLite's, after a copy was made, in the same transaction."""
@@ -197,7 +217,7 @@ class PostgresState:
             raise CallError(
                 "history_unavailable",
                 "The state is of an older schema and cannot be copied before it is brought up to date",
-                hint="let the user create schemas in the database, or start this version once as one who may",
+                hint="GRANT CREATE ON DATABASE to the user until this version has started once",
             ) from None
         tables = db.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", (schema,)).fetchall()
         for (table,) in tables:
