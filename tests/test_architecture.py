@@ -32,6 +32,7 @@ OPTIONAL = {
     "toolkit.s3": {"botocore"},
     "toolkit.sftp": {"paramiko"},
     "toolkit.postgres": {"psycopg"},
+    "toolkit.schema_ownership": {"psycopg"},
     "toolkit.azure": {"azure"},
     "toolkit.http": SERVING,
     "toolkit.cli.serving": SERVING,

@@ -21,7 +21,7 @@ from toolkit.asking_rules import asking
 from toolkit.call import Result, ToolCall
 from toolkit.errors import CODES, CallError
 from toolkit.history import DONE, GONE, Operation
-from toolkit.impact import Step, steps, touched, usage, without_files
+from toolkit.impact import Step, new_paths, steps, touched, usage, without_files
 from toolkit.loss import unkept
 from toolkit.overlay import Overlay
 from toolkit.plan import FILE, Change, MakeDirectory, Move, Place, Plan, Write
@@ -158,6 +158,9 @@ class Attempt:
             plan_checks.check(change)
             for path, _, _ in touched(change):
                 resolving.guard(self.session.workspace, path, "write", tasks=self.known_tool.tasks)
+            if not self.known_tool.tasks:
+                for path in new_paths(change):
+                    self.session.workspace.guard_new(path)
             if isinstance(change, Write):
                 self._check_write(change)
             if isinstance(change, Move) and change.over is not None and change.over.kind == FILE:

@@ -60,6 +60,20 @@ def touched(change: Change) -> list[tuple[str, str, bool]]:
             return found
 
 
+def new_paths(change: Change) -> list[str]:
+    """Every path at which a change puts something where nothing is."""
+    match change:
+        case Write():
+            return [change.path] if change.stat is None else []
+        case MakeDirectory() | MakeLink():
+            return [change.path]
+        case Move():
+            cut, top = len(change.source), [change.destination] if change.over is None else []
+            return top + [change.destination + entry.path[cut:] for entry in change.entries]
+        case Delete():
+            return []
+
+
 class Step(NamedTuple):
     """One item of a plan: what the history calls its kind and its entry's type, the bytes that are written,
     moved or go, and those of a file that a move replaces."""

@@ -82,13 +82,23 @@ class Look:
                 self._guard(action, path)
                 yield Need(action, path, directory)
             if action == "write":
-                yield from (Need(action, made.path, True, True) for made in self._view.parents(place))
+                yield from self._made(place)
         for action, parameter in self._pairs:
             place = self._view.place(parameter)
             for entry in inside:
                 path = place.real + entry.path[len(first.real) :]
                 self._guard(action, path)
+                if action == "write":
+                    self._workspace.guard_new(path)
                 yield Need(action, path, entry.stat.kind == DIRECTORY)
+
+    def _made(self, place: Place) -> Iterator[Need]:
+        """What is made on the way to a place. Raises CallError for a name that no policy can permit."""
+        for made in self._view.parents(place):
+            self._workspace.guard_new(made.path)
+            yield Need("write", made.path, True, True)
+        if place.stat is None:
+            self._workspace.guard_new(place.real)
 
     def _place(self, text: str) -> tuple[Place, Any]:
         names = self._workspace.split(text)

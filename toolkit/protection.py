@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from policy.glob import Fold, folded
 from toolkit import paths
 from toolkit.errors import CallError
+from toolkit.finding import MARKS, POLICY_FILE
 
-POLICY_NAME = "ringfence.yaml"
 HIDDEN = ".ringfence"
 TEMPORARY = ".ringfence-"
 TASKS = "@tasks"  # the task store's name in paths; at a workspace's root it is reserved
@@ -75,7 +75,7 @@ class Protection:
             raise _protected(path)
         if reading:
             return
-        if name.rpartition("/")[2] == POLICY_NAME or name.startswith(self._beginnings):
+        if name.rpartition("/")[2] == POLICY_FILE or name.startswith(self._beginnings):
             raise _protected(path)
         if any(
             name == held or paths.is_below(name, held) or paths.is_below(held, name) for held in self._held
@@ -84,6 +84,15 @@ class Protection:
         # What lies behind a link is not of the link; what the link lies in is.
         if self._links and any(name == link or paths.is_below(link, name) for link in self._links):
             raise _protected(path)
+
+    def guard_new(self, path: str) -> None:
+        """Refuse (`protected_path`) to make, where nothing is, a mark of a project in a sub-folder.
+
+        Whoever starts there finds the nearest mark of a project, and no policy above it.
+        """
+        folder, _, name = (folded(path, self._fold) if self._fold else path).rpartition("/")
+        if folder and name in MARKS:
+            raise _protected(path, "it would cut its folder off from the policy; a person makes it")
 
     def hides(self, path: str, name: str) -> bool:
         """Whether an entry is Ringfence's own and shown to nobody."""
@@ -115,5 +124,5 @@ def links_to(absolute: str) -> Iterator[str]:
         todo.extend(reversed(target.split("/")))
 
 
-def _protected(path: str) -> CallError:
-    return CallError("protected_path", f"'{path}' is protected", where=path)
+def _protected(path: str, hint: str | None = None) -> CallError:
+    return CallError("protected_path", f"'{path}' is protected", where=path, hint=hint)

@@ -116,6 +116,10 @@ class Workspace:
         """Refuse (`protected_path`) a path that no policy can open up; `tasks` for a task tool's own."""
         self._protection.guard(path, reading=reading, tasks=tasks)
 
+    def guard_new(self, path: str) -> None:
+        """Refuse (`protected_path`) to make a name that cuts a sub-folder off from its policy."""
+        self._protection.guard_new(path)
+
     def below(self, spot: Spot, path: str) -> Iterator[Entry]:
         """Every descendant of the directory at `spot`, whoever may read it, parents before children."""
         with self.backend.folder(spot) as folder:

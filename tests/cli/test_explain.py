@@ -157,6 +157,8 @@ def test_wrong_usage_is_2_with_a_reason(ringfence: Ringfence, words: str, messag
         ("delete ../x", "outside_root"),
         ("delete a\\b", "path_invalid"),
         ("delete ringfence.yaml", "protected_path"),
+        ("create_file sub/.hg/x", "protected_path"),
+        ("write sub/new/.git", "protected_path"),
         ("move_file a sub/ringfence.yaml", "protected_path"),
         ("delete .", "protected_path"),
         ("read link/passwd", "outside_root"),

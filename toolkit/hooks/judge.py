@@ -131,8 +131,11 @@ class Judge:
                 for directory in _kinds(action, place):
                     yield Need(action, path, directory)
         if "write" in touch.actions:
+            if not place.exists:
+                self._protection.guard_new(place.real)
             parent = paths.parent(place.real)
             while parent != paths.ROOT and not os.path.lexists(os.path.join(self.real_root, parent)):
+                self._protection.guard_new(parent)
                 yield Need("write", parent, True, True)
                 parent = paths.parent(parent)
 
