@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -36,11 +37,13 @@ class Ended:
         *,
         at_terminal: bool = False,
         meanwhile: Callable[[], object] | None = None,
+        program: str = START,
+        sent: signal.Signals | None = None,
         **more: str,
     ):
         leader, follower = pty.openpty()
         child = subprocess.Popen(
-            [sys.executable, "-c", START, *words],
+            [sys.executable, "-c", program, *words],
             stdin=subprocess.PIPE,
             stdout=follower if at_terminal else subprocess.PIPE,
             stderr=follower,
@@ -58,6 +61,8 @@ class Ended:
             if meanwhile:
                 meanwhile()
             os.write(leader, answer)
+            if sent is not None:
+                child.send_signal(sent)
         self._read(until=None)
         self.out = child.stdout.read().decode() if child.stdout else ""
         self.status = child.wait(30)
@@ -166,3 +171,59 @@ def test_what_changed_while_the_question_was_open_is_not_what_was_approved(askin
     )
     assert json.loads(ended.out)["error"]["code"] == "approval_stale"
     assert (asking / "a").read_text(encoding="utf-8") == "v2"
+
+
+JOB = """
+import os, signal, sys
+os.open(os.environ["TERMINAL"], os.O_RDWR)
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTTOU])  # as a shell does, to say whose turn it is
+reader, writer = os.pipe()
+child = os.fork()
+if child == 0:
+    os.setpgid(0, 0)
+    os.close(writer)
+    os.read(reader, 1)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTTOU])
+    from toolkit.cli import main
+    os._exit(main(sys.argv[1:]))
+os.setpgid(child, child)
+
+def to_the_background(*_):
+    os.tcsetpgrp(3, os.getpgrp())
+    os.kill(child, signal.SIGSTOP)
+    os.waitpid(child, os.WUNTRACED)
+    os.kill(child, signal.SIGCONT)
+
+signal.signal(signal.SIGUSR1, to_the_background)
+os.dup2(os.open(os.environ["TERMINAL"], os.O_RDWR), 3)
+os.tcsetpgrp(3, child if os.environ["AT"] == "front" else os.getpgrp())
+os.close(writer)
+_, status = os.waitpid(child, os.WUNTRACED)
+if os.WIFSTOPPED(status):
+    os.kill(child, signal.SIGKILL)
+    sys.exit(f"stopped by {signal.Signals(os.WSTOPSIG(status)).name}")
+sys.exit(os.waitstatus_to_exitcode(status))
+"""
+CALL = b'{"id": "1", "tool": "create_file", "arguments": {"path": "a", "content": ""}}\n'
+
+
+@pytest.mark.parametrize("words", [["run"], ["run", "--ask", "prompt"]], ids=["default", "prompt"])
+def test_a_job_in_the_background_queues_and_is_not_stopped(asking: Path, words: list[str]) -> None:
+    ended = Ended(words, [], asking, CALL, program=JOB, AT="back")
+    assert ended.status == 0, ended.text
+    assert [json.loads(line)["status"] for line in ended.out.splitlines()] == ["approval_required"]
+    assert "Allow it?" not in ended.text, "nobody could answer"
+    assert not (asking / "a").exists()
+
+
+def test_a_job_sent_to_the_background_while_it_asks_queues(asking: Path) -> None:
+    ended = Ended(["run"], [b""], asking, CALL * 2, program=JOB, AT="front", sent=signal.SIGUSR1)
+    assert ended.status == 0, ended.text
+    assert [json.loads(line)["status"] for line in ended.out.splitlines()] == ["approval_required"] * 2
+    assert ended.text.count("Allow it?") == 1
+
+
+def test_a_job_in_the_foreground_asks(asking: Path) -> None:
+    ended = Ended(["run"], [b"y\n"], asking, CALL, program=JOB, AT="front")
+    assert [json.loads(line)["status"] for line in ended.out.splitlines()] == ["ok"]
+    assert (ended.status, (asking / "a").exists()) == (0, True)

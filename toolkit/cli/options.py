@@ -88,7 +88,7 @@ ASK = opt(
     "--ask",
     choices=("prompt", "deny", "queue"),
     says="where the policy asks: prompt on the terminal, deny, or queue the request and answer"
-    " approval_required (default: prompt at a terminal, queue elsewhere)",
+    " approval_required (default: prompt at a terminal, queue elsewhere; a job in the background queues)",
 )
 APPROVALS_FD = opt(
     "--approvals-fd",

@@ -7,6 +7,7 @@ and never cuts or hides what the answer depends on.
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
@@ -28,6 +29,10 @@ SHOWN_CHARACTERS = 8000
 _ATTEMPTS = 3
 
 
+class InBackground(OSError):
+    """Another job has the terminal, so nobody can answer at it now."""
+
+
 class Terminal:
     """A terminal that a person reads and answers at."""
 
@@ -38,9 +43,12 @@ class Terminal:
     @classmethod
     @contextmanager
     def open(cls, path: Path) -> Iterator[Terminal]:
-        """The terminal at `path`; OSError where there is none."""
+        """The terminal at `path`; OSError where there is none, InBackground where it is another job's."""
         with ExitStack() as stack:
+            stack.enter_context(_never_stopped())
             source = stack.enter_context(path.open(encoding="utf-8", errors="replace"))
+            if _in_background(source):
+                raise InBackground
             yield cls(source, stack.enter_context(path.open("w", encoding="utf-8")))
 
     def ask(self, question: str, choices: Mapping[str, str]) -> str:
@@ -51,7 +59,7 @@ class Terminal:
             self.screen.line(f"{question}  {shown}", "bold")
             self.screen.stdout.write("> ")
             self.screen.stdout.flush()
-            line = self._source.readline()
+            line = self._read()
             if not line:
                 self.screen.line()
                 return ""
@@ -62,12 +70,40 @@ class Terminal:
             self.screen.line(f"not one of {', '.join(choices)}")
         return ""
 
+    def _read(self) -> str:
+        try:
+            return self._source.readline()
+        except OSError:
+            if _in_background(self._source):
+                raise InBackground from None  # since the question was shown
+            raise
+
     def _forget_typed_ahead(self) -> None:
         # What was typed before the question was shown cannot be an answer to it.
         import termios
 
         with suppress(termios.error, ValueError):
             termios.tcflush(self._source.fileno(), termios.TCIFLUSH)
+
+
+@contextmanager
+def _never_stopped() -> Iterator[None]:
+    """The kernel stops a job in the background that uses the terminal; blocked, these make it an error."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTTIN, signal.SIGTTOU))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _in_background(terminal: TextIO) -> bool:
+    try:
+        return os.tcgetpgrp(terminal.fileno()) != os.getpgrp()
+    except OSError:
+        return False  # not the terminal of this session
 
 
 def terminal_at_hand() -> bool:
@@ -93,14 +129,19 @@ class AtTerminal:
 
     session: Session
 
-    def __call__(self, request: Request) -> Answer:
-        """Ask about one request; refuse where there is no terminal or no answer."""
+    def __call__(self, request: Request) -> Answer | None:
+        """Ask about one request; refuse where there is no terminal or no answer.
+
+        None in a job in the background: the request stays in the queue, and the job goes on.
+        """
         from toolkit.approvals import Answer
         from toolkit.grant_effects import effects
 
         try:
             with Terminal.open(CONTROLLING_TERMINAL) as terminal:
                 return answer(request, terminal, lambda wanted: effects(self.session, request, wanted))
+        except InBackground:
+            return None
         except OSError:
             return Answer(granted=False, scope="once", reason="there is no terminal to ask at")
 
