@@ -48,7 +48,7 @@ CODES: dict[str, Code] = {
     "protected_path": Code(
         "error",
         "agent",
-        "policy files and Ringfence's own state are never changed by a tool",
+        "no tool changes policy files or Ringfence's own state, nor begins a project in a sub-folder",
         "ask a person to edit the policy",
     ),
     "not_found": Code("error", "agent", "nothing is there", "check the path with list_directory"),

@@ -23,10 +23,13 @@ _EXECUTE, _MAKE_CHAR, _MAKE_BLOCK = 1 << 0, 1 << 6, 1 << 11
 _WRITE_FILE, _TRUNCATE = 1 << 1, 1 << 14
 _RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}  # how many rights each version knows; 16 from the fifth on
 _FILE_RIGHTS = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | 1 << 15
+_NETWORK, _SCOPES = 4, 6  # the versions that came with these
+_BIND, _CONNECT = 1 << 0, 1 << 1  # a port over TCP
+_ABSTRACT, _SIGNAL = 1 << 0, 1 << 1  # a socket or a process outside
 
 
 class _Ruleset(ctypes.Structure):
-    _fields_ = (("handled", ctypes.c_uint64),)
+    _fields_ = (("files", ctypes.c_uint64), ("network", ctypes.c_uint64), ("scoped", ctypes.c_uint64))
 
 
 class _Beneath(ctypes.Structure):
@@ -41,10 +44,22 @@ def version() -> int:
     return max(0, int(_libc().syscall(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(1))))
 
 
-def restrict(writable: Iterable[str], readable: Iterable[str]) -> None:
+def held() -> tuple[str, ...]:
+    """What this kernel can hold a process to, in words."""
+    known = version()
+    return (
+        *(["files"] if known else []),
+        *(["TCP"] if known >= _NETWORK else []),
+        *(["signals", "abstract sockets"] if known >= _SCOPES else []),
+    )
+
+
+def restrict(writable: Iterable[str], readable: Iterable[str], *, connects: bool = False) -> None:
     """Leave this thread, and those it starts, only these trees; there is no way back.
 
-    Names that do not exist are passed over. Raises CallError `io_error` where it cannot be done.
+    As far as the kernel can, it takes no port either, signals no other process and reaches no abstract
+    socket; it connects over TCP only if it `connects`. Names that do not exist are passed over. Raises
+    CallError `io_error` where it cannot be done.
     """
     known = version()
     if not known:
@@ -53,7 +68,8 @@ def restrict(writable: Iterable[str], readable: Iterable[str]) -> None:
         )
     handled = (1 << _RIGHTS.get(known, 16)) - 1
     write = handled & ~(_EXECUTE | _MAKE_CHAR | _MAKE_BLOCK)
-    rules = _call(_CREATE, ctypes.byref(_Ruleset(handled)), ctypes.c_size_t(8), ctypes.c_uint32(0))
+    ruleset, size = _ruleset(known, handled, connects)
+    rules = _call(_CREATE, ctypes.byref(ruleset), ctypes.c_size_t(size), ctypes.c_uint32(0))
     try:
         for paths, rights in ((writable, write), (readable, _READ_FILE | _READ_DIR)):
             for path in paths:
@@ -63,6 +79,13 @@ def restrict(writable: Iterable[str], readable: Iterable[str]) -> None:
         _call(_RESTRICT, rules, ctypes.c_uint32(0))
     finally:
         os.close(rules)
+
+
+def _ruleset(known: int, files: int, connects: bool) -> tuple[_Ruleset, int]:
+    """What is refused unless a rule allows it, and how many bytes of it the kernel knows."""
+    found = _Ruleset(files, _BIND if connects else _BIND | _CONNECT, _ABSTRACT | _SIGNAL)
+    fields = 3 if known >= _SCOPES else 2 if known >= _NETWORK else 1
+    return found, fields * ctypes.sizeof(ctypes.c_uint64)
 
 
 def _allow(rules: int, path: str, rights: int) -> None:

@@ -14,7 +14,7 @@ from policy import TOOL_ACTIONS
 from toolkit.approvals import SINGLE_CALLS
 from toolkit.call import MAX_BYTES, Result
 from toolkit.cli.perform import DONE, FELL_SHORT, UsageError
-from toolkit.cli.place import approval_channel, confine, open_session, options_of
+from toolkit.cli.place import approval_channel, open_session, options_of
 from toolkit.cli.screen import STYLES, Screen, is_terminal
 from toolkit.lines import lines
 from toolkit.text import plural
@@ -28,7 +28,9 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
         _opened(arguments.file, screen) as source,
     ):
         if arguments.landlock:
-            confine(session)
+            from toolkit.cli.process_confinement import confine
+
+            confine(session, arguments, screen)
         for line in lines(source, MAX_BYTES):
             if channel is not None:
                 channel.answering = line

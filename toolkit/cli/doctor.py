@@ -11,6 +11,7 @@ from policy import Folding
 from toolkit.cli.perform import DONE
 from toolkit.cli.place import refuse_chained, root_of
 from toolkit.cli.screen import Screen
+from toolkit.landlock import held
 from toolkit.local_roots import local_path
 
 # Each extra of the package, and what it brings.
@@ -33,6 +34,7 @@ def doctor(arguments: argparse.Namespace, screen: Screen) -> int:
         "system": sys.platform,
         **_workspace(arguments),
         "landlock": _landlock(),
+        "landlock_holds": ", ".join(held()) or None,
         "extras": extras,
     }
     if screen.as_json:

@@ -63,7 +63,8 @@ ENDPOINT = opt(
 LANDLOCK = opt(
     "--landlock",
     action="store_true",
-    says="let the kernel hold this process to the workspace and its state as well (Linux)",
+    says="let the kernel hold this process to the workspace and its state as well, and keep it from ports and"
+    " other processes (Linux); says on stderr what is open",
 )
 POLICY = opt(
     "--policy",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -220,24 +219,6 @@ def _options(arguments: argparse.Namespace, root: str) -> dict[str, Any]:
     if not endpoint.startswith(("http://", "https://")):
         raise UsageError(f"--endpoint {endpoint}: not a URL that begins with http:// or https://")
     return {"endpoint_url": endpoint, "config_kwargs": {"s3": {"addressing_style": "path"}}}
-
-
-def confine(session: Session) -> None:
-    """Hold this thread to what a session of calls needs. Raises CallError where the kernel cannot."""
-    import sysconfig
-
-    from toolkit.landlock import restrict
-
-    if "://" in session.workspace.url:
-        raise UsageError("--landlock: only for a workspace on disk")
-    libraries = {*sysconfig.get_paths().values(), sys.prefix, sys.base_prefix, *filter(None, sys.path)}
-    policies = {str(Path(file).parent) for file in session.policy.files}
-    kept = (session.state.folder, session.audit_log)
-    state = tuple(place for place in kept if place is not None)
-    restrict(
-        (session.workspace.url, *state, os.devnull, "/dev/tty"),
-        (*libraries, *policies, "/usr/share", "/etc", "/lib", "/usr/lib", "/dev/urandom"),
-    )
 
 
 @contextmanager

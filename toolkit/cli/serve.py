@@ -12,7 +12,7 @@ from io import BufferedReader
 from typing import TYPE_CHECKING, BinaryIO
 
 from toolkit.cli.perform import DONE, UsageError
-from toolkit.cli.place import approval_channel, confine, connect, open_session
+from toolkit.cli.place import approval_channel, connect, open_session
 from toolkit.cli.screen import Screen, is_terminal
 
 if TYPE_CHECKING:
@@ -38,7 +38,9 @@ def mcp(arguments: argparse.Namespace, screen: Screen) -> int:
             if channel is not None:
                 connect(channel, session)
             if arguments.landlock:
-                confine(session)
+                from toolkit.cli.process_confinement import confine
+
+                confine(session, arguments, screen)
             gc.freeze()  # what is there now stays to the end; looking through it would make some call wait
             server = Server(session, ask=ask, instructions=_instructions(session), channel=channel)
             Loop(server, source, sink).run()

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from toolkit.cli.perform import DONE, UsageError
-from toolkit.cli.place import confine, open_as, open_for, open_session
+from toolkit.cli.place import open_as, open_for, open_session
 from toolkit.cli.prompt import whoami
 from toolkit.cli.screen import Screen
 
@@ -80,7 +80,9 @@ def _serve(arguments: argparse.Namespace, screen: Screen, routes: Routes, path: 
         listening.close()
         raise
     if arguments.landlock:
-        confine(doors.desk)
+        from toolkit.cli.process_confinement import confine
+
+        confine(doors.desk, arguments, screen)
     address = _address(listening)
     made, ending = routes(doors)
     app = build(doors, tokens, limits, made)

@@ -311,6 +311,10 @@ class Joined:
             self._opened = self._open()
         return self._opened
 
+    def make_trash(self) -> None:
+        """Make the trash of the store, for its owner alone, unless it is there."""
+        self._make()
+
     def _make_trash(self, spot: Spot) -> None:
         """Make the trash when something is first put in it, and lead a spot that waited for it there."""
         if not isinstance(spot, TaskSpot) or spot.prefix != IN_TRASH:

@@ -1,0 +1,116 @@
+"""What `--landlock` leaves a command that makes calls: the files it works with, by name, and no more.
+
+Never a folder for the sake of a file in it. What is open is said on stderr.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from policy import READY_MADE, ready_made
+from toolkit.cli.perform import UsageError
+from toolkit.cli.screen import Screen
+from toolkit.session import Session
+from toolkit.state import SHARED
+
+# What resolves names of hosts and users, tells the time, and says whom TLS trusts; no keys.
+_SYSTEM = (
+    *("/etc/hosts", "/etc/host.conf", "/etc/resolv.conf", "/etc/nsswitch.conf", "/etc/gai.conf"),
+    *("/etc/services", "/etc/protocols", "/etc/passwd", "/etc/group", "/etc/machine-id"),
+    *("/etc/localtime", "/etc/timezone", "/etc/ld.so.cache", "/etc/mime.types"),
+    *("/etc/ssl/certs", "/etc/ssl/cert.pem", "/etc/ssl/openssl.cnf", "/etc/ca-certificates"),
+    *("/etc/pki/tls/certs", "/etc/pki/tls/cert.pem", "/etc/pki/tls/openssl.cnf", "/etc/pki/ca-trust"),
+    *("/etc/crypto-policies", "/lib", "/lib64", "/usr/lib", "/usr/lib64", "/dev/urandom"),
+    *("/usr/share/zoneinfo", "/usr/share/ca-certificates", "/usr/share/locale", "/usr/share/terminfo"),
+    "/proc/sys/kernel/random/boot_id",
+)
+# Read anew each time that the database is connected to.
+_DATABASE = (("PGPASSFILE", "~/.pgpass"), ("PGSERVICEFILE", "~/.pg_service.conf"), ("", "~/.postgresql"))
+
+
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """What a process may still reach: files and trees that are there, outermost alone."""
+
+    writable: tuple[str, ...]
+    readable: tuple[str, ...]
+    connects: bool
+
+
+def confine(session: Session, arguments: argparse.Namespace, screen: Screen) -> None:
+    """Hold this thread to what a session of calls needs, and say so; CallError where the kernel cannot."""
+    from toolkit.landlock import restrict
+
+    if "://" in session.workspace.url:
+        raise UsageError("--landlock: only for a workspace on disk")
+    found = reach(session, shared=(arguments.state or "").startswith(SHARED))
+    restrict(found.writable, found.readable, connects=found.connects)
+    for line in said(found, session):
+        screen.note(line)
+
+
+def reach(session: Session, *, shared: bool) -> Reach:
+    """What a session of calls needs; `shared` where its state is in a database."""
+    backend = session.workspace.backend
+    store: str | None = getattr(backend, "store_root", None)
+    remote = session.workspace.has_tasks and store is None
+    kept = (session.state.folder, session.audit_log, store, *_trash(session, store))
+    return Reach(
+        _outermost((session.workspace.url, *filter(None, kept), os.devnull, "/dev/tty")),
+        _outermost((*_libraries(), *session.policy.files, *_SYSTEM, *(_database() if shared else ()))),
+        shared or remote,
+    )
+
+
+def said(found: Reach, session: Session) -> Iterator[str]:
+    """What is open, for whoever started the command, and what of the policy is not followed from now on."""
+    from toolkit.landlock import held
+
+    yield f"landlock: this process writes in {', '.join(found.writable)}"
+    yield f"landlock: it reads in {', '.join(found.readable)}"
+    kernel = held()
+    network = "open" if found.connects or "TCP" not in kernel else "refused"
+    others = "refused" if "signals" in kernel else "open"
+    yield f"landlock: connections over TCP are {network}, signals and abstract sockets {others}"
+    apart = [file for file in session.policy.files if not _covers(found.writable, file)]
+    for file in (file for file in apart if file in found.readable):
+        yield f"landlock: {file} is read again when it is changed in place; if it is replaced, start anew"
+
+
+def _trash(session: Session, store: str | None) -> Iterator[str]:
+    """The trash of the task store, made now: beside the store nothing can be made later."""
+    if store is not None and Path(store).is_dir():
+        session.workspace.backend.make_trash()  # type: ignore[attr-defined]
+        yield f"{store}.trash"
+
+
+def _libraries() -> Iterator[str]:
+    """Where modules are loaded from, now and later: not every entry of `sys.path`, which may be anything."""
+    yield from (*sysconfig.get_paths().values(), sys.prefix, sys.base_prefix)
+    yield from (entry for entry in sys.path if Path(entry).name in ("site-packages", "dist-packages"))
+    yield from (str(ready_made(name)) for name in READY_MADE)
+    for name, module in tuple(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file and "." not in name and name != "__main__":
+            yield str(Path(file).parent) if Path(file).stem == "__init__" else file
+
+
+def _database() -> Iterator[str]:
+    for variable, usual in _DATABASE:
+        yield os.environ.get(variable) or os.path.expanduser(usual)  # noqa: PTH111 - there may be no home
+
+
+def _outermost(paths: Iterable[str]) -> tuple[str, ...]:
+    """Those that are there, without what lies in another of them."""
+    found = sorted({str(Path(path).absolute()) for path in paths if Path(path).exists()})
+    return tuple(path for path in found if not _covers([each for each in found if each != path], path))
+
+
+def _covers(trees: Iterable[str], path: str) -> bool:
+    return any(Path(path).is_relative_to(tree) for tree in trees)
