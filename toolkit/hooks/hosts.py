@@ -10,6 +10,8 @@ import stat
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from toolkit.ownership import doubt
+
 # The events that are answered, and the host's other events, to which nothing is said.
 EVENTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -111,4 +113,4 @@ def _is_private(folder: str) -> bool:
         seen = os.lstat(folder)
     except OSError:
         return False
-    return stat.S_ISDIR(seen.st_mode) and seen.st_uid == os.getuid() and not seen.st_mode & 0o022
+    return stat.S_ISDIR(seen.st_mode) and doubt(folder, seen, frozenset((os.getuid(),))) is None
