@@ -113,6 +113,21 @@ def test_no_folder_is_open_for_the_sake_of_a_file_in_it(home: Path) -> None:
     assert f", {home}," not in said
 
 
+def test_a_trash_that_is_a_link_opens_nothing(home: Path) -> None:
+    (home / "tasks.trash").symlink_to(home / "private")
+    found, _ = inside(home, [f"read:{home}/private/id_rsa"], "--landlock", "--tasks", str(home / "tasks"))
+    assert list(found.values()) == [False]
+
+
+def test_a_link_opens_what_it_leads_to(home: Path) -> None:
+    (home / "ws/ringfence.yaml").symlink_to(home / "base.yaml")
+    linked = str(home / "ws/ringfence.yaml")
+    tried = [f"read:{linked}", f"read:{home}/base.yaml", f"read:{home}/private/id_rsa"]
+    found, said = inside(home, tried, "--landlock", "--policy", linked)
+    assert list(found.values()) == [True, True, False]
+    assert f"landlock: {linked} is read again when it is changed in place" in said
+
+
 @pytest.mark.skipif(version() < 6, reason="this kernel's Landlock knows files alone")
 def test_no_port_signal_or_abstract_socket(home: Path, listening: tuple[str, str]) -> None:
     port, name = listening

@@ -10,14 +10,17 @@ import os
 import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from policy import READY_MADE, ready_made
 from toolkit.cli.perform import UsageError
 from toolkit.cli.screen import Screen
+from toolkit.errors import CallError
 from toolkit.session import Session
 from toolkit.state import SHARED
+from toolkit.tasks.place import is_trash
 
 # What resolves names of hosts and users, tells the time, and says whom TLS trusts; no keys.
 _SYSTEM = (
@@ -78,16 +81,22 @@ def said(found: Reach, session: Session) -> Iterator[str]:
     network = "open" if found.connects or "TCP" not in kernel else "refused"
     others = "refused" if "signals" in kernel else "open"
     yield f"landlock: connections over TCP are {network}, signals and abstract sockets {others}"
-    apart = [file for file in session.policy.files if not _covers(found.writable, file)]
-    for file in (file for file in apart if file in found.readable):
-        yield f"landlock: {file} is read again when it is changed in place; if it is replaced, start anew"
+    for file in session.policy.files:
+        if str(Path(file).resolve()) in found.readable and not _covers(found.writable, Path(file).resolve()):
+            yield f"landlock: {file} is read again when it is changed in place; if it is replaced, start anew"
 
 
 def _trash(session: Session, store: str | None) -> Iterator[str]:
-    """The trash of the task store, made now: beside the store nothing can be made later."""
-    if store is not None and Path(store).is_dir():
+    """The trash of the task store, made now: beside the store nothing can be made later.
+
+    None that the task tools refuse: it may be a link to anywhere.
+    """
+    if store is None or not os.path.isdir(store):
+        return
+    with suppress(CallError):
         session.workspace.backend.make_trash()  # type: ignore[attr-defined]
-        yield f"{store}.trash"
+        if is_trash(f"{store}.trash", store):
+            yield f"{store}.trash"
 
 
 def _libraries() -> Iterator[str]:
@@ -103,14 +112,14 @@ def _libraries() -> Iterator[str]:
 
 def _database() -> Iterator[str]:
     for variable, usual in _DATABASE:
-        yield os.environ.get(variable) or os.path.expanduser(usual)  # noqa: PTH111 - there may be no home
+        yield os.environ.get(variable) or os.path.expanduser(usual)
 
 
 def _outermost(paths: Iterable[str]) -> tuple[str, ...]:
-    """Those that are there, without what lies in another of them."""
-    found = sorted({str(Path(path).absolute()) for path in paths if Path(path).exists()})
-    return tuple(path for path in found if not _covers([each for each in found if each != path], path))
+    """Those that are there, as what their links lead to, without what lies in another of them."""
+    found = sorted({Path(path).resolve() for path in paths if os.path.exists(path)})
+    return tuple(str(path) for path in found if not _covers(set(found) - {path}, path))
 
 
-def _covers(trees: Iterable[str], path: str) -> bool:
-    return any(Path(path).is_relative_to(tree) for tree in trees)
+def _covers(trees: Iterable[str | Path], path: Path) -> bool:
+    return any(path.is_relative_to(tree) for tree in trees)

@@ -74,13 +74,13 @@ def _local(main: WritableTree, place: str, durable: bool) -> Joined:
             beside.mkdir(0o700, exist_ok=True)
 
     def trash() -> WritableTree | None:
-        return open_local(str(beside), durable=durable) if _is_trash(str(beside), real) else None
+        return open_local(str(beside), durable=durable) if is_trash(str(beside), real) else None
 
     # Opened when it is first needed: a folder that is not there yet stops the task tools alone.
     return Joined(main, None, trash, make_trash, reopen=store, root=real)
 
 
-def _is_trash(beside: str, store: str) -> bool:
+def is_trash(beside: str, store: str) -> bool:
     """Whether the trash is there. Raises CallError where it is a link, or somebody else may have made it.
 
     Whoever owns the store has the tasks anyway.
