@@ -38,6 +38,7 @@ def test_a_grant_is_advised_only_where_it_is_waited_for(session: Session) -> Non
     session.approvals.answer(asked.data["approval"]["id"], Answer(False))
     refused = delete(session, "f")
     assert (refused.error["code"], refused.decision["hint"]) == ("approval_refused", "")
+    session.approvals.reopen(asked.data["approval"]["id"])
     session.approvals.answer(asked.data["approval"]["id"], Answer(True))
     assert delete(session, "f").decision["hint"] == ""
 

@@ -41,7 +41,7 @@ _DATABASE = (("PGPASSFILE", "~/.pgpass"), ("PGSERVICEFILE", "~/.pg_service.conf"
 class Reach:
     """What a process may still reach: files and trees that are there, outermost alone."""
 
-    writable: tuple[str, ...]
+    writes_in: tuple[str, ...]
     readable: tuple[str, ...]
     connects: bool
 
@@ -53,7 +53,7 @@ def confine(session: Session, arguments: argparse.Namespace, screen: Screen) -> 
     if "://" in session.workspace.url:
         raise UsageError("--landlock: only for a workspace on disk")
     found = reach(session, shared=(arguments.state or "").startswith(SHARED))
-    restrict(found.writable, found.readable, connects=found.connects)
+    restrict(found.writes_in, found.readable, connects=found.connects)
     for line in said(found, session):
         screen.note(line)
 
@@ -75,14 +75,14 @@ def said(found: Reach, session: Session) -> Iterator[str]:
     """What is open, for whoever started the command, and what of the policy is not followed from now on."""
     from toolkit.landlock import held
 
-    yield f"landlock: this process writes in {', '.join(found.writable)}"
+    yield f"landlock: this process writes in {', '.join(found.writes_in)}"
     yield f"landlock: it reads in {', '.join(found.readable)}"
     kernel = held()
     network = "open" if found.connects or "TCP" not in kernel else "refused"
     others = "refused" if "signals" in kernel else "open"
     yield f"landlock: connections over TCP are {network}, signals and abstract sockets {others}"
     for file in session.policy.files:
-        if str(Path(file).resolve()) in found.readable and not _covers(found.writable, Path(file).resolve()):
+        if str(Path(file).resolve()) in found.readable and not _covers(found.writes_in, Path(file).resolve()):
             yield f"landlock: {file} is read again when it is changed in place; if it is replaced, start anew"
 
 
