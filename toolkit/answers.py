@@ -55,10 +55,20 @@ def success(attempt: Attempt, plan: Plan, more: dict[str, Any]) -> Result:
     if parted:
         data["hard_links_parted"] = parted
         content += f"\n\nNote: {', '.join(map(escape, parted))} had other names, which keep the old content"
+    if attempt.left_out:
+        data["left_out"] = attempt.left_out
+        names = plural(attempt.left_out, "name")
+        content += f"\n\nNote: {names} that no path can have {_be(attempt.left_out)} not shown"
+    if attempt.outcome is not None and attempt.outcome.unconditional:
+        data["unconditional"] = list(attempt.outcome.unconditional)
     if attempt.lost:
         data["not_recoverable"] = sorted({agent_view.path_of(attempt, path) or "" for path in attempt.lost})
         content += f"\n\nNote: {plural(len(attempt.lost), 'file')} cannot be restored"
     return Result(attempt.call.id, "ok", content, data, agent_view.decision(attempt, attempt.decided))
+
+
+def _be(count: int) -> str:
+    return "is" if count == 1 else "are"
 
 
 def told(attempt: Attempt, plan: Plan, tell: Callable[[Failed, str], Told]) -> Result:
@@ -227,10 +237,17 @@ def record(attempt: Attempt, result: Result) -> dict[str, Any]:
         "written": totals.written,
         "freed": totals.freed,
         "durable": policy.durable,
+        **_unconditional(attempt),
         **_failures(attempt),
         **({"tasks": _tasks(attempt, result)} if "succeeded" in result.data else {}),
         "seconds": round(time.time() - attempt.started, 6),
     }
+
+
+def _unconditional(attempt: Attempt) -> dict[str, Any]:
+    """The kinds of change that the store made after a look only."""
+    found = attempt.outcome.unconditional if attempt.outcome is not None else ()
+    return {"unconditional": list(found)} if found else {}
 
 
 def _failures(attempt: Attempt) -> dict[str, Any]:

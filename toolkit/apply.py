@@ -17,6 +17,7 @@ from toolkit.busy import Busy
 from toolkit.errors import CallError
 from toolkit.history import ABORTED, DONE, GONE, UNKNOWN, UNSEEN, History, Operation
 from toolkit.intent import Intent
+from toolkit.loss import unconditional
 from toolkit.plan import (
     DIRECTORY,
     Change,
@@ -54,6 +55,7 @@ class Outcome:
     error: CallError | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     undone: set[int] = field(default_factory=set)
+    unconditional: tuple[str, ...] = ()  # kinds of change before which the store only had a look
 
     @property
     def stands(self) -> dict[int, str]:
@@ -98,6 +100,7 @@ def apply(
                             missed = outcome.failures[0]
                             outcome.error = CallError(missed.code, missed.why, where=missed.path)
                     work.set_modes()
+            outcome.unconditional = unconditional(plan.changes, workspace.backend.traits)
             if any(missed.code in _UNSURE for missed in outcome.failures):
                 _look_again(outcome, workspace, history)
         except BaseException:

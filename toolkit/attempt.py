@@ -56,6 +56,7 @@ class Attempt:
     approval: str | None = None
     asked_as: str | None = None  # the reason given when a person was asked
     lost: tuple[str, ...] = ()
+    left_out: int = 0  # entries of a store that no path can name
     in_session: str | None = None  # where it is on record, if not in the one that makes it
     task_ids: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     # Looked up once: the policy that the call began under judges it to its end.
@@ -84,6 +85,7 @@ class Attempt:
         )
         progress.check()
         self.plan = plan = self.tool.plan(self.arguments, view)
+        self.left_out = len(view.left_out)
         progress.check()
         self._check(plan)
         self._note_reads(plan)

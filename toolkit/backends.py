@@ -18,7 +18,12 @@ from toolkit.plan import LINK, Delete, Held, Move, Stat
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What a store promises. A result never claims more than its row here."""
+    """What a store promises. A result never claims more than its row here.
+
+    `exclusive_create`: a name that is taken meanwhile is not written over. `conditional`,
+    `conditional_delete`, `conditional_move`: what is replaced, deleted or moved is what was judged, or the
+    store refuses it; else a look comes right before, and the record says so.
+    """
 
     links: bool = False
     directories: bool = False
@@ -28,6 +33,9 @@ class Traits:
     durable: bool = False
     race_free: bool = False
     catches: bool = False
+    conditional: bool = False
+    conditional_delete: bool = False
+    conditional_move: bool = False
 
 
 BACKENDS: dict[str, Traits] = {
@@ -40,11 +48,34 @@ BACKENDS: dict[str, Traits] = {
         durable=True,
         race_free=True,
         catches=True,
+        conditional=True,
+        conditional_delete=True,
+        conditional_move=True,
     ),
-    "abfs": Traits(exclusive_create=True, durable=True),
+    "abfs": Traits(
+        exclusive_create=True,
+        durable=True,
+        conditional=True,
+        conditional_delete=True,
+        conditional_move=True,
+    ),
     "memory": Traits(directories=True, exclusive_create=True),
-    "s3": Traits(directories=True, exclusive_create=True, durable=True),
-    "sftp": Traits(links=True, directories=True, rename=True, exclusive_create=True, modes=True),
+    "s3": Traits(
+        directories=True,
+        exclusive_create=True,
+        durable=True,
+        conditional=True,
+        conditional_delete=True,
+        conditional_move=True,
+    ),
+    "sftp": Traits(
+        links=True,
+        directories=True,
+        rename=True,
+        exclusive_create=True,
+        modes=True,
+        conditional_delete=True,
+    ),
 }
 CONSERVATIVE = Traits()
 

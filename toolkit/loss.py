@@ -1,4 +1,4 @@
-"""Which files of a plan could not be brought back, because nothing here can keep so much of them.
+"""What of a plan the store cannot promise: files that could not be brought back, changes without a condition.
 
 Pure: from the plan and what the backend can do; nothing is read.
 """
@@ -27,6 +27,32 @@ def in_pieces(path: str, traits: Traits) -> bool:
 def unkept(changes: tuple[Change, ...], traits: Traits) -> tuple[str, ...]:
     """The files that these changes would take away for good."""
     return tuple(entry.path for entry in _going(changes) if not is_kept(entry.path, entry.stat, traits))
+
+
+def unconditional(changes: tuple[Change, ...], traits: Traits) -> tuple[str, ...]:
+    """The kinds of change (create, replace, delete, move) that the store makes whatever is there by now.
+
+    What was judged is looked at right before; a change by somebody else after that look is not noticed.
+    """
+    promised = {
+        "create": traits.exclusive_create,
+        "replace": traits.conditional,
+        "delete": traits.conditional_delete,
+        "move": traits.conditional_move,
+    }
+    kinds = dict.fromkeys(_kind(change) for change in changes)
+    return tuple(kind for kind in kinds if not promised[kind])
+
+
+def _kind(change: Change) -> str:
+    match change:
+        case Write(stat=stat) if stat is not None:
+            return "replace"
+        case Delete():
+            return "delete"
+        case Move():
+            return "move"
+    return "create"
 
 
 def _going(changes: tuple[Change, ...]) -> Iterator[Entry]:

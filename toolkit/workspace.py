@@ -20,6 +20,7 @@ from toolkit.local_roots import local_path
 from toolkit.loss import MAX_FILE, in_pieces, is_kept
 from toolkit.plan import DIRECTORY, Change, Entry, Held, MakeDirectory, Place, Stat
 from toolkit.protection import TASKS, Protection
+from toolkit.text import escape
 
 _LARGE = 1 << 20
 
@@ -151,6 +152,8 @@ class View:
     asked: list[Need] = field(default_factory=list)
     # The ids a task tool was given, and those that were named more than once.
     task_ids: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    # Names in a store that no path can have, which are not shown: the directory, and the name.
+    left_out: list[tuple[str, str]] = field(default_factory=list)
     # Raises CallError `cancelled` once nobody waits for the answer.
     check: Callable[[], None] = lambda: None
     # The entry that a walk has just given, and the open directory that it was listed in.
@@ -180,7 +183,7 @@ class View:
         """
         self._directory(place)
         with self._backend.folder(self._spot(place)) as folder:
-            return list(self._readable(place.real, folder.scan()))
+            return list(self._readable(place.real, self._scan(place.real, folder)))
 
     def walk(self, place: Place) -> Iterator[Entry]:
         """All readable descendants, parents first, by name; links are shown and not followed."""
@@ -188,9 +191,14 @@ class View:
         yield from self._walk(self._spot(place), place.real, self._readable)
 
     def tree(self, place: Place) -> tuple[Entry, ...]:
-        """Every descendant, whoever may read it, parents before children: what a change would touch."""
+        """Every descendant, whoever may read it, parents before children: what a change would touch.
+
+        Raises CallError `directory_not_empty` where something is in it that no path can name.
+        """
         self._directory(place)
-        return tuple(self._walk(self._spot(place), place.real, self._all))
+        found = tuple(self._walk(self._spot(place), place.real, self._all))
+        self._refuse_unnamed(place)
+        return found
 
     def read(self, what: Place | Entry, limit: int | None = MAX_FILE, known: Stat | None = None) -> bytes:
         """The bytes of a regular file that the agent may read or the plan changes; only the `known` one.
@@ -325,7 +333,7 @@ class View:
     ) -> Iterator[Entry]:
         with self._backend.folder(spot) as folder:
             try:
-                for entry in choose(path, folder.scan()):
+                for entry in choose(path, self._scan(path, folder)):
                     self.check()
                     self._walking = entry, folder
                     yield entry
@@ -338,6 +346,25 @@ class View:
                         yield from self._walk(folder.spot(entry.name), entry.path, choose)
             finally:
                 self._walking = None  # the directory is closed: its number may be another's soon
+
+    def _scan(self, path: str, folder: Any) -> Iterable[tuple[str, Stat]]:
+        found: Iterable[tuple[str, Stat]] = folder.scan()
+        self.left_out += [(path, name) for name in getattr(folder, "left_out", ())]
+        return found
+
+    def _refuse_unnamed(self, place: Place) -> None:
+        """What can neither be looked at nor kept is not removed or moved along with a directory."""
+        if not self.left_out:
+            return
+        path, name = self.left_out[0]
+        named = paths.child(path, "/".join(part for part in name.split("/") if part not in ("", ".", "..")))
+        shown = f": '{escape(paths.child(path, '') + name)}'" if self.may_read(named.rstrip("/")) else ""
+        raise CallError(
+            "directory_not_empty",
+            f"'{escape(place.named)}' holds what no path can name{shown}",
+            where=place.named,
+            hint="a person has to move or delete it with a client of the store",
+        )
 
     def _all(self, path: str, found: Iterable[tuple[str, Stat]]) -> Iterator[Entry]:
         hides, above = self.workspace.hides, paths.child(path, "")

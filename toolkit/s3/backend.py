@@ -8,15 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from toolkit import paths
 from toolkit.backends import BACKENDS, Missed, StoreBase, Traits, check_content
 from toolkit.errors import CallError
+from toolkit.move_by_copy import move_by_copy
 from toolkit.plan import DIRECTORY, FILE, Delete, Entry, Held, Move, Stat, whole
-from toolkit.s3.keys import Rows, changed, errors, is_same, level_of, refused, two_of_one_name
-from toolkit.s3.requests import PAGE, Requests
+from toolkit.s3.conditional import Conditional, Doomed
+from toolkit.s3.keys import (
+    Rows,
+    changed,
+    errors,
+    is_same,
+    left_out_of,
+    level_of,
+    nameless,
+    two_of_one_name,
+)
+from toolkit.s3.requests import PAGE
 from toolkit.stores import in_parts
 
 _PAGES = 10  # of a flat listing, before a directory is listed without what is below it
@@ -30,23 +41,28 @@ class S3Spot:
     path: str
     parent: bool | None = None  # whether there is anything in the directory it is in
     alone: bool | None = None  # whether it is all there is in that directory
+    marked: bool = False  # whether that directory has a marker
     below: Rows | None = None  # all that is below it, when a listing of more has shown that
 
 
 class S3Folder:
-    """A directory. What is below its directories comes from one flat listing where that is not too long."""
+    """A directory. What is below its directories comes from one flat listing where that is not too long.
+
+    `left_out` are the keys in it that no path names, relative to it, once it was scanned.
+    """
 
     def __init__(self, store: S3, spot: S3Spot) -> None:
         self._store = store
         self._path = spot.path
         self._flat = spot.below
+        self.left_out: list[str] = []
 
     def scan(self) -> list[tuple[str, Stat]]:
         if self._flat is None:
             self._flat = self._store.flat(self._path)
-        if self._flat is None:
-            return self._store.listing(self._path)
-        return level_of(self._flat)
+        rows = self._store.level(self._path) if self._flat is None else self._flat
+        self.left_out = left_out_of(rows)
+        return level_of(rows)
 
     def spot(self, name: str) -> S3Spot:
         below = None
@@ -56,7 +72,7 @@ class S3Folder:
         return S3Spot(paths.child(self._path, name), below=below)
 
 
-class S3(Requests, StoreBase):
+class S3(Conditional, StoreBase):
     """The keys below `root` (`bucket` or `bucket/prefix`) of an s3fs file system."""
 
     fold = False
@@ -68,10 +84,15 @@ class S3(Requests, StoreBase):
 
     @property
     def traits(self) -> Traits:
-        row = BACKENDS["s3"]
-        if self._honours is False:
-            return Traits(directories=row.directories, durable=row.durable)
-        return row
+        """What it promises, as far as the server was asked by now; what was not needed yet counts as kept."""
+        return replace(
+            BACKENDS["s3"],
+            exclusive_create=self.known("create"),
+            conditional=self.known("replace"),
+            conditional_delete=self.known("delete"),
+            conditional_move=self.known("delete")
+            and (self.known("copy from", "copy to", "copy over") or self.known("create", "replace")),
+        )
 
     def close(self) -> None:
         """The client belongs to the file system."""
@@ -101,6 +122,7 @@ class S3(Requests, StoreBase):
             if not more or name in found or any(other > name + "0" for other in found):
                 spot.parent = bool(rows) or parent == paths.ROOT
                 spot.alone = not (set(found) - {name}) and not more
+                spot.marked = "" in rows
                 return self._really(path, found.get(name))
             self._large.add(parent)  # a hint for next time; it answers nothing by itself
         spot.parent, spot.alone = True, False
@@ -113,7 +135,7 @@ class S3(Requests, StoreBase):
             return kept
         with errors(spot.path):
             try:
-                answer = self._call("get_object", Key=self._key(spot.path))
+                answer = self._get(spot.path, known)
             except FileNotFoundError:
                 self._no_file(spot.path)
                 raise
@@ -148,12 +170,13 @@ class S3(Requests, StoreBase):
                 return rows
         return None
 
-    def listing(self, path: str) -> list[tuple[str, Stat]]:
-        found, more = self._level(path)
+    def level(self, path: str) -> Rows:
+        """The keys directly in a directory, and the names of the directories in it, each with a slash."""
+        found, more = self._page(path, "", level=True)
         while more:
-            rows, more = self._level_from(path, more)
+            rows, more = self._page(path, "", start=more, level=True)
             found |= rows
-        return sorted(found.items(), key=lambda row: row[0])
+        return found
 
     def rights(self, spot: S3Spot, stat: Stat) -> tuple[bool, bool]:
         return True, True
@@ -186,12 +209,7 @@ class S3(Requests, StoreBase):
         """Put an object where none is, by a condition that the store keeps; without it, after a look."""
         content = whole(data)
         with errors(spot.path):
-            if self._keeps_conditions():
-                self._put(spot.path, content, IfNoneMatch="*")
-            elif self._exact(spot.path) is not None:
-                raise FileExistsError
-            else:
-                self._put(spot.path, content)
+            self.put(spot.path, content, None)
 
     def replace(
         self,
@@ -205,58 +223,119 @@ class S3(Requests, StoreBase):
         content = whole(data)
         check_content(self, spot, before)
         with errors(spot.path, taken="path_changed"):
-            if self._keeps_conditions():
-                self._put(spot.path, content, IfMatch=stat.identity)
-            else:
-                self._same(Entry(spot.path, stat))
-                self._put(spot.path, content)
+            self.put(spot.path, content, stat)
 
     def remove(self, spot: S3Spot, change: Delete, temporary: str) -> Iterator[str | Missed]:
-        """Delete exactly the keys that were listed, after a look that they are as they were."""
-        if change.stat.kind != DIRECTORY:
-            self._delete_one(spot, change)
-            yield change.path
+        """Delete exactly the keys that were listed, each as it was judged."""
+        if change.stat.kind == DIRECTORY:
+            markers = self._as_judged(change.path, change.entries)
+            self._keep_parent(spot)
+            yield from self._let_go(change.path, change.entries, markers)
             return
-        markers = self._as_judged(change.path, change.entries)
         self._keep_parent(spot)
-        doomed = [*reversed(change.entries), Entry(change.path, change.stat)]
-        yield from (e.path for e in doomed if e.stat.kind == DIRECTORY and e.path not in markers)
-        yield from self._delete_all([e for e in doomed if e.stat.kind != DIRECTORY or e.path in markers])
-        if "//" in markers:
-            yield Missed(change.path, "it holds a key that no path names", "directory_not_empty")
+        for step in self.delete([Doomed(change.path, change.stat.identity, change.path)]):
+            if isinstance(step, Missed):
+                raise CallError(step.code, step.why, where=step.path)
+            yield step
+
+    def _let_go(self, top: str, entries: tuple[Entry, ...], markers: Rows) -> Iterator[str | Missed]:
+        """Delete the objects of a tree, then the markers of its directories, where nothing stayed in them."""
+        files = [e for e in reversed(entries) if e.stat.kind != DIRECTORY]
+        holding: set[str] = set()  # directories that something stayed in
+        for step in self.delete([Doomed(e.path, e.stat.identity, e.path) for e in files]):
+            if isinstance(step, Missed):
+                above = paths.parent(step.path)
+                while above not in holding and above != paths.parent(top):
+                    holding.add(above)
+                    above = paths.parent(above)
+            yield step
+        directories = [*(e.path for e in reversed(entries) if e.stat.kind == DIRECTORY), top]
+        for path in directories:
+            if path in holding:
+                yield Missed(path, "something that was in it is still there", "directory_not_empty")
+            elif path not in markers:
+                yield path
+        marked = [path for path in directories if path in markers and path not in holding]
+        yield from self.delete([Doomed(path + "/", markers[path].identity, path) for path in marked])
 
     def move(self, source: S3Spot, destination: S3Spot, change: Move) -> None:
-        """Copy each object on condition that it is as judged and its new name free, then delete."""
-        entries = (Entry(change.source, change.stat), *change.entries)
-        if change.stat.kind == DIRECTORY:
-            self._as_judged(change.source, change.entries)
-        for entry in entries:
-            target = destination.path + entry.path[len(change.source) :]
+        """Copy each object on condition that it is as judged and its new name free, then delete.
+
+        Where either is refused, all is put back.
+        """
+        tree = change.stat.kind == DIRECTORY
+        markers = self._as_judged(change.source, change.entries) if tree else {}
+        copies: dict[str, Stat] = {}
+
+        def at(entry: Entry) -> str:
+            return destination.path + entry.path[len(change.source) :]
+
+        def copy(entry: Entry) -> None:
+            target = at(entry)
             over = change.over if entry.path == change.source else None
             with errors(target, taken="path_changed" if over else "already_exists"):
                 if entry.stat.kind == DIRECTORY:
-                    self._put(target + "/", b"")
+                    if not self.mark(target):
+                        raise FileExistsError
                 else:
-                    self._copy(entry, target, over)
-        self._keep_parent(source)
-        missed = list(self._let_go(entries))
-        if missed:
-            message = f"'{missed[0].path}' was copied and not removed: {missed[0].why}"
-            raise CallError("partial_failure", message, where=missed[0].path)
+                    tag = self.copy(entry.path, entry.stat, target, over)
+                    copies[target] = entry.stat._replace(identity=tag)
+
+        def remove() -> Iterator[str | Missed]:
+            self._keep_parent(source)
+            if tree:
+                yield from self._let_go(change.source, change.entries, markers)
+            else:
+                yield from self.delete([Doomed(change.source, change.stat.identity, change.source)])
+
+        def give_back(entry: Entry) -> None:
+            with errors(entry.path):
+                if entry.stat.kind != DIRECTORY:
+                    now = self._exact(entry.path)
+                    if now is None or now.kind == DIRECTORY:
+                        self.copy(at(entry), copies[at(entry)], entry.path, None)
+                elif entry.path in markers:
+                    self.mark(entry.path)
+
+        def uncopy(entry: Entry) -> None:
+            target = at(entry)
+            if change.over is not None:  # whose content is not here any more
+                raise CallError("io_error", f"'{target}' was replaced", where=target)
+            if entry.stat.kind != DIRECTORY:
+                doomed = [Doomed(target, copies[target].identity, target)]
+            else:  # what others put into it meanwhile keeps it
+                marker = self._marker(target)
+                doomed = [Doomed(target + "/", marker.identity, target)] if marker and not marker.size else []
+            for step in self.delete(doomed):
+                if isinstance(step, Missed):
+                    raise CallError(step.code, step.why, where=step.path)
+
+        move_by_copy(
+            (Entry(change.source, change.stat), *change.entries),
+            copy=copy,
+            remove=remove,
+            give_back=give_back,
+            uncopy=uncopy,
+        )
 
     def make_directory(self, spot: S3Spot) -> None:
         with errors(spot.path):
-            if self._exact(spot.path) is not None:
+            if self._exact(spot.path) is not None or not self.mark(spot.path):
                 raise FileExistsError
-            self._put(spot.path + "/", b"")
 
     def remove_directory(self, spot: S3Spot) -> None:
         with errors(spot.path):
-            if self._level(spot.path)[0]:
+            rows = self.level(spot.path)
+            left_out = left_out_of(rows)
+            if left_out:
+                raise nameless(spot.path, left_out[0])
+            if level_of(rows):
                 message = f"'{spot.path}' is not empty"
                 raise CallError("directory_not_empty", message, where=spot.path)
-            self._keep_parent(spot)
-            self._call("delete_object", Key=self._key(spot.path + "/"))
+        self._keep_parent(spot)
+        for step in self._let_go(spot.path, (), {spot.path: rows[""]} if "" in rows else {}):
+            if isinstance(step, Missed):
+                raise CallError(step.code, step.why, where=step.path)
 
     def make_link(self, spot: S3Spot, target: str) -> None:
         raise CallError("io_error", "This store has no links")
@@ -280,9 +359,11 @@ class S3(Requests, StoreBase):
         if found is not None and found.kind == DIRECTORY:
             raise IsADirectoryError
 
-    def _as_judged(self, path: str, entries: tuple[Entry, ...]) -> set[str]:
-        """Refuse a tree that is another by now; which of its directories have a marker."""
-        now, markers = self._tree(path)
+    def _as_judged(self, path: str, entries: tuple[Entry, ...]) -> Rows:
+        """The markers of a tree. Refuses one that is another by now, or holds what no path names."""
+        now, markers, left_out = self._tree(path)
+        if left_out:
+            raise nameless(path, left_out[0])
         judged = {entry.path: entry.stat for entry in entries}
         for each in (*judged, *now):
             if each not in now or each not in judged or not is_same(judged[each], now[each]):
@@ -292,81 +373,10 @@ class S3(Requests, StoreBase):
                 raise changed(each)
         return markers
 
-    def _same(self, entry: Entry) -> None:
-        now = self._exact(entry.path)
-        if now is None or not is_same(entry.stat, now):
-            raise changed(entry.path)
-
-    def _copy(self, entry: Entry, target: str, over: Stat | None) -> None:
-        condition: dict[str, str] = {}
-        if self._keeps_conditions():
-            condition = {"IfMatch": over.identity} if over else {"IfNoneMatch": "*"}
-        elif over is None and self._exact(target) is not None:
-            raise FileExistsError
-        if over is not None:
-            self._same(Entry(target, over))  # not every store keeps the condition on a copy
-            condition = {}
-        try:
-            answer = self._call(
-                "copy_object",
-                Key=self._key(target),
-                CopySource={"Bucket": self._bucket, "Key": self._key(entry.path)},
-                CopySourceIfMatch=entry.stat.identity,
-                **condition,
-            )
-        except OSError as error:
-            if refused(error):
-                self._same(entry)  # which of the two conditions it was
-            raise
-        tag = str(answer["CopyObjectResult"]["ETag"])
-        if tag.strip('"') != entry.stat.identity.strip('"') and "-" not in tag + entry.stat.identity:
-            # A store that passes over the condition copied something else: the old name keeps that.
-            self._call("delete_object", Key=self._key(target))
-            raise changed(entry.path)
-
-    def _delete_one(self, spot: S3Spot, change: Delete) -> None:
-        self._same(Entry(change.path, change.stat))
-        self._keep_parent(spot)
-        with errors(change.path, taken="path_changed"):
-            condition = {"IfMatch": change.stat.identity} if self._keeps_conditions() else {}
-            self._call("delete_object", Key=self._key(change.path), **condition)
-
-    def _let_go(self, entries: tuple[Entry, ...]) -> Iterator[Missed]:
-        """Delete what was copied, but not what is another by now."""
-        root = entries[0]
-        if root.stat.kind != DIRECTORY:
-            condition = {"IfMatch": root.stat.identity} if self._keeps_conditions() else {}
-            try:
-                with errors(root.path, taken="path_changed"):
-                    self._call("delete_object", Key=self._key(root.path), **condition)
-            except CallError as error:
-                yield Missed(root.path, error.message, error.code)
-            return
-        now, markers = self._tree(root.path)
-        changed = {e.path for e in entries[1:] if e.path not in now or not is_same(e.stat, now[e.path])}
-        yield from (Missed(path, "it changed meanwhile", "path_changed") for path in sorted(changed))
-        doomed = [e for e in reversed(entries) if e.path not in changed]
-        doomed = [e for e in doomed if e.stat.kind != DIRECTORY or e.path in markers]
-        yield from (step for step in self._delete_all(doomed) if isinstance(step, Missed))
-
-    def _delete_all(self, entries: list[Entry]) -> Iterator[str | Missed]:
-        """Delete by the batch, and read what the store says of each."""
-        for first in range(0, len(entries), PAGE):
-            keys = {
-                self._key(entry.path + "/" * (entry.stat.kind == DIRECTORY)): entry.path
-                for entry in entries[first : first + PAGE]
-            }
-            with errors(entries[first].path):
-                objects = {"Objects": [{"Key": key} for key in keys], "Quiet": True}
-                answer = self._call("delete_objects", Delete=objects)
-            failed = {row["Key"]: str(row.get("Message") or row["Code"]) for row in answer.get("Errors", ())}
-            for key, path in keys.items():
-                yield Missed(path, failed[key]) if key in failed else path
-
     def _keep_parent(self, spot: S3Spot) -> None:
         """A directory that is about to lose its last key stays, as it does on disk, by a marker."""
         parent = paths.parent(spot.path)
-        if parent == paths.ROOT or spot.alone is False:
+        if parent == paths.ROOT or spot.alone is False or spot.marked:
             return
         with errors(parent):
-            self._put(parent + "/", b"")
+            self.mark(parent)

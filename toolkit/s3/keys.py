@@ -12,6 +12,7 @@ from typing import Any
 from toolkit.errors import CallError
 from toolkit.plan import DIRECTORY, FILE, Stat
 from toolkit.stores import errors as store_errors
+from toolkit.text import escape
 
 _TAKEN = ("PreconditionFailed", "ConditionalRequestConflict", "412", "409")
 
@@ -40,6 +41,19 @@ def is_nameless(key: str) -> bool:
     return any(name in ("", ".", "..") for name in (names if names[-1] else names[:-1]))
 
 
+def left_out_of(rows: Rows, *, below: bool = False) -> list[str]:
+    """What no path names: keys with an empty name, `.` or `..` in them, and content in a directory's marker.
+
+    Of keys directly in the directory, or with `below` of all.
+    """
+    return [
+        key
+        for key, stat in rows.items()
+        if (below or not key.strip("/") or key.partition("/")[0] in ("", ".", ".."))
+        and (is_nameless(key) or ((key.endswith("/") or not key) and stat.size))
+    ]
+
+
 def level_of(rows: Rows) -> list[tuple[str, Stat]]:
     """The first names of keys with what they are, by name; a file of the same name comes first."""
     found: Rows = {}
@@ -64,6 +78,13 @@ def is_same(judged: Stat, now: Stat) -> bool:
 
 def changed(path: str) -> CallError:
     return CallError("path_changed", f"'{path}' changed after it was judged", where=path)
+
+
+def nameless(path: str, key: str) -> CallError:
+    """A directory is not removed or moved with something in it that no tool can look at or keep."""
+    message = f"'{escape(path)}' holds what no path can name: '{escape(path)}/{escape(key)}'"
+    hint = "a person has to move or delete it with a client of the store"
+    return CallError("directory_not_empty", message, where=path, hint=hint)
 
 
 def two_of_one_name(path: str) -> CallError:

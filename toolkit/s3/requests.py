@@ -6,13 +6,12 @@ Keys go to the store as they are, past every name that a client library would re
 from __future__ import annotations
 
 import errno
-import secrets
 from typing import Any
 
 from toolkit import paths
 from toolkit.errors import CallError
 from toolkit.plan import DIRECTORY, Stat
-from toolkit.s3.keys import Rows, entries_of, errors, is_nameless, level_of, refused, stat_of
+from toolkit.s3.keys import Rows, entries_of, errors, left_out_of, stat_of
 
 PAGE = 1000  # keys in one answer, and in one request to delete
 _MAX_KEY = 1024
@@ -26,7 +25,6 @@ class Requests:
         self.root = root.strip("/")
         self._bucket, _, prefix = self.root.partition("/")
         self._prefix = f"{prefix}/" if prefix else ""
-        self._honours: bool | None = None
         self._find()
         endpoint = str(getattr(getattr(getattr(fs, "s3", None), "meta", None), "endpoint_url", "") or "")
         self.is_amazon = endpoint.endswith(".amazonaws.com")
@@ -69,9 +67,6 @@ class Requests:
         found: bytes = sync(self._fs.loop, whole)
         return found
 
-    def _put(self, path: str, data: bytes, **condition: str) -> None:
-        self._call("put_object", Key=self._key(path), Body=data, **condition)
-
     def _page(
         self, path: str, name: str, *, start: str = "", limit: int = PAGE, level: bool = False
     ) -> tuple[Rows, str]:
@@ -91,13 +86,6 @@ class Requests:
     def _directory(self, path: str) -> str:
         return self._prefix if path == paths.ROOT else self._key(path) + "/"
 
-    def _level(self, path: str) -> tuple[Rows, str]:
-        return self._level_from(path, "")
-
-    def _level_from(self, path: str, start: str) -> tuple[Rows, str]:
-        rows, more = self._page(path, "", start=start, level=True)
-        return dict(level_of(rows)), more
-
     def _exact(self, path: str) -> Stat | None:
         """What is at a path, asking for nothing else: the object, else whether keys lie below."""
         parent, name = paths.parent(path), path.rpartition("/")[2]
@@ -114,10 +102,10 @@ class Requests:
             return found
         return found if self._page(path, "", limit=1)[0] else None
 
-    def _tree(self, path: str) -> tuple[Rows, set[str]]:
-        """All entries below a directory by their paths, and which directories have a marker.
+    def _tree(self, path: str) -> tuple[Rows, Rows, list[str]]:
+        """All entries below a directory by their paths, its markers, and the keys that no path names.
 
-        Among these is "//" where there are keys that no path names.
+        A marker goes by the path of its directory, a key without a path is relative to `path`.
         """
         rows: Rows = {}
         start = ""
@@ -125,24 +113,11 @@ class Requests:
             found, start = self._page(path, "", start=start)
             rows |= found
             if not start:
-                markers = {"//"} if any(is_nameless(key) for key in rows) else set()
-                markers |= {(f"{path}/{key}").rstrip("/") for key in rows if key == "" or key.endswith("/")}
-                return {paths.child(path, name): stat for name, stat in entries_of(rows)}, markers
-
-    def _keeps_conditions(self) -> bool:
-        """Whether this store keeps conditions or passes over them: found out once, by breaking one."""
-        if self._honours is None:
-            self._honours = self.is_amazon or self._tried()
-        return self._honours
-
-    def _tried(self) -> bool:
-        path = f".ringfence/probe-{secrets.token_hex(8)}"
-        self._put(path, b"", IfNoneMatch="*")
-        try:
-            self._put(path, b"", IfNoneMatch="*")
-        except OSError as error:
-            return refused(error)
-        else:
-            return False
-        finally:
-            self._call("delete_object", Key=self._key(path))
+                break
+        left_out = left_out_of(rows, below=True)
+        markers = {
+            f"{path}/{key}".rstrip("/"): stat
+            for key, stat in rows.items()
+            if (key == "" or key.endswith("/")) and key not in left_out
+        }
+        return {paths.child(path, name): stat for name, stat in entries_of(rows)}, markers, left_out
