@@ -11,13 +11,14 @@ import secrets
 import stat as S
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from toolkit import paths
 from toolkit.backends import BACKENDS, Missed, StoreBase, check_content, is_link
 from toolkit.errors import CallError
+from toolkit.loss import MAX_FILE
 from toolkit.plan import DIRECTORY, FILE, LINK, OTHER, SET_ID, Delete, Entry, Held, Move, Stat, whole
 from toolkit.stores import errors
 
@@ -37,13 +38,15 @@ class SftpSpot:
 
 @dataclass(frozen=True, slots=True)
 class SftpFolder:
-    """A directory of the server."""
+    """A directory of the server; `left_out` are the names in it that are none, once it was scanned."""
 
     tree: Sftp
     path: str
+    left_out: list[str] = field(default_factory=list)
 
     def scan(self) -> list[tuple[str, Stat]]:
-        return self.tree.listing(self.path)
+        found, self.left_out[:] = self.tree.level(self.path)
+        return found
 
     def spot(self, name: str) -> SftpSpot:
         return SftpSpot(paths.child(self.path, name))
@@ -115,11 +118,15 @@ class Sftp(StoreBase):
             raise CallError("is_directory", f"'{spot.path}' is a directory", where=spot.path)
         if found.kind != FILE:
             raise CallError("not_regular_file", f"'{spot.path}' is not a regular file", where=spot.path)
-        if limit is not None and (found.size or 0) > limit:
-            raise CallError("too_large", f"'{spot.path}' is larger than {limit} bytes", where=spot.path)
-        with _errors(spot.path), self._client.open(self._at(spot.path), "rb") as file:
-            file.prefetch(found.size)
-            return bytes(file.read())
+        most, data = MAX_FILE if limit is None else limit, b""
+        if (found.size or 0) <= most:
+            with _errors(spot.path), self._client.open(self._at(spot.path), "rb") as file:
+                if found.size:
+                    file.prefetch(found.size)
+                data = bytes(file.read(most + 1))  # a server may send more than it says
+        if (found.size or 0) > most or len(data) > most:
+            raise CallError("too_large", f"'{spot.path}' is larger than {most} bytes", where=spot.path)
+        return data
 
     def chunks(self, spot: SftpSpot, known: Stat | None = None) -> Iterator[bytes]:
         yield self.read(spot)
@@ -128,11 +135,19 @@ class Sftp(StoreBase):
     def folder(self, spot: SftpSpot) -> Iterator[SftpFolder]:
         yield SftpFolder(self, spot.path)
 
-    def listing(self, path: str) -> list[tuple[str, Stat]]:
+    def level(self, path: str) -> tuple[list[tuple[str, Stat]], list[str]]:
+        """The entries of a directory by name, and the names that are none, or another's in this directory."""
+        found: dict[str, Stat] = {}
+        left_out: list[str] = []
         with _errors(path):
-            rows = self._client.listdir_attr(self._at(path))
-            found = [(row.filename, self._stat(paths.child(path, row.filename), row)) for row in rows]
-        return sorted(found, key=lambda row: row[0])
+            for row in self._client.listdir_attr(self._at(path)):
+                if row.filename in found or not _is_name(row.filename):
+                    left_out.append(row.filename)
+                    continue
+                below = paths.child(path, row.filename)
+                known = row if row.st_mode is not None else self._client.lstat(self._at(below))
+                found[row.filename] = self._stat(below, known)
+        return sorted(found.items(), key=lambda row: row[0]), left_out
 
     def rights(self, spot: SftpSpot, stat: Stat) -> tuple[bool, bool]:
         mode = stat.mode or 0
@@ -258,13 +273,14 @@ class Sftp(StoreBase):
                 return None
 
     def _stat(self, path: str, row: Any) -> Stat:
-        kind = _KINDS.get(S.S_IFMT(row.st_mode), OTHER)
+        # Of what a server does not say what it is, nothing is opened.
+        kind = OTHER if row.st_mode is None else _KINDS.get(S.S_IFMT(row.st_mode), OTHER)
         return Stat(
             kind=kind,
             size=row.st_size,
             modified=row.st_mtime,
             accessed=row.st_atime,
-            mode=S.S_IMODE(row.st_mode),
+            mode=None if row.st_mode is None else S.S_IMODE(row.st_mode),
             target=self._client.readlink(self._at(path)) if kind == LINK else None,
             identity=f"{row.st_mtime}:{row.st_size}:{row.st_mode}",
         )
@@ -308,7 +324,7 @@ class Sftp(StoreBase):
         return found.keys() != judged.keys() or any(not _alike(judged[key], found[key]) for key in found)
 
     def _walk(self, path: str, shown: str = "") -> Iterator[tuple[str, Stat]]:
-        for name, stat in self.listing(path):
+        for name, stat in self.level(path)[0]:
             yield f"{shown}/{name}", stat
             if stat.kind == DIRECTORY:
                 yield from self._walk(paths.child(path, name), f"{shown}/{name}")
@@ -344,6 +360,10 @@ def _spliced(link: Stat, names: tuple[str, ...], count: int) -> list[str]:
     if target.startswith("/"):
         raise paths.outside()
     return [part for part in target.split("/") if part not in ("", ".")]
+
+
+def _is_name(name: str) -> bool:
+    return name not in ("", ".", "..") and not set("/\0") & set(name)
 
 
 def _own_name() -> str:
