@@ -7,7 +7,7 @@ and never lets a name reach the store that the store would rewrite.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -39,14 +39,16 @@ class StoreSpot:
 
 
 class StoreFolder:
-    """A directory or prefix."""
+    """A directory or prefix; `left_out` is what is in it that no path names, once it was scanned."""
 
     def __init__(self, store: Store, path: str) -> None:
         self._store = store
         self._path = path
+        self.left_out: list[str] = []
 
     def scan(self) -> list[tuple[str, Stat]]:
-        return self._store.listing(self._path)
+        found, self.left_out = self._store.level(self._path)
+        return found
 
     def spot(self, name: str) -> StoreSpot:
         return StoreSpot(paths.child(self._path, name))
@@ -98,22 +100,29 @@ class Store(StoreBase):
     def folder(self, spot: StoreSpot) -> Iterator[StoreFolder]:
         yield StoreFolder(self, spot.path)
 
-    def listing(self, path: str) -> list[tuple[str, Stat]]:
-        """The names directly below `path` with what they are, by name."""
+    def level(self, path: str) -> tuple[list[tuple[str, Stat]], list[str]]:
+        """The names directly below `path` with what they are, by name, and the keys that no path names."""
         key = self._key(path)
         with errors(path):
             try:
                 rows = self._fs.ls(key, detail=True)
             except FileNotFoundError:
                 if path == paths.ROOT:
-                    return []
+                    return [], []
                 raise
-        found = []
+        found: dict[str, Stat] = {}
+        left_out: list[str] = []
         for row in rows:
-            name = str(row["name"]).rstrip("/").rpartition("/")[2]
-            if name and str(row["name"]).strip("/") != key.strip("/"):
-                found.append((name, _stat(row)))
-        return sorted(found)
+            stat, below = _stat(row), _below(key.strip("/"), str(row["name"]).lstrip("/"))
+            name = below.removesuffix("/")
+            if not below:
+                if stat.kind == FILE and stat.size:  # a marker that holds something
+                    left_out.append(below)
+            elif name in ("", ".", "..") or "/" in name or name in found:
+                left_out.append(below)
+            else:
+                found[name] = stat
+        return sorted(found.items()), left_out
 
     def rights(self, spot: StoreSpot, stat: Stat) -> tuple[bool, bool]:
         return True, True
@@ -142,7 +151,7 @@ class Store(StoreBase):
     def create(self, spot: StoreSpot, data: bytes | Held, mode: int | None, temporary: str) -> None:
         content = whole(data)
         with errors(spot.path):
-            self._fs.pipe_file(self._key(spot.path), content, mode="create")
+            self._create(spot.path, content)
 
     def replace(
         self,
@@ -155,9 +164,8 @@ class Store(StoreBase):
     ) -> None:
         content = whole(data)
         check_content(self, spot, before)
-        self._same(spot.path, stat)
         with errors(spot.path):
-            self._fs.pipe_file(self._key(spot.path), content)
+            self._replace(spot.path, content, stat)
 
     def remove(self, spot: StoreSpot, change: Delete, temporary: str) -> Iterator[str | Missed]:
         """Delete exactly what was listed, files first; anything that differs by now is kept and reported."""
@@ -166,9 +174,8 @@ class Store(StoreBase):
                 if entry.stat.kind == DIRECTORY:
                     self._remove_directory(entry.path)
                 else:
-                    self._same(entry.path, entry.stat)
                     with errors(entry.path):
-                        self._fs.rm_file(self._key(entry.path))
+                        self._remove(entry.path, entry.stat)
             except CallError as error:
                 if not change.entries:
                     raise
@@ -194,10 +201,13 @@ class Store(StoreBase):
             self._mark(parent)
 
     def _mark(self, path: str) -> None:
-        """Where directories are only what keys lie below, an empty object `name/` keeps one."""
+        """Where directories are only what keys lie below, an empty object `name/` keeps one.
+
+        Never puts one over what somebody has written there meanwhile.
+        """
         if self._info(path) is None:
-            with errors(path):
-                self._fs.pipe_file(self._key(path) + "/", b"")
+            with errors(path), suppress(FileExistsError):
+                self._create(path + "/", b"")
 
     def move(self, source: StoreSpot, destination: StoreSpot, change: Move) -> None:
         """Copy, verify, then delete: a store has no rename of its own that can be relied on."""
@@ -206,6 +216,8 @@ class Store(StoreBase):
         elif self._info(destination.path) is not None:
             raise CallError("already_exists", f"'{destination.path}' already exists", where=destination.path)
 
+        copies: dict[str, Stat] = {}
+
         def at(entry: Entry) -> str:
             return destination.path + entry.path[len(change.source) :]
 
@@ -213,8 +225,8 @@ class Store(StoreBase):
             if entry.stat.kind == DIRECTORY:
                 self.make_directory(StoreSpot(at(entry)))
             else:
-                self._same(entry.path, entry.stat)
-                self._copy(entry.path, at(entry))
+                over = change.over if entry.path == change.source else None
+                copies[at(entry)] = self._copy(entry.path, entry.stat, at(entry), over)
 
         def give_back(entry: Entry) -> None:
             if self._info(entry.path) is not None:
@@ -222,16 +234,16 @@ class Store(StoreBase):
             if entry.stat.kind == DIRECTORY:
                 self.make_directory(StoreSpot(entry.path))
             else:
-                self._copy(at(entry), entry.path)
+                self._copy(at(entry), copies[at(entry)], entry.path, None)
 
         def uncopy(entry: Entry) -> None:
             if change.over is not None:  # whose content is not here any more
                 raise CallError("io_error", f"'{at(entry)}' was replaced", where=at(entry))
             if entry.stat.kind == DIRECTORY:
-                self.remove_directory(StoreSpot(at(entry)))
+                self._remove_own(at(entry))
                 return
             with errors(at(entry)):
-                self._fs.rm_file(self._key(at(entry)))
+                self._remove(at(entry), copies[at(entry)])
 
         move_by_copy(
             (Entry(change.source, change.stat), *change.entries),
@@ -246,8 +258,17 @@ class Store(StoreBase):
             self._fs.mkdir(self._key(spot.path), create_parents=False)
         self._mark(spot.path)
 
+    def _remove_own(self, path: str) -> None:
+        """Take back a directory that was made just now; what others put into it meanwhile keeps it."""
+        try:
+            self.remove_directory(StoreSpot(path))
+        except CallError as error:
+            if error.code != "directory_not_empty":
+                raise
+
     def remove_directory(self, spot: StoreSpot) -> None:
-        if self.listing(spot.path):
+        found, left_out = self.level(spot.path)
+        if found or left_out:
             raise CallError("directory_not_empty", f"'{spot.path}' is not empty", where=spot.path)
         with errors(spot.path):
             self._fs.rmdir(self._key(spot.path))
@@ -283,12 +304,33 @@ class Store(StoreBase):
         if now is None or (now.kind, now.size, now.identity) != (judged.kind, judged.size, judged.identity):
             raise CallError("path_changed", f"'{path}' changed after it was judged", where=path)
 
-    def _copy(self, source: str, target: str) -> None:
+    # What a store with conditions of its own does by them; here a look comes right before.
+
+    def _create(self, path: str, data: bytes) -> None:
+        """Put an object where none is. Raises FileExistsError."""
+        self._fs.pipe_file(self._key(path), data, mode="create")
+
+    def _replace(self, path: str, data: bytes, judged: Stat) -> None:
+        self._same(path, judged)
+        self._fs.pipe_file(self._key(path), data)
+
+    def _remove(self, path: str, judged: Stat) -> None:
+        self._same(path, judged)
+        self._fs.rm_file(self._key(path))
+
+    def _copy(self, source: str, judged: Stat, target: str, over: Stat | None) -> Stat:
+        """Copy what was judged to where nothing is, or `over` the file judged there; what is there then."""
+        self._same(source, judged)
         with errors(target):
             data = bytes(self._fs.cat_file(self._key(source)))
-            self._fs.pipe_file(self._key(target), data)
-            if sha256(bytes(self._fs.cat_file(self._key(target)))) != sha256(data):
+            if over is None:
+                self._create(target, data)
+            else:
+                self._replace(target, data, over)
+            copied = self._info(target)
+            if copied is None or sha256(bytes(self._fs.cat_file(self._key(target)))) != sha256(data):
                 raise CallError("io_error", f"'{target}' was not copied whole", where=target)
+        return copied
 
 
 def in_parts(store: Tree, spot: Spot, part: Callable[[int, int], bytes]) -> Iterator[bytes]:
@@ -363,6 +405,15 @@ def private_memory() -> Any:
             self.pseudo_dirs = [""]
 
     return PrivateMemory()
+
+
+def _below(directory: str, key: str) -> str:
+    """A key relative to the directory it was listed in: empty for the directory itself and its marker."""
+    if key in (directory, f"{directory}/"):
+        return ""
+    if directory and not key.startswith(f"{directory}/"):
+        return key.rstrip("/").rpartition("/")[2]  # a store that lists by names of its own
+    return key[len(directory) + 1 :] if directory else key
 
 
 _TIMES = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")

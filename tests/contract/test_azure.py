@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -115,3 +115,126 @@ def test_a_store_that_fails_is_not_a_store_without_files(file_system: Any, conta
         for tool in ("get_file_info", "read_file", "delete_file"):
             answer = session.call({"tool": tool, "arguments": {"path": "a"}})
             assert answer.status == "error", answer
+
+
+@pytest.fixture
+def blobs(file_system: Any, container: Any) -> Blobs:
+    return Blobs(file_system, f"{AZURE_CONTAINER}/w{next(NUMBERS)}", container)
+
+
+def contents(blobs: Blobs) -> dict[str, bytes]:
+    names = [blob.name[len(blobs.prefix) :] for blob in blobs.container.list_blobs(blobs.prefix)]
+    return {name: blobs.container.download_blob(blobs.prefix + name).readall() for name in names}
+
+
+def put(blobs: Blobs, name: str, data: bytes, **more: Any) -> None:
+    blobs.container.upload_blob(blobs.prefix + name, data, overwrite=True, **more)
+
+
+def call(blobs: Blobs, tool: str, **arguments: Any) -> Any:
+    with blobs.open(Policy.loads(ALLOW), "default") as session:
+        return session.call({"tool": tool, "arguments": arguments})
+
+
+HOSTILE = [
+    {"d/": b"PRECIOUS", "d/x": b"x"},
+    {"d/x": b"x", "d/e/": b"PRECIOUS"},
+    {"d/x": b"x", "d//y": b"n"},
+]
+
+
+@pytest.mark.parametrize("names", HOSTILE, ids=" ".join)
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [("delete", {"path": "d"}), ("move_file", {"source": "d", "destination": "e"})],
+    ids=["delete", "move"],
+)
+def test_a_directory_with_a_blob_that_no_path_names_stays_whole(
+    blobs: Blobs, names: dict[str, bytes], tool: str, arguments: dict[str, Any]
+) -> None:
+    for name, data in names.items():
+        put(blobs, name, data)
+    result = call(blobs, tool, **arguments)
+    assert result.error and result.error["code"] == "directory_not_empty", result
+    assert call(blobs, "directory_tree").data["left_out"] == 1
+    assert contents(blobs) == names
+
+
+def test_content_of_a_marker_stays_when_the_last_file_goes(blobs: Blobs) -> None:
+    put(blobs, "d/", b"PRECIOUS")
+    put(blobs, "d/x", b"x")
+    assert call(blobs, "delete_file", path="d/x").ok
+    assert contents(blobs) == {"d/": b"PRECIOUS"}
+
+
+def test_a_blob_that_says_it_is_a_directory_and_holds_something_is_a_file(blobs: Blobs) -> None:
+    put(blobs, "d", b"PRECIOUS", metadata={"hdi_isfolder": "true"})
+    assert "PRECIOUS" in call(blobs, "read_file", path="d").content
+    put(blobs, "e", b"", metadata={"hdi_isfolder": "true"})
+    assert call(blobs, "delete", path="e").ok
+    assert contents(blobs) == {"d": b"PRECIOUS"}
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "step", "theirs", "code"),
+    [
+        ("edit_file", {"path": "a", "old_str": "mine", "new_str": "new"}, "_upload", "a", "path_changed"),
+        ("delete_file", {"path": "a"}, "_delete", "a", "path_changed"),
+        ("delete", {"path": "d"}, "_delete", "d/x", "path_changed"),
+        ("create_file", {"path": "b", "content": "1"}, "_upload", "b", "already_exists"),
+        ("create_directory", {"path": "e"}, "_upload", "e/", "already_exists"),
+        ("move_file", {"source": "a", "destination": "b"}, "_upload", "b", "already_exists"),
+        ("move_file", {"source": "a", "destination": "b"}, "_carry", "a", "path_changed"),
+        ("move_file", {"source": "a", "destination": "b"}, "_delete", "a", "path_changed"),
+        ("move_file", {"source": "d", "destination": "e"}, "_carry", "e/x", "already_exists"),
+    ],
+)
+def test_what_somebody_writes_meanwhile_stays(
+    blobs: Blobs,
+    monkeypatch: pytest.MonkeyPatch,
+    tool: str,
+    arguments: dict[str, Any],
+    step: str,
+    theirs: str,
+    code: str,
+) -> None:
+    from toolkit.azure import Azure
+
+    inner: Callable[..., Any] = getattr(Azure, step)
+    waiting = [theirs]
+
+    async def after_them(store: Azure, *given: Any, **more: Any) -> Any:
+        if waiting:
+            put(blobs, waiting.pop(), b"THEIRS")
+        return await inner(store, *given, **more)
+
+    put(blobs, "a", b"mine")
+    put(blobs, "d/x", b"x")
+    monkeypatch.setattr(Azure, step, after_them)
+    result = call(blobs, tool, **arguments)
+    assert result.error and result.error["code"] in (code, "partial_failure"), result
+    found = contents(blobs)
+    found.pop("e/", None) if theirs != "e/" else None
+    assert found == {"a": b"mine", "d/x": b"x"} | {theirs: b"THEIRS"}
+
+
+def test_a_move_keeps_what_belongs_to_a_blob(blobs: Blobs) -> None:
+    from azure.storage.blob import ContentSettings
+
+    settings = ContentSettings(content_type="text/html", cache_control="no-store")
+    put(blobs, "a", b"x", metadata={"k": "v"}, content_settings=settings)
+    assert call(blobs, "move_file", source="a", destination="b").ok
+    found = blobs.container.get_blob_client(blobs.prefix + "b").get_blob_properties()
+    assert (found.metadata, found.content_settings.content_type) == ({"k": "v"}, "text/html")
+    assert found.content_settings.cache_control == "no-store"
+
+
+def test_nothing_is_left_to_a_look(blobs: Blobs) -> None:
+    put(blobs, "a", b"old")
+    for tool, arguments in (
+        ("edit_file", {"path": "a", "old_str": "old", "new_str": "new"}),
+        ("move_file", {"source": "a", "destination": "b"}),
+        ("delete_file", {"path": "b"}),
+    ):
+        result = call(blobs, tool, **arguments)
+        assert result.ok and "unconditional" not in result.data, result

@@ -76,3 +76,69 @@ def test_a_pattern_in_a_name_is_only_a_name(store: Any) -> None:
     assert store.isdir("/ws/d1")
     store.pipe_file("/ws/d1/f", b"")
     assert sorted(store.find("/ws")) == ["/ws/a1.txt", "/ws/b2.txt", "/ws/cc.txt", "/ws/d1/f"]
+
+
+def test_what_comes_into_the_new_name_of_a_move_stays(store: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    store.pipe_file("/ws/a", b"mine")
+    inner = store.pipe_file
+
+    def a_writer_first(path: str, value: bytes, **more: Any) -> None:
+        if path == "/ws/b":
+            inner(path, b"THEIRS")
+        inner(path, value, **more)
+
+    monkeypatch.setattr(store, "pipe_file", a_writer_first)
+    result = call(store, "move_file", source="a", destination="b")
+    assert result.error and result.error["code"] == "already_exists", result
+    assert (store.cat_file("/ws/a"), store.cat_file("/ws/b")) == (b"mine", b"THEIRS")
+
+
+def test_a_store_that_only_looks_says_so(store: Any) -> None:
+    store.pipe_file("/ws/a", b"old")
+    for tool, arguments, kinds in (
+        ("edit_file", {"path": "a", "old_str": "old", "new_str": "new"}, ["replace"]),
+        ("copy_file", {"source": "a", "destination": "c"}, None),
+        ("move_file", {"source": "a", "destination": "b"}, ["move"]),
+        ("delete_file", {"path": "b"}, ["delete"]),
+    ):
+        result = call(store, tool, **arguments)
+        assert result.ok and result.data.get("unconditional") == kinds, result
+
+
+@pytest.mark.parametrize("name", ["/ws/d/", "/ws/d//y", "/ws/d/../y", "/ws/d/."])
+def test_what_no_path_names_keeps_its_directory(
+    store: Any, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a store of keys lists it: a marker that holds something, an empty name, dots."""
+    store.pipe_file("/ws/d/x", b"x")
+    inner = store.ls
+
+    def ls(path: str, detail: bool = True, **more: Any) -> Any:
+        rows = inner(path, detail=detail, **more)
+        odd = {"name": name, "size": 8, "type": "file"}
+        return [*rows, odd] if path.rstrip("/") == "/ws/d" else rows
+
+    monkeypatch.setattr(store, "ls", ls)
+    assert call(store, "directory_tree").data["left_out"] == 1
+    for tool, arguments in (("delete", {"path": "d"}), ("move_file", {"source": "d", "destination": "e"})):
+        result = call(store, tool, **arguments)
+        assert result.error and result.error["code"] == "directory_not_empty", result
+    assert store.cat_file("/ws/d/x") == b"x"
+
+
+def test_no_marker_is_put_over_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An object `name/` keeps a directory where keys make directories; somebody may have made it first."""
+    from toolkit.stores import Store
+
+    fs = private_memory()
+    fs.makedirs("/ws")
+    tree = Store(fs, "/ws")
+    written: list[str] = []
+
+    def pipe_file(path: str, data: bytes, mode: str = "overwrite") -> None:
+        written.append(mode)
+        raise FileExistsError(path)
+
+    monkeypatch.setattr(fs, "pipe_file", pipe_file)
+    tree._mark("d")
+    assert written == ["create"]
