@@ -100,7 +100,9 @@ def apply(
                             missed = outcome.failures[0]
                             outcome.error = CallError(missed.code, missed.why, where=missed.path)
                     work.set_modes()
-            outcome.unconditional = unconditional(plan.changes, workspace.backend.traits)
+            backend = workspace.backend
+            traits_at = getattr(backend, "traits_at", lambda _: backend.traits)
+            outcome.unconditional = unconditional(plan.changes, traits_at)
             if any(missed.code in _UNSURE for missed in outcome.failures):
                 _look_again(outcome, workspace, history)
         except BaseException:

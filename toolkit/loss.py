@@ -5,10 +5,10 @@ Pure: from the plan and what the backend can do; nothing is read.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from toolkit.backends import Traits
-from toolkit.plan import FILE, Change, Delete, Entry, Move, Stat, Write
+from toolkit.plan import FILE, Change, Delete, Entry, Move, Stat, Write, path_of
 from toolkit.protection import TASKS
 
 MAX_FILE = 64 << 20  # what is read at once
@@ -29,19 +29,23 @@ def unkept(changes: tuple[Change, ...], traits: Traits) -> tuple[str, ...]:
     return tuple(entry.path for entry in _going(changes) if not is_kept(entry.path, entry.stat, traits))
 
 
-def unconditional(changes: tuple[Change, ...], traits: Traits) -> tuple[str, ...]:
+def unconditional(changes: tuple[Change, ...], traits_at: Callable[[str], Traits]) -> tuple[str, ...]:
     """The kinds of change (create, replace, delete, move) that the store makes whatever is there by now.
 
     What was judged is looked at right before; a change by somebody else after that look is not noticed.
     """
+    kinds = (_kind(change) for change in changes if not _promised(change, traits_at(path_of(change))))
+    return tuple(dict.fromkeys(kinds))
+
+
+def _promised(change: Change, traits: Traits) -> bool:
     promised = {
         "create": traits.exclusive_create,
         "replace": traits.conditional,
         "delete": traits.conditional_delete,
         "move": traits.conditional_move,
     }
-    kinds = dict.fromkeys(_kind(change) for change in changes)
-    return tuple(kind for kind in kinds if not promised[kind])
+    return promised[_kind(change)]
 
 
 def _kind(change: Change) -> str:

@@ -95,6 +95,11 @@ class Joined:
     def traits(self) -> Traits:
         return self._main.traits
 
+    def traits_at(self, path: str) -> Traits:
+        """The traits of the side that a path is on."""
+        side = self._store if paths.parts(path)[:1] == (TASKS,) else None
+        return (side or self._main).traits
+
     @property
     def fold(self) -> Fold:
         return self._main.fold
