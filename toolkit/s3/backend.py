@@ -85,12 +85,13 @@ class S3(Conditional, StoreBase):
     @property
     def traits(self) -> Traits:
         """What it promises, as far as the server was asked by now; what was not needed yet counts as kept."""
+        deletes = self.known("delete") or self._answers.get("delete many", False)
         return replace(
             BACKENDS["s3"],
             exclusive_create=self.known("create"),
             conditional=self.known("replace"),
-            conditional_delete=self.known("delete"),
-            conditional_move=self.known("delete")
+            conditional_delete=deletes,
+            conditional_move=deletes
             and (self.known("copy from", "copy to", "copy over") or self.known("create", "replace")),
         )
 

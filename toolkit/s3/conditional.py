@@ -149,7 +149,8 @@ class Conditional(Requests):
     def _get(self, path: str, judged: Stat | None) -> Any:
         """The reply to a GET, which is of the object that was judged."""
         answer = self._call("get_object", Key=self._key(path))
-        if judged is not None and str(answer["ETag"]) != judged.identity:
+        # Some servers quote a tag here and not in a listing.
+        if judged is not None and str(answer["ETag"]).strip('"') != judged.identity.strip('"'):
             answer["Body"].close()
             raise changed(path)
         return answer
