@@ -28,7 +28,6 @@ DEPENDENCIES = {"yaml", "jsonschema", "referencing", "fsspec", "platformdirs", "
 SERVING = {"starlette", "uvicorn", "anyio"}
 OPTIONAL = {
     "toolkit.contract": {"pytest"},
-    "toolkit.pytest_plugin": {"pytest"},
     "toolkit.s3": {"botocore"},
     "toolkit.sftp": {"paramiko"},
     "toolkit.postgres": {"psycopg"},
@@ -385,9 +384,13 @@ def python(program: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize(
-    "module", ["policy", "toolkit", "toolkit.cli", "toolkit.tools", "toolkit.pytest_plugin"]
-)
+def test_the_pytest_plugin_brings_in_nothing_of_ours() -> None:
+    """Where a project has a `policy` or a `toolkit` of its own, its tests must find that one."""
+    program = "import sys, ringfence_pytest; print(*sorted(set(sys.modules) & {'policy', 'toolkit'}))"
+    assert python(program).stdout.strip() == ""
+
+
+@pytest.mark.parametrize("module", ["policy", "toolkit", "toolkit.cli", "toolkit.tools", "ringfence_pytest"])
 def test_imports_stay_light(module: str) -> None:
     program = f"import sys, {module}; print(*sorted(set(sys.modules) & set({HEAVY!r})))"
     assert python(program).stdout.strip() == ""

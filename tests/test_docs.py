@@ -35,7 +35,7 @@ RUN = [page for page in PAGES if "reference" not in page.parts or page.name == "
 
 # Where the package is not installed anew, its plugin has to be named.
 PLUGGED = any(point.name == "ringfence" for point in entry_points(group="pytest11"))
-PYTEST = "pytest" if PLUGGED else "pytest -p toolkit.pytest_plugin"
+PYTEST = "pytest" if PLUGGED else "pytest -p ringfence_pytest"
 
 
 @dataclass(frozen=True)

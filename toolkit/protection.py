@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from policy.glob import Fold, folded
-from toolkit import paths
+from policy.glob import Fold, Folding, folded
+from toolkit import paths, program_files
 from toolkit.errors import CallError
 from toolkit.finding import MARKS, POLICY_FILE
 
@@ -48,6 +48,23 @@ class Protection:
         if aside:
             self._beginnings += tuple(f"{name}{sign}" for name in held for sign in ASIDE)
 
+    def protect_program(self) -> tuple[str, ...]:
+        """Protect what the running program was loaded from, and names that its next start would run.
+
+        Gives the names in the root of what it was loaded from.
+        """
+        before = self._held
+        self._held = set()
+        for place in program_files.trees(self._roots):
+            self.protect(place)
+        loaded, self._held = self._held, self._held | before
+        for folder, names in program_files.names():
+            for inside in dict.fromkeys(self.inside(folder)):
+                if any(paths.is_below(inside, held) or inside == held for held in loaded):
+                    continue
+                self._beginnings += tuple(folded(paths.child(inside, each), self._fold) for each in names)
+        return tuple(sorted(loaded))
+
     def renew(self) -> None:
         """Look again at what is reached through links: others may have exchanged one since."""
         for absolute in tuple(self._linked):
@@ -60,9 +77,8 @@ class Protection:
 
     def _relative(self, absolute: str) -> Iterator[str]:
         for root in self._roots:
-            relative = os.path.relpath(absolute, root)
-            if relative != ".." and not relative.startswith("../"):
-                yield relative
+            if program_files.within(absolute, root):
+                yield os.path.relpath(absolute, root)
 
     def guard(self, path: str, *, reading: bool = False, tasks: bool = False) -> None:
         """Refuse (`protected_path`) a path that no policy can open up; `tasks` for a task tool's own."""
@@ -75,7 +91,7 @@ class Protection:
             raise _protected(path)
         if reading:
             return
-        if name.rpartition("/")[2] == POLICY_FILE or name.startswith(self._beginnings):
+        if name.rpartition("/")[2] == POLICY_FILE or f"{name}/".startswith(self._beginnings):
             raise _protected(path)
         if any(
             name == held or paths.is_below(name, held) or paths.is_below(held, name) for held in self._held
@@ -122,6 +138,12 @@ def links_to(absolute: str) -> Iterator[str]:
         followed += 1
         at = "/" if target.startswith("/") else at
         todo.extend(reversed(target.split("/")))
+
+
+def of_program(root: str) -> tuple[str, ...]:
+    """What the running program was loaded from, by its names in the root."""
+    forms = dict.fromkeys((os.path.realpath(root), os.path.abspath(root)))
+    return Protection(tuple(forms), Folding.NONE).protect_program()
 
 
 def _protected(path: str, hint: str | None = None) -> CallError:

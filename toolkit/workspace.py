@@ -53,6 +53,8 @@ class Workspace:
         self.root_name = self.url.rstrip("/").rpartition("/")[2] or self.url
         self.found_by = found_by
         self._protection = Protection(self.roots, self.fold)
+        if local_path(root, fs, options or {}) is not None:
+            self._protection.protect_program()
 
     def _join(self, tasks: str, fs: Any, durable: bool, options: dict[str, Any]) -> None:
         from toolkit.tasks.place import join

@@ -20,7 +20,8 @@ from toolkit.hooks.install import SETTINGS, NotPlain, command, installed, remove
 from toolkit.hooks.touched import TOUCHES
 
 HOSTS = list(SETTINGS)
-RUN = {host: command(host, "default", None, None) for host in HOSTS}
+PROGRAM = [sys.executable, "-I", "-m", "toolkit.cli"]
+RUN = {host: command(PROGRAM, host, "default", None, None) for host in HOSTS}
 EMPTY_ONLY = {"hooks"}
 
 keys = st.text('abhkoqs"\\{}[]:, é', max_size=5).filter(lambda key: key not in EMPTY_ONLY)
@@ -78,7 +79,7 @@ def test_a_new_file_is_made_and_goes_again(host: str) -> None:
 def test_another_command_takes_the_place_of_the_first() -> None:
     text = '{"a": 1}'
     first = installed(text, "claude-code", RUN["claude-code"])
-    second = installed(first, "claude-code", command("claude-code", "coder", "baseline", "deny"))
+    second = installed(first, "claude-code", command(PROGRAM, "claude-code", "coder", "baseline", "deny"))
     assert "--agent coder" in second and second.count("ringfence hook") == 2
     assert removed(second, "claude-code") == text
 
@@ -196,7 +197,7 @@ def test_what_was_installed_judges_and_a_missing_program_blocks(workspace: Path,
     """The command as the host's shell runs it."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    run = RUN["claude-code"]
+    run = command([str(folder / "ringfence")], "claude-code", "default", None, None)
     gone = shell(run, workspace, "$ROOT/src/app.py", folder)
     assert (gone.returncode, gone.stdout) == (2, b"")
     assert gone.stderr

@@ -19,7 +19,7 @@ POLICY = Policy.loads(
 )
 # Where the package is not installed anew, the plugin is named.
 INSTALLED = any(point.name == "ringfence" for point in entry_points(group="pytest11"))
-PLUGIN = () if INSTALLED else ("-p", "toolkit.pytest_plugin")
+PLUGIN = () if INSTALLED else ("-p", "ringfence_pytest")
 
 SUITE = """
 from policy import Policy

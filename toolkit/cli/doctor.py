@@ -6,14 +6,20 @@ import argparse
 import os
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 from policy import Folding
 from toolkit.cli.perform import DONE
 from toolkit.cli.place import refuse_chained, root_of
 from toolkit.cli.screen import Screen
+from toolkit.hooks.install import SETTINGS, NotPlain, commands
+from toolkit.hooks.install import is_isolated as is_isolated_command
 from toolkit.landlock import held
 from toolkit.local_roots import local_path
+from toolkit.program_files import is_isolated
+from toolkit.protection import of_program
 
+_RENEW = "found by PATH, and PYTHONPATH may change what runs; renew it with `ringfence hook install`"
 # Each extra of the package, and what it brings.
 _EXTRAS = {
     "s3": "s3fs",
@@ -28,11 +34,14 @@ _EXTRAS = {
 
 def doctor(arguments: argparse.Namespace, screen: Screen) -> int:
     """Look and tell; changes nothing."""
+    hooks = _hooks(arguments)
     extras = {extra: find_spec(module) is not None for extra, module in _EXTRAS.items()}
     found = {
         "python": sys.version.split()[0],
         "system": sys.platform,
+        "isolated": is_isolated(),
         **_workspace(arguments),
+        "hooks": hooks,
         "landlock": _landlock(),
         "landlock_holds": ", ".join(held()) or None,
         "extras": extras,
@@ -41,8 +50,10 @@ def doctor(arguments: argparse.Namespace, screen: Screen) -> int:
         screen.json(found)
         return DONE
     for name, value in found.items():
-        if name != "extras":
+        if name not in ("extras", "hooks"):
             screen.line(f"{name.replace('_', ' '):<22} {_said(value)}")
+    for file, renewed in hooks.items():
+        screen.line(f"{'hook':<22} {file}: {'isolated' if renewed else _RENEW}")
     for extra, there in extras.items():
         said = "installed" if there else f"not installed: pip install 'ringfence[{extra}]'"
         screen.line(f"{extra:<22} {said}")
@@ -67,9 +78,28 @@ def _workspace(arguments: argparse.Namespace) -> dict[str, object]:
             "tells_mounts_apart": local.kernel.mounts,
             "folds_case": local.fold == Folding.CASE,
             "folds_normal_form": local.fold != Folding.NONE,
+            "own_program_here": list(of_program(root)),
         }
     finally:
         local.close()
+
+
+def _hooks(arguments: argparse.Namespace) -> dict[str, bool]:
+    """Each settings file with a hook of ours, and whether the hook starts isolated."""
+    root = local_path(root_of(arguments)[0])
+    if root is None:
+        return {}
+    found = {}
+    for host, settings in SETTINGS.items():
+        for named in settings.files.values():
+            file = Path(named).expanduser() if named.startswith("~") else Path(root, named)
+            try:
+                runs = commands(file.read_text("utf-8"), host)
+            except (OSError, UnicodeDecodeError, NotPlain):
+                continue  # `hook install` says what is wrong with it
+            if runs:
+                found[str(file)] = all(map(is_isolated_command, runs))
+    return found
 
 
 def _landlock() -> int | None:
@@ -81,4 +111,6 @@ def _landlock() -> int | None:
 def _said(value: object) -> str:
     if value is None:
         return "no"
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "no"
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)

@@ -9,12 +9,14 @@ import secrets
 import sys
 from pathlib import Path
 
+from toolkit import program_files
 from toolkit.cli.perform import DONE, FELL_SHORT, UsageError
 from toolkit.cli.place import root_of
 from toolkit.cli.prompt import confirm
 from toolkit.cli.screen import Screen
 from toolkit.hooks.install import SETTINGS, NotPlain, command, installed, removed
 from toolkit.hooks.run import Options, respond
+from toolkit.protection import of_program
 
 
 def claude_code(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -44,7 +46,7 @@ def install(arguments: argparse.Namespace, screen: Screen) -> int:
         if arguments.undo:
             after = removed(before or "", host)
         else:
-            run = command(host, arguments.agent, arguments.policy, arguments.ask)
+            run = command(_program(), host, arguments.agent, arguments.policy, arguments.ask)
             after = installed(before or "", host, run)
     except NotPlain as error:
         raise UsageError(f"{file}: {error}; it was left as it is") from None
@@ -58,9 +60,11 @@ def install(arguments: argparse.Namespace, screen: Screen) -> int:
             if not confirm(f"Change {file}?"):
                 return FELL_SHORT
         _write(file, after)
+    protected = of_program(root_of(arguments)[0])
     if screen.as_json:
         done = changed and not arguments.dry_run
-        screen.json({"host": host, "file": str(file), "changed": done, "diff": diff})
+        found = {"host": host, "file": str(file), "changed": done, "diff": diff, "protected": protected}
+        screen.json(found)
     elif not changed:
         screen.line(f"nothing to change in {file}")
     elif arguments.dry_run:
@@ -68,7 +72,16 @@ def install(arguments: argparse.Namespace, screen: Screen) -> int:
     else:
         screen.diff(diff)
         screen.line(f"changed {file}")
+    if protected and not arguments.undo and not screen.as_json:
+        screen.line(f"the hook's own program lies here, and no agent can change it: {', '.join(protected)}")
     return DONE
+
+
+def _program() -> list[str]:
+    program = program_files.start()
+    if program is None:
+        raise UsageError("a hook needs an installed Ringfence, which any folder can start: pip install it")
+    return program
 
 
 def _settings_file(arguments: argparse.Namespace) -> Path:

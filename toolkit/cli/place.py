@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from policy import READY_MADE, Policy, ready_made
-from toolkit import finding
+from toolkit import finding, program_files
 from toolkit.cli.perform import UsageError
 from toolkit.cli.screen import Screen, is_terminal
 from toolkit.errors import CallError
@@ -22,16 +22,22 @@ if TYPE_CHECKING:
 
 
 def root_of(arguments: argparse.Namespace) -> tuple[str, str]:
-    """The root and how it was found: `--root`, else the nearest folder upwards that is a project."""
+    """The root and how it was found: `--root`, else the nearest folder upwards that is a project.
+
+    From here on nothing is imported from it.
+    """
     if arguments.root is None:
-        return finding.find_root(str(Path.cwd()))
-    with _known_store(arguments.root):
-        path = local_path(arguments.root)
-    if path is None:
-        return arguments.root, "--root"
-    if not Path(path).is_dir():
-        raise UsageError(f"--root {arguments.root}: there is no such folder")
-    return path, "--root"
+        path, found_by = finding.find_root(str(Path.cwd()))
+    else:
+        with _known_store(arguments.root):
+            local = local_path(arguments.root)
+        if local is None:
+            return arguments.root, "--root"
+        if not Path(local).is_dir():
+            raise UsageError(f"--root {arguments.root}: there is no such folder")
+        path, found_by = local, "--root"
+    program_files.leave(path)
+    return path, found_by
 
 
 def refuse_chained(root: str) -> None:

@@ -6,8 +6,9 @@ Pure. The text is spliced, not written anew, so that what a person formatted sta
 from __future__ import annotations
 
 import json
+import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -16,6 +17,8 @@ _SPACE = " \t\r\n"
 _DECODER = json.JSONDecoder()
 # Every tool of a host: of one that no list knows, too, the paths have to be judged.
 _ALL = ".*"
+# The program as it was and is called in a hook's command.
+_NAMES = r"(?:ringfence|toolkit\.cli)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +66,12 @@ class NotPlain(Exception):
     """The settings are not what a program can change safely; says why."""
 
 
-def command(host: str, agent: str, policy: str | None, ask: str | None) -> str:
-    """What the host runs. Whatever ends it but an answer, a missing program too, blocks the call."""
-    words = ["ringfence hook", host, SETTINGS[host].root]
+def command(program: Sequence[str], host: str, agent: str, policy: str | None, ask: str | None) -> str:
+    """What the host runs; `program` are the words that start Ringfence.
+
+    Whatever ends it but an answer, a missing program too, blocks the call.
+    """
+    words = [shlex.join(program), "hook", host, SETTINGS[host].root]
     for flag, value in (("--policy", policy), ("--agent", None if agent == "default" else agent)):
         words += [f"{flag} {shlex.quote(value)}"] if value is not None else []
     words += [f"--ask {ask}"] if ask else []
@@ -109,6 +115,18 @@ def removed(text: str, host: str) -> str:
         text = _without(text, trail) if trail else ""
 
 
+def commands(text: str, host: str) -> list[str]:
+    """What the host runs of ours by its settings. Raises NotPlain as `parsed` does."""
+    value = parsed(text)
+    groups = (group for event in SETTINGS[host].events for group in _groups(value, event))
+    return [hook["command"] for group in groups for hook in _hooks(group) if _is_ours(hook, host)]
+
+
+def is_isolated(run: str) -> bool:
+    """Whether a command of ours names its interpreter, and keeps modules of others out of it."""
+    return re.match(r"(?:'/[^']*'|/\S*) -(?:I|E -P) -m ", run) is not None
+
+
 def parsed(text: str) -> dict[str, Any]:
     """The settings as an object. Raises NotPlain where they are none, or hold a key twice or comments."""
 
@@ -148,7 +166,7 @@ def _hooks(group: Any) -> list[Any]:
 
 def _is_ours(hook: Any, host: str) -> bool:
     run = hook.get("command") if isinstance(hook, dict) else None
-    return isinstance(run, str) and f"ringfence hook {host}" in run
+    return isinstance(run, str) and re.search(rf"\b{_NAMES} hook {host}\b", run) is not None
 
 
 def _ours(value: dict[str, Any], host: str, event: str) -> list[Any]:

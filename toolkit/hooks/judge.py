@@ -62,6 +62,7 @@ class Judge:
         for file in (*policy.files, *settings_files(self.real_root)):
             self._protection.protect(file)
         self._protect_state()
+        self._protection.protect_program()
         self._walk: Walk | None = None
 
     def judge(self, touches: Iterable[Touch]) -> Verdict | None:

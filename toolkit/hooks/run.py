@@ -143,6 +143,7 @@ def _verdict(
 ) -> tuple[Verdict | None, bool]:
     from toolkit.finding import find_root
     from toolkit.hooks.judge import Judge
+    from toolkit.program_files import leave
 
     cwd = _text(event, "cwd") if "cwd" in event else os.getcwd()
     if not os.path.isabs(cwd):
@@ -150,6 +151,7 @@ def _verdict(
     root = find_root(cwd)[0] if options.root is None else os.path.abspath(_path(options.root))
     if options.root == "" or not os.path.isdir(root):
         raise Refused("the root is no folder")
+    leave(root)
     helper = event.get("agent_type")
     agent = f"{options.agent}/{helper}" if isinstance(helper, str) and helper else options.agent
     policy = _policy(options, root)

@@ -1,11 +1,14 @@
 """The pytest plugin: a workspace for a test, and a report of the rules that no test exercised.
 
-Loaded into every run where Ringfence is installed, so nothing is brought in until a test or an option asks.
+Loaded into every run where Ringfence is installed, so it imports nothing of Ringfence, whose names a project
+may have, too, until a test or an option asks; and then only what is installed beside it.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import os
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     if config.getoption("ringfence_report") or config.getini("ringfence_report"):
+        _check_ours()
         from toolkit.testing import OBSERVERS
 
         config.stash[REPORT] = report = Report()
@@ -49,6 +53,10 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Import a session before a fake file system takes over: it replaces only what it finds."""
     if "ringfence" in getattr(item, "fixturenames", ()):
+        try:
+            _check_ours()
+        except pytest.UsageError as error:
+            pytest.fail(str(error), pytrace=False)
         import toolkit.apply
         import toolkit.local
         import toolkit.testing  # noqa: F401
@@ -77,6 +85,21 @@ def ringfence(request: pytest.FixtureRequest) -> Iterator[Callable[..., Trial]]:
         trial.session.close()
     for trial in opened:
         trial.script.check()
+
+
+def _check_ours() -> None:
+    """Fail, with what to do, where a package of the project takes the place of one of ours."""
+    beside = os.path.dirname(os.path.realpath(__file__))
+    for name in ("policy", "toolkit"):
+        found = importlib.util.find_spec(name)
+        origin = os.path.realpath(found.origin) if found is not None and found.origin else ""
+        if origin != os.path.join(beside, name, "__init__.py"):
+            place = os.path.dirname(origin) or "a folder without __init__.py"
+            raise pytest.UsageError(
+                f"this needs Ringfence's own package `{name}`, and the project has another one of that name"
+                f" on the path of its modules: {place}. Keep the tests of policies in a folder, and a run of"
+                " pytest, where that one is not on the path"
+            )
 
 
 class Report:

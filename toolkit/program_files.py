@@ -1,0 +1,117 @@
+"""Where the running program was loaded from, and how it is started anew so that nobody else's code is.
+
+Asks the interpreter and the environment alone; opens no file.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+
+import policy
+
+# As it was at the start, before `leave` took entries out: the next start has them again.
+STARTED_WITH = tuple(sys.path)
+COMMAND = "ringfence"
+
+_PACKAGES = tuple(os.path.dirname(os.path.abspath(file)) for file in (__file__, policy.__file__ or __file__))
+_PLUGIN = os.path.join(os.path.dirname(_PACKAGES[0]), "ringfence_pytest.py")
+# Python imports these itself, before any program, from wherever it finds them.
+_CUSTOM = ("sitecustomize.", "sitecustomize/", "usercustomize.", "usercustomize/")
+_STARTED = (f"{COMMAND}/", f"{COMMAND}-start/")
+_OF_A_PREFIX = ("bin", "lib", "lib64", "include", "pyvenv.cfg")
+
+
+def trees(roots: tuple[str, ...]) -> Iterator[str]:
+    """Absolute paths of what the program was loaded from: nothing in them may change.
+
+    A place that is one of the `roots` is not among them; what an environment has in it is.
+    """
+    prefixes = (sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix)
+    given: list[tuple[str, str]] = []
+    for place in dict.fromkeys(os.path.abspath(each) for each in (*prefixes, *sys.path, *_others())):
+        real = os.path.realpath(place)
+        if place in roots or real in roots:
+            if place in prefixes:
+                yield from (os.path.join(place, name) for name in _OF_A_PREFIX)
+        elif not any(within(place, one) and within(real, other) for one, other in given):
+            given.append((place, real))
+            yield place
+
+
+def names() -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Folders, and how names begin there (each with a slash at its end) that the next start would run."""
+    for entry in dict.fromkeys((*STARTED_WITH, *sys.path)):
+        yield os.path.abspath(entry), _CUSTOM
+    for folder in _path():
+        yield folder, _STARTED
+
+
+def leave(root: str) -> None:
+    """Import nothing from the workspace any more but what is installed in it.
+
+    For the command, not for a program that embeds a session. A project may be on the path of the modules
+    (`pip install -e`), and its agent works there: what it adds must not be taken for a module that is wanted.
+    """
+    if not is_isolated():
+        return
+    from site import getsitepackages
+
+    real, library = os.path.realpath(root), os.path.dirname(os.__file__)
+    places = (sys.prefix, sys.base_prefix, library, *getsitepackages())
+    installed = [found for place in places if (found := os.path.realpath(place)) != real]
+    sys.path[:] = [
+        entry
+        for entry in sys.path
+        if not within(found := os.path.realpath(entry), real)
+        or any(within(found, place) for place in installed)
+        or os.path.dirname(found) == os.path.dirname(library)  # the archive `python311.zip`
+    ]
+
+
+def start() -> list[str] | None:
+    """The words that start this program isolated, from any folder; None where it cannot be started so.
+
+    As `-I` leaves out what `pip install --user` installs, an installation of that kind is started without
+    the environment and the current folder, but with the user's packages.
+    """
+    from subprocess import run
+
+    where = "import toolkit; print(toolkit.__file__)"
+    for flags in (["-I"], ["-E", "-P"]):
+        done = run([sys.executable, *flags, "-c", where], cwd="/", capture_output=True, check=False)
+        if os.fsdecode(done.stdout.strip()) == os.path.join(_PACKAGES[0], "__init__.py"):
+            return [sys.executable, *flags, "-m", "toolkit.cli"]
+    return None
+
+
+def is_isolated() -> bool:
+    """Whether this process was started so that only what is installed can be imported."""
+    return bool(sys.flags.ignore_environment and sys.flags.safe_path)
+
+
+def within(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(folder.rstrip("/") + "/")
+
+
+def _path() -> Iterator[str]:
+    """The folders in which a shell looks for the command."""
+    return map(os.path.abspath, dict.fromkeys(os.environ.get("PATH", "").split(os.pathsep)))
+
+
+def _others() -> Iterator[str]:
+    """Our packages, the command and its folder, the script that runs, byte code, the user's packages."""
+    yield from (*_PACKAGES, _PLUGIN)
+    yield os.path.dirname(sys.executable or "/")
+    script = sys.argv[0] if sys.argv else ""
+    if os.path.basename(script).startswith(COMMAND):
+        yield os.path.dirname(os.path.abspath(script))
+    yield from (found for folder in _path() if os.path.lexists(found := os.path.join(folder, COMMAND)))
+    if running := getattr(sys.modules.get("__main__"), "__file__", None):
+        yield running
+    if sys.pycache_prefix:
+        yield sys.pycache_prefix
+    site = sys.modules.get("site")
+    if site is not None and site.ENABLE_USER_SITE and site.USER_SITE:
+        yield site.USER_SITE
