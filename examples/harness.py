@@ -2,7 +2,6 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 Path("ringfence.yaml").write_text(
@@ -15,7 +14,7 @@ CALLS = [
     {"id": "4", "tool": "read_file", "arguments": {"path": "../../etc/passwd"}},
 ]
 
-command = [sys.executable, "-m", "toolkit.cli", "run", "--root", ".", "--agent", "coder", "--ask", "queue"]
+command = ["ringfence", "run", "--root", ".", "--agent", "coder", "--ask", "queue"]
 with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1) as gate:
     assert gate.stdin
     assert gate.stdout

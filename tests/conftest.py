@@ -29,6 +29,7 @@ SLOW = (
     "tests/history/test_stale.py",
     "tests/history/test_undo.py",
     "tests/interop/",
+    "tests/isolation/",
     "tests/performance/",
     "tests/notices/",
     "tests/pages/",
