@@ -48,7 +48,7 @@ CODES: dict[str, Code] = {
     "protected_path": Code(
         "error",
         "agent",
-        "no tool changes policy files or Ringfence's own state, nor begins a project in a sub-folder",
+        "no tool changes policies, Ringfence itself and its state, or begins a project in a sub-folder",
         "ask a person to edit the policy",
     ),
     "not_found": Code("error", "agent", "nothing is there", "check the path with list_directory"),
