@@ -16,6 +16,8 @@ from pathlib import Path
 from _child import PYTHON, environment, in_turns, run
 from _size import size
 
+from toolkit.program_files import start
+
 TURNS = size(15, 1)
 RULES = size(1_000, 10)
 AT_MOST = 5.0
@@ -48,18 +50,26 @@ def main() -> int:
                 "tool_input": {"file_path": str(root / "src" / "part1" / "a.py"), "content": "x"},
             }
         ).encode()
-        # What the installed program does.
-        start = "import re, sys; from toolkit.cli import main; sys.exit(main())"
-        hook = [PYTHON, "-c", start, "hook", "claude-code"]
+        # What `hook install` writes, and the command beside this interpreter.
+        here = [PYTHON, "-c", "import sys; from toolkit.cli import main; sys.exit(main())"]
+        hook = [*(start() or here), "hook", "claude-code"]
+        beside = Path(PYTHON).with_name("ringfence")
+        command = [str(beside), *hook[-2:]] if beside.exists() else hook
         run(hook, event, other)  # writes the byte code, and keeps the policy where nobody looks for it
         first = run(hook, event, env)[0]
-        alone, judged = in_turns(
-            [lambda: run([PYTHON, "-c", "pass"])[0], lambda: run(hook, event, env)[0]], TURNS
+        alone, judged, by_name = in_turns(
+            [
+                lambda: run([PYTHON, "-c", "pass"])[0],
+                lambda: run(hook, event, env)[0],
+                lambda: run(command, event, env)[0],
+            ],
+            TURNS,
         )
     ratio = judged / alone
     print(f"bare interpreter   {alone * 1e3:7.1f} ms")
     print(f"the first answer   {first * 1e3:7.1f} ms   the policy is read from its YAML")
     print(f"an answer          {judged * 1e3:7.1f} ms   {ratio:.1f} times (at most {AT_MOST:g})")
+    print(f"by the command     {by_name * 1e3:7.1f} ms   a shell script that starts the interpreter")
     return 0 if ratio <= AT_MOST else 1
 
 

@@ -49,7 +49,7 @@ CODES: dict[str, Code] = {
         "error",
         "agent",
         "no tool changes policies, Ringfence itself and its state, or begins a project in a sub-folder",
-        "ask a person to edit the policy",
+        "ask a person to change it",
     ),
     "not_found": Code("error", "agent", "nothing is there", "check the path with list_directory"),
     "already_exists": Code("error", "agent", "something is there already", "choose another path"),
