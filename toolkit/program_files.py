@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import policy
 
@@ -30,7 +30,7 @@ def trees(roots: tuple[str, ...]) -> Iterator[str]:
     """
     prefixes = (sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix)
     given: list[tuple[str, str]] = []
-    for place in dict.fromkeys(os.path.abspath(each) for each in (*prefixes, *sys.path, *_others())):
+    for place in _absolute((*prefixes, *sys.path, *_others())):
         real = os.path.realpath(place)
         if place in roots or real in roots:
             if place in prefixes:
@@ -42,8 +42,8 @@ def trees(roots: tuple[str, ...]) -> Iterator[str]:
 
 def names() -> Iterator[tuple[str, tuple[str, ...]]]:
     """Folders, and how names begin there (each with a slash at its end) that the next start would run."""
-    for entry in dict.fromkeys((*STARTED_WITH, *sys.path)):
-        yield os.path.abspath(entry), _CUSTOM
+    for entry in _absolute((*STARTED_WITH, *sys.path)):
+        yield entry, _CUSTOM
     for folder in _path():
         yield folder, _STARTED
 
@@ -97,7 +97,16 @@ def within(path: str, folder: str) -> bool:
 
 def _path() -> Iterator[str]:
     """The folders in which a shell looks for the command."""
-    return map(os.path.abspath, dict.fromkeys(os.environ.get("PATH", "").split(os.pathsep)))
+    return _absolute(os.environ.get("PATH", "").split(os.pathsep))
+
+
+def _absolute(places: Iterable[str]) -> Iterator[str]:
+    """Each place once; none for a name in a current folder that is gone."""
+    for place in dict.fromkeys(places):
+        try:
+            yield os.path.abspath(place)
+        except FileNotFoundError:
+            continue
 
 
 def _others() -> Iterator[str]:
@@ -106,7 +115,7 @@ def _others() -> Iterator[str]:
     yield os.path.dirname(sys.executable or "/")
     script = sys.argv[0] if sys.argv else ""
     if os.path.basename(script).startswith(COMMAND):
-        yield os.path.dirname(os.path.abspath(script))
+        yield os.path.dirname(script)
     yield from (found for folder in _path() if os.path.lexists(found := os.path.join(folder, COMMAND)))
     if running := getattr(sys.modules.get("__main__"), "__file__", None):
         yield running

@@ -212,3 +212,13 @@ def test_a_process_of_its_own_leaves_the_workspace(root: Path, monkeypatch: pyte
     assert sys.path == before  # what is installed in the environment is among it
     assert str(root / SITE) in sys.path
     assert os.path.dirname(os.__file__) in sys.path
+
+
+def test_a_current_folder_that_is_gone(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    monkeypatch.setenv("PATH", "/usr/bin::bin")
+    start(monkeypatch, "", *sys.path)
+    assert of_program(str(root)) == (".venv",)

@@ -8,14 +8,18 @@ from __future__ import annotations
 import argparse
 import io
 import os
+from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 from typing import TextIO, cast
 
 from policy.errors import PolicyError
+from toolkit import program_files
 from toolkit.cli.commands import COMMANDS
 from toolkit.cli.heard import Answers, Remarks, Unwritten, unheard
 from toolkit.cli.screen import Screen
 from toolkit.errors import CallError
+from toolkit.finding import find_root
 from toolkit.ownership import Untrusted
 from toolkit.spans import seconds
 from toolkit.text import escape
@@ -38,6 +42,8 @@ def perform(arguments: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> in
     module, _, function = COMMANDS[arguments.command].run.partition(":")
     try:
         _check_names(arguments)
+        with suppress(OSError, CallError):  # no project: a command that needs one says so
+            program_files.leave(find_root(str(Path.cwd()))[0])
         status: int = getattr(import_module(f"toolkit.cli.{module}"), function)(arguments, screen)
         screen.stdout.flush()
         return status
