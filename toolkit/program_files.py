@@ -32,8 +32,9 @@ def trees(roots: tuple[str, ...]) -> Iterator[str]:
     given: list[tuple[str, str]] = []
     for place in _absolute((*prefixes, *sys.path, *_others())):
         real = os.path.realpath(place)
-        if place in roots or real in roots:
-            if place in prefixes:
+        if any(within(root, place) or within(root, real) for root in roots):
+            # At or above a root: it covers nothing but what is named besides.
+            if place in prefixes and (place in roots or real in roots):
                 yield from (os.path.join(place, name) for name in _OF_A_PREFIX)
         elif not any(within(place, one) and within(real, other) for one, other in given):
             given.append((place, real))
@@ -56,10 +57,11 @@ def leave(root: str) -> None:
     """
     if not is_isolated():
         return
-    from site import getsitepackages
+    import site
 
     real, library = os.path.realpath(root), os.path.dirname(os.__file__)
-    places = (sys.prefix, sys.base_prefix, library, *getsitepackages())
+    users = (site.USER_SITE,) if site.ENABLE_USER_SITE and site.USER_SITE else ()
+    places = (sys.prefix, sys.base_prefix, library, *site.getsitepackages(), *users)
     installed = [found for place in places if (found := os.path.realpath(place)) != real]
     sys.path[:] = [
         entry

@@ -222,3 +222,24 @@ def test_a_current_folder_that_is_gone(root: Path, tmp_path: Path, monkeypatch: 
     monkeypatch.setenv("PATH", "/usr/bin::bin")
     start(monkeypatch, "", *sys.path)
     assert of_program(str(root)) == (".venv",)
+
+
+def test_a_workspace_below_the_interpreters_own_prefix(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `/usr/src/app` is below `/usr`: that covers nothing of what lies in the workspace."""
+    monkeypatch.setattr(sys, "base_prefix", str(root.parent))
+    start(monkeypatch, *sys.path, str(root / "src"))
+    assert of_program(str(root)) == (".venv", "src")
+
+
+def test_the_users_packages_are_kept_where_the_home_is_the_workspace(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    users = str(root / ".local" / "site-packages")
+    monkeypatch.setattr("site.USER_SITE", users)
+    monkeypatch.setattr("site.ENABLE_USER_SITE", True)
+    monkeypatch.setattr(program_files, "is_isolated", lambda: True)
+    start(monkeypatch, str(root / "src"), *sys.path, users)
+    leave(str(root))
+    assert sys.path[-1] == users
+    assert str(root / "src") not in sys.path
+    assert ".local/site-packages" in of_program(str(root))
