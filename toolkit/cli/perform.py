@@ -42,7 +42,7 @@ def perform(arguments: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> in
     module, _, function = COMMANDS[arguments.command].run.partition(":")
     try:
         _check_names(arguments)
-        with suppress(OSError, CallError):  # no project: a command that needs one says so
+        with suppress(OSError, CallError, Untrusted):  # no project: a command that needs one says so
             program_files.leave(find_root(str(Path.cwd()))[0])
         status: int = getattr(import_module(f"toolkit.cli.{module}"), function)(arguments, screen)
         screen.stdout.flush()
