@@ -247,6 +247,9 @@ def _tasks(reader: Reader, node: Node, out: Read) -> None:
     path = reader.text(found["path"], "the path of the tasks") if "path" in found else None
     if "path" not in found and node.kind == "mapping":
         reader.report.add("key_missing", "the key 'path' is missing", node, "say where the task folders are")
+    if path is not None and "://" in path:
+        hint = "write a folder, relative to this file; a store is named by whoever starts it, with --tasks"
+        reader.report.add("value_invalid", "the path of the tasks is a URL", found["path"], hint)
     most = reader.number(found["max_tasks"], "max_tasks") if "max_tasks" in found else None
     if path is not None:
         out.settings["tasks"] = Tasks(path, most)

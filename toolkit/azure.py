@@ -21,8 +21,6 @@ class Azure(Store):
         super().__init__(fs, root.strip("/"))
         self._container, _, prefix = self.root.partition("/")
         self._prefix = f"{prefix}/" if prefix else ""
-        account = str(getattr(fs, "account_name", None) or "")
-        self.url = f"az://{account}/{self.root}"
 
     def level(self, path: str) -> tuple[list[tuple[str, Stat]], list[str]]:
         """The names directly below `path` with what they are, and blobs that no path names.

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from policy.glob import Fold
 from toolkit import paths
 from toolkit.errors import CallError
+from toolkit.places import StoragePlace
 from toolkit.plan import LINK, Delete, Held, Move, Stat
 
 
@@ -122,8 +123,8 @@ class Tree(Protocol):
         """What an absolute path in a call has to begin with to be inside."""
 
     @property
-    def url(self) -> str:
-        """What names this tree among all others; the state that is kept for it goes by it."""
+    def place(self) -> StoragePlace:
+        """Which tree this is among all others; the state that is kept for it goes by it."""
 
     def is_there(self) -> bool:
         """Whether the root is still the directory that was opened; of a store the next request tells."""

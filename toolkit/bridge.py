@@ -10,6 +10,7 @@ from typing import Any
 
 from toolkit.events import CREATED, DELETED, RESTORED, UPDATED
 from toolkit.history import DONE, Kept, of_session
+from toolkit.places import FILE
 from toolkit.protection import TASKS
 from toolkit.session import Session
 
@@ -22,8 +23,8 @@ class Bridge:
     def __init__(self, session: Session, only: str | None = None) -> None:
         self._session = session
         self._only = of_session(only)
-        place = Path(session.workspace.url)
-        self._root = place if place.is_absolute() and place.is_dir() else None
+        place = session.workspace.place
+        self._root = Path(place.path) if place.protocols == FILE else None
         self._open = self._pending()
         self._seen = int(session.state.rows("SELECT max(id) FROM op")[0][0] or 0)
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from toolkit.errors import CallError
+from toolkit.places import shown
 
 # Protocols of classes that are this machine's disk, or that open whatever their paths name.
 _REACHING = {"file", "local", "asynclocal", "ringfence", "generic", "dask"}
@@ -60,7 +61,9 @@ def _path_of_url(url: str, options: dict[str, Any]) -> str | None:
             raise _refused(kind)
         return None
     if not rest:
-        raise CallError("path_invalid", f"The root {url} names no directory", hint="write file:///path")
+        raise CallError(
+            "path_invalid", f"The root {shown(url)} names no directory", hint="write file:///path"
+        )
     # The class knows no other scheme than its own two, and aliases of it are no different.
     return str(LocalFileSystem._strip_protocol(f"file://{rest}"))
 

@@ -10,10 +10,14 @@ import secrets
 
 
 class Owner:
-    """This process's own lock in `folder`, and a look at those of the others. Raises OSError."""
+    """This process's own lock in `folder`, and a look at those of the others. Raises OSError.
 
-    def __init__(self, folder: str) -> None:
+    Where machines share the folder, `kernel` tells their locks apart: each kernel knows its own alone.
+    """
+
+    def __init__(self, folder: str, kernel: str = "") -> None:
         self.name = secrets.token_hex(8)
+        self._kernel = f".{kernel}" if kernel else ""
         self._folder = folder
         os.makedirs(folder, mode=0o700, exist_ok=True)
         self._held = self._hold()
@@ -45,7 +49,8 @@ class Owner:
 
     def gone(self) -> list[str]:
         """The owners whose processes are gone and whose files are still there."""
-        return [owner for owner in os.listdir(self._folder) if self.dead(owner)]
+        found = (name.removesuffix(self._kernel) for name in self._files())
+        return [owner for owner in found if self.dead(owner)]
 
     def forget(self, owner: str) -> None:
         """Remove the file of an owner that is gone."""
@@ -68,5 +73,8 @@ class Owner:
             except FileNotFoundError:
                 os.close(fd)  # swept by another process before it was locked
 
+    def _files(self) -> list[str]:
+        return [name for name in os.listdir(self._folder) if name.endswith(self._kernel)]
+
     def _file(self, owner: str) -> str:
-        return os.path.join(self._folder, owner)
+        return os.path.join(self._folder, owner + self._kernel)

@@ -19,10 +19,11 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from toolkit.errors import CallError
+from toolkit.machine_identity import kernel_identity
 from toolkit.owners import Owner
 from toolkit.private_files import private_directory
 from toolkit.schema_ownership import check_schema
-from toolkit.state import SCHEMA, VERSION
+from toolkit.state import SCHEMA, VERSION, tell_of_former
 
 if TYPE_CHECKING:
     import psycopg
@@ -42,15 +43,17 @@ CREATE TABLE owner(id TEXT PRIMARY KEY, host TEXT NOT NULL, boot TEXT NOT NULL, 
     beat TIMESTAMPTZ NOT NULL);
 CREATE TABLE version(number INTEGER NOT NULL)"""
 _BEATS = "UPDATE owner SET beat = clock_timestamp() WHERE id = %s"
+_FAULTY = re.compile(r"%(?![0-9A-Fa-f]{2})|%00|\s")
 _log = logging.getLogger("ringfence")
 
 
 class PostgresState:
     """The state of one workspace; `place` is a URL and, after the `#`, the schema's name."""
 
-    def __init__(self, place: str, key: bytes | None = None) -> None:
+    def __init__(self, place: str, key: bytes | None = None, former: str | None = None) -> None:
         self.key = key
         self._url, _, self._schema = place.rpartition("#")
+        self._former = former and former.rpartition("#")[2]
         self.folder: str | None = _locks(self._schema)
         self._lock = threading.RLock()
         self._beating: threading.Thread | None = None
@@ -60,7 +63,10 @@ class PostgresState:
         self._lost = False
         turn = hashlib.sha256(self._schema.encode()).digest()[:8]
         self._turn = int.from_bytes(turn, "big", signed=True)
-        with _errors():
+        self._hidden: tuple[str, ...] = ()
+        with self._errors():
+            self._hidden = self._read_url()
+            self._kernel = kernel_identity()
             self._connection = self._connect()
             try:
                 self._open()
@@ -78,7 +84,7 @@ class PostgresState:
         self._closing.set()
         if self._beating is not None:
             self._beating.join()
-        with suppress(CallError), _errors():
+        with suppress(CallError), self._errors():
             if self._owner is not None and not self._connection.closed:
                 self._connection.execute("DELETE FROM owner WHERE id = %s", (self.owner,))
         self._connection.close()
@@ -88,7 +94,7 @@ class PostgresState:
 
     @contextmanager
     def transaction(self, *, durable: bool = False) -> Iterator[_Statements]:
-        with self._lock, _errors():
+        with self._lock, self._errors():
             self._renew()
             db = self._connection
             if durable:
@@ -114,7 +120,7 @@ class PostgresState:
         return int(db.execute(f"{sql} RETURNING id", values).fetchone()[0])
 
     def rows(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
-        with self._lock, _errors():
+        with self._lock, self._errors():
             if self._connection.closed:
                 self._renew()
             return _Statements(self._connection).execute(sql, values).fetchall()
@@ -140,15 +146,28 @@ class PostgresState:
 
     # ------------------------------------------------------------------- inside
 
-    def _connect(self) -> psycopg.Connection[Any]:
+    def _read_url(self) -> tuple[str, ...]:
+        """What in the URL no message may show. Raises CallError that says which part cannot be read."""
         try:
-            import psycopg
+            from psycopg import ProgrammingError
+            from psycopg.conninfo import conninfo_to_dict
         except ImportError:
             raise CallError(
                 "history_unavailable",
                 "What a shared state needs is not installed",
                 hint="pip install 'ringfence[postgres]'",
             ) from None
+        try:
+            found = conninfo_to_dict(self._url)
+        except ProgrammingError:
+            raise _unreadable(_faulty_part(self._url)) from None
+        if not all(port.isdigit() for port in str(found.get("port") or 0).split(",")):
+            raise _unreadable("port")
+        return tuple(str(found[key]) for key in ("password", "user", "passfile") if found.get(key))
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        import psycopg
+
         db = psycopg.connect(self._url, autocommit=True, connect_timeout=10, application_name="ringfence")
         try:
             for setting in (*_SETTINGS, f"SET search_path = {self._schema}"):
@@ -170,6 +189,10 @@ class PostgresState:
                         db.execute(_table(statement))
                 db.execute("INSERT INTO version VALUES(%s)", (VERSION,))
                 check_schema(db, self._schema)  # what others may do with new tables is the administrator's
+                if self._former and db.execute(
+                    "SELECT to_regclass(%s)", (f"{self._former}.version",)
+                ).fetchone() != (None,):
+                    tell_of_former(f"the schema {self._former}")
             (found,) = db.execute("SELECT number FROM version").fetchone() or (0,)
             if found != VERSION:
                 self._upgrade(found)
@@ -242,8 +265,8 @@ class PostgresState:
     def _new_owner(self) -> None:
         assert self.folder is not None
         private_directory(os.path.dirname(self.folder))
-        self._owner = Owner(self.folder)
-        told = (self._owner.name, socket.gethostname(), _boot(), os.getpid())
+        self._owner = Owner(self.folder, self._kernel)
+        told = (self._owner.name, socket.gethostname(), self._kernel, os.getpid())
         started = _now()
         self._connection.execute("INSERT INTO owner VALUES(%s, %s, %s, %s, clock_timestamp())", told)
         self._beaten, self._lost = started, False
@@ -279,9 +302,37 @@ class PostgresState:
             try:
                 self._beat(connection)
             except Exception as error:
-                _log.warning("no sign of life given to the shared history: %s", error)
+                _log.warning("no sign of life given to the shared history: %s", self._told(error))
         for db in own:
             db.close()
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except CallError:
+            raise
+        except OSError as error:
+            raise CallError(
+                "history_unavailable",
+                f"The history cannot be used ({error.strerror}), so nothing was changed",
+            ) from None
+        except Exception as error:
+            if type(error).__module__.partition(".")[0] != "psycopg":
+                raise
+            # What the server says may name hosts and databases, which are not for an agent.
+            _log.warning("the shared history cannot be used: %s", self._told(error))
+            what = getattr(error, "sqlstate", None) or type(error).__name__
+            raise CallError(
+                "history_unavailable", f"The shared history cannot be used ({what}), so nothing was changed"
+            ) from None
+
+    def _told(self, error: Exception) -> str:
+        """What a library says, without the user and the password."""
+        text = re.sub(r'(user|role) "[^"]*"', r'\1 "…"', str(error))
+        for hidden in self._hidden:
+            text = text.replace(f'"{hidden}"', '"…"') if len(hidden) < 4 else text.replace(hidden, "…")
+        return text
 
     def _beat(self, connection: Callable[[], psycopg.Connection[Any]]) -> None:
         owner, started = self.owner, _now()
@@ -331,39 +382,24 @@ def _table(statement: str) -> str:
     return statement
 
 
-@contextmanager
-def _errors() -> Iterator[None]:
-    try:
-        yield
-    except CallError:
-        raise
-    except OSError as error:
-        raise CallError(
-            "history_unavailable", f"The history cannot be used ({error.strerror}), so nothing was changed"
-        ) from None
-    except Exception as error:
-        if type(error).__module__.partition(".")[0] != "psycopg":
-            raise
-        # What the server says may name hosts and users, which are not for an agent.
-        _log.warning("the shared history cannot be used: %s", error)
-        what = getattr(error, "sqlstate", None) or type(error).__name__
-        raise CallError(
-            "history_unavailable", f"The shared history cannot be used ({what}), so nothing was changed"
-        ) from None
+def _unreadable(part: str) -> CallError:
+    return CallError(
+        "history_unavailable",
+        f"The URL of the shared state cannot be read: the {part} is not well-formed",
+        hint="percent-encode what is no letter or digit (%25 for %, %40 for @), or use ~/.pgpass",
+    )
+
+
+def _faulty_part(url: str) -> str:
+    users, at, rest = url.partition("://")[2].rpartition("@")
+    parts = {"user or password": users if at else "", "parameters": rest.partition("?")[2]}
+    return next((part for part, text in parts.items() if _FAULTY.search(text)), "host, port or database")
 
 
 def _locks(schema: str) -> str:
     import platformdirs
 
     return os.path.join(platformdirs.user_state_dir("ringfence"), f"shared-{schema}", "owners")
-
-
-def _boot() -> str:
-    try:
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-            return file.read().strip()
-    except OSError:
-        return ""
 
 
 def _now() -> float:

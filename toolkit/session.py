@@ -30,7 +30,7 @@ from toolkit.impact import usage
 from toolkit.local_roots import local_path
 from toolkit.progress import Progress, Tell
 from toolkit.shelf import Shelf
-from toolkit.state import MEMORY, SHARED, default_place, open_state
+from toolkit.state import MEMORY, SHARED, default_place, former_place, open_state
 from toolkit.takeback import TakesBack
 from toolkit.workspace import Workspace
 
@@ -58,6 +58,8 @@ class Session(TakesBack):
     it came from. `tasks` is where the task folders are (given as `root` is, or by the policy), `task` the id
     of the one that the agent runs in. `audit_log` is a file that gets every audit record as a line of JSON,
     `audit_key` what records are sealed with: the key, or its file, which must not be in the workspace.
+    `place` names the machine, server or account that the root is on, in place of what it tells by itself:
+    its state is that of this name, protocol and path.
     Raises CallError for a root or a state that cannot be used.
     """
 
@@ -80,6 +82,7 @@ class Session(TakesBack):
         task: str | None = None,
         audit_log: str | Path | None = None,
         audit_key: bytes | str | Path | None = None,
+        place: str | None = None,
     ) -> None:
         self.agent = agent
         self.session = session or f"s-{time.strftime('%Y%m%d')}-{secrets.token_hex(4)}"
@@ -97,11 +100,14 @@ class Session(TakesBack):
             found_by=found_by,
             options=options,
             tasks=tasks_of(self.policy, root) if tasks is None else os.fspath(tasks),
+            place=place,
         )
         self.workspace.own_task = task.lower() if task is not None else None
-        place = default_place(self.workspace.url, None if state is None else os.fspath(state))
+        given = None if state is None else os.fspath(state)
         try:
-            self.state = open_state(place, self._key(audit_key))
+            where = default_place(self.workspace.place, given)
+            former = former_place(self.workspace.place, given)
+            self.state = open_state(where, self._key(audit_key), former)
         except CallError:
             self.workspace.close()
             raise
@@ -110,7 +116,7 @@ class Session(TakesBack):
             durable=self.policy.durable,
             shelf=Shelf(
                 # What machines share is all in their database.
-                None if place.startswith((MEMORY, *SHARED)) else place,
+                None if where.startswith((MEMORY, *SHARED)) else where,
                 self.workspace.backend,
                 durable=self.policy.durable,
             ),
@@ -398,7 +404,8 @@ def tasks_of(policy: Policy, root: str | Path) -> str | None:
     if policy.tasks is None:
         return None
     if "://" in policy.tasks.path:
-        return policy.tasks.path
+        hint = "name a store with --tasks, or Session(tasks=…)"
+        raise CallError("policy_invalid", "The policy's `tasks` is a URL", hint=hint)
     beside = Path(policy.files[0]).parent if policy.files else Path(local_path(os.fspath(root)) or root)
     return str(beside / policy.tasks.path)
 

@@ -11,15 +11,17 @@ import secrets
 import stat as S
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from toolkit import paths
 from toolkit.backends import BACKENDS, Missed, StoreBase, check_content, is_link
 from toolkit.errors import CallError
 from toolkit.loss import MAX_FILE
+from toolkit.places import StoragePlace, shown, split_url
 from toolkit.plan import DIRECTORY, FILE, LINK, OTHER, SET_ID, Delete, Entry, Held, Move, Stat, whole
+from toolkit.store_identity import sftp_authority
 from toolkit.stores import errors
 
 MAX_LINKS = 8
@@ -58,7 +60,9 @@ class Sftp(StoreBase):
     traits = BACKENDS["sftp"]
     fold = False
 
-    def __init__(self, client: Any, root: str, url: str, closing: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self, client: Any, root: str, server: StoragePlace, closing: Callable[[], None] = lambda: None
+    ) -> None:
         self._client = client
         self._closing = closing
         try:
@@ -70,10 +74,21 @@ class Sftp(StoreBase):
         if not found:
             closing()
             raise CallError("not_a_directory", "The project root is not a directory on the server")
-        self.url = f"{url}{self.root}"
+        former = f"{server.former}{self.root}" if server.former else ""
+        self.place = replace(server, path=self.root, former=former)
 
     def close(self) -> None:
         self._closing()
+
+    def beside(self, suffix: str) -> Sftp:
+        """The directory with this one's name and a suffix, made where there is none. Closed with this one."""
+        path = self.root + suffix
+        with _errors(suffix):
+            try:
+                self._client.lstat(path)
+            except FileNotFoundError:
+                self._client.mkdir(path, 0o700)
+        return Sftp(self._client, path, replace(self.place, former=""))
 
     # ------------------------------------------------------------------ looking
 
@@ -337,18 +352,29 @@ def open_sftp(url: str, options: dict[str, Any]) -> Sftp:
     except ImportError:
         hint = "pip install 'ringfence[sftp]'"
         raise CallError("io_error", "What an sftp:// root needs is not installed", hint=hint) from None
-    split = urlsplit(url)
+    split = split_url(url)
+    if split.password is not None:
+        raise CallError(
+            "path_invalid",
+            f"There is a password in the URL of {shown(url)}, where programs and logs show it",
+            hint="use a key or the SSH agent, or options={'password': …} from Python",
+        )
     client = paramiko.SSHClient()
-    client.load_system_host_keys()
-    named = {"port": split.port, "username": split.username, **options}
+    named = {"port": split.port, "username": unquote(split.username or ""), **options}
     try:
+        client.load_system_host_keys()
         client.connect(split.hostname or "", **{key: value for key, value in named.items() if value})
         sftp = client.open_sftp()
-    except (OSError, paramiko.SSHException) as error:
+    except Exception as error:
         client.close()
-        raise CallError("io_error", f"'{split.hostname}' cannot be reached by SFTP: {error}") from None
-    place = f"sftp://{split.username + '@' if split.username else ''}{split.hostname}:{split.port or 22}"
-    return Sftp(sftp, unquote(split.path) or ".", place, client.close)
+        told = isinstance(error, OSError | paramiko.SSHException)
+        reason = str(error) if told else type(error).__name__
+        raise CallError("io_error", f"'{split.hostname}' cannot be reached by SFTP: {reason}") from None
+    account, port = sftp.get_channel().get_transport().get_username(), split.port or 22
+    former = f"sftp://{split.username + '@' if split.username else ''}{split.hostname}:{port}"
+    authority = sftp_authority(account, split.hostname or "", named["port"] or 22)
+    server = StoragePlace(("sftp",), authority, "", former="" if former == f"sftp://{authority}" else former)
+    return Sftp(sftp, unquote(split.path) or ".", server, client.close)
 
 
 def _spliced(link: Stat, names: tuple[str, ...], count: int) -> list[str]:

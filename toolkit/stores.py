@@ -6,6 +6,7 @@ and never lets a name reach the store that the store would rewrite.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from toolkit.errors import CallError
 from toolkit.local_roots import refuse_local
 from toolkit.move_by_copy import move_by_copy
 from toolkit.plan import DIRECTORY, FILE, OTHER, Delete, Entry, Held, Move, Stat, sha256, whole
+from toolkit.store_identity import identity_of
 
 CHUNK = 1 << 16
 
@@ -62,7 +64,8 @@ class Store(StoreBase):
         protocol = fs.protocol if isinstance(fs.protocol, str) else fs.protocol[0]
         self.traits = BACKENDS.get(protocol, CONSERVATIVE)
         self.fold = False
-        self.root = self.url = root.rstrip("/")
+        self.root = root.rstrip("/")
+        self.place = identity_of(fs, self.root)
 
     def close(self) -> None:
         """Nothing is held open."""
@@ -346,7 +349,10 @@ def in_parts(store: Tree, spot: Spot, part: Callable[[int, int], bytes]) -> Iter
 
 
 def open_store(url: str, options: dict[str, Any]) -> tuple[Any, str]:
-    """The file system of an fsspec URL, without a cache of listings, and the path on it."""
+    """The file system of an fsspec URL, without a cache of listings, and the path on it.
+
+    Raises CallError `io_error`, whatever the library raises.
+    """
     import fsspec
 
     try:
@@ -359,15 +365,17 @@ def open_store(url: str, options: dict[str, Any]) -> tuple[Any, str]:
         )
         hint = f"pip install 'ringfence[{extra}]'" if extra else str(error)
         raise CallError("io_error", "What this kind of root needs is not installed", hint=hint) from None
-    except ValueError as error:
-        raise CallError("io_error", f"The root cannot be opened: {error}") from None
     except Exception as error:
-        if isinstance(error, OSError) and error.filename is None:
-            raise  # a server that is not there
-        # What a file system raises when it is made may name a path of this machine.
-        reason = getattr(error, "strerror", None) or type(error).__name__
-        raise CallError("io_error", f"The root cannot be opened: {reason}") from None
+        raise CallError("io_error", f"The store cannot be opened: {_reason(error)}") from None
     return found
+
+
+def _reason(error: Exception) -> str:
+    """Why a store cannot be opened: a library's own words may hold a password, or a path of this machine."""
+    unknown = re.fullmatch(r"Protocol not known: [A-Za-z0-9+.-]+", str(error))
+    if unknown is not None:
+        return unknown[0]
+    return (isinstance(error, OSError) and error.strerror) or type(error).__name__
 
 
 def store_on(fs: Any, root: str) -> WritableTree:
@@ -384,7 +392,7 @@ def store_on(fs: Any, root: str) -> WritableTree:
     if "sftp" in protocols and hasattr(fs, "ftp"):
         from toolkit.sftp import Sftp
 
-        return Sftp(fs.ftp, root, f"sftp://{getattr(fs, 'host', '')}")
+        return Sftp(fs.ftp, root, identity_of(fs, ""))
     if "az" in protocols and hasattr(fs, "service_client"):
         from toolkit.azure import Azure
 

@@ -18,6 +18,7 @@ from toolkit.backends import Folder, Spot, Tree, WritableTree, at
 from toolkit.errors import CallError
 from toolkit.local_roots import local_path
 from toolkit.loss import MAX_FILE, in_pieces, is_kept
+from toolkit.places import shown
 from toolkit.plan import DIRECTORY, Change, Entry, Held, MakeDirectory, Place, Stat
 from toolkit.protection import TASKS, Protection
 from toolkit.text import escape
@@ -30,6 +31,7 @@ class Workspace:
 
     `root` is a directory, `memory://`, or any fsspec URL (opened with `options`); with `fs` it is a path
     on that file system. A directory of this machine is confined however it is given.
+    `place` names the machine, server or account of the root; `url` shows where it is, for people.
     Raises CallError `not_found` or `not_a_directory` for a root that is none, and `not_confined` for one
     that reaches the local disk in a way that cannot be confined.
     """
@@ -43,13 +45,15 @@ class Workspace:
         found_by: str = "given",
         options: dict[str, Any] | None = None,
         tasks: str | None = None,
+        place: str | None = None,
     ) -> None:
         self._writable, self.roots = _open(root, fs, durable, options or {})
         self.has_tasks = tasks is not None
         self.own_task: str | None = None
         if tasks is not None:
             self._join(tasks, fs, durable, options or {})
-        self.url = self.backend.url
+        self.place = self.backend.place if place is None else self.backend.place.named(place)
+        self.url = shown(self.place)
         self.root_name = self.url.rstrip("/").rpartition("/")[2] or self.url
         self.found_by = found_by
         self._protection = Protection(self.roots, self.fold)

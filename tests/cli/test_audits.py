@@ -11,6 +11,7 @@ from tests.cli.conftest import Ringfence
 from tests.history.lines import chained
 from toolkit import runs
 from toolkit.cli import main, past
+from toolkit.places import local_place
 from toolkit.state import default_place, open_state
 
 POLICY = 'version: 1\nrules: {"*": allow, delete: {"*": ask, "keep/": {effect: deny, reason: ours}}}\n'
@@ -108,7 +109,7 @@ def test_calls_of_the_history_whose_records_are_gone(
     last = ringfence("log", "--json").lines[-1]["call"]
     assert ringfence("undo", last).status == 0
     assert ringfence("audit", "verify").status == 0
-    state = open_state(default_place(str(workspace), None))
+    state = open_state(default_place(local_place(str(workspace)), None))
     with state.transaction() as db:
         db.execute("DELETE FROM audit WHERE seq > ?", (kept,))
     state.close()

@@ -107,7 +107,7 @@ def test_a_hook_gives_its_verdict_or_blocks(path: str, workspace: Path) -> None:
     ("words", "status", "says"),
     [
         (["check", "a" * 5000], 1, "File name too long"),
-        (["log", "--root", "ftp://ringfence.invalid/x"], 1, "ringfence: "),
+        (["log", "--root", "ftp://ringfence.invalid/x"], 2, "ringfence: --root ftp://ringfence.invalid/x: "),
         (["log", "--state", "mysql://x/y"], 2, "neither a directory nor a postgresql:// URL"),
     ],
 )

@@ -18,6 +18,7 @@ from tests.crash.harness import digest, files_of, kept
 from toolkit import audit
 from toolkit.call import Result
 from toolkit.history import Item, Operation
+from toolkit.places import local_place
 from toolkit.session import Session
 from toolkit.shelf import LARGE
 from toolkit.state import default_place
@@ -245,4 +246,4 @@ def test_the_command_asks_shows_and_forgets(root: Path) -> None:
     assert done.returncode == 0
     assert "Forgot" in done.stdout
     assert places(root) == []
-    assert Path(default_place(str(root), str(root.parent / "state"))).is_dir()
+    assert Path(default_place(local_place(str(root)), str(root.parent / "state"))).is_dir()

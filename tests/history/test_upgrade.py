@@ -14,6 +14,7 @@ import pytest
 from policy import Policy
 from toolkit import audit, upgrade
 from toolkit.errors import CallError
+from toolkit.places import local_place
 from toolkit.plan import sha256
 from toolkit.session import Session
 from toolkit.state import VERSION, default_place
@@ -36,7 +37,7 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture
 def database(root: Path) -> Iterator[Path]:
     """The state of the fixture, where a session on `root` looks for it."""
-    place = Path(default_place(str(root), str(root.parent / "state")))
+    place = Path(default_place(local_place(str(root)), str(root.parent / "state")))
     place.mkdir(parents=True)
     file = place / "state.db"
     with closing(sqlite3.connect(file)) as db, db:

@@ -20,6 +20,7 @@ from toolkit.approvals import (
     Request,
 )
 from toolkit.errors import CallError
+from toolkit.places import local_place
 from toolkit.state import default_place, open_state
 
 RULE = {"tier": "global", "agent": None, "key": "delete", "pattern": "*", "line": 1, "file": "p.yaml"}
@@ -54,7 +55,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def approvals(clock: Clock, tmp_path: Path, state_place: str) -> Iterator[Approvals]:
-    state = open_state(default_place(str(tmp_path), state_place))
+    state = open_state(default_place(local_place(str(tmp_path)), state_place))
     yield Approvals(state, clock)
     state.close()
 

@@ -17,6 +17,7 @@ import pytest
 from policy import Policy
 from toolkit.errors import CODES, CallError
 from toolkit.local import kernel
+from toolkit.places import local_place
 from toolkit.session import Session
 from toolkit.state import VERSION, default_place
 
@@ -381,7 +382,7 @@ def test_a_state_that_cannot_be_made_is_refused_at_the_start(root: Path) -> None
 def database(root: Path, state: Path) -> Path:
     with Session(root, ALLOW, state=state):
         pass
-    return Path(default_place(str(root.resolve()), str(state))) / "state.db"
+    return Path(default_place(local_place(str(root.resolve())), str(state))) / "state.db"
 
 
 def test_a_state_of_a_newer_version_is_refused_and_left_as_it_is(root: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolkit.cli.options import AUDIT_KEY, JSON, PICKING, ROOT, STATE, THAT_SESSION, Command, opt
+from toolkit.cli.options import AUDIT_KEY, JSON, PICKING, PLACE, ROOT, STATE, THAT_SESSION, Command, opt
 
 AUDITS: tuple[Command, ...] = (
     Command(
@@ -31,6 +31,7 @@ AUDITS: tuple[Command, ...] = (
             AUDIT_KEY,
             ROOT,
             STATE,
+            PLACE,
             JSON,
         ),
         ("ringfence audit verify", 'ringfence audit verify audit.jsonl --anchor "$(tail -n 1 anchors)"'),
@@ -41,7 +42,7 @@ AUDITS: tuple[Command, ...] = (
         "audit anchor",
         "audits:anchor",
         "print the last record's number and seal, to keep elsewhere",
-        (ROOT, STATE, JSON),
+        (ROOT, STATE, PLACE, JSON),
         ("ringfence audit anchor >> /mnt/write-once/anchors",),
         "A log that was written anew or cut short since then does not go with it any more.",
     ),
@@ -60,6 +61,7 @@ AUDITS: tuple[Command, ...] = (
             THAT_SESSION,
             ROOT,
             STATE,
+            PLACE,
         ),
         (
             "ringfence audit export --format opa --since 24h > decisions.jsonl",

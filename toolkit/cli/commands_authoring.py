@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolkit.cli.options import ENDPOINT, JSON, POLICY, ROOT, STATE, Command, opt
+from toolkit.cli.options import ENDPOINT, JSON, PLACE, POLICY, ROOT, STATE, Command, opt
 
 FORMATS = ("claude-code", "clineignore", "gemini", "opencode", "opencode-fork", "rooignore")
 OUT = opt("--out", metavar="FILE", completes="file", says="write to this new file, not to stdout")
@@ -101,6 +101,7 @@ AUTHORING: tuple[Command, ...] = (
             ROOT,
             ENDPOINT,
             STATE,
+            PLACE,
             JSON,
         ),
         ("ringfence suggest --out suggested.yaml", "ringfence log -n 0 --json | ringfence suggest -"),
@@ -160,6 +161,7 @@ AUTHORING: tuple[Command, ...] = (
             ROOT,
             ENDPOINT,
             STATE,
+            PLACE,
             JSON,
         ),
         (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolkit.cli.options import ENDPOINT, ROOT, STATE, THAT_SESSION, Command, opt
+from toolkit.cli.options import ENDPOINT, PLACE, ROOT, STATE, THAT_SESSION, Command, opt
 
 BRIDGES = (
     Command(
@@ -14,6 +14,7 @@ BRIDGES = (
             ENDPOINT,
             THAT_SESSION,
             STATE,
+            PLACE,
             opt("--once", action="store_true", says="end after the first changes that it tells of"),
         ),
         ("ringfence bridge json --root ~/project", "ringfence bridge json --session night --once"),

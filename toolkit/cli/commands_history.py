@@ -10,6 +10,7 @@ from toolkit.cli.options import (
     LAST_SESSION,
     LOOKING,
     PICKING,
+    PLACE,
     POLICY,
     ROOT,
     SESSION,
@@ -60,6 +61,7 @@ HISTORY: tuple[Command, ...] = (
             YES,
             ROOT,
             STATE,
+            PLACE,
             JSON,
         ),
         ("ringfence prune --older-than 30d --dry-run", "ringfence prune --older-than 30d --keep 1000 --yes"),
@@ -77,6 +79,7 @@ HISTORY: tuple[Command, ...] = (
             ROOT,
             LAST_SESSION,
             STATE,
+            PLACE,
             JSON,
         ),
         ("ringfence changes", "ringfence changes --diff --session nightly"),
@@ -130,7 +133,7 @@ HISTORY: tuple[Command, ...] = (
         "watch",
         "watch:watch",
         "approvals, changes and the log, live, in this terminal",
-        (ROOT, ENDPOINT, POLICY, THAT_SESSION, STATE, TASKS),
+        (ROOT, ENDPOINT, POLICY, THAT_SESSION, STATE, PLACE, TASKS),
         ("ringfence watch", "ringfence watch --root s3://bucket/prefix --session night"),
         "a approves what is on the screen once, s for its session, r refuses with a reason that the agent is"
         " told, e changes the arguments and approves that, u takes changes back, b brings back a version,"

@@ -9,6 +9,7 @@ from toolkit.cli.options import (
     DRY_RUN,
     ENDPOINT,
     LANDLOCK,
+    PLACE,
     POLICY,
     ROOT,
     SERVING_ASK,
@@ -116,7 +117,7 @@ SERVING = (
         "serve:mcp",
         "serve the tools to MCP clients, over stdin and stdout or over HTTP",
         (
-            *(ROOT, ENDPOINT, POLICY, AGENT, SESSION, STATE, SERVING_ASK, TASKS, TASK),
+            *(ROOT, ENDPOINT, POLICY, AGENT, SESSION, STATE, PLACE, SERVING_ASK, TASKS, TASK),
             *(*CHANNEL, *AUDITED, DRY_RUN, LANDLOCK),
             opt("--http", action="store_true", says="serve many clients at /mcp (streamable HTTP)"),
             *LISTENING,
@@ -143,6 +144,7 @@ SERVING = (
             AGENT,
             SESSION,
             STATE,
+            PLACE,
             HTTP_ASK,
             TASKS,
             TASK,
@@ -161,7 +163,7 @@ SERVING = (
         "serve review",
         "serving:review",
         "serve the web page for people: approvals, changes, history, audit, policy",
-        (*REVIEWING, ROOT, ENDPOINT, POLICY, STATE, TASKS),
+        (*REVIEWING, ROOT, ENDPOINT, POLICY, STATE, PLACE, TASKS),
         (
             "ringfence serve review --root ~/project",
             "ringfence serve review --people people.txt --user-header X-User --proxy-secret proxy.txt"

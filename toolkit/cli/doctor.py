@@ -16,6 +16,7 @@ from toolkit.hooks.install import SETTINGS, NotPlain, commands
 from toolkit.hooks.install import is_isolated as is_isolated_command
 from toolkit.landlock import held
 from toolkit.local_roots import local_path
+from toolkit.places import shown
 from toolkit.program_files import is_isolated
 from toolkit.protection import of_program
 
@@ -65,13 +66,13 @@ def _workspace(arguments: argparse.Namespace) -> dict[str, object]:
     if "::" in root and "://" in root:
         refuse_chained(root)
     if local_path(root) is None or os.sep != "/":
-        return {"root": root}
+        return {"root": shown(root)}
     from toolkit.local.opening import open_local
 
     local = open_local(root)
     try:
         return {
-            "root": arguments.root or root,
+            "root": shown(arguments.root or root),
             "kind": "the confined local disk",
             "resolves_by": "openat2" if local.kernel.beneath else "a walk, name by name",
             "renames_onto_nothing": local.kernel.rename_new,

@@ -60,6 +60,12 @@ ENDPOINT = opt(
     metavar="URL",
     says="the server of an s3:// root (default: AWS_ENDPOINT_URL, else Amazon's)",
 )
+PLACE = opt(
+    "--place",
+    metavar="NAME",
+    says="the name of the machine, server or account that the root is on, by which its history is found"
+    " (default: what the root tells by itself)",
+)
 LANDLOCK = opt(
     "--landlock",
     action="store_true",
@@ -146,15 +152,16 @@ AUDIT_KEY = opt(
 )
 AUDITED = (AUDIT_LOG, AUDIT_KEY)
 
-CALLING = (ROOT, ENDPOINT, POLICY, AGENT, SESSION, STATE, ASK, TASKS, TASK, *AUDITED, JSON, DRY_RUN)
-CALLING_ONCE = (ROOT, ENDPOINT, POLICY, AGENT, ONE_SESSION, STATE, ASK, TASKS, TASK, *AUDITED, JSON, DRY_RUN)
-LOOKING = (ROOT, ENDPOINT, THAT_SESSION, STATE, JSON)
+_CALL = (STATE, PLACE, ASK, TASKS, TASK, *AUDITED, JSON, DRY_RUN)
+CALLING = (ROOT, ENDPOINT, POLICY, AGENT, SESSION, *_CALL)
+CALLING_ONCE = (ROOT, ENDPOINT, POLICY, AGENT, ONE_SESSION, *_CALL)
+LOOKING = (ROOT, ENDPOINT, THAT_SESSION, STATE, PLACE, JSON)
 BRINGING_BACK = (
-    *(YES, FORCE, ROOT, ENDPOINT, POLICY, AGENT, SESSION, STATE, TASKS),
+    *(YES, FORCE, ROOT, ENDPOINT, POLICY, AGENT, SESSION, STATE, PLACE, TASKS),
     *(*AUDITED, JSON, DRY_RUN),
 )
-ON_TASKS = (TASKS, ROOT, POLICY, STATE, *AUDITED, JSON)
-APPROVING = (ROOT, ENDPOINT, STATE, *AUDITED, JSON)
+ON_TASKS = (TASKS, ROOT, POLICY, STATE, PLACE, *AUDITED, JSON)
+APPROVING = (ROOT, ENDPOINT, STATE, PLACE, *AUDITED, JSON)
 PICKING = (
     opt("--agent", dest="by_agent", metavar="NAME", says="only this agent and its sub-agents"),
     opt("--tool", metavar="TOOL", says="only this tool"),

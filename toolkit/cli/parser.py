@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from toolkit.cli.commands import COMMANDS, GROUPS
 from toolkit.cli.options import Command
@@ -17,7 +18,7 @@ def build(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     Where the words begin with a command's name, nothing but that command: it takes the most of a start to
     build all of them, and says the same of these words.
     """
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="ringfence",
         description="Stands between AI agents and files: judges each tool call by a policy, asks where the"
         " policy says so, and keeps enough to undo it.",
@@ -61,6 +62,13 @@ def _add(group: Any, name: str, command: Command) -> None:
 
 def _sentence(text: str) -> str:
     return text[0].upper() + text[1:] + "."
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong without the user and the password that may be in a word."""
+
+    def error(self, message: str) -> NoReturn:
+        super().error(re.sub(r"([A-Za-z][A-Za-z0-9+.-]*:/).*@", r"\1…@", message, flags=re.DOTALL))
 
 
 class _Sized(argparse.HelpFormatter):

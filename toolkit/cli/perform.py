@@ -90,10 +90,11 @@ def older_than(text: str) -> int:
 
 
 def _check_state(url: str) -> None:
-    from toolkit.state import SHARED  # few commands are given a URL, and some never use a state
+    from toolkit.places import shown  # few commands are given a URL, and some never use a state
+    from toolkit.state import SHARED
 
     if not url.startswith(SHARED):
-        raise UsageError(f"--state {url}: neither a directory nor a postgresql:// URL")
+        raise UsageError(f"--state {shown(url)}: neither a directory nor a postgresql:// URL")
 
 
 def _check_names(arguments: argparse.Namespace) -> None:
@@ -102,7 +103,7 @@ def _check_names(arguments: argparse.Namespace) -> None:
     for name, value in (*vars(arguments).items(), *listed):
         if not isinstance(value, str):
             continue
-        if name == "state" and "://" in value:
+        if name == "state" and ("://" in value or value.startswith(("postgresql:", "postgres:"))):
             _check_state(value)
         if name in ON_THIS_MACHINE:
             continue

@@ -15,6 +15,7 @@ from toolkit.cli.perform import UsageError
 from toolkit.cli.screen import Screen, is_terminal
 from toolkit.errors import CallError
 from toolkit.local_roots import local_path
+from toolkit.places import shown
 
 if TYPE_CHECKING:
     from toolkit.cli.approval_channel import ApprovalChannel
@@ -34,7 +35,7 @@ def root_of(arguments: argparse.Namespace) -> tuple[str, str]:
         if local is None:
             return arguments.root, "--root"
         if not Path(local).is_dir():
-            raise UsageError(f"--root {arguments.root}: there is no such folder")
+            raise UsageError(f"--root {shown(arguments.root)}: there is no such folder")
         path, found_by = local, "--root"
     program_files.leave(path)
     return path, found_by
@@ -57,11 +58,11 @@ def options_of(arguments: argparse.Namespace) -> str:
     import shlex
 
     found = ""
-    for name in ("root", "state"):
-        given = getattr(arguments, name)
-        if given is not None and "@" in given and "://" in given:
-            given = name.upper()  # there may be a password in it
-        elif given is not None and "://" not in given:
+    for name in ("root", "place", "state"):
+        given = getattr(arguments, name, None)
+        if given is not None and shown(given) != given:
+            given = name.upper()  # there is a user in it, perhaps a password
+        elif given is not None and name != "place" and "://" not in given:
             given = str(Path(given).absolute())
         found += f" --{name} {shlex.quote(given)}" if given is not None else ""
     return found
@@ -156,6 +157,7 @@ def _opened(arguments: argparse.Namespace, ask: str, approver: Approver | None) 
             options=_options(arguments, root),
             tasks=getattr(arguments, "tasks", None),
             task=getattr(arguments, "task", None),
+            place=arguments.place,
             **auditing(arguments),
         )
 
@@ -186,7 +188,15 @@ def open_for(arguments: argparse.Namespace, person: str) -> Session:
     root, _ = root_of(arguments)
     tasks = arguments.tasks or tasks_of(policy_of(arguments, root), root)
     rules = Policy.loads('version: 1\nrules: {"*": allow}\n')
-    return Session(root, rules, agent=person, state=arguments.state, tasks=tasks, **auditing(arguments))
+    return Session(
+        root,
+        rules,
+        agent=person,
+        state=arguments.state,
+        tasks=tasks,
+        place=arguments.place,
+        **auditing(arguments),
+    )
 
 
 def open_to_look(arguments: argparse.Namespace) -> Session:
@@ -200,6 +210,7 @@ def open_to_look(arguments: argparse.Namespace) -> Session:
             Policy.empty(),
             state=arguments.state,
             options=_options(arguments, root),
+            place=arguments.place,
             **auditing(arguments),
         )
 
@@ -223,7 +234,7 @@ def _options(arguments: argparse.Namespace, root: str) -> dict[str, Any]:
     if not root.startswith(("s3://", "s3a://")):
         raise UsageError("--endpoint: only for a root that begins with s3://")
     if not endpoint.startswith(("http://", "https://")):
-        raise UsageError(f"--endpoint {endpoint}: not a URL that begins with http:// or https://")
+        raise UsageError(f"--endpoint {shown(endpoint)}: not a URL that begins with http:// or https://")
     return {"endpoint_url": endpoint, "config_kwargs": {"s3": {"addressing_style": "path"}}}
 
 
@@ -237,5 +248,5 @@ def _known_store(root: str) -> Iterator[None]:
         if ("://" not in root and code != "path_invalid") or code == "history_unavailable":
             raise
         if code in ("not_confined", "path_invalid"):
-            raise UsageError(f"--root {root}: {error}; {getattr(error, 'hint', '')}") from None
-        raise UsageError(f"--root {root}: {error}") from None
+            raise UsageError(f"--root {shown(root)}: {error}; {getattr(error, 'hint', '')}") from None
+        raise UsageError(f"--root {shown(root)}: {error}") from None

@@ -50,7 +50,7 @@ def confine(session: Session, arguments: argparse.Namespace, screen: Screen) -> 
     """Hold this thread to what a session of calls needs, and say so; CallError where the kernel cannot."""
     from toolkit.landlock import restrict
 
-    if "://" in session.workspace.url:
+    if session.workspace.place.protocols != FILE:
         raise UsageError("--landlock: only for a workspace on disk")
     found = reach(session, shared=(arguments.state or "").startswith(SHARED))
     restrict(found.writes_in, found.readable, connects=found.connects)
@@ -65,7 +65,7 @@ def reach(session: Session, *, shared: bool) -> Reach:
     remote = session.workspace.has_tasks and store is None
     kept = (session.state.folder, session.audit_log, store, *_trash(session, store))
     return Reach(
-        _outermost((session.workspace.url, *filter(None, kept), os.devnull, "/dev/tty")),
+        _outermost((session.workspace.place.path, *filter(None, kept), os.devnull, "/dev/tty")),
         _outermost((*_libraries(), *session.policy.files, *_SYSTEM, *(_database() if shared else ()))),
         shared or remote,
     )

@@ -137,6 +137,7 @@ def _session(arguments: argparse.Namespace, screen: Screen, rules: str, approver
         approver=approver,
         dry_run=getattr(arguments, "dry_run", False),
         tasks=arguments.tasks or _of_policy(arguments, root),
+        place=arguments.place,
         **auditing(arguments),
     )
 

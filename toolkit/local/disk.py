@@ -32,6 +32,7 @@ from toolkit.local.files import (
 from toolkit.local.folder import LocalFolder
 from toolkit.local.walk import MAX_STEPS, LocalSpot, Walk
 from toolkit.name_folding import folding_of
+from toolkit.places import local_place
 from toolkit.plan import DIRECTORY, LINK, Delete, Held, Move, Stat
 from toolkit.protection import HIDDEN
 
@@ -45,7 +46,8 @@ class Local:
     together = bulk.together
 
     def __init__(self, root: str, *, durable: bool = True) -> None:
-        self.root = self.url = os.path.realpath(root)
+        self.root = os.path.realpath(root)
+        self.place = local_place(self.root)
         self.durable = durable
         try:
             self.fd = os.open(self.root, LIST)

@@ -33,6 +33,7 @@ from toolkit.mcp.messages import (
     refusal,
     reply,
 )
+from toolkit.places import FILE
 from toolkit.progress import Progress
 from toolkit.version import version
 
@@ -195,7 +196,7 @@ class Server:
         if self._listed is None or self._listed[0] != policy.revision:
             from toolkit.offers import offers
 
-            remote = "://" in workspace.url and not workspace.url.startswith("memory://")
+            remote = workspace.place.protocols not in (FILE, ("memory",))
             found = offers(policy, self.session.agent, tasks=workspace.has_tasks)
             self._listed = policy.revision, [definition(offer, remote=remote) for offer in found]
         return self._listed[1]

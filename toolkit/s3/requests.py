@@ -12,6 +12,7 @@ from toolkit import paths
 from toolkit.errors import CallError
 from toolkit.plan import DIRECTORY, Stat
 from toolkit.s3.keys import Rows, entries_of, errors, left_out_of, stat_of
+from toolkit.store_identity import identity_of
 
 PAGE = 1000  # keys in one answer, and in one request to delete
 _MAX_KEY = 1024
@@ -26,9 +27,8 @@ class Requests:
         self._bucket, _, prefix = self.root.partition("/")
         self._prefix = f"{prefix}/" if prefix else ""
         self._find()
-        endpoint = str(getattr(getattr(getattr(fs, "s3", None), "meta", None), "endpoint_url", "") or "")
-        self.is_amazon = endpoint.endswith(".amazonaws.com")
-        self.url = f"s3://{self.root}" if self.is_amazon else f"{endpoint}/{self.root}"
+        self.place = identity_of(fs, self.root)
+        self.is_amazon = self.place.protocols == ("s3",)
 
     def _call(self, method: str, **arguments: Any) -> Any:
         from botocore.exceptions import BotoCoreError

@@ -26,6 +26,7 @@ from toolkit.backends import (
 )
 from toolkit.errors import CallError
 from toolkit.move_by_copy import move_by_copy
+from toolkit.places import StoragePlace
 from toolkit.plan import DIRECTORY, Delete, Entry, Held, Move, Stat, sha256
 from toolkit.tasks.ids import IN_TRASH, TASKS, TRASH
 
@@ -109,8 +110,8 @@ class Joined:
         return self._main.root
 
     @property
-    def url(self) -> str:
-        return self._main.url
+    def place(self) -> StoragePlace:
+        return self._main.place
 
     def close(self) -> None:
         for side in (self._main, self._store, self._opened):

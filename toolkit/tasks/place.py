@@ -14,6 +14,7 @@ from toolkit.backends import WritableTree
 from toolkit.errors import CallError
 from toolkit.local_roots import local_path
 from toolkit.ownership import doubt, trusted_owners
+from toolkit.places import FILE, StoragePlace
 from toolkit.tasks.ids import IN_TRASH
 from toolkit.tasks.joined import Joined
 
@@ -33,6 +34,9 @@ def join(main: WritableTree, place: str, fs: Any, durable: bool, options: dict[s
     path = local_path(place, fs, options)
     if path is not None:
         return _local(main, path, durable)
+    if fs is None and place.startswith(("sftp://", "ssh://")):
+        # Those of another kind of root are for that one alone.
+        return _sftp(main, place, options if main.place.protocols in (FILE, ("sftp",)) else {})
     from toolkit.stores import errors, open_store, private_memory, store_on
 
     if fs is None and place.startswith("memory://"):
@@ -42,8 +46,7 @@ def join(main: WritableTree, place: str, fs: Any, durable: bool, options: dict[s
         fs, place = open_store(place, options)
     place = place.rstrip("/")
     store = store_on(fs, place)
-    if not place.strip("/"):
-        raise _refused("the top of a store")
+    _check_store(store.place, main)
     beside = f"{place}.trash"
 
     def make_trash() -> None:
@@ -54,6 +57,26 @@ def join(main: WritableTree, place: str, fs: Any, durable: bool, options: dict[s
         make_trash()  # a server's folder can be worked in once it is there
     trash = store_on(fs, beside)
     return Joined(main, store, lambda: trash, make_trash)
+
+
+def _sftp(main: WritableTree, url: str, options: dict[str, Any]) -> Joined:
+    from toolkit.sftp import open_sftp
+
+    store = open_sftp(url, options)
+    try:
+        _check_store(store.place, main)
+        trash = store.beside(".trash")
+    except BaseException:
+        store.close()
+        raise
+    return Joined(main, store, lambda: trash, lambda: None)
+
+
+def _check_store(place: StoragePlace, main: WritableTree) -> None:
+    if not place.path.strip("/"):
+        raise _refused("the top of a store")
+    if place.holds(main.place):
+        raise _refused("the workspace itself")
 
 
 def _local(main: WritableTree, place: str, durable: bool) -> Joined:
