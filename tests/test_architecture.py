@@ -205,6 +205,7 @@ MAY_WRITE = {
     "toolkit.tasks.place": "the root of a task store in memory, and the trash beside a task store",
     "toolkit.testing": "its workspace in memory",
     "toolkit.workspace": "the root of a store in memory",
+    "toolkit.machine_identity": "the random id of this user on this machine, beside the states",
     "toolkit.owners": "the locks of processes, beside the state",
     "toolkit.mirror": "the audit log, at a person's wish",
     "toolkit.state": "its own store",

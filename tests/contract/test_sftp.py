@@ -65,16 +65,72 @@ def test_a_server_whose_key_is_not_known_is_refused(server: SftpServer) -> None:
         Session(url, state=":memory:", options={"key_filename": str(server.key)})
 
 
-def test_a_url_is_enough_where_the_key_is_known(
-    server: SftpServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def known(server: SftpServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / ".ssh").mkdir()
     host_key = server.key.with_name("host.pub").read_text()
     (tmp_path / ".ssh/known_hosts").write_text(f"[127.0.0.1]:{server.port} {host_key}")
     monkeypatch.setenv("HOME", str(tmp_path))
+
+
+@pytest.mark.usefixtures("known")
+def test_a_url_is_enough_where_the_key_is_known(server: SftpServer) -> None:
     Path(server.root, "by-url").mkdir()
     url = f"sftp://{server.user}@127.0.0.1:{server.port}{server.root}/by-url"
     allow = Policy.loads('version: 1\nrules: {"*": allow}\n')
     with Session(url, allow, state=":memory:", options={"key_filename": str(server.key)}) as session:
         assert session.call({"tool": "create_file", "arguments": {"path": "a", "content": "1"}}).ok
     assert Path(server.root, "by-url/a").read_text() == "1"
+
+
+@pytest.mark.usefixtures("known")
+def test_a_password_in_the_url_is_refused(server: SftpServer) -> None:
+    with pytest.raises(CallError, match="There is a password") as caught:
+        Session(f"sftp://{server.user}:S3CRET@127.0.0.1:{server.port}{server.root}", state=":memory:")
+    assert "S3CRET" not in f"{caught.value}{caught.value.hint}"
+
+
+@pytest.mark.usefixtures("known")
+def test_the_account_is_part_of_the_place_however_it_is_given(server: SftpServer, file_system: Any) -> None:
+    url, key = f"127.0.0.1:{server.port}{server.root}", {"key_filename": str(server.key)}
+    with (
+        Session(f"sftp://{server.user}@{url}", state=":memory:", options=key) as in_url,
+        Session(f"ssh://{url}", state=":memory:", options={**key, "username": server.user}) as in_options,
+        Session(server.root, state=":memory:", fs=file_system) as as_object,
+    ):
+        names = {session.workspace.place.name for session in (in_url, in_options, as_object)}
+        assert names == {f"sftp://{server.user}@{url}"}
+        assert in_url.workspace.place.former == "" and in_options.workspace.place.former == f"sftp://{url}"
+        assert in_url.workspace.url == f"sftp://{url}"
+
+
+@pytest.mark.usefixtures("known")
+def test_a_task_store_on_a_server_is_confined_as_a_root_is(server: SftpServer, tmp_path: Path) -> None:
+    task, gone = "a1b2c3d4-e5f6-7890-abcd-ef1234567890", "b1b2c3d4-e5f6-7890-abcd-ef1234567890"
+    store = Path(server.root, "of-tasks")
+    for name in (task, gone):
+        (store / name).mkdir(parents=True)
+        (store / name / "ui_messages.json").write_text('[{"ts": 1736260222000, "text": "Fix the login"}]')
+        (store / name / "api_conversation_history.json").write_text("[]")
+    (tmp_path / "outside").mkdir()
+    (store / "c1b2c3d4-e5f6-7890-abcd-ef1234567890").symlink_to(tmp_path / "outside")
+    (tmp_path / "ws").mkdir()
+    tasks = f"sftp://{server.user}@127.0.0.1:{server.port}{store}"
+    allow = Policy.loads('version: 1\nrules: {"*": allow}\n')
+    key = {"key_filename": str(server.key)}
+    with Session(tmp_path / "ws", allow, state=":memory:", tasks=tasks, options=key) as session:
+        listed = session.call({"tool": "list_tasks", "arguments": {}})
+        assert listed.ok and "Fix the login" in listed.content
+        deleted = session.call({"tool": "delete_tasks", "arguments": {"task_ids": [gone]}})
+        assert deleted.ok, deleted.content
+        assert not (store / gone).exists() and list(Path(f"{store}.trash").iterdir())
+        assert session.call({"tool": "restore_tasks", "arguments": {"task_ids": [gone]}}).ok
+        assert (store / gone / "ui_messages.json").exists()
+    with pytest.raises(CallError, match="cannot be reached by SFTP"):  # not known by this name
+        Session(
+            tmp_path / "ws",
+            allow,
+            state=":memory:",
+            tasks=tasks.replace("127.0.0.1", "localhost"),
+            options=key,
+        )

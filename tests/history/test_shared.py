@@ -47,7 +47,7 @@ def on(
 
     def opened(machine: str, policy: Policy = ALLOW, session: str = "s") -> Session:
         monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / machine))
-        return Session(root, policy, state=postgres_url, session=session)
+        return Session(root, policy, state=postgres_url, session=session, place="ws")
 
     return opened
 
@@ -286,3 +286,69 @@ def test_on_the_command_line(root: Path, postgres_url: str, capsys: pytest.Captu
     assert main(["audit", "verify", *where]) == 0
     assert "the audit chain holds: 2 records" in capsys.readouterr().out
     assert (root / "f").read_text() == "old"
+
+
+def test_two_containers_of_one_host_name_share_nothing_unless_they_name_the_place(
+    root: Path, postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from toolkit import machine_identity
+
+    layers = iter(("one", "two"))
+    monkeypatch.setattr(machine_identity.socket, "gethostname", lambda: "app")
+    found = {}
+    for layer in layers:
+        monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / layer))
+        monkeypatch.setattr(machine_identity, "container_layer", lambda _, layer=layer: layer)
+        found[layer] = Session(root, ASK, state=postgres_url, session="s")
+    with found["one"] as one, found["two"] as two:
+        asked = call(one, "delete_file", path="f")
+        one.approvals.answer(asked.data["approval"]["id"], Answer(True, by="ann"))
+        stop_in(one, "delete_file", "remove", path="f")
+        assert two.history.orphans() == [] and code(call(two, "delete_file", path="f")) == "approval_required"
+    with (
+        Session(root, ALLOW, state=postgres_url, place="ours") as one,
+        Session(root, ALLOW, state=postgres_url, place="ours") as two,
+    ):
+        assert call(one, "create_file", path="g", content="").ok
+        assert len(two.versions("g")) == 2
+
+
+def test_a_shared_state_that_was_named_by_the_host_is_said_and_can_be_named(
+    root: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    from toolkit import machine_identity
+
+    monkeypatch.setattr(machine_identity.socket, "gethostname", lambda: "app.example")
+    # A place of the host's name is what an earlier version took for this root.
+    with Session(root, ALLOW, state=postgres_url, place="app.example") as before:
+        assert call(before, "create_file", path="g", content="").ok
+        schema = str(before.state._schema)  # type: ignore[attr-defined]
+    assert caplog.records == []
+    for _ in range(2):
+        with Session(root, ALLOW, state=postgres_url) as after:
+            assert after.versions("g") == []
+    assert [schema in record.getMessage() for record in caplog.records] == [True]
+
+
+def test_a_lock_under_another_kernel_says_nothing_of_its_process(
+    on: Callable[..., Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As where two machines have one home directory, and each its own locks.
+    with on("home") as one:
+        stop_in(one, "delete_file", "remove", path="f")
+        monkeypatch.setattr(postgres, "kernel_identity", lambda: "another")
+        with on("home") as two:
+            monkeypatch.setattr("fcntl.flock", lambda *_: None)  # it gets every lock that it asks for
+            assert two.state.dead(one.state.owner) is False
+            assert settled(two) == []
+
+
+def test_neither_user_nor_password_is_in_what_is_logged(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for url in (
+        "postgresql://ann_lee:hunter2@127.0.0.1:1/db",
+        "postgresql://ann_lee:hunter2%ss@127.0.0.1:1/db",
+    ):
+        with pytest.raises(CallError) as caught:
+            Session(root, ALLOW, state=url)
+        told = f"{caught.value}{caught.value.hint}{caplog.text}"
+        assert "hunter2" not in told and "ann_lee" not in told
