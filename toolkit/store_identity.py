@@ -58,17 +58,21 @@ def s3_place(endpoint: str, root: str) -> StoragePlace:
     return StoragePlace(("s3", split.scheme), _without_password(split.netloc), f"{split.path}/{root}")
 
 
-def azure_place(account: str, url: str, root: str) -> StoragePlace:
-    """The place of `container/prefix` in an account; `url` is where the account is served."""
+def azure_place(account: str, url: str, root: str, told: str | None = None) -> StoragePlace:
+    """The place of `container/prefix` in an account; `url` is where the account is served.
+
+    `told` is the account that the file system itself tells, which it does not of a connection string.
+    """
     split = urlsplit(url)
-    former = f"az://{account}/{root}"
-    if not account:
-        return StoragePlace(("az",), None, f"/{root}", former=former)
     served = split.hostname or ""
+    before = f"az://{account if told is None else told}/{root}"
+    if not account:
+        return StoragePlace(("az",), None, f"/{root}", former=before)
     if served.startswith(f"{account}.") and served.endswith(".core.windows.net"):
-        return StoragePlace(("az",), account, f"/{root}")
-    host = _without_password(split.netloc)
-    return StoragePlace(("az", split.scheme), f"{quote(account, safe='')}@{host}", f"/{root}", former=former)
+        former = "" if before == f"az://{account}/{root}" else before
+        return StoragePlace(("az",), account, f"/{root}", former=former)
+    authority = f"{quote(account, safe='')}@{_without_password(split.netloc)}"
+    return StoragePlace(("az", split.scheme), authority, f"/{root}", former=before)
 
 
 def sftp_authority(account: str, host: str, port: int) -> str:
@@ -83,7 +87,9 @@ def _own(fs: Any, root: str) -> StoragePlace | None:
         client = getattr(getattr(fs, "s3", None), "meta", None)
         return s3_place(str(getattr(client, "endpoint_url", None) or ""), root.strip("/"))
     if "az" in protocols and hasattr(fs, "service_client"):
-        return azure_place(str(fs.account_name or ""), str(fs.service_client.url), root.strip("/"))
+        client, told = fs.service_client, str(getattr(fs, "account_name", None) or "")
+        account = str(getattr(client, "account_name", None) or told)
+        return azure_place(account, str(client.url), root.strip("/"), told)
     if "sftp" in protocols and hasattr(fs, "ftp"):
         transport = fs.ftp.get_channel().get_transport()
         authority = sftp_authority(transport.get_username(), fs.host, transport.getpeername()[1])

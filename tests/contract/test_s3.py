@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter as Counts
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -287,3 +288,17 @@ def test_a_tree_with_a_key_that_is_also_a_prefix_stays_whole(bucket: Bucket, too
     result = call(bucket, tool, **arguments)
     assert result.error and "at once" in result.error["message"], result
     assert set(bucket.held()) == {"d/a", "d/a/1", "d/b"}
+
+
+def test_two_endpoints_are_two_places(bucket: Bucket, server: S3Server, tmp_path: Any) -> None:
+    found = []
+    for endpoint in (server.endpoint, server.endpoint.replace("127.0.0.1", "localhost")):
+        fs = s3_file_system(replace(server, endpoint=endpoint))
+        with Session(bucket.root, Policy.loads(ALLOW), fs=fs, state=tmp_path) as session:
+            assert session.versions("f") == []
+            assert session.call(
+                {"tool": "create_file", "arguments": {"path": f"f{len(found)}", "content": ""}}
+            ).ok
+            assert session.workspace.place.name == f"{endpoint}/{bucket.root}"
+            found.append(session.state.folder)
+    assert len(set(found)) == 2

@@ -420,3 +420,25 @@ def test_whatever_opening_a_store_raises_is_an_error_of_the_call(
     with pytest.raises(CallError) as caught:
         Session(tmp_path, ALLOW, state=":memory:", tasks="ftp://127.0.0.1/x")
     assert caught.value.code == "io_error" and SECRET not in f"{caught.value}{caught.value.hint}"
+
+
+def test_an_account_is_known_however_it_is_given() -> None:
+    adlfs = pytest.importorskip("adlfs", reason="no adlfs: pip install 'ringfence[azure]'")
+    key = "c2VjcmV0" * 8
+    served = f"AccountKey={key};DefaultEndpointsProtocol"
+    for options, name in (
+        ({"account_name": "ann", "account_key": key}, "az://ann/c/p"),
+        ({"account_name": "ann", "sas_token": "?sv=2020&sig=SECRET"}, "az://ann/c/p"),
+        (
+            {"connection_string": f"{served}=https;AccountName=ann;EndpointSuffix=core.windows.net"},
+            "az://ann/c/p",
+        ),
+        (
+            {"connection_string": f"{served}=http;AccountName=ann;BlobEndpoint=http://127.0.0.1:9/ann;"},
+            '["az", "http", "ann@127.0.0.1:9", "/c/p"]',
+        ),
+    ):
+        place = identity_of(adlfs.AzureBlobFileSystem(**options, skip_instance_cache=True), "c/p")
+        assert place.name == name
+        assert place.former == ("az:///c/p" if "connection_string" in options else "")
+        assert "SECRET" not in f"{place}{shown(place)}"

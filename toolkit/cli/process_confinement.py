@@ -18,6 +18,7 @@ from policy import READY_MADE, ready_made
 from toolkit.cli.perform import UsageError
 from toolkit.cli.screen import Screen
 from toolkit.errors import CallError
+from toolkit.places import FILE
 from toolkit.session import Session
 from toolkit.state import SHARED
 from toolkit.tasks.place import is_trash
