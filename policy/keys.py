@@ -17,6 +17,7 @@ from policy.model import (
     DEAD_TOOLS,
     DEFAULT_AGENT,
     EFFECTS,
+    MOST_TASKS,
     Case,
     Invariant,
     Mandatory,
@@ -250,7 +251,7 @@ def _tasks(reader: Reader, node: Node, out: Read) -> None:
     if path is not None and "://" in path:
         hint = "write a folder, relative to this file; a store is named by whoever starts it, with --tasks"
         reader.report.add("value_invalid", "the path of the tasks is a URL", found["path"], hint)
-    most = reader.number(found["max_tasks"], "max_tasks") if "max_tasks" in found else None
+    most = reader.number(found["max_tasks"], "max_tasks", MOST_TASKS) if "max_tasks" in found else None
     if path is not None:
         out.settings["tasks"] = Tasks(path, most)
 

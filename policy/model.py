@@ -9,7 +9,7 @@ import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 from policy.errors import Where
 
@@ -249,6 +249,9 @@ class Tasks:
 
     path: str
     max_tasks: int | None = None
+
+
+MOST_TASKS: Final = 10_000  # what `max_tasks` can be at most, and what the tools' schemas take
 
 
 RuleMap = Mapping[str, Sequence[Rule]]

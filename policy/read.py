@@ -139,9 +139,13 @@ class Reader:
         )
         return None
 
-    def number(self, node: Node, what: str) -> int | None:
+    def number(self, node: Node, what: str, most: int | None = None) -> int | None:
         if node.kind == "scalar" and node.plain and _NUMBER.match(node.text):
-            return int(node.text)
+            found = int(node.text)
+            if most is None or found <= most:
+                return found
+            self.report.add("number_invalid", f"{what} is at most {most:,}, not {node.describe()}", node)
+            return None
         self.report.add("number_invalid", f"{what} is a plain number, not {node.describe()}", node)
         return None
 

@@ -40,6 +40,13 @@ def _boolean(schema: Mapping[str, Any]) -> Fits:
     return (lambda value: type(value) is bool) if schema.keys() <= _SAID else _never
 
 
+def _array(schema: Mapping[str, Any]) -> Fits:
+    if not _SAID | {"items", "maxItems"} >= schema.keys() or "items" not in schema:
+        return _never
+    item, most = fits(schema["items"]), schema.get("maxItems", 1 << 62)
+    return lambda value: type(value) is list and len(value) <= most and all(map(item, value))
+
+
 def _object(schema: Mapping[str, Any]) -> Fits:
     if not schema.keys() <= _OBJECT or schema.get("additionalProperties") is not False:
         return _never
@@ -66,5 +73,6 @@ _MAKERS: dict[str, Callable[[Mapping[str, Any]], Fits]] = {
     "string": _string,
     "integer": _integer,
     "boolean": _boolean,
+    "array": _array,
     "object": _object,
 }

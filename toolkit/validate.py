@@ -28,10 +28,20 @@ def arguments(tool: str, schema: Mapping[str, Any], given: dict[str, Any]) -> di
         given = {name: value for name, value in given.items() if value is not None or name not in known}
     fits, defaults = _quick(tool)
     if not fits(given):
+        _check_lengths(known, given)
         errors = sorted(_validator(tool).iter_errors(given), key=lambda e: (len(e.path), str(e.path)))
         if errors:
             raise _explained(tool, schema, errors[0])
     return {**defaults, **given}
+
+
+def _check_lengths(known: Mapping[str, Any], given: dict[str, Any]) -> None:
+    """Refuse lists that are too long before the validator, which looks at each item, is asked."""
+    for name, value in given.items():
+        most = known.get(name, {}).get("maxItems")
+        if most is not None and isinstance(value, list) and len(value) > most:
+            message = f"The {name} has {len(value):,} items; at most {most:,} are taken"
+            raise CallError("invalid_arguments", message, where=name, hint="send several calls")
 
 
 def check_schema(schema: Mapping[str, Any]) -> None:

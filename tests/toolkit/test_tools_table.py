@@ -40,6 +40,7 @@ def test_parameters_are_closed_and_described(tool: Tool) -> None:
     for name, what in schema["properties"].items():
         assert what["description"].endswith("."), name
         assert what["type"] in {"string", "integer", "boolean", "array"}
+        assert what["type"] != "array" or "maxItems" in what, f"{name}: a list needs a bound"
         assert "default" not in what or jsonschema.Draft202012Validator(what).is_valid(what["default"])
         # Each is required, has a default, or may be left out and is then absent.
         assert not ("default" in what and name in schema.get("required", []))

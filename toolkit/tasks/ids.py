@@ -9,6 +9,7 @@ import json
 import re
 from typing import Any
 
+from policy.model import MOST_TASKS
 from toolkit.errors import CallError
 from toolkit.text import escape
 
@@ -18,6 +19,7 @@ IN_TRASH = f"{TASKS}/{TRASH}"
 MOST = 1000  # how many a call may name unless the policy says otherwise
 _ID = re.compile(r"\A[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z")
 _SHOWN = 80
+_LONGEST = 64 * MOST_TASKS  # characters of ids that come as one text
 
 
 def is_id(text: str) -> bool:
@@ -33,6 +35,9 @@ def unwrapped(arguments: dict[str, Any]) -> dict[str, Any]:
     given = arguments.get("task_ids")
     if not isinstance(given, str):
         return arguments
+    if len(given) > _LONGEST:
+        message = f"The task_ids is text of {len(given):,} characters; at most {_LONGEST:,} are taken"
+        raise CallError("invalid_arguments", message, where="task_ids", hint="send several calls")
     try:
         value = json.loads(given)
     except (ValueError, RecursionError):
