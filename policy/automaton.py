@@ -16,9 +16,9 @@ from typing import Final
 from policy import lengths
 from policy.glob import parse
 from policy.rows import Layout, Rows, single
-from policy.search import Budget, Places, Search, Undecided, Witness
+from policy.search import Budget, Expired, Places, Search, Undecided, Witness
 
-__all__ = ["Automaton", "Budget", "Undecided", "Wanted", "Witness"]
+__all__ = ["Automaton", "Budget", "Expired", "Undecided", "Wanted", "Witness"]
 
 _AT_ONCE: Final = 500  # questions that are put in order, so that the shortest answers come first
 _EXAMPLES: Final = 6  # remembered for each pattern

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,10 +23,14 @@ class CaseResult:
         return self.decision.effect is self.case.want
 
 
-def check(policy: Policy, cases: Iterable[Case] | None = None) -> tuple[CaseResult, ...]:
-    """Run these cases, or the policy's own ones."""
+def check(
+    policy: Policy, cases: Iterable[Case] | None = None, *, expired: Callable[[], bool] = lambda: False
+) -> tuple[CaseResult, ...]:
+    """Run these cases, or the policy's own ones; none any more once a deadline has expired."""
     chosen = policy.cases if cases is None else cases
-    return tuple(CaseResult(case, run(policy, case)) for case in chosen)
+    return tuple(
+        CaseResult(case, run(policy, case)) for case in itertools.takewhile(lambda _: not expired(), chosen)
+    )
 
 
 def run(policy: Policy, case: Case) -> Decision:

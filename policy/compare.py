@@ -5,9 +5,11 @@ Reads no files. Each example is the shortest path, confirmed by both engines.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import bisect
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from difflib import SequenceMatcher
 from typing import Any
 
 from policy.automaton import Budget, Undecided, Witness
@@ -73,17 +75,20 @@ def compare(old: Policy, new: Policy, budget: Budget | None = None) -> Compariso
     except Undecided as error:
         return Comparison((), (), True, (str(error),))
     seen: set[tuple[object, ...]] = set()
-    for name in names:
-        for tool, action in pairs([old, new]):
-            before, after = context(old, name, tool, action), context(new, name, tool, action)
-            both = (action, before.meaning, after.meaning)
+    for name, (tool, action) in itertools.product(names, pairs([old, new])):
+        before, after = context(old, name, tool, action), context(new, name, tool, action)
+        both = (action, before.meaning, after.meaning)
+        try:
+            budget.spend(1)
             if both in seen or _plain(before) == _plain(after):
                 continue
             seen.add(both)
-            try:
-                changes += _changes(questions, before, after)
-            except Undecided as error:
-                undecided.append(f"{name}, {tool} {action}: {error}")
+            changes += _changes(questions, before, after)
+        except Undecided as error:
+            undecided.append(f"{name}, {tool} {action}: {error}")
+            if budget.over:
+                undecided.append("every agent, tool and action after these")
+                break
     settings, looser = _settings(old, new, names)
     return Comparison(tuple(changes), tuple(settings), looser, tuple(undecided))
 
@@ -140,14 +145,42 @@ def _changed(before: Context, after: Context) -> Iterator[str]:
     if not aligned:
         yield from (rule.pattern for rules in (*old, *new) for rule in rules)
     for one, other in zip(old, new, strict=False) if aligned else ():
-        a, b = ([(rule.pattern, rule.effect) for rule in rules] for rules in (one, other))
-        for kind, i, j, k, end in SequenceMatcher(None, a, b, autojunk=False).get_opcodes():
-            if kind != "equal":
-                yield from (rule.pattern for rule in (*one[i:j], *other[k:end]))
+        i = k = 0
+        for j, end in [*_common(one, other), (len(one), len(other))]:
+            yield from (rule.pattern for rule in (*one[i:j], *other[k:end]))
+            i, k = j + 1, end + 1
     was, now = _floor(before.floor), _floor(after.floor)
     for item in (*was, *now):
         if not (item in was and item in now):
             yield from item[1]
+
+
+def _common(one: Sequence[Rule], other: Sequence[Rule]) -> list[tuple[int, int]]:
+    """The places, in both lists, of as many rules as can be that stand in the same order in both.
+
+    Only of what is once in each. A longest increasing row takes n log n steps, where a diff can take n * n.
+    """
+    first, second = _once(one), _once(other)
+    pairs = [(n, second[what]) for what, n in first.items() if what in second]
+    ends: list[int] = []  # for each length the least end, in the second list, of a row that long
+    rows: list[tuple[int, int, Any]] = []
+    for n, m in pairs:
+        at = bisect.bisect_left(ends, m)
+        row = (n, m, rows[at - 1] if at else None)
+        ends[at : at + 1], rows[at : at + 1] = [m], [row]
+    found: list[tuple[int, int]] = []
+    last = rows[-1] if rows else None
+    while last is not None:
+        found.append((last[0], last[1]))
+        last = last[2]
+    return found[::-1]
+
+
+def _once(rules: Sequence[Rule]) -> dict[tuple[str, Effect], int]:
+    """The place of each pattern and effect that is there once, in order."""
+    texts = [(rule.pattern, rule.effect) for rule in rules]
+    often = Counter(texts)
+    return {text: n for n, text in enumerate(texts) if often[text] == 1}
 
 
 def _near(ask: Questions, pattern: str, wheres: Iterable[Context]) -> frozenset[str]:

@@ -23,7 +23,10 @@ def lint(
     policy: Policy, *, files: frozenset[str] | None = None, budget: Budget | None = None
 ) -> list[Finding]:
     """Return what there is to say about the rules of these files (as `Where.file` names them), or of all."""
-    look = Look(policy, files, budget or Budget())
+    try:
+        look = Look(policy, files, budget or Budget())
+    except Undecided as error:
+        return [Finding("too-complex", f"the rules: {error}")]
     found = [finding for name in LINTS for finding in run(look, name)]
     return sorted(dict.fromkeys(found), key=_place)
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from policy.automaton import Budget, Undecided, Witness
+from policy.automaton import Budget, Expired, Undecided, Witness
 from policy.engine import Policy
 from policy.findings import Finding
 from policy.model import ACTIONS, Effect, Invariant, Rule
@@ -59,9 +59,9 @@ def describe(statement: Invariant) -> str:
     return f'{statement.kind} {statement.verdict} for {who}, {statement.action} "{statement.path}"'
 
 
-def prove(policy: Policy, statements: Iterable[Invariant], budget: Budget | None = None) -> list[Proof]:
-    """Prove each of these statements, or find the shortest path that breaks it."""
-    return [_prove(policy, statement, budget or Budget()) for statement in statements]
+def prove(policy: Policy, statements: Iterable[Invariant], *, expired: Expired | None = None) -> list[Proof]:
+    """Prove each of these statements, or find the shortest path that breaks it, before a deadline expires."""
+    return [_prove(policy, statement, Budget(expired=expired)) for statement in statements]
 
 
 def _prove(policy: Policy, statement: Invariant, budget: Budget) -> Proof:

@@ -7,7 +7,7 @@ The nearest to a match is looked at first, and only what no other node makes sup
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -20,20 +20,31 @@ _WORDS: Final = 256  # bits that cost as much as one unit more
 _START, _NAMED = 0, 3  # at a name's start, 1 after ".", 2 after "..", 3 within a name
 
 
+Expired = Callable[[], bool]
+
+
 class Undecided(Exception):
     """The question is too complex for the bound; there is no answer, not a "no"."""
 
 
 @dataclass(slots=True)
 class Budget:
-    """The work that is left for a row of questions."""
+    """The work that is left for a row of questions; `expired` says whether a deadline has passed."""
 
     work: int = MAX_WORK
+    expired: Expired | None = None
+
+    @property
+    def over(self) -> bool:
+        """Whether no further question can be answered."""
+        return self.work < 0 or (self.expired is not None and self.expired())
 
     def spend(self, amount: int) -> None:
         self.work -= amount
         if self.work < 0:
             raise Undecided("too complex: the bound on the work was reached")
+        if self.expired is not None and self.expired():
+            raise Undecided("too complex: the deadline passed")
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,6 +54,7 @@ class Look:
         """Where a map is looked at: the context, its ladder, its tier, and its place in the tier."""
         for name in self.names:
             for tool, action in self.pairs:
+                self.questions.automaton.budget.spend(1)
                 if key not in (tool, action, "*"):
                     continue
                 where = self.context(name, tool, action)

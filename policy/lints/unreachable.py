@@ -105,7 +105,7 @@ def unused_agents(look: Look) -> Iterator[Finding]:
     """Entries with a pattern of which no name is left for them."""
     content: Mapping[str, Agent] = look.policy.content.agents
     keys = list(content)
-    automaton = Automaton([f"/{key}" for key in keys], covers=False)
+    automaton = Automaton([f"/{key}" for key in keys], covers=False, budget=look.questions.automaton.budget)
     for at, key in enumerate(keys):
         if not set(key) & set("*?["):
             continue

@@ -10,7 +10,8 @@ from policy.compare import Change, Comparison, compare
 from policy.glob import PatternError, parse, parse_agent
 from policy.model import EFFECTS, Invariant
 from policy.prove import prove as prove_all
-from toolkit.cli.perform import DONE, FELL_SHORT, UsageError
+from policy.search import Budget
+from toolkit.cli.perform import DONE, FELL_SHORT, UsageError, deadline
 from toolkit.cli.place import policy_file, policy_of, root_of
 from toolkit.cli.revisions import load_revision
 from toolkit.cli.screen import STYLES, Screen
@@ -18,12 +19,13 @@ from toolkit.cli.screen import STYLES, Screen
 
 def prove(arguments: argparse.Namespace, screen: Screen) -> int:
     """Prove the statement of the command line, or else the policy's own invariants."""
+    expired = deadline(arguments.deadline)
     root, _ = root_of(arguments)
     policy = policy_of(arguments, root)
     statements = [_statement(arguments, policy)] if arguments.kind else list(policy.invariants)
     if not statements:
         raise UsageError("the policy has no invariants; give one: never allow delete 'secrets/**'")
-    proofs = prove_all(policy, statements)
+    proofs = prove_all(policy, statements, expired=expired)
     if screen.as_json:
         screen.json([proof.to_json() for proof in proofs])
     else:
@@ -49,7 +51,8 @@ def _statement(arguments: argparse.Namespace, policy: Policy) -> Invariant:
 
 def diff(arguments: argparse.Namespace, screen: Screen) -> int:
     """Compare two policies over every path."""
-    found = compare(policy_or_revision(arguments.old), policy_or_revision(arguments.new))
+    budget = Budget(expired=deadline(arguments.deadline))
+    found = compare(policy_or_revision(arguments.old), policy_or_revision(arguments.new), budget)
     if screen.as_json:
         screen.json(
             {
@@ -88,7 +91,9 @@ def _show(found: Comparison, screen: Screen) -> None:
     if found.widens:
         screen.line("the new policy lets more through", "red")
     elif found.changes or found.settings:
-        screen.line("the new policy is stricter", "green")
+        screen.line(
+            "the new policy is stricter" + (" as far as it was compared" if found.undecided else ""), "green"
+        )
     elif not found.undecided:
         screen.line("the same verdict for every agent, action and path", "green")
 

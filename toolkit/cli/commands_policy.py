@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolkit.cli.options import AGENT, JSON, POLICY, ROOT, Command, count, opt
+from toolkit.cli.options import AGENT, DEADLINE, JSON, POLICY, ROOT, Command, count, opt
 
 POLICIES: tuple[Command, ...] = (
     Command(
@@ -32,17 +32,19 @@ POLICIES: tuple[Command, ...] = (
                 says="for people, as annotations for GitHub, as diagnostics of a language server, or"
                 " as SARIF 2.1.0 (default: text)",
             ),
+            DEADLINE,
             ROOT,
             JSON,
         ),
         (
             "ringfence check",
             "ringfence check baseline read-only policies/team.yaml",
-            "ringfence check --strict --coverage 80 --format github",
+            "ringfence check --strict --coverage 80 --format github --deadline 30",
         ),
         "Shows every problem of a policy that does not load (exit status 2), every case that is not decided"
-        " as it wants, every invariant that is broken and every finding of level error (exit status 1)."
-        " Findings are exact: each has a page in docs/reference/checks.",
+        " as it wants, every invariant that is not proved and every finding of level error (exit status 1)."
+        " Findings are exact: each has a page in docs/reference/checks. What a bound or the deadline leaves"
+        " open is `too-complex`, never guessed.",
     ),
     Command(
         "prove",
@@ -60,6 +62,7 @@ POLICIES: tuple[Command, ...] = (
             opt("what", nargs="?", metavar="ACTION|TOOL", says="read, write, delete, or a tool's name"),
             opt("pattern", nargs="?", metavar="PATTERN", says="which paths; '*' is every path"),
             opt("--agent", metavar="NAME", default="*", says="whose calls, a name or a pattern (default: *)"),
+            DEADLINE,
             ROOT,
             POLICY,
             JSON,
@@ -85,6 +88,7 @@ POLICIES: tuple[Command, ...] = (
                 choices=("widen", "any"),
                 says="exit status 1 if more is let through (widen), or if anything differs (any)",
             ),
+            DEADLINE,
             JSON,
         ),
         (

@@ -117,6 +117,13 @@ APPROVALS_TIMEOUT = opt(
 )
 CHANNEL = (APPROVALS_FD, APPROVALS_SOCKET, APPROVALS_TIMEOUT)
 JSON = opt("--json", action="store_true", says="print JSON")
+DEADLINE = opt(
+    "--deadline",
+    type=count,
+    metavar="SECONDS",
+    says="leave what is not answered after so long: it is undecided, with exit status 1 (default: a bound on"
+    " the work, about a minute)",
+)
 DRY_RUN = opt("--dry-run", action="store_true", says="judge and plan, but change nothing")
 YES = opt("-y", "--yes", action="store_true", says="do not ask for confirmation")
 FORCE = opt("--force", action="store_true", says="also replace content that is newer")

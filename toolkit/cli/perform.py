@@ -8,6 +8,8 @@ from __future__ import annotations
 import argparse
 import io
 import os
+import time
+from collections.abc import Callable
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
@@ -79,6 +81,14 @@ def _told(error: OSError) -> str:
         return f"{os.fsdecode(error.filename)}: {why}"
     # Only the question for it names no file.
     return f"the current folder: {why}" if isinstance(error, FileNotFoundError) else why
+
+
+def deadline(seconds: int | None) -> Callable[[], bool]:
+    """What says whether so many seconds from now have passed; with None they never do."""
+    if seconds is None:
+        return lambda: False
+    end = time.monotonic() + seconds
+    return lambda: time.monotonic() >= end
 
 
 def older_than(text: str) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,9 @@ from policy.lint import lint
 from policy.loading import load_cases
 from policy.model import Rule
 from policy.prove import Proof, broken, prove
+from policy.search import Budget
 from toolkit.cli.annotations import FORMATS
-from toolkit.cli.perform import DONE, FELL_SHORT, USAGE, UsageError
+from toolkit.cli.perform import DONE, FELL_SHORT, USAGE, UsageError, deadline
 from toolkit.cli.place import policy_file, policy_in, root_of
 from toolkit.cli.screen import Screen
 from toolkit.finding import POLICY_FILE
@@ -38,6 +40,8 @@ class Report:
     proofs: list[Proof] = field(default_factory=list)
     unused: list[Rule] = field(default_factory=list)
     rules: int = 0
+    late: bool = False  # whether the deadline left something open
+    not_run: int = 0  # cases that it left
 
     @property
     def covered(self) -> int:
@@ -49,7 +53,9 @@ class Report:
             return USAGE
         levels = {"error", "warning"} if strict else {"error"}
         short = (
-            any(not result.passed for result in self.results)
+            self.late
+            or any(proof.holds is None for proof in self.proofs)
+            or any(not result.passed for result in self.results)
             or any(finding.level in levels for finding in self.findings)
             or (least is not None and self.covered < least)
         )
@@ -79,7 +85,8 @@ def check(arguments: argparse.Namespace, screen: Screen) -> int:
     """Look at each policy; the worst of them gives the exit status."""
     named = arguments.policies or [_of_the_root(arguments)]
     least = arguments.coverage
-    reports = [_report(name) for name in named]
+    expired = deadline(arguments.deadline)
+    reports = [_report(name, expired) for name in named]
     if screen.as_json:
         screen.json([report.to_json(least) for report in reports])
     elif arguments.format != "text":
@@ -100,19 +107,26 @@ def _of_the_root(arguments: argparse.Namespace) -> str:
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
-def _report(name: str) -> Report:
+def _report(name: str, expired: Callable[[], bool]) -> Report:
     """A policy's findings, its own cases and those of the file beside it, and its invariants."""
     path = policy_file(name)
     report = Report(name, path)
     try:
         policy = Policy.load(path)
         beside = cases_beside(path)
-        report.results = run_cases(policy) + (run_cases(policy, load_cases(beside)) if beside else ())
+        cases = policy.cases + (load_cases(beside) if beside else ())
+        report.results = run_cases(policy, cases, expired=expired)
     except PolicyError as error:
         report.error = error
         return report
-    report.proofs = prove(policy, policy.invariants)
-    found = lint(policy, files=frozenset({path.name})) + broken(report.proofs)
+    report.proofs = prove(policy, policy.invariants, expired=expired)
+    found = lint(policy, files=frozenset({path.name}), budget=Budget(expired=expired))
+    found += broken(report.proofs)
+    report.not_run = len(cases) - len(report.results)
+    if report.not_run:
+        passed = f"cases: the deadline passed after {len(report.results):,} of {len(cases):,}"
+        found.append(Finding("too-complex", passed))
+    report.late = expired() and any(finding.code == "too-complex" for finding in found)
     report.findings = ignoring(found, path.name, path.read_text(encoding="utf-8"))
     rules = _rules(policy, path.name)
     used = _exercised(policy, report.results)
@@ -153,11 +167,14 @@ def _show(report: Report, least: int | None, notes: bool, screen: Screen) -> Non
     for proof in report.proofs:
         if proof.holds:
             screen.line(str(proof), "green")
+    total = len(report.results) + report.not_run
     failed = [result for result in report.results if not result.passed]
     if failed:
         columns = ("case", "agent", "what", "path", "wanted", "got", "because")
         screen.table(columns, [_row(result) for result in failed])
         screen.line(f"{report.name}: {len(failed)} of {len(report.results)} cases failed", "red")
+    elif report.not_run:
+        screen.line(f"{report.name}: {report.not_run} of {total} cases were not run", "yellow")
     elif report.results:
         screen.line(f"{report.name}: all {len(report.results)} cases passed", "green")
     else:
