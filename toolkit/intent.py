@@ -184,8 +184,14 @@ class Intent:
                     backend.release(spot)
 
         if path not in self._helds:
-            self._helds[path] = Held(*hashed(chunks()), chunks)
+            self._helds[path] = Held(*hashed(self._while_wanted(chunks())), chunks)
         return self._helds[path]
+
+    def _while_wanted(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        """The same pieces: looking through a large file takes long, and nothing is changed yet."""
+        for piece in pieces:
+            self._progress.check()
+            yield piece
 
     def _read(self, path: str, judged: Stat) -> bytes:
         if path in self._spots:

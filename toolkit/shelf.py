@@ -12,6 +12,7 @@ import secrets
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from toolkit import holes
 from toolkit.backends import Tree, at
 from toolkit.errors import CallError
 from toolkit.plan import Held
@@ -20,7 +21,6 @@ from toolkit.protection import HIDDEN
 # From here on a file costs less than a row; measured on incompressible content, one durable write each.
 LARGE = 128 << 10
 CAUGHT = "kept-"  # how the name of a catch that stays begins
-_CHUNK = 1 << 20
 
 
 class Shelf:
@@ -37,15 +37,18 @@ class Shelf:
         self.folder.mkdir(mode=0o700, exist_ok=True)
         part = self.folder / f"part-{secrets.token_hex(8)}"
         hashed, size = hashlib.sha256(), 0
+
+        def counted(pieces: Iterable[bytes]) -> Iterator[bytes]:
+            nonlocal size
+            for piece in pieces:
+                hashed.update(piece)
+                size += len(piece)
+                yield piece
+
         try:
             fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             try:
-                for piece in content:
-                    hashed.update(piece)
-                    size += len(piece)
-                    view = memoryview(piece)
-                    while view:
-                        view = view[os.write(fd, view) :]
+                holes.write_all(fd, counted(content))
                 self._sync(fd)
             finally:
                 os.close(fd)
@@ -92,9 +95,11 @@ class Shelf:
     def _read(self, digest: str) -> Iterator[bytes]:
         assert self.folder is not None, "a row speaks of a file only where there is a folder"
         try:
-            with (self.folder / digest).open("rb") as file:
-                while piece := file.read(_CHUNK):
-                    yield piece
+            fd = os.open(self.folder / digest, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                yield from holes.pieces_of(fd, os.fstat(fd))
+            finally:
+                os.close(fd)
         except OSError:
             raise CallError("not_recoverable", "The kept content cannot be read") from None
 

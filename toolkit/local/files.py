@@ -10,6 +10,7 @@ import os
 import stat as S
 from collections.abc import Iterator
 
+from toolkit import holes
 from toolkit.errors import CallError
 from toolkit.faked import is_faked
 from toolkit.local.walk import LocalSpot
@@ -97,8 +98,7 @@ def chunks(spot: LocalSpot, known: Stat | None = None) -> Iterator[bytes]:
         try:
             if known is not None and stat_of(info).identity != known.identity:
                 raise changed(spot.path)
-            while data := os.read(fd, _CHUNK):
-                yield data
+            yield from holes.pieces_of(fd, info)
         finally:
             os.close(fd)
 

@@ -9,6 +9,7 @@ import errno
 import os
 import stat as S
 
+from toolkit import holes
 from toolkit.errors import CallError
 from toolkit.local import kernel
 from toolkit.local.files import LIST, NEW, is_own, keep_attributes, lstat, open_regular, unlink_quietly
@@ -46,10 +47,7 @@ def write(
     fd = os.open(name, NEW, 0o666 if mode is None else 0o600, dir_fd=folder)
     kept = 0
     try:
-        for piece in pieces(data):
-            view = memoryview(piece)
-            while view:
-                view = view[os.write(fd, view) :]
+        holes.write_all(fd, pieces(data))
         if old is not None:
             # Before fchmod: changing the owner clears the set-uid and set-gid bits.
             kept = old[1].st_mode & SET_ID if _keep_owner(fd, old[1]) else 0
