@@ -17,6 +17,7 @@ from toolkit import audit, grant_patterns
 from toolkit.errors import CallError
 from toolkit.plan import sha256
 from toolkit.state import State
+from toolkit.text import rfc3339
 
 PENDING, GRANTED, REFUSED, USED, STALE = "pending", "granted", "refused", "used", "stale"
 EXPIRED, REVOKED = "expired", "revoked"
@@ -374,6 +375,8 @@ class Approvals:
         return replace(answer, until=self._clock() + SINGLE_CALLS_LAST) if endless else answer
 
     def _check_scope(self, request: Request, answer: Answer) -> None:
+        if answer.until is not None and rfc3339(answer.until) is None:
+            raise CallError("invalid_arguments", "The end of the grant is no time", where="until")
         if answer.scope == ONCE:
             return
         if not request.rules:

@@ -69,7 +69,10 @@ def _due(arguments: dict[str, Any]) -> str | None:
 
     if "delete_after" not in arguments:
         return None
-    return rfc3339(time_of(arguments["delete_after"], "delete_after"))
+    due = rfc3339(time_of(arguments["delete_after"], "delete_after"))
+    if due is None:  # no assert, which can be switched off: None would delete now
+        raise AssertionError("a time that cannot be told is refused")
+    return due
 
 
 def _note(due: str | None) -> str:

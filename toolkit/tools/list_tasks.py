@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from toolkit.errors import CallError
 from toolkit.plan import DIRECTORY, Entry, Plan
+from toolkit.spans import moment
 from toolkit.text import escape, plural, size, when
 
 if TYPE_CHECKING:
@@ -55,15 +55,12 @@ def _read(view: View, entry: Entry) -> Task:
 
 def time_of(text: str, parameter: str) -> float:
     """A time as RFC 3339 writes it, with its zone. Raises CallError `invalid_arguments`."""
-    try:
-        moment = datetime.fromisoformat(text)
-        if moment.tzinfo is None:
-            raise ValueError
-        return moment.timestamp()
-    except (ValueError, OverflowError):
-        message = f"The {parameter} is not a time with a zone"
+    found = moment(text)
+    if found is None:
+        message = f"The {parameter} is not a time with a zone, or not one of the years 1 to 9999"
         hint = "write it as 2026-01-31T18:00:00Z"
-        raise CallError("invalid_arguments", message, where=parameter, hint=hint) from None
+        raise CallError("invalid_arguments", message, where=parameter, hint=hint)
+    return found
 
 
 def _wanted(task: Task, arguments: dict[str, Any], since: float | None) -> bool:
