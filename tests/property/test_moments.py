@@ -1,4 +1,4 @@
-"""Times from a call, over the edges of RFC 3339: told back as given, or refused; never taken for "no time"."""
+"""Times from a call, over the edges of RFC 3339: told back as given, or refused; never taken for none."""
 
 from __future__ import annotations
 

@@ -74,6 +74,7 @@ def purge(arguments: argparse.Namespace, screen: Screen) -> int:
         if not seen.ok or arguments.dry_run:
             return _purged(seen, screen)
         if not (seen.data["purged"] or seen.data["due"]):
+            _kept(seen, screen)
             screen.note("nothing to purge")
             return DONE
         if not _sure(arguments, screen, seen.content.partition(": ")[2]):
@@ -84,13 +85,19 @@ def purge(arguments: argparse.Namespace, screen: Screen) -> int:
 
 def _purged(result: Result, screen: Screen) -> int:
     if result.ok and not screen.as_json:
+        if not (result.data["purged"] or result.data["due"]):
+            screen.note("nothing to purge")
         for name in result.data["purged"]:
             screen.line(f"purge {name}")
         for name in result.data["due"]:
             screen.line(f"due   {name}")
-        for row in result.data["kept"]:
-            screen.note(f"keep  {row['id']}: {row['why']}")
+        _kept(result, screen)
     return _show(result, screen)
+
+
+def _kept(result: Result, screen: Screen) -> None:
+    for row in result.data["kept"]:
+        screen.note(f"keep  {row['id']}: {row['why']}")
 
 
 def _change(arguments: argparse.Namespace, screen: Screen, tool: str, given: dict[str, Any]) -> int:

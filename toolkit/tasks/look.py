@@ -6,20 +6,27 @@ Reads only, and follows no link. Who may see what is the tools' to ask.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from toolkit.errors import CallError
 from toolkit.plan import DIRECTORY, FILE, Entry, Stat
+from toolkit.spans import moment
 from toolkit.tasks import metadata
 from toolkit.tasks.ids import IN_TRASH, TASKS, is_id
 from toolkit.tasks.metadata import CORRUPT, Task
+from toolkit.text import size as size_of
 
 if TYPE_CHECKING:
     from toolkit.workspace import View
 
 DUE = ".due"
+TWINS = "Folders of this id differ by upper and lower case alone; a person has to rename all but one"
+LONGEST_NOTE = 64 << 10  # bytes of a note that says what was scheduled
+MOST_SAID = 64 << 20  # bytes of a message file; a larger one is not read
+_NUMBER = re.compile(r"[2-9]|[1-9][0-9]{1,8}")  # the first deletion of an id has none
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +46,21 @@ class Deleted:
         return self.id if self.number == 1 else f"{self.id}.{self.number}"
 
 
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """A deletion that was scheduled, and the file that says so; `why` says what is wrong with that file.
+
+    `due` is in POSIX seconds, `holds` the digest of what the folder held then.
+    """
+
+    id: str
+    entry: Entry
+    due: float = 0.0
+    permanent: bool = False
+    holds: str = ""
+    why: str | None = None
+
+
 def store(view: View) -> None:
     """Refuse a call where no task store is given (`not_found`), or it cannot be used now."""
     if not view.workspace.has_tasks:
@@ -56,19 +78,27 @@ def folders(view: View) -> list[Entry]:
     return [entry for entry in view.entries_at(TASKS) if is_id(entry.name)]
 
 
-def by_id(view: View) -> dict[str, Entry]:
-    """The entries of the store by id in lower case; of two that differ by case the lower one counts."""
-    return {entry.name.lower(): entry for entry in sorted(folders(view), key=lambda one: one.name)}
+def by_id(view: View) -> dict[str, tuple[Entry, ...]]:
+    """The entries of the store by id in lower case; several where names differ by case alone."""
+    found: dict[str, tuple[Entry, ...]] = {}
+    for entry in folders(view):
+        found[entry.name.lower()] = (*found.get(entry.name.lower(), ()), entry)
+    return found
 
 
 def trash(view: View) -> list[Deleted]:
-    """Every deletion in the trash, by id and the oldest first."""
+    """Every deletion in the trash, by id, whatever its case, and the oldest first."""
     found = []
     for entry in view.entries_at(IN_TRASH):
-        name, _, number = entry.name.partition(".")
-        if entry.stat.kind == DIRECTORY and is_id(name) and (not number or number.isdigit()):
+        name, dot, number = entry.name.partition(".")
+        if entry.stat.kind == DIRECTORY and is_id(name) and (not dot or _NUMBER.fullmatch(number)):
             found.append(Deleted(name, int(number or 1), entry.stat))
-    return sorted(found, key=lambda one: (one.id, one.number))
+    return sorted(found, key=lambda one: (one.id.lower(), one.number, one.id))
+
+
+def latest(view: View) -> dict[str, Deleted]:
+    """The latest deletion of each id, by the id in lower case."""
+    return {one.id.lower(): one for one in trash(view)}
 
 
 def task(view: View, entry: Entry) -> tuple[Task, tuple[Entry, ...]]:
@@ -104,28 +134,64 @@ def _read(
 ) -> tuple[metadata.Messages, str | None, str | None]:
     name = next((name for name in metadata.MESSAGES if name in files), metadata.MESSAGES[0])
     if name in files and files[name].stat.kind == FILE:
-        said = metadata.messages(name, chunks(name))
+        said = _messages(name, files[name].stat, chunks)
     else:
         said = metadata.Messages(trouble=f"{name} is missing")
     trouble, mode, history = said.trouble, None, files.get(metadata.HISTORY)
     if history is None or history.stat.kind != FILE:
         trouble = trouble or f"{metadata.HISTORY} is missing"
-    elif said.mode is None:
+    elif said.mode is None and (history.stat.size or 0) <= MOST_SAID:
         try:
-            mode = metadata.mode_of(chunks(metadata.HISTORY))
+            mode = metadata.mode_of(_at_most(chunks(metadata.HISTORY)))
         except CallError as error:
             trouble = trouble or f"{metadata.HISTORY} cannot be read ({error.code})"
     return said, mode, trouble
 
 
-def due(view: View) -> Iterator[tuple[str, dict[str, Any], Entry]]:
-    """The scheduled deletions: id, what was scheduled, and the file that says so."""
+def _messages(name: str, stat: Stat, chunks: Callable[[str], Iterator[bytes]]) -> metadata.Messages:
+    if (stat.size or 0) > MOST_SAID:
+        return metadata.Messages(trouble=f"{name} is larger than {size_of(MOST_SAID)}, and is not read")
+    return metadata.messages(name, _at_most(chunks(name)))
+
+
+def _at_most(pieces: Iterable[bytes]) -> Iterator[bytes]:
+    """The same pieces, as many as are read of one file."""
+    left = MOST_SAID
+    for piece in pieces:
+        yield piece[:left]
+        left -= len(piece)
+        if left <= 0:
+            return
+
+
+def scheduled(view: View) -> list[Scheduled]:
+    """The scheduled deletions, one for each file that says one; also those that nobody can read."""
+    found = []
     for entry in view.entries_at(IN_TRASH):
         name = entry.name.removesuffix(DUE)
         if entry.name.endswith(DUE) and is_id(name) and entry.stat.kind == FILE:
-            try:
-                note = json.loads(b"".join(view.chunks(entry.path)))
-            except (ValueError, CallError):
-                continue
-            if isinstance(note, dict):
-                yield name, note, entry
+            found.append(_scheduled(view, name.lower(), entry))
+    return found
+
+
+def _scheduled(view: View, task: str, entry: Entry) -> Scheduled:
+    try:
+        note = json.loads(_bounded(view.chunks(entry.path)))
+        due = moment(note["due"])
+        if due is None or type(note["permanent"]) is not bool or type(note["holds"]) is not str:
+            raise ValueError
+    except CallError as error:
+        return Scheduled(task, entry, why=f"what was scheduled cannot be read ({error.code})")
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return Scheduled(task, entry, why="what was scheduled is not a note of Ringfence")
+    return Scheduled(task, entry, due, note["permanent"], note["holds"])
+
+
+def _bounded(pieces: Iterable[bytes]) -> bytes:
+    """What is in a small file. Raises ValueError for a large one."""
+    data = b""
+    for piece in pieces:
+        data += piece
+        if len(data) > LONGEST_NOTE:
+            raise ValueError
+    return data

@@ -26,7 +26,7 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     left: list[Item] = []
     known = look.by_id(view)
     for task in ids:
-        found = _found(view, task, known.get(task))
+        found = _found(view, task, known.get(task, ()))
         if isinstance(found, tuple):
             chosen.append(found)
         else:
@@ -81,14 +81,17 @@ def _note(due: str | None) -> str:
     return ""
 
 
-def _found(view: View, task: str, entry: Entry | None) -> tuple[Task, Entry, tuple[Entry, ...]] | Item:
+def _found(view: View, task: str, named: tuple[Entry, ...]) -> tuple[Task, Entry, tuple[Entry, ...]] | Item:
     """The folder with all that is in it, or why it is left alone."""
     from toolkit.tasks import look, said
 
     if task == view.workspace.own_task:
         return said.Item(task, code="protected_path", why="This is the agent's own running task")
-    if entry is None:
+    if not named:
         return said.Item(task, code="not_found", why="Task not found - its directory does not exist")
+    if len(named) > 1:
+        return said.Item(task, code="not_unique", why=look.TWINS)
+    (entry,) = named
     if entry.stat.kind != DIRECTORY:
         what = "a link, which is not followed" if entry.stat.kind == LINK else "not a directory"
         return said.Item(task, code="not_a_directory", why=f"The task's entry is {what}")
@@ -115,9 +118,9 @@ def _changes(
             *changes,
             *((task.id, _note_of(view, task, e, below, permanent, due)) for task, e, below in chosen),
         ]
-    latest = {one.id.lower(): one.number for one in look.trash(view)}
+    latest = look.latest(view)
     for task, entry, entries in chosen:
-        number = latest.get(task.id, 0) + 1
+        number = latest[task.id].number + 1 if task.id in latest else 1
         name = entry.name if number == 1 else f"{entry.name}.{number}"
         changes.append((task.id, Move(entry.path, f"{IN_TRASH}/{name}", entry.stat, entries=entries)))
     return changes

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from toolkit.errors import CallError
@@ -24,6 +26,7 @@ _ORDERS: dict[str, Callable[[Task], Any]] = {
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:
     from toolkit.tasks import look
+    from toolkit.tasks.metadata import CORRUPT
 
     look.store(view)
     since = time_of(arguments["since"], "since") if "since" in arguments else None
@@ -31,6 +34,10 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
         _read(view, entry)
         for entry in look.folders(view)
         if entry.stat.kind == DIRECTORY and view.shows(entry.name)
+    ]
+    twice = Counter(task.id for task in found)
+    found = [
+        task if twice[task.id] == 1 else replace(task, status=CORRUPT, trouble=look.TWINS) for task in found
     ]
     kept = [task for task in found if _wanted(task, arguments, since)]
     kept.sort(key=lambda task: task.id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from toolkit.errors import CallError
 from toolkit.plan import Change, Delete, Entry, Move, Plan
 from toolkit.text import plural
 
@@ -20,9 +21,8 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
 
     look.store(view)
     ids, again = view.task_ids
-    # The latest deletion of an id is what comes back; they are sorted the oldest first.
-    held = {one.id.lower(): one for one in look.trash(view)}
-    scheduled = {name.lower(): entry for name, _, entry in look.due(view)}
+    held = look.latest(view)
+    scheduled = {one.id: one.entry for one in look.scheduled(view)}
     known = look.by_id(view)
     items: list[Item] = []
     changes: list[tuple[str, Change]] = []
@@ -60,7 +60,10 @@ def _back(
     if held is None:
         return Item(task, code="not_found", why="No deleted task with this id is in the trash"), None
     entry = Entry(held.path, held.stat)
-    known, entries = look.task(view, entry)
+    try:
+        known, entries = look.task(view, entry)
+    except CallError as error:
+        return Item(task, code=error.code, why=error.message), None
     readable = view.shows(task)
     title = known.title if readable else None
     move = Move(held.path, f"{TASKS}/{held.id}", held.stat, entries=entries)
