@@ -122,6 +122,25 @@ def test_a_buffer_moves_with_its_file_and_keeps_unsaved_text(place: Place, emacs
     assert emacs.asked == []
 
 
+def test_a_move_into_another_mode_asks_nothing_about_variables(place: Place, emacs: Emacs) -> None:
+    text = 'one\n;; Local Variables:\n;; eval: (setq asked \'("ran"))\n;; surprise: 1\n;; End:\n'
+    old, new = place.write("a.txt", text), place.root / "a.el"
+    emacs.eval(
+        "(progn (fset 'hack-local-variables-confirm (lambda (&rest _)"
+        ' (setq asked (cons "variables" asked)) nil)) t)'
+    )
+    emacs.open(old)
+    assert emacs.asked == ["variables"]  # the user opened it, and is asked once
+    emacs.eval("(setq asked nil)")
+    place.call("move_file", source="a.txt", destination="a.el")
+    wait(lambda: emacs.text(new) == text)
+    assert emacs.eval(f'(buffer-local-value (quote major-mode) (find-buffer-visiting "{new}"))') in (
+        "emacs-lisp-mode",
+        "elisp-mode",
+    )
+    assert emacs.asked == []
+
+
 def test_the_buffers_below_a_moved_folder_move_along(place: Place, emacs: Emacs) -> None:
     old = place.write("a/deep/f.txt", "one\n")
     emacs.open(old)

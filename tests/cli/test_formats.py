@@ -161,3 +161,100 @@ def test_a_revision_is_compared_with_what_it_extended(ringfence: Ringfence, work
     assert back.status == 0
     assert ringfence("diff", "HEAD:missing.yaml", "ringfence.yaml").status == 2
     assert ringfence("diff", "nowhere:ringfence.yaml", "ringfence.yaml").status == 2
+
+
+# ------------------------------------------------------------- git revisions
+
+
+class Repository:
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.git("init", "-q")
+
+    def git(self, *words: str) -> None:
+        named = ("-c", "user.name=t", "-c", "user.email=t@example.org")
+        subprocess.run(["git", *named, *words], cwd=self.folder, check=True, capture_output=True)
+
+    def write(self, path: str, rules: str) -> None:
+        (self.folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.folder / path).write_text(f"version: 1\n{rules}\n", encoding="utf-8")
+
+    def commit(self) -> None:
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", "one")
+
+
+@pytest.fixture
+def repository(workspace: Path) -> Repository:
+    return Repository(workspace)
+
+
+def test_a_revision_with_links_is_read(ringfence: Ringfence, repository: Repository) -> None:
+    repository.write("shared/team.yaml", "rules: {read: deny}")
+    folder = repository.folder
+    (folder / "ringfence.yaml").symlink_to("policies/team.yaml")
+    (folder / "policies").symlink_to("shared")
+    (folder / "evil.yaml").symlink_to("/etc/passwd")
+    (folder / "loop.yaml").symlink_to("loop.yaml")
+    (folder / "out.yaml").symlink_to("../../../../etc/passwd")
+    (folder / "shared" / "up").symlink_to("..")
+    (folder / "through.yaml").symlink_to("shared/up/../../x.yaml")
+    repository.commit()
+    done = ringfence("diff", "HEAD:ringfence.yaml", "HEAD:shared/team.yaml", "--fail-on", "any")
+    assert (done.status, done.err) == (0, "")
+    for name in ("evil.yaml", "loop.yaml", "out.yaml", "through.yaml", "../x.yaml"):
+        gone = ringfence("diff", f"HEAD:{name}", "baseline")
+        assert (gone.status, "has no policy" in gone.err) == (2, True)
+
+
+def test_names_in_a_revision_are_no_patterns(ringfence: Ringfence, repository: Repository) -> None:
+    repository.write("policies/base.yaml", "rules: {read: ask}")
+    repository.write(":!policies/x.yaml", "rules: {read: deny}")
+    repository.write("*.yaml", "extends: [policies/base.yaml]")
+    repository.write("-a/with \n newline.yaml", "rules: {read: deny}")
+    repository.commit()
+    assert ringfence("diff", "HEAD:*.yaml", "HEAD:policies/base.yaml", "--fail-on", "any").status == 0
+    assert ringfence("diff", "HEAD::!policies/x.yaml", "HEAD:-a/with \n newline.yaml").status == 0
+
+
+def test_a_policy_in_a_folder_below_is_looked_at(ringfence: Ringfence, repository: Repository) -> None:
+    repository.write("ringfence.yaml", "rules: {read: allow}")
+    repository.write("sub/ringfence.yaml", 'rules: {"*": deny}')
+    repository.write("policies/base.yaml", "rules: {write: deny}")
+    repository.write("by/ringfence.yaml", "extends: [../policies/base.yaml]")
+    repository.commit()
+    assert ringfence("diff", "--all", "HEAD", "--fail-on", "any").status == 0
+    assert ringfence("check", "--all").status == 0
+    repository.write("sub/ringfence.yaml", 'rules: {"*": allow}')
+    done = ringfence("diff", "--all", "HEAD", "--fail-on", "widen", "--json")
+    assert done.status == 1
+    assert [row["policy"] for row in done.json if row["widens"]] == ["sub/ringfence.yaml"]
+    repository.git("checkout", "-q", "sub")
+    # A base that is changed counts where it is extended; a new policy and one that goes count, too.
+    repository.write("policies/base.yaml", "rules: {write: allow}")
+    repository.write("new/ringfence.yaml", "rules: {read: allow}")
+    (repository.folder / "sub" / "ringfence.yaml").unlink()
+    done = ringfence("diff", "--all", "HEAD", "--fail-on", "widen", "--json")
+    assert [row["policy"] for row in done.json if row["widens"]] == [
+        "by/ringfence.yaml",
+        "new/ringfence.yaml",
+        "sub/ringfence.yaml",
+    ]
+    repository.write("policies/base.yaml", "rules: {write: {a: allow, 'a*': deny}}")
+    done = ringfence("check", "--all")
+    assert (done.status, "base.yaml:2" in done.out) == (1, True)
+
+
+def test_a_policy_that_did_not_load_denied_everything(ringfence: Ringfence, repository: Repository) -> None:
+    repository.write("ringfence.yaml", "rulez: {}")
+    repository.commit()
+    repository.write("ringfence.yaml", "rules: {read: ask}")
+    done = ringfence("diff", "--all", "HEAD", "--fail-on", "widen")
+    assert (done.status, "did not load" in done.err) == (1, True)
+    repository.write("ringfence.yaml", "rulez: {}")
+    assert ringfence("diff", "--all", "HEAD").status == 2
+
+
+def test_all_needs_a_repository_and_one_revision(ringfence: Ringfence, repository: Repository) -> None:
+    for words in (("--all", "HEAD", "x"), ("one",), ("--all", "nowhere"), ("--all", "--output=x")):
+        assert ringfence("diff", *words).status == 2

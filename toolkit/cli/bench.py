@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
+from typing import Any
 
-from policy import ACTIONS, Policy
+from policy import ACTIONS, Policy, PolicyError
 from policy.compare import Change, Comparison, compare
 from policy.glob import PatternError, parse, parse_agent
 from policy.model import EFFECTS, Invariant
@@ -13,8 +14,13 @@ from policy.prove import prove as prove_all
 from policy.search import Budget
 from toolkit.cli.perform import DONE, FELL_SHORT, UsageError, deadline
 from toolkit.cli.place import policy_file, policy_of, root_of
-from toolkit.cli.revisions import load_revision
+from toolkit.cli.revisions import checkout, load_revision, policy_files, top_folder
 from toolkit.cli.screen import STYLES, Screen
+from toolkit.finding import POLICY_FILE
+from toolkit.text import escape
+
+_NONE = "version: 1\n"  # where there is no policy everything asks
+_BROKEN = 'version: 1\nrules: {"*": deny}\n'
 
 
 def prove(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -50,24 +56,62 @@ def _statement(arguments: argparse.Namespace, policy: Policy) -> Invariant:
 
 
 def diff(arguments: argparse.Namespace, screen: Screen) -> int:
-    """Compare two policies over every path."""
+    """Compare two policies over every path, or every policy of a repository with what it was."""
     budget = Budget(expired=deadline(arguments.deadline))
+    if arguments.all:
+        return _diff_all(arguments, screen, budget)
+    if arguments.new is None:
+        raise UsageError("diff needs two policies: OLD NEW, or --all REV")
     found = compare(policy_or_revision(arguments.old), policy_or_revision(arguments.new), budget)
     if screen.as_json:
-        screen.json(
-            {
-                "changes": [change.to_json() for change in found.changes],
-                "settings": list(found.settings),
-                "widens": found.widens,
-                "undecided": list(found.undecided),
-            }
-        )
+        screen.json(_fields(found))
     else:
         _show(found, screen)
-    if arguments.fail_on == "any":
+    return _status(found, arguments.fail_on)
+
+
+def _diff_all(arguments: argparse.Namespace, screen: Screen, budget: Budget) -> int:
+    if arguments.new is not None:
+        raise UsageError("diff --all takes one revision of git")
+    found: dict[str, Comparison] = {}
+    top = top_folder()
+    with checkout(arguments.old) as folder:
+        before = {path.relative_to(folder).as_posix() for path in folder.rglob(POLICY_FILE) if path.is_file()}
+        now = set(policy_files())
+        for name in sorted(before | now):
+            old = _as_it_was(folder / name, screen) if name in before else Policy.loads(_NONE)
+            new = Policy.load(top / name) if name in now else Policy.loads(_NONE)
+            found[name] = compare(old, new, budget)
+    if screen.as_json:
+        screen.json([{"policy": name, **_fields(each)} for name, each in found.items()])
+    for name, each in found.items() if not screen.as_json else ():
+        screen.line(f"{escape(name)}:")
+        _show(each, screen)
+    return max((_status(each, arguments.fail_on) for each in found.values()), default=DONE)
+
+
+def _as_it_was(path: Path, screen: Screen) -> Policy:
+    try:
+        return Policy.load(path)
+    except PolicyError:
+        screen.note(f"{path.name} did not load in that revision, so it denied everything")
+        return Policy.loads(_BROKEN)
+
+
+def _fields(found: Comparison) -> dict[str, Any]:
+    return {
+        "changes": [change.to_json() for change in found.changes],
+        "settings": list(found.settings),
+        "widens": found.widens,
+        "undecided": list(found.undecided),
+    }
+
+
+def _status(found: Comparison, fail_on: str | None) -> int:
+    if fail_on == "any":
         short = bool(found.changes or found.settings or found.undecided)
     else:
-        short = arguments.fail_on == "widen" and (found.widens or bool(found.undecided))
+        short = fail_on == "widen" and (found.widens or bool(found.undecided))
     return FELL_SHORT if short else DONE
 
 

@@ -17,6 +17,11 @@ POLICIES: tuple[Command, ...] = (
                 completes="file",
                 says="files or ready-made names (default: ringfence.yaml in the root)",
             ),
+            opt(
+                "--all",
+                action="store_true",
+                says="also every ringfence.yaml of the git repository, and what these extend",
+            ),
             opt("--strict", action="store_true", says="warnings give exit status 1, too"),
             opt("--notes", action="store_true", says="show findings of level note, too"),
             opt(
@@ -39,6 +44,7 @@ POLICIES: tuple[Command, ...] = (
         (
             "ringfence check",
             "ringfence check baseline read-only policies/team.yaml",
+            "ringfence check --all --strict",
             "ringfence check --strict --coverage 80 --format github --deadline 30",
         ),
         "Shows every problem of a policy that does not load (exit status 2), every case that is not decided"
@@ -82,7 +88,13 @@ POLICIES: tuple[Command, ...] = (
                 completes="file",
                 says="a policy file, a ready-made name, or REV:PATH of git",
             ),
-            opt("new", metavar="NEW", completes="file", says="the same"),
+            opt("new", nargs="?", metavar="NEW", completes="file", says="the same"),
+            opt(
+                "--all",
+                action="store_true",
+                says="compare every ringfence.yaml of the repository with what it was in revision OLD of git;"
+                " where one was not there, or is no more, everything asks",
+            ),
             opt(
                 "--fail-on",
                 choices=("widen", "any"),
@@ -94,6 +106,7 @@ POLICIES: tuple[Command, ...] = (
         (
             "ringfence diff HEAD:ringfence.yaml ringfence.yaml --fail-on widen",
             "ringfence diff baseline read-only",
+            "ringfence diff --all origin/main --fail-on widen",
         ),
         "Compares over every path, agent and action; each row has the shortest path of its kind.",
     ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +23,7 @@ from policy.search import Budget
 from toolkit.cli.annotations import FORMATS
 from toolkit.cli.perform import DONE, FELL_SHORT, USAGE, UsageError, deadline
 from toolkit.cli.place import policy_file, policy_in, root_of
+from toolkit.cli.revisions import policy_files, top_folder
 from toolkit.cli.screen import Screen
 from toolkit.finding import POLICY_FILE
 
@@ -83,7 +85,8 @@ class Report:
 
 def check(arguments: argparse.Namespace, screen: Screen) -> int:
     """Look at each policy; the worst of them gives the exit status."""
-    named = arguments.policies or [_of_the_root(arguments)]
+    named = arguments.policies + (_of_the_repository() if arguments.all else [])
+    named = list(dict.fromkeys(named or [_of_the_root(arguments)]))
     least = arguments.coverage
     expired = deadline(arguments.deadline)
     reports = [_report(name, expired) for name in named]
@@ -96,6 +99,19 @@ def check(arguments: argparse.Namespace, screen: Screen) -> int:
         for report in reports:
             _show(report, least, arguments.notes, screen)
     return max(report.status(arguments.strict, least) for report in reports)
+
+
+def _of_the_repository() -> list[str]:
+    """Every policy that git knows of, and the files of the repository that these extend."""
+    top = top_folder()
+    found = dict.fromkeys(top / name for name in policy_files())
+    for path in list(found):
+        try:
+            extended = (Path(os.path.realpath(name)) for name in Policy.load(path).files)
+        except PolicyError:
+            continue  # which its own check says
+        found |= dict.fromkeys(name for name in extended if name.is_relative_to(top))
+    return [os.path.relpath(path) for path in found]
 
 
 def _of_the_root(arguments: argparse.Namespace) -> str:

@@ -85,7 +85,7 @@ def purge(arguments: argparse.Namespace, screen: Screen) -> int:
 
 def _purged(result: Result, screen: Screen) -> int:
     if result.ok and not screen.as_json:
-        if not (result.data["purged"] or result.data["due"]):
+        if not (result.data["purged"] or result.data["due"] or result.data.get("dry_run")):
             screen.note("nothing to purge")
         for name in result.data["purged"]:
             screen.line(f"purge {name}")

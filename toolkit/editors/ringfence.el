@@ -209,7 +209,10 @@ When nil it is the project that the current folder belongs to."
                                                     (abbreviate-file-name to))))
         (ringfence--close there))
       (with-current-buffer buffer
-        (let ((known (visited-file-modtime)))
+        (let ((known (visited-file-modtime))
+              ;; A new name may bring a new mode, which would ask about variables that an agent wrote.
+              (enable-local-variables nil)
+              (enable-dir-local-variables nil))
           (set-visited-file-name to t t)
           ;; What the buffer was read from, so that a later change is still seen.
           (unless (eql known 0)
