@@ -6,6 +6,7 @@ The link leads to a folder *inside* the workspace that the policy denies. RACE_T
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ import pytest
 
 from policy import Policy
 from tests.race.harness import attacker, swapping
+from toolkit import audit
 from toolkit.session import Session
 
 TRIES = int(os.environ.get("RACE_TRIES", "300"))
@@ -139,3 +141,41 @@ def test_an_agent_gains_nothing_with_two_sessions(root: Path, tmp_path: Path) ->
             over.set()
             renaming.join()
     assert leaks == []
+
+
+def plant(root: Path, name: str) -> None:
+    """A folder to delete, made in the real directory by its handle: the test itself never leaves it."""
+    for place in ("a/dir", "a/link"):
+        try:
+            fd = os.open(root / place, os.O_DIRECTORY | os.O_NOFOLLOW)
+        except OSError:
+            continue  # the link, at this moment
+        try:
+            os.mkdir(name, dir_fd=fd)
+            os.close(os.open(f"{name}/f", os.O_CREAT | os.O_WRONLY, dir_fd=fd))
+        finally:
+            os.close(fd)
+        return
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("at", ["sync", "check", "release"])
+def test_what_settles_after_a_death_never_reaches_it(
+    root: Path, tmp_path: Path, command: list[str], at: str
+) -> None:
+    """A process dies while it deletes; the next one settles while the names are swapped."""
+    before = picture(root)
+    with swapping(command, root / "a/dir", root / "a/link"):
+        for n in range(max(TRIES // 20, 10)):
+            plant(root, f"t{n}")
+            child = os.fork()
+            if child == 0:
+                dying = Session(root, POLICY, state=tmp_path / "state", session="dying")
+                setattr(dying.workspace.backend, at, lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+                call(dying, "delete", path=f"a/dir/t{n}")
+                os._exit(0)
+            os.waitpid(child, 0)
+            with Session(root, POLICY, state=tmp_path / "state", session="next") as after:
+                settled = [row for row in audit.records(after.state) if row["event"] == "settled"]
+    assert picture(root) == before
+    assert at != "sync" or settled, "nothing died half-way: there was nothing to settle"
