@@ -148,3 +148,26 @@ def test_the_end_of_input_comes_after_the_calls(server: Slow) -> None:
     server.let_go.set()
     assert [client.read()["id"] for _ in range(3)] == [1, 2, 3]
     client.close()
+
+
+class Faulty(Slow):
+    """Fails with one call, and answers the others."""
+
+    def answer(self, message: Message, peer: Peer, flight: Flight) -> Message:
+        if message["method"] == "tools/call" and message["params"]["name"] == "faulty":
+            raise RuntimeError("a fault of our own")
+        return super().answer(message, peer, flight)
+
+
+@pytest.mark.parametrize("before", [[], [{"method": "tools/call", "params": {"name": "quick"}}]])
+def test_a_request_that_fails_is_answered_and_ends_nothing(before: list[Message]) -> None:
+    client = Client(Faulty())
+    try:
+        calls = [*before, {"method": "tools/call", "params": {"name": "faulty"}}, {"method": "ping"}]
+        client.say(*({"jsonrpc": "2.0", "id": n, **call} for n, call in enumerate(calls)))
+        answers = sorted((client.read() for _ in calls), key=lambda answer: answer["id"])
+    finally:
+        client.close()
+    assert [answer["id"] for answer in answers] == list(range(len(calls)))
+    assert answers[-2]["error"] == {"code": -32603, "message": "Internal error"}
+    assert "result" in answers[-1]

@@ -19,6 +19,7 @@ from toolkit.call import MAX_BYTES, read_json
 from toolkit.errors import CallError
 from toolkit.lines import Lines
 from toolkit.mcp.messages import (
+    INTERNAL_ERROR,
     INVALID_REQUEST,
     PARSE_ERROR,
     Message,
@@ -190,7 +191,7 @@ class Loop:
     # ------------------------------------------------------------------- calling
 
     def _work(self, job: _Job) -> None:
-        answer = self._server.answer(job.message, self._peer, job.flight)
+        answer = self._kept_alive(job, lambda: self._server.answer(job.message, self._peer, job.flight))
         if not isinstance(answer, Question):
             self._finish(job, answer)
             return
@@ -201,10 +202,26 @@ class Loop:
 
     def _put(self, job: _Job, question: Question) -> None:
         """Put a question to a person and go on with the call, until there is an answer."""
-        answer: Message | Question = question
-        while isinstance(answer, Question):
-            answer = self._server.resume(answer, self._elicit(answer))
+
+        def answered() -> Message | Question:
+            answer: Message | Question = question
+            while isinstance(answer, Question):
+                answer = self._server.resume(answer, self._elicit(answer))
+            return answer
+
+        answer = self._kept_alive(job, answered)
+        assert not isinstance(answer, Question), "a question is put until there is an answer"
         self._finish(job, answer)
+
+    def _kept_alive(self, job: _Job, work: Callable[[], Message | Question]) -> Message | Question:
+        """What the work gives; one request that fails is answered, and does not end the server."""
+        try:
+            return work()
+        except Exception:
+            import logging  # slow to import, and seldom needed
+
+            logging.getLogger("ringfence").exception("a request failed")
+            return refusal(job.message["id"], RpcError(INTERNAL_ERROR, "Internal error"))
 
     def _elicit(self, question: Question) -> Message | None:
         if self._server.channel is not None:
