@@ -29,6 +29,7 @@ _MORE = (
     *("region", "site", "drive", "drive_id", "volume", "ref", "branch", "revision", "org", "repo"),
 )
 _SECRET = ("pass", "secret", "token", "tok", "cred", "auth", "key", "kerb", "sas", "cookie", "sign")
+_SFTP_PORT = 22
 _BELOW = ("fs", "_fs", "base_fs", "sync_fs")  # what wrappers call the file system that they pass calls on to
 
 
@@ -92,7 +93,9 @@ def _own(fs: Any, root: str) -> StoragePlace | None:
         return azure_place(account, str(client.url), root.strip("/"), told)
     if "sftp" in protocols and hasattr(fs, "ftp"):
         transport = fs.ftp.get_channel().get_transport()
-        authority = sftp_authority(transport.get_username(), fs.host, transport.getpeername()[1])
+        peer = transport.getpeername()  # over anything but TCP there is no port
+        port = peer[1] if isinstance(peer, tuple) else _SFTP_PORT
+        authority = sftp_authority(transport.get_username(), fs.host, port)
         return StoragePlace(("sftp",), authority, root, former=f"sftp://{fs.host}{root}")
     return None
 

@@ -161,7 +161,7 @@ def test_zsh_reads_its_script(ringfence: Ringfence, tmp_path: Path) -> None:
     ("typed", "offered"),
     [
         ("ringfence ch", {"check", "changes"}),
-        ("ringfence approvals ", {"list", "show", "grant", "refuse", "revoke"}),
+        ("ringfence approvals ", {"list", "show", "grant", "refuse", "reopen", "revoke"}),
         ("ringfence audit v", {"verify"}),
         ("ringfence audit verify a", {"a.txt"}),
         ("ringfence audit verify --an", {"--anchor"}),

@@ -10,6 +10,7 @@ import pytest
 from policy import Policy
 from tests.services.hostile_sftp import ROOT, Odd, Served, hostile
 from toolkit.contract import ALLOW
+from toolkit.places import StoragePlace
 from toolkit.session import Session
 
 MIB = 1 << 20
@@ -43,7 +44,7 @@ def test_a_read_stops_at_its_limit(limit: int | None, monkeypatch: pytest.Monkey
     monkeypatch.setattr(sftp, "MAX_FILE", 2000)
     served = Served([Odd("a", size=4, sent=120 * MIB)])
     with hostile(served) as fs:
-        tree = sftp.Sftp(fs.ftp, ROOT, "sftp://hostile")
+        tree = sftp.Sftp(fs.ftp, ROOT, StoragePlace(("sftp",), "hostile", ROOT))
         with pytest.raises(CallError, match="larger than"):
             tree.read(tree.resolve(("a",), follow=False), limit)
     assert served.bytes <= 64 << 10
@@ -56,7 +57,7 @@ def test_a_size_without_end_is_not_asked_for_in_advance() -> None:
         from toolkit.errors import CallError
         from toolkit.sftp import Sftp
 
-        tree = Sftp(fs.ftp, ROOT, "sftp://hostile")
+        tree = Sftp(fs.ftp, ROOT, StoragePlace(("sftp",), "hostile", ROOT))
         with pytest.raises(CallError, match="larger than"):
             tree.read(tree.resolve(("a",), follow=False), None)
     assert served.bytes == 0

@@ -290,10 +290,10 @@ def test_a_tree_with_a_key_that_is_also_a_prefix_stays_whole(bucket: Bucket, too
     assert set(bucket.held()) == {"d/a", "d/a/1", "d/b"}
 
 
-def test_two_endpoints_are_two_places(bucket: Bucket, server: S3Server, tmp_path: Any) -> None:
+def test_two_endpoints_are_two_places(bucket: Bucket, s3_server: S3Server, tmp_path: Any) -> None:
     found = []
-    for endpoint in (server.endpoint, server.endpoint.replace("127.0.0.1", "localhost")):
-        fs = s3_file_system(replace(server, endpoint=endpoint))
+    for endpoint in (s3_server.endpoint, s3_server.endpoint.replace("127.0.0.1", "localhost")):
+        fs = s3_file_system(replace(s3_server, endpoint=endpoint))
         with Session(bucket.root, Policy.loads(ALLOW), fs=fs, state=tmp_path) as session:
             assert session.versions("f") == []
             assert session.call(

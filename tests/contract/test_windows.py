@@ -28,7 +28,7 @@ ARGUMENTS = {
     "src/a.txt": "src/a.txt",
     "src\\a.txt": "path_invalid",
     "C:\\ws\\a.txt": "path_invalid",
-    "C:/ws/a.txt": "C:/ws/a.txt",
+    "C:/ws/a.txt": "path_invalid",
     "c:a.txt": "c:a.txt",
     "//server/share/a": "outside_root",
     "\\\\?\\C:\\a": "path_invalid",

@@ -436,9 +436,13 @@ def test_a_policy_that_never_loaded_denies_until_it_is_mended(disk: Any) -> None
     file = disk.folder / "state-policy.yaml"
     file.write_text("version: 1\nruels: {read: allow}\n")
     with disk.open(file) as session:
-        assert "ruels" in refused(call(session, "read_file", path="f"))
+        assert "ruels" not in refused(call(session, "read_file", path="f"))
+        with pytest.raises(CallError, match="ruels"):  # which people are told, and agents are not
+            session.policy_now()
         file.write_text("version: 1\nrules: {read: allwo}\n")
-        assert "allwo" in refused(call(session, "read_file", path="f"))
+        assert "allwo" not in refused(call(session, "read_file", path="f"))
+        with pytest.raises(CallError, match="allwo"):
+            session.policy_now()
         file.unlink()
         assert refused(call(session, "read_file", path="f"))
         file.write_text("version: 1\nrules: {read: allow}\n")

@@ -12,6 +12,7 @@ import pytest
 from policy import Policy
 from tests.history.test_shared import url_of
 from toolkit.errors import CallError
+from toolkit.places import local_place
 from toolkit.session import Session
 from toolkit.state import default_place
 
@@ -69,7 +70,7 @@ def opened(root: Path, postgres_url: str, tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.fixture
 def schema(root: Path, postgres_url: str) -> str:
-    return default_place(str(root), postgres_url).rpartition("#")[2]
+    return default_place(local_place(str(root.resolve())), postgres_url).rpartition("#")[2]
 
 
 def edited(session: Session) -> bool:
