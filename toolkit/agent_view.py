@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from policy import Decision, Effect
+from policy import Decision, Effect, Policy
+from policy.glob import Fold
 from toolkit.impact import describe, touched
 from toolkit.plan import Plan
 from toolkit.text import escape, plural, rfc3339
@@ -57,19 +58,37 @@ def path_of(attempt: Attempt, path: str) -> str | None:
     return next(iter((*given, *attempt.named)), None)
 
 
-def request(attempt: Attempt, plan: Plan) -> dict[str, str]:
-    """What an agent is shown of the request for a plan: `title`, `preview` and the `reason` to ask.
+def request(attempt: Attempt, plan: Plan, preview: str) -> dict[str, str]:
+    """What an agent is shown of the request for a plan, of which a person is shown `preview`: its `title`,
+    its own `preview` and the `reason` to ask.
 
     Where the plan touches what the agent may not read, the title has no figures and the preview no content.
     """
+    whole = _may_read_all(attempt, plan)
+    return {
+        "title": _title(attempt, plan, whole=whole),
+        "preview": preview if whole else _outline(attempt, plan),
+        "reason": reason(attempt.decided),
+    }
+
+
+def title(attempt: Attempt, plan: Plan) -> str:
+    """What the call would do, in one line for the agent."""
+    return _title(attempt, plan, whole=_may_read_all(attempt, plan))
+
+
+def _title(attempt: Attempt, plan: Plan, *, whole: bool) -> str:
+    if whole:
+        return attempt.title(plan)
+    named = ", ".join(escape(name) for name in attempt.named)
+    return f"{attempt.known_tool.title}: {named}" if named else attempt.known_tool.title
+
+
+def _may_read_all(attempt: Attempt, plan: Plan) -> bool:
+    """Whether the agent may read all that a plan touches, by each name that it has in the call."""
     paths = {path for change in plan.changes for path, _, _ in touched(change)}
     paths |= {name for place, _ in attempt.places.values() for name in (place.named, place.real)}
-    why = reason(attempt.decided)
-    if all(_may_read(attempt, path) for path in paths):
-        return {"title": attempt.title(plan), "preview": plan.preview, "reason": why}
-    named = ", ".join(escape(name) for name in attempt.named)
-    title = f"{attempt.known_tool.title}: {named}" if named else attempt.known_tool.title
-    return {"title": title, "preview": _outline(attempt, plan), "reason": why}
+    return all(_may_read(attempt, path) for path in paths)
 
 
 def _outline(attempt: Attempt, plan: Plan) -> str:
@@ -102,10 +121,12 @@ def request_fields(asked: Request) -> dict[str, Any]:
 
 
 def _may_read(attempt: Attempt, path: str) -> bool:
-    """Whether the agent may read a path without asking, whatever is there: its kind may be secret too."""
-    policy, agent = attempt.policy, attempt.session.agent
+    return may_read(attempt.policy, attempt.session.agent, path, attempt.fold)
+
+
+def may_read(policy: Policy, agent: str, path: str, fold: Fold) -> bool:
+    """Whether an agent may read a path without asking, whatever is there: its kind may be secret too."""
     effects = (
-        policy.effect(agent, "read", "read", path, directory, fold=attempt.fold)
-        for directory in (False, True)
+        policy.effect(agent, "read", "read", path, directory, fold=fold) for directory in (False, True)
     )
     return max(effects) == Effect.ALLOW

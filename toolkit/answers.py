@@ -115,7 +115,7 @@ def dry(attempt: Attempt, plan: Plan, *, asks: bool) -> Result:
     """The answer to a call that is only tried; one that `asks` shows nothing of what it asks for."""
     more = {"dry_run": True, "plan": [_row(attempt, row) for row in describe(plan)]}
     if asks and attempt.decided.effect == Effect.ASK and attempt.enforcing:
-        content = f"Dry run, nothing was changed. It would ask: {agent_view.request(attempt, plan)['title']}"
+        content = f"Dry run, nothing was changed. It would ask: {agent_view.title(attempt, plan)}"
         return Result(
             attempt.call.id, "ok", content, more, agent_view.decision(attempt, attempt.decided, asking=True)
         )

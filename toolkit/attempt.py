@@ -290,6 +290,7 @@ class Attempt:
         session, tool = self.session, self.known_tool
         changed = dict.fromkeys(path for change in plan.changes for path, _, _ in touched(change))
         asking_paths, rules = asking(self.policy, session.agent, tool.name, self.needs, self.fold)
+        preview = plan.preview  # drawn once: it may be a long diff
         return Request(
             id=new_id(),
             agent=session.agent,
@@ -300,12 +301,12 @@ class Attempt:
             digest=plan.digest(),
             revision=self.policy.revision,
             title=self.title(plan),
-            preview=plan.preview,
+            preview=preview,
             decision=self.decided.to_json() | ({"not_recoverable": list(self.lost)} if self.lost else {}),
             paths=tuple(changed) or tuple(self.named),
             description=str(self.arguments.get("description") or ""),
             asked=time.time(),
-            shown=agent_view.request(self, plan),
+            shown=agent_view.request(self, plan, preview),
             asking=asking_paths,
             asks=rules,
             changes=bool(plan.changes),

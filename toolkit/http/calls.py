@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from policy import Decision, Effect
+from policy import Decision
 from toolkit import agent_view
 from toolkit.call import Result
 from toolkit.errors import CallError
@@ -84,9 +84,6 @@ def verdict(desk: Session, caller: Caller, fields: dict[str, Any]) -> dict[str, 
 
 def _for_an_agent(desk: Session, agent: str, decision: Decision, asked: str) -> dict[str, Any]:
     """The decision without the rule, and without the name of what the agent may not read."""
-    known = (
-        desk.policy.effect(agent, "read", "read", decision.path, directory, fold=desk.fold)
-        for directory in (False, True)
-    )
-    path = decision.path if max(known) == Effect.ALLOW else asked
+    known = agent_view.may_read(desk.policy, agent, decision.path, desk.fold)
+    path = decision.path if known else asked
     return agent_view.decision_fields(decision, path, decision.hint)
