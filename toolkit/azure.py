@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from toolkit import paths
+from toolkit.backends import path_changed
 from toolkit.errors import CallError
 from toolkit.plan import DIRECTORY, FILE, Stat
 from toolkit.stores import Store, StoreSpot, errors
@@ -117,7 +118,7 @@ class Azure(Store):
         except ResourceExistsError:
             raise FileExistsError from None
         except ResourceModifiedError:
-            raise _changed(path) from None
+            raise path_changed(path) from None
         return str(answer["etag"])
 
     async def _delete(self, path: str, tag: str) -> None:
@@ -127,7 +128,7 @@ class Azure(Store):
             async with self._client(path) as client:
                 await client.delete_blob(**_only(tag))
         except ResourceModifiedError:
-            raise _changed(path) from None
+            raise path_changed(path) from None
         except ResourceNotFoundError:
             raise FileNotFoundError from None
 
@@ -139,7 +140,7 @@ class Azure(Store):
                 blob = await client.download_blob(**_only(judged.identity))
                 data = await blob.readall()
         except (ResourceModifiedError, ResourceNotFoundError):
-            raise _changed(source) from None
+            raise path_changed(source) from None
         # A marker of its kind, and whatever else its owner wrote down, goes along.
         more = {"metadata": blob.properties.metadata, "content_settings": _settings(blob.properties)}
         made = await self._upload(target, data, tag, **more)
@@ -195,10 +196,6 @@ def _settings(properties: Any) -> Any:
     settings = properties.content_settings
     settings.content_md5 = None
     return settings
-
-
-def _changed(path: str) -> CallError:
-    return CallError("path_changed", f"'{path}' changed after it was judged", where=path)
 
 
 def _stat(blob: Any) -> Stat:

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from toolkit import paths
-from toolkit.backends import BACKENDS, Missed, StoreBase, check_content, is_link
+from toolkit.backends import BACKENDS, Missed, StoreBase, check_content, is_link, path_changed
 from toolkit.errors import CallError
 from toolkit.loss import MAX_FILE
 from toolkit.places import StoragePlace, shown, split_url
@@ -185,7 +185,7 @@ class Sftp(StoreBase):
         """Refuse when a directory on the way is a link by now; right after this it still can become one."""
         names = paths.parts(spot.path)[:-1]
         if self.resolve(names, follow=True).path != paths.join(names):
-            raise _changed(spot.path)
+            raise path_changed(spot.path)
 
     def create(self, spot: SftpSpot, data: bytes | Held, mode: int | None, temporary: str) -> None:
         """Whole or not at all: SFTP's rename, unlike POSIX's, fails where the new name is taken."""
@@ -222,7 +222,7 @@ class Sftp(StoreBase):
             self._rename_new(spot.path, caught)
         if self._differs(caught, change):
             self._rename_new(caught, spot.path)
-            raise _changed(spot.path)
+            raise path_changed(spot.path)
         kept = False
         for entry in (*reversed(change.entries), Entry(change.path, change.stat)):
             at = self._at(caught + entry.path[len(change.path) :])
@@ -303,7 +303,7 @@ class Sftp(StoreBase):
     def _same(self, path: str, judged: Stat) -> None:
         now = self._look(path)
         if now is None or not _alike(judged, now):
-            raise _changed(path)
+            raise path_changed(path)
 
     def _temporary(self, spot: SftpSpot, data: bytes, mode: int | None, name: str) -> str:
         path = paths.child(paths.parent(spot.path), name or _own_name())
@@ -400,10 +400,6 @@ def _alike(judged: Stat, now: Stat) -> bool:
     if judged.kind != now.kind:
         return False
     return judged.kind == DIRECTORY or (judged.target, judged.identity) == (now.target, now.identity)
-
-
-def _changed(path: str) -> CallError:
-    return CallError("path_changed", f"'{path}' changed after it was judged", where=path)
 
 
 @contextmanager

@@ -12,13 +12,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from toolkit import paths
-from toolkit.backends import BACKENDS, Missed, is_link
+from toolkit.backends import BACKENDS, Missed, is_link, path_changed
 from toolkit.errors import CallError
 from toolkit.local import bulk, kernel, placing
 from toolkit.local.files import (
     LIST,
     READ,
-    changed,
     chunks,
     errors,
     look,
@@ -173,20 +172,20 @@ class Local:
         """Refuse (`path_changed`) when the spot's directory is no longer where it was judged."""
         if spot.rest:
             # A parent is gone: the name that would be made is the parent's.
-            raise changed(spot.path)
+            raise path_changed(spot.path)
         if spot.fd == self.fd and len(spot.names) < 2:
             return  # right in the root, which is what is held open
         folder = spot.names[: max(len(spot.names) - 1, 0)]
         try:
             now = self.resolve((*folder, "."), follow=False)
         except CallError:
-            raise changed(spot.path) from None
+            raise path_changed(spot.path) from None
         try:
             same = now.names == (*folder, ".") and os.path.samestat(os.fstat(now.fd), os.fstat(spot.fd))
         finally:
             self.release(now)
         if not same:
-            raise changed(spot.path)
+            raise path_changed(spot.path)
 
     def create(self, spot: LocalSpot, data: bytes | Held, mode: int | None, temporary: str) -> None:
         """Make a new file, whole or not at all; `already_exists` when the name is taken."""
@@ -216,9 +215,9 @@ class Local:
             old, info = placing.opened(spot, needed=before is not None)
             try:
                 if stat_of(info).identity != stat.identity or info.st_nlink != stat.links:
-                    raise changed(spot.path)
+                    raise path_changed(spot.path)
                 if before is not None and read_all(old, info, None, spot.path) != before:
-                    raise changed(spot.path)
+                    raise path_changed(spot.path)
                 wanted = S.S_IMODE(info.st_mode) if mode is None else mode
                 placing.write(spot.fd, temporary, data, wanted, durable=self.durable, old=(old, info))
             finally:
@@ -227,7 +226,7 @@ class Local:
             try:
                 # Once more by its name, at the last moment.
                 if stat_of(lstat(spot)).identity != stat.identity:
-                    raise changed(spot.path)
+                    raise path_changed(spot.path)
                 os.rename(temporary, spot.name, src_dir_fd=spot.fd, dst_dir_fd=spot.fd)
             except BaseException:
                 unlink_quietly(temporary, spot.fd)
@@ -263,10 +262,10 @@ class Local:
         """Rename within the workspace; never over anything but the one file the plan named."""
         with errors(source.path):
             if stat_of(lstat(source)).identity != change.stat.identity:
-                raise changed(source.path)
+                raise path_changed(source.path)
             if change.over is not None:
                 if stat_of(lstat(destination)).identity != change.over.identity:
-                    raise changed(destination.path)
+                    raise path_changed(destination.path)
                 os.rename(source.name, destination.name, src_dir_fd=source.fd, dst_dir_fd=destination.fd)
             else:
                 self.rename_new(source, destination)

@@ -11,6 +11,7 @@ import stat as S
 from collections.abc import Iterator
 
 from toolkit import holes
+from toolkit.backends import path_changed
 from toolkit.errors import CallError
 from toolkit.faked import is_faked
 from toolkit.local.walk import LocalSpot
@@ -75,7 +76,7 @@ def look(fd: int, name: str, info: os.stat_result) -> Stat:
             if error.errno != errno.EINVAL:
                 raise
             info = os.stat(name, dir_fd=fd, follow_symlinks=False)
-    raise changed(name)
+    raise path_changed(name)
 
 
 def open_regular(spot: LocalSpot) -> tuple[int, os.stat_result]:
@@ -97,7 +98,7 @@ def chunks(spot: LocalSpot, known: Stat | None = None) -> Iterator[bytes]:
         fd, info = open_regular(spot)
         try:
             if known is not None and stat_of(info).identity != known.identity:
-                raise changed(spot.path)
+                raise path_changed(spot.path)
             yield from holes.pieces_of(fd, info)
         finally:
             os.close(fd)
@@ -106,7 +107,7 @@ def chunks(spot: LocalSpot, known: Stat | None = None) -> Iterator[bytes]:
 def read_all(fd: int, info: os.stat_result, limit: int | None, path: str, known: Stat | None = None) -> bytes:
     """The bytes of the file that is open as `fd` and was `info` just now."""
     if known is not None and stat_of(info).identity != known.identity:
-        raise changed(path)
+        raise path_changed(path)
     size = info.st_size
     if limit is not None and size > limit:
         raise _too_large(path, limit)
@@ -158,10 +159,6 @@ def unlink_quietly(name: str, fd: int) -> None:
 
 def _too_large(path: str, limit: int) -> CallError:
     return CallError("too_large", f"'{path}' is larger than {limit} bytes", where=path)
-
-
-def changed(path: str) -> CallError:
-    return CallError("path_changed", f"'{path}' changed after it was judged", where=path)
 
 
 class errors:

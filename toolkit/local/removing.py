@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from toolkit import paths
-from toolkit.backends import Missed
+from toolkit.backends import Missed, path_changed
 from toolkit.errors import CallError
-from toolkit.local.files import LIST, NEW, before_rename, changed, look, lstat, translated
+from toolkit.local.files import LIST, NEW, before_rename, look, lstat, translated
 from toolkit.local.walk import LocalSpot
 from toolkit.plan import DIRECTORY, Delete, Entry, Stat
 from toolkit.protection import HIDDEN
@@ -54,7 +54,7 @@ class Removal:
             raise
         if differs is not None:
             self._put_back()
-            raise changed(differs)
+            raise path_changed(differs)
         if self._stays:
             yield from (entry.path for entry in reversed(self._change.entries))
             yield self._change.path
@@ -104,7 +104,7 @@ class Removal:
             if entry.stat.kind != DIRECTORY:
                 now = look(spot.fd, spot.name, lstat(spot))
                 if entry.path != self._change.path and not _same(entry.stat, now):
-                    raise changed(entry.path)
+                    raise path_changed(entry.path)
                 os.unlink(spot.name, dir_fd=spot.fd)
             else:
                 below = self._below.get(entry.path, ())

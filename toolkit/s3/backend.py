@@ -12,14 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from toolkit import paths
-from toolkit.backends import BACKENDS, Missed, StoreBase, Traits, check_content
+from toolkit.backends import BACKENDS, Missed, StoreBase, Traits, check_content, path_changed
 from toolkit.errors import CallError
 from toolkit.move_by_copy import move_by_copy
 from toolkit.plan import DIRECTORY, FILE, Delete, Entry, Held, Move, Stat, whole
 from toolkit.s3.conditional import Conditional, Doomed
 from toolkit.s3.keys import (
     Rows,
-    changed,
     errors,
     is_same,
     left_out_of,
@@ -371,7 +370,7 @@ class S3(Conditional, StoreBase):
                 above = now.get(paths.parent(each))
                 if above is not None and above.kind == FILE:
                     raise two_of_one_name(paths.parent(each))
-                raise changed(each)
+                raise path_changed(each)
         return markers
 
     def _keep_parent(self, spot: S3Spot) -> None:

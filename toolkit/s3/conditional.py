@@ -13,10 +13,10 @@ from contextlib import contextmanager, suppress
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any, NamedTuple
 
-from toolkit.backends import Missed
+from toolkit.backends import Missed, path_changed
 from toolkit.errors import CallError
 from toolkit.plan import Stat
-from toolkit.s3.keys import changed, errors, is_same, refused
+from toolkit.s3.keys import errors, is_same, refused
 from toolkit.s3.requests import PAGE, Requests
 
 _SIDE_BY_SIDE = 16
@@ -152,7 +152,7 @@ class Conditional(Requests):
         # Some servers quote a tag here and not in a listing.
         if judged is not None and str(answer["ETag"]).strip('"') != judged.identity.strip('"'):
             answer["Body"].close()
-            raise changed(path)
+            raise path_changed(path)
         return answer
 
     def _tags(self, path: str) -> str:
@@ -248,7 +248,7 @@ class Conditional(Requests):
         """Raises CallError `path_changed` unless the object is the one that was judged."""
         now = self._exact(path)
         if now is None or not is_same(judged, now):
-            raise changed(path)
+            raise path_changed(path)
 
 
 def _said(path: str, error: dict[str, Any] | None) -> str | Missed:
@@ -260,7 +260,7 @@ def _said(path: str, error: dict[str, Any] | None) -> str | Missed:
 
 
 def _another(path: str) -> Missed:
-    error = changed(path)
+    error = path_changed(path)
     return Missed(path, error.message, error.code)
 
 

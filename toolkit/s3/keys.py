@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from toolkit.backends import path_changed
 from toolkit.errors import CallError
 from toolkit.plan import DIRECTORY, FILE, Stat
 from toolkit.stores import errors as store_errors
@@ -76,10 +77,6 @@ def is_same(judged: Stat, now: Stat) -> bool:
     return (judged.kind, judged.size, judged.identity) == (now.kind, now.size, now.identity)
 
 
-def changed(path: str) -> CallError:
-    return CallError("path_changed", f"'{path}' changed after it was judged", where=path)
-
-
 def nameless(path: str, key: str) -> CallError:
     """A directory is not removed or moved with something in it that no tool can look at or keep."""
     message = f"'{escape(path)}' holds what no path can name: '{escape(path)}/{escape(key)}'"
@@ -110,5 +107,5 @@ def errors(path: str, *, taken: str = "already_exists") -> Iterator[None]:
             if not refused(error):
                 raise
             if taken != "already_exists":
-                raise changed(path) from None
+                raise path_changed(path) from None
             raise FileExistsError from None
