@@ -39,6 +39,7 @@ class Item:
     """One path's change: `kind` is "write", "delete", "move", "directory" or "link", `type` the entry's own.
 
     `before` and `after` are contents to keep, given as such, or the digest of content that is kept elsewhere.
+    `metadata` is what the store attached to the file besides, as JSON.
     """
 
     kind: str
@@ -53,6 +54,7 @@ class Item:
     grown: int = 0
     identity: str = ""
     temporary: str | None = None
+    metadata: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +76,7 @@ class Kept:
     identity: str
     temporary: str | None
     state: str
+    metadata: str | None
     call: str
     session: str
     agent: str
@@ -147,7 +150,7 @@ class History:
                 if item.kind == "delete" and (item.temporary or "").startswith(CAUGHT):
                     name = str(item.temporary)
                     if name not in caught:  # a tree's own item comes before what is in it
-                        db.execute("INSERT INTO caught VALUES(?,?,?)", (name, op, item.path))
+                        db.execute("INSERT INTO caught(name, op, path) VALUES(?,?,?)", (name, op, item.path))
                         caught.add(name)
             keeping.flush()
             if usage:

@@ -38,7 +38,17 @@ class Keeping:
         before, after = self._noted(item.before), self._noted(item.after)
         what = (self._op, n, item.kind, item.path, item.path2, item.type, before, after)
         self._rows.append(
-            (*what, item.mode, item.target, item.size, item.grown, item.identity, item.temporary, state)
+            (
+                *what,
+                item.mode,
+                item.target,
+                item.size,
+                item.grown,
+                item.identity,
+                item.temporary,
+                state,
+                item.metadata,
+            )
         )
         if len(self._rows) >= _BATCH or self._size > _BYTES:
             self.flush()
@@ -55,7 +65,7 @@ class Keeping:
                     [(digest, length(content), *self._packed(content)) for digest, content in new],
                 )
         if self._rows:
-            self._db.executemany("INSERT INTO item VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", self._rows)
+            self._db.executemany("INSERT INTO item VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", self._rows)
         self._rows, self._contents, self._size = [], {}, 0
 
     def _noted(self, content: bytes | Held | str | None) -> str | None:

@@ -20,7 +20,7 @@ from toolkit.private_files import private_directory, private_file
 if TYPE_CHECKING:
     import sqlite3
 
-VERSION = 3  # `toolkit.upgrade` knows the way from each older one
+VERSION = 4  # `toolkit.upgrade` knows the way from each older one
 MEMORY = ":memory:"
 SHARED = ("postgresql://", "postgres://")
 # Moving the log into the database waits for the disk. After so many transactions a thread begins with it, for
@@ -37,12 +37,13 @@ CREATE INDEX op_session ON op(session, id);
 CREATE INDEX op_pending ON op(owner) WHERE state = 'pending';
 CREATE TABLE item(op INTEGER NOT NULL, n INTEGER NOT NULL, kind TEXT NOT NULL, path TEXT NOT NULL, path2 TEXT,
     type TEXT NOT NULL, before TEXT, after TEXT, mode INTEGER, target TEXT, size INTEGER, grown INTEGER,
-    identity TEXT, temporary TEXT, state TEXT NOT NULL, PRIMARY KEY(op, n))
+    identity TEXT, temporary TEXT, state TEXT NOT NULL, metadata TEXT, PRIMARY KEY(op, n))
     WITHOUT ROWID;
 CREATE INDEX item_path ON item(path, op);
 CREATE INDEX item_path2 ON item(path2, op) WHERE path2 IS NOT NULL;
 CREATE INDEX item_before ON item(before) WHERE kind = 'delete';
-CREATE TABLE caught(name TEXT PRIMARY KEY, op INTEGER NOT NULL, path TEXT NOT NULL);
+CREATE TABLE caught(name TEXT PRIMARY KEY, op INTEGER NOT NULL, path TEXT NOT NULL,
+    beside INTEGER NOT NULL DEFAULT 0);
 CREATE TABLE usage(op INTEGER NOT NULL, action TEXT NOT NULL, files INTEGER NOT NULL, bytes INTEGER NOT NULL,
     PRIMARY KEY(op, action)) WITHOUT ROWID;
 CREATE TABLE seen(session TEXT NOT NULL, path TEXT NOT NULL, digest TEXT NOT NULL, PRIMARY KEY(session, path))
@@ -53,6 +54,7 @@ CREATE TABLE approval(id TEXT PRIMARY KEY, agent TEXT NOT NULL, session TEXT NOT
     scope TEXT, pattern TEXT, until REAL, reason TEXT, decided_by TEXT, asked REAL NOT NULL, decided REAL,
     request TEXT NOT NULL);
 CREATE INDEX approval_call ON approval(session, agent, tool, state);
+CREATE TABLE meta(name TEXT PRIMARY KEY, value TEXT NOT NULL);
 """
 
 

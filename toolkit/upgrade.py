@@ -21,6 +21,11 @@ STEPS: dict[int, tuple[str, ...]] = {
     ),
     # An open change is found by its operation.
     2: ("DROP INDEX IF EXISTS item_busy",),
+    3: (
+        "ALTER TABLE item ADD COLUMN metadata TEXT",
+        "ALTER TABLE caught ADD COLUMN beside INTEGER NOT NULL DEFAULT 0",
+        "CREATE TABLE meta(name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+    ),
 }
 # And what each step is besides in SQLite, where a table with less around it takes fewer pages a change.
 SQLITE: dict[int, tuple[str, ...]] = {

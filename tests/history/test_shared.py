@@ -190,6 +190,8 @@ def aged(session: Session) -> str:
         db.execute("UPDATE version SET number = 1")
         db.execute("DROP TABLE caught")
         db.execute("DROP INDEX item_before")
+        db.execute("DROP TABLE meta")
+        db.execute("ALTER TABLE item DROP COLUMN metadata")
         (name,) = db.execute("SELECT current_schema()").fetchone()
     return str(name)
 
