@@ -61,6 +61,9 @@ def success(attempt: Attempt, plan: Plan, more: dict[str, Any]) -> Result:
         content += f"\n\nNote: {names} that no path can have {_be(attempt.left_out)} not shown"
     if attempt.outcome is not None and attempt.outcome.unconditional:
         data["unconditional"] = list(attempt.outcome.unconditional)
+    if attempt.outcome is not None and attempt.outcome.kept_in is not None:
+        data["kept_in"] = attempt.outcome.kept_in
+        content += f"\n\nNote: what was deleted is kept in {attempt.outcome.kept_in}/; do not clean that up"
     if attempt.lost:
         data["not_recoverable"] = sorted({agent_view.path_of(attempt, path) or "" for path in attempt.lost})
         content += f"\n\nNote: {plural(len(attempt.lost), 'file')} cannot be restored"
@@ -238,6 +241,7 @@ def record(attempt: Attempt, result: Result) -> dict[str, Any]:
         "freed": totals.freed,
         "durable": policy.durable,
         **_unconditional(attempt),
+        **({"kept_in": attempt.outcome.kept_in} if attempt.outcome and attempt.outcome.kept_in else {}),
         **_failures(attempt),
         **({"tasks": _tasks(attempt, result)} if "succeeded" in result.data else {}),
         "seconds": round(time.time() - attempt.started, 6),

@@ -56,6 +56,7 @@ class Outcome:
     seconds: dict[str, float] = field(default_factory=dict)
     undone: set[int] = field(default_factory=set)
     unconditional: tuple[str, ...] = ()  # kinds of change before which the store only had a look
+    kept_in: str | None = None  # the directory of the workspace in which what was deleted is kept
 
     @property
     def stands(self) -> dict[int, str]:
@@ -103,6 +104,7 @@ def apply(
             backend = workspace.backend
             traits_at = getattr(backend, "traits_at", lambda _: backend.traits)
             outcome.unconditional = unconditional(plan.changes, traits_at)
+            outcome.kept_in = work.kept_in(plan.changes)
             if any(missed.code in _UNSURE for missed in outcome.failures):
                 _look_again(outcome, workspace, history)
         except BaseException:
@@ -189,6 +191,11 @@ class _Work:
         found = [(change, numbers) for change, numbers in numbered(changes)]
         self._progress.start(2 * found[-1][1].stop if found else 0)  # each entry is kept, and then changed
         return [(change, numbers.start) for change, numbers in found]
+
+    def kept_in(self, changes: tuple[Change, ...]) -> str | None:
+        """Where in the workspace, if there, what was deleted stays."""
+        stays = any(isinstance(change, Delete) and self.intent.stays(change) for change in changes)
+        return self._backend.catches_in if stays else None
 
     # ------------------------------------------------------------------- change
 

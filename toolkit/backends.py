@@ -182,6 +182,13 @@ class WritableTree(Tree, Protocol):
     def let_go(self, name: str) -> None:
         """Remove for good what was put away under `name`, or what is left of it."""
 
+    def catch_beside(self, state: str) -> None:
+        """Put away in the directory `state` of this machine, from now on, where one rename reaches it."""
+
+    @property
+    def catches_in(self) -> str | None:
+        """The directory of the workspace in which is put away; None where it is beside the state."""
+
     def move(self, source: Any, destination: Any, change: Move) -> None: ...
     def make_directory(self, spot: Any) -> None: ...
     def remove_directory(self, spot: Any) -> None: ...
@@ -203,6 +210,13 @@ class StoreBase:
 
     def let_go(self, name: str) -> None:
         raise CallError("io_error", "This store has put nothing away")
+
+    def catch_beside(self, state: str) -> None:
+        """A store keeps what is deleted in the history."""
+
+    @property
+    def catches_in(self) -> str | None:
+        return None
 
     def together(self) -> AbstractContextManager[None]:
         return nullcontext()

@@ -17,9 +17,9 @@ from toolkit import audit
 from toolkit.busy import Taken
 from toolkit.chain import BEGINNING
 from toolkit.errors import CallError
-from toolkit.keeping import FILED, Keeping
+from toolkit.keeping import Keeping
 from toolkit.plan import FILE, Held, sha256, whole
-from toolkit.shelf import CAUGHT, LARGE, Shelf
+from toolkit.shelf import CAUGHT, FILED, LARGE, Shelf
 from toolkit.state import Database, State
 
 PENDING, DONE, ABORTED, PARTIAL, UNKNOWN = "pending", "done", "aborted", "partial", "unknown"
@@ -150,7 +150,7 @@ class History:
                 if item.kind == "delete" and (item.temporary or "").startswith(CAUGHT):
                     name = str(item.temporary)
                     if name not in caught:  # a tree's own item comes before what is in it
-                        db.execute("INSERT INTO caught(name, op, path) VALUES(?,?,?)", (name, op, item.path))
+                        db.execute("INSERT INTO caught VALUES(?,?,?)", (name, op, item.path))
                         caught.add(name)
             keeping.flush()
             if usage:
@@ -277,6 +277,13 @@ class History:
         if sha256(content) != digest:
             raise CallError("not_recoverable", "The kept content is damaged")
         return content
+
+    def holds(self, digest: str) -> bool:
+        """Whether the content with this digest is still kept, as far as a look at its place tells."""
+        rows = self._state.rows("SELECT packed FROM blob WHERE hash=?", (digest,))
+        if not rows:
+            return self._caught(digest) is not None
+        return rows[0][0] != FILED or (self.shelf is not None and self.shelf.has(digest))
 
     def _caught(self, digest: str) -> Held | None:
         """The content in a deleted tree that stayed where it was caught."""

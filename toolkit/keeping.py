@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolkit.errors import CallError
 from toolkit.plan import Held, digest_of, length, pieces, whole
-from toolkit.shelf import LARGE
+from toolkit.shelf import FILED, LARGE
 from toolkit.state import unavailable
 
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from toolkit.shelf import Shelf
     from toolkit.state import Database
 
-FILED = 2  # what `packed` says where the content is in a file of its own; 1: compressed, 0: as it is
 _SMALL = 64
 # Up to so many bytes: the window that holds them all, and the tables.
 _TABLES = (8 << 10, 13, 6), (16 << 10, 14, 7)

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import os
 import secrets
+import weakref
+
+from toolkit.errors import CallError
 
 
 class Owner:
@@ -21,12 +24,27 @@ class Owner:
         self._folder = folder
         os.makedirs(folder, mode=0o700, exist_ok=True)
         self._held = self._hold()
+        _OWNERS.add(self)
+
+    def check(self) -> None:
+        """Refuse (`history_unavailable`) in a child forked from the process that has the lock."""
+        if self._held < 0:
+            raise CallError(
+                "history_unavailable",
+                "The history was opened by the process that this one was forked from, so nothing was changed",
+                hint="open a session in each process",
+            )
 
     def close(self) -> None:
         if self._held >= 0:
             os.unlink(self._file(self.name))
-            os.close(self._held)
-            self._held = -1
+            self.let_go()
+
+    def let_go(self) -> None:
+        """Let go of the lock; the file stays, as after the end of the process."""
+        held, self._held = self._held, -1
+        if held >= 0:
+            os.close(held)
 
     def dead(self, owner: str) -> bool | None:
         """Whether the process of this machine that `owner` names is gone; None where it has no lock."""
@@ -78,3 +96,16 @@ class Owner:
 
     def _file(self, owner: str) -> str:
         return os.path.join(self._folder, owner + self._kernel)
+
+
+_OWNERS: weakref.WeakSet[Owner] = weakref.WeakSet()
+
+
+def _forked() -> None:
+    """A child has the lock too, and would make a process that is gone look alive."""
+    for owner in tuple(_OWNERS):
+        owner.let_go()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)

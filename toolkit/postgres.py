@@ -59,6 +59,7 @@ class PostgresState:
         self._beating: threading.Thread | None = None
         self._closing = threading.Event()
         self._owner: Owner | None = None
+        self.interrupted = False  # nothing is kept outside the database
         self._beaten = 0.0
         self._lost = False
         turn = hashlib.sha256(self._schema.encode()).digest()[:8]
@@ -95,6 +96,7 @@ class PostgresState:
     @contextmanager
     def transaction(self, *, durable: bool = False) -> Iterator[_Statements]:
         with self._lock, self._errors():
+            self._check_process()
             self._renew()
             db = self._connection
             if durable:
@@ -121,6 +123,7 @@ class PostgresState:
 
     def rows(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
         with self._lock, self._errors():
+            self._check_process()
             if self._connection.closed:
                 self._renew()
             return _Statements(self._connection).execute(sql, values).fetchall()
@@ -137,6 +140,7 @@ class PostgresState:
         return not found or bool(found[0][0])
 
     def check(self) -> None:
+        self._check_process()
         if self._lost or _now() - self._beaten > _TRUSTED:
             raise CallError(
                 "history_unavailable",
@@ -145,6 +149,11 @@ class PostgresState:
             )
 
     # ------------------------------------------------------------------- inside
+
+    def _check_process(self) -> None:
+        """A forked child that says anything over its parent's connection breaks it."""
+        if self._owner is not None:
+            self._owner.check()
 
     def _read_url(self) -> tuple[str, ...]:
         """What in the URL no message may show. Raises CallError that says which part cannot be read."""

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from toolkit.errors import CallError
 from toolkit.history import PENDING
-from toolkit.keeping import FILED
 
 if TYPE_CHECKING:
     from toolkit.shelf import Shelf
@@ -55,12 +54,7 @@ def prune(
         choice = _Choice(rows(_OPS), _spared(rows), before, keep)
         told = choice.told(rows)
         db.executemany("DELETE FROM blob WHERE hash = ?", [(digest,) for digest, _, _ in choice.contents])
-    # From here on nothing speaks of these files. Under the lock again, so that none is being put here now.
-    with state.transaction():
-        known = {str(row[0]) for row in state.rows("SELECT hash FROM blob WHERE packed = ?", (FILED,))}
-        for name in shelf.names():
-            if name not in known:
-                shelf.forget(name)
+    shelf.tidy(state)  # nothing speaks of these files from here on
     for name in choice.trees:
         workspace.writable().let_go(name)
         with state.transaction() as db:

@@ -121,6 +121,8 @@ class Session(TakesBack):
                 durable=self.policy.durable,
             ),
         )
+        if self.history.shelf is not None and self.history.shelf.folder is not None:
+            self.workspace.catch_beside(where)
         self.approvals = Approvals(self.state)
         self._protect_policy()
         if self.state.folder is not None:
@@ -141,6 +143,8 @@ class Session(TakesBack):
     def _settle(self) -> None:
         """Settle what dead processes left open; the module that does is read only if there is something."""
         try:
+            if self.state.interrupted and self.history.shelf is not None:
+                self.history.shelf.tidy(self.state)
             if self.history.orphans():
                 from toolkit.settle import settle
 

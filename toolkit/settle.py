@@ -46,11 +46,14 @@ def settle(history: History, workspace: Workspace) -> list[Settled]:
         if not history.adopt(op):
             continue  # another process was faster
         items = list(history.items("op.id = ?", (op,)))
+        settling = _Settling(workspace, items)
         try:
-            states = verdicts(workspace, items)
+            states = settling.run()
         except CallError:
             history.abandon(op)
             continue
+        for path, name in settling.left:
+            _warn(path, name, workspace.writable().catches_in)
         seen = {
             (item.session, path): digest
             for item in items
@@ -59,7 +62,10 @@ def settle(history: History, workspace: Workspace) -> list[Settled]:
         }
         # What nobody knows may have been done: no limit is lifted by it.
         changed = usage(_steps(items, states, DONE, UNKNOWN))
-        outcome = history.finish(op, states, seen, _record(items, states), changed)
+        record = _record(items, states)
+        if settling.left:
+            record["left"] = [{"path": path, "caught": name} for path, name in settling.left]
+        outcome = history.finish(op, states, seen, record, changed)
         if items:
             done.append(Settled(items[0].call, items[0].tool, outcome))
     return done
@@ -78,6 +84,7 @@ class _Settling:
         self._items = items
         self._now: dict[str, Found | None] = {}
         self._states: dict[int, str] = {}
+        self.left: list[tuple[str, str]] = []  # what could not be put back: its path and the catch's name
 
     def run(self) -> dict[int, str]:
         for group in reversed(list(_groups(self._items))):
@@ -92,7 +99,7 @@ class _Settling:
                     self._moved(group)
                 case _:
                     self._put(top, self._made(top))
-        if UNKNOWN in self._states.values():
+        if UNKNOWN in self._states.values() and not self.left:
             self._now.clear()
             self._states = by_stage(self._items, self._look) or self._states
         return self._states
@@ -150,24 +157,25 @@ class _Settling:
         top = group[0]
         names = [top.temporary, f"{top.temporary}{_OTHER_HALF}"] if top.temporary else []
         caught = next((name for name in names if self._look(f"{HIDDEN}/{name}") is not None), None)
+        left: set[str] | None = set()
         if caught is not None and self._backend.traits.rename:
             left = self._let_go_or_put_back(group, caught, next(name for name in names if name != caught))
-        else:
-            left = set()
         for item in reversed(group):
             now = self._look(item.path)
-            if item.path in left:
+            if left is not None and item.path in left:
                 state = UNKNOWN
             elif now is None:
                 state = DONE
             else:
-                state = ABORTED if now == was(item) else UNKNOWN
+                # What was put back is not deleted, whatever it holds by now.
+                state = ABORTED if left is None or now == was(item) else UNKNOWN
             self._put(item, state)
 
-    def _let_go_or_put_back(self, group: list[Kept], caught: str, other: str) -> set[str]:
+    def _let_go_or_put_back(self, group: list[Kept], caught: str, other: str) -> set[str] | None:
         """Finish a deletion whose catch is exactly what was recorded; else undo the catch.
 
-        Gives the paths that could neither be let go of nor put back, and stay where they are.
+        Gives the paths that could neither be let go of nor put back, and stay where they are; None where all
+        was put back.
         """
         top = group[0]
         place = f"{HIDDEN}/{caught}"
@@ -177,10 +185,23 @@ class _Settling:
         if same and (caught.startswith(CAUGHT) or self._remove(place, top.path, other)):
             return set()
         self._now.clear()
-        if self._look(top.path) is None:
-            self._move(place, top.path)
-            return set()
+        if self._look(top.path) is None and self._put_back(place, top.path):
+            return None
+        self.left.append((top.path, caught))
         return set(shown.values())
+
+    def _put_back(self, place: str, path: str) -> bool:
+        """Move a catch back to its own path, in directories made for it; whether that could be done.
+
+        It stays where it is when a name on the way is a file by now, or leads elsewhere.
+        """
+        try:
+            for above in self._at(path, self._backend.missing):
+                self._at(above, self._backend.make_directory)
+            self._move(place, path)
+        except CallError:
+            return False
+        return True
 
     def _remove(self, path: str, shown: str, temporary: str) -> bool:
         """Delete exactly what is at `path` now; whether all of it went."""
@@ -266,6 +287,19 @@ class _Settling:
     def _at(self, path: str, act: Callable[[Spot], T]) -> T:
         with at(self._backend, path) as spot:
             return act(spot)
+
+
+def _warn(path: str, name: str, folder: str | None) -> None:
+    import logging  # slow to import, and seldom needed
+
+    where = f"{folder}/" if folder is not None else "the directory `quarantine` of the state"
+    logging.getLogger("ringfence").warning(
+        "'%s' was being deleted when its process ended, has changed since and cannot be put back: it is kept"
+        " in %s as '%s'",
+        path,
+        where,
+        name,
+    )
 
 
 def _groups(items: list[Kept]) -> Iterator[list[Kept]]:

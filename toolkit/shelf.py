@@ -11,6 +11,7 @@ import os
 import secrets
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from toolkit import holes
 from toolkit.backends import Tree, at
@@ -18,6 +19,10 @@ from toolkit.errors import CallError
 from toolkit.plan import Held
 from toolkit.protection import HIDDEN
 
+if TYPE_CHECKING:
+    from toolkit.state import State
+
+FILED = 2  # what `packed` says of content in a file of its own; 1: compressed, 0: as it is
 # From here on a file costs less than a row; measured on incompressible content, one durable write each.
 LARGE = 128 << 10
 CAUGHT = "kept-"  # how the name of a catch that stays begins
@@ -63,6 +68,10 @@ class Shelf:
         """The content that was put here."""
         return Held(digest, size, lambda: checked(digest, self._read(digest)))
 
+    def has(self, digest: str) -> bool:
+        """Whether a content that was put here is still here."""
+        return self.folder is not None and (self.folder / digest).is_file()
+
     def caught(self, digest: str, size: int, path: str) -> Held | None:
         """The content of a file in a catch, by its path among the hidden; None where that is not there."""
         with at(self.backend, f"{HIDDEN}/{path}") as spot:
@@ -71,22 +80,19 @@ class Shelf:
             return None
         return Held(digest, size, lambda: checked(digest, self._chunks(path)))
 
-    def forget(self, digest: str) -> int:
-        """Remove a file; the bytes that it took."""
-        assert self.folder is not None, "asked only where there is a folder"
-        file = self.folder / digest
-        try:
-            size = file.stat().st_size
-            file.unlink()
-        except FileNotFoundError:
-            return 0
-        return size
+    def tidy(self, state: State) -> None:
+        """Remove the files that no row speaks of, and parts of what was never finished.
 
-    def names(self) -> list[str]:
-        """The files that are here, by name: digests, and parts of what was never finished."""
+        Raises CallError `history_unavailable`.
+        """
         if self.folder is None or not self.folder.is_dir():
-            return []
-        return sorted(file.name for file in self.folder.iterdir())
+            return
+        # Under the lock, which whoever puts something here holds.
+        with state.transaction():
+            known = {str(row[0]) for row in state.rows("SELECT hash FROM blob WHERE packed = ?", (FILED,))}
+            for file in self.folder.iterdir():
+                if file.name not in known:
+                    file.unlink(missing_ok=True)
 
     def _chunks(self, path: str) -> Iterator[bytes]:
         with at(self.backend, f"{HIDDEN}/{path}") as spot:

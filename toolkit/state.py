@@ -42,8 +42,7 @@ CREATE TABLE item(op INTEGER NOT NULL, n INTEGER NOT NULL, kind TEXT NOT NULL, p
 CREATE INDEX item_path ON item(path, op);
 CREATE INDEX item_path2 ON item(path2, op) WHERE path2 IS NOT NULL;
 CREATE INDEX item_before ON item(before) WHERE kind = 'delete';
-CREATE TABLE caught(name TEXT PRIMARY KEY, op INTEGER NOT NULL, path TEXT NOT NULL,
-    beside INTEGER NOT NULL DEFAULT 0);
+CREATE TABLE caught(name TEXT PRIMARY KEY, op INTEGER NOT NULL, path TEXT NOT NULL);
 CREATE TABLE usage(op INTEGER NOT NULL, action TEXT NOT NULL, files INTEGER NOT NULL, bytes INTEGER NOT NULL,
     PRIMARY KEY(op, action)) WITHOUT ROWID;
 CREATE TABLE seen(session TEXT NOT NULL, path TEXT NOT NULL, digest TEXT NOT NULL, PRIMARY KEY(session, path))
@@ -81,6 +80,7 @@ class State(Protocol):
     """
 
     key: bytes | None  # what audit records are sealed with
+    interrupted: bool  # whether a process that had it open before has ended without closing it
 
     @property
     def owner(self) -> str:
@@ -144,6 +144,7 @@ class SqliteState:
         self.key = key
         self.folder = None if place == MEMORY else place
         self._owner: Owner | None = None
+        self.interrupted = False
         self._lock = threading.RLock()
         self._durable: bool | None = None  # what the connection was last told
         self._commits = 0
@@ -154,6 +155,7 @@ class SqliteState:
                 private_file(os.path.join(self.folder, "state.db"))  # SQLite gives its log the same mode
                 self._owner = Owner(os.path.join(place, "owners"))
                 for owner in self._owner.gone():
+                    self.interrupted = True
                     self._owner.forget(owner)  # a missing file says the same
             self.owner = self._owner.name if self._owner is not None else secrets.token_hex(8)
             self.db: sqlite3.Connection = sqlite3.connect(
@@ -283,6 +285,8 @@ class SqliteState:
 
     def check(self) -> None:
         """The lock is the kernel's: while this process lives, nobody takes it for dead."""
+        if self._owner is not None:
+            self._owner.check()
 
     def _keep_log(self) -> None:
         """Use a log; where others are just making or removing theirs, SQLite refuses and does not wait."""

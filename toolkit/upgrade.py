@@ -23,7 +23,6 @@ STEPS: dict[int, tuple[str, ...]] = {
     2: ("DROP INDEX IF EXISTS item_busy",),
     3: (
         "ALTER TABLE item ADD COLUMN metadata TEXT",
-        "ALTER TABLE caught ADD COLUMN beside INTEGER NOT NULL DEFAULT 0",
         "CREATE TABLE meta(name TEXT PRIMARY KEY, value TEXT NOT NULL)",
     ),
 }

@@ -23,7 +23,7 @@ class Version:
 
     `digest` and `target` are both None where nothing was there (a tombstone). Where `kept` is false the
     file was there and was moved along with its directory, its content not looked at, or was too large to be
-    kept.
+    kept. Where `forgotten` is true its content was kept and is not any more: it was pruned, or cleaned up.
     """
 
     path: str
@@ -39,6 +39,7 @@ class Version:
     mode: int | None = None
     op: int = 0
     kept: bool = True
+    forgotten: bool = False
 
     @property
     def gone(self) -> bool:
@@ -66,10 +67,21 @@ NOTHING = Held()
 def versions(history: History, path: str, session: str | None = None) -> list[Version]:
     """The versions of the file that is or was at `path`, in every session or one, oldest first in each."""
     lines: dict[str, list[Version]] = {}
-    for item, at in _events(history, path):
+    events = _events(history, path)
+    for item, at in events:
         if session in (None, item.session):
             _extend(lines.setdefault(item.session, []), item, at)
-    return [version for line in lines.values() for version in line]
+    found = [version for line in lines.values() for version in line]
+    return _marked(history, found, [item for item, _ in events])
+
+
+def _marked(history: History, found: list[Version], items: list[Kept]) -> list[Version]:
+    """The versions, with those marked whose content the history does not hold any more."""
+    # What was moved is not kept as well: it is there, at its new place.
+    ends = ((item.before, None if item.kind == "move" else item.after) for item in items)
+    kept = {digest for both in ends for digest in both if digest is not None}
+    gone = {v.digest for v in found if v.digest in kept and not history.holds(v.digest or "")}
+    return [replace(version, forgotten=version.digest in gone) for version in found]
 
 
 def _events(history: History, path: str) -> list[tuple[Kept, str]]:

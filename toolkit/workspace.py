@@ -78,6 +78,10 @@ class Workspace:
         """The tree, to change: only for what makes the changes of a plan, settles them or prunes."""
         return self._writable
 
+    def catch_beside(self, state: str) -> None:
+        """Have what is deleted caught in the directory `state` of this machine, where that can be."""
+        self._writable.catch_beside(state)
+
     def open_tasks(self) -> None:
         """See that the task store can be used now. Raises CallError where it cannot."""
         renew: Callable[[], None] = getattr(self.backend, "renew", lambda: None)

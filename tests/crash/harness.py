@@ -279,7 +279,9 @@ def kept(session: Session, base: Path, known: dict[Any, str] | None = None) -> s
         ((packed, data),) = session.state.rows("SELECT packed, data FROM blob WHERE hash = ?", (name,))
         known[name] = digest(zlib.decompress(data) if packed else bytes(data))
     found = {known[name] for name in names}
-    for place in [*(base / "state").rglob("content/*"), *(base / "ws" / ".ringfence").rglob("*")]:
+    quarantines = [base / "ws" / ".ringfence", *base.rglob("quarantine")]
+    caught = [place for folder in quarantines for place in folder.rglob("*")]
+    for place in [*(base / "state").rglob("content/*"), *caught]:
         if place.is_file():
             info = place.stat()
             mark = (info.st_ino, info.st_mtime_ns, info.st_ctime_ns, info.st_size)
@@ -455,12 +457,16 @@ class Run:
 
     def _check_left(self) -> None:
         root = self.base / "ws"
-        left = [p for p in root.rglob("*") if p.name.startswith(".ringfence-")]
+        places = (root, *self.base.rglob("quarantine"))
+        left = [p for place in places for p in place.rglob("*") if p.name.startswith(".ringfence-")]
         if left:
             self._wrong("a temporary left", str(left[:3]))
             for place in left:
                 if place.is_file():
                     place.unlink()
+        parts = list((self.base / "state").rglob("content/part-*"))
+        if parts:
+            self._wrong("a part of a content left", str(parts[:3]))
         homes = (self.base / "state", Path(os.environ.get("XDG_STATE_HOME", "/nowhere")))
         owners = [place for home in homes for place in home.rglob("owners/*")]
         if len(owners) > 1:

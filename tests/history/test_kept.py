@@ -16,6 +16,7 @@ import pytest
 
 from policy import Policy
 from tests.crash.harness import digest, files_of, kept
+from tests.history.quarantine import caught
 from toolkit import audit, state
 from toolkit.call import Result
 from toolkit.session import Session
@@ -59,10 +60,6 @@ def facts(root: Path) -> dict[str, tuple[Any, ...]]:
         for place in root.rglob("*")
         if ".ringfence" not in place.parts
     }
-
-
-def caught(root: Path) -> list[Path]:
-    return [place for place in (root / ".ringfence").glob("*") if place.name != ".gitignore"]
 
 
 def test_a_large_tree_goes_by_a_rename_and_comes_back_whole(root: Path, session: Session) -> None:

@@ -15,6 +15,7 @@ import pytest
 
 from policy import Policy
 from tests.crash.harness import digest, files_of, kept
+from tests.history.quarantine import caught
 from toolkit import audit
 from toolkit.call import Result
 from toolkit.history import Item, Operation
@@ -78,7 +79,7 @@ def held(session: Session, root: Path) -> set[str]:
 
 def places(root: Path) -> list[str]:
     """What lies in files: large contents by name, and deleted trees."""
-    found = [*(root.parent / "state").rglob("content/*"), *(root / ".ringfence").glob("kept-*")]
+    found = [*(root.parent / "state").rglob("content/*"), *caught(root, "kept-*")]
     return sorted(place.name for place in found)
 
 

@@ -11,9 +11,11 @@ from typing import Any
 import pytest
 
 from policy import Amount, Policy
+from tests.history.quarantine import caught
 from toolkit import apply, audit
 from toolkit.errors import CallError
 from toolkit.history import Item, Operation
+from toolkit.local.removing import Removal
 from toolkit.session import Session
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
@@ -76,8 +78,8 @@ def test_the_totals_count_what_a_dead_call_did(root: Path, monkeypatch: pytest.M
         call(session, "delete", path="t")
 
     dies(root, half, "close")
-    caught = next((root / ".ringfence").glob(".ringfence-*"))
-    (caught / "late").write_text("theirs")  # so that the rest goes back
+    (catch,) = caught(root, ".ringfence-*")
+    (catch / "late").write_text("theirs")  # so that the rest goes back
     with opened(root) as session:
         assert sorted(path.name for path in (root / "t").iterdir()) == ["b", "c", "late"]
         assert record(session)["outcome"] == "partial"
@@ -195,25 +197,25 @@ def test_a_caught_file_that_is_not_what_was_recorded_goes_back(root: Path) -> No
     (root / "d").mkdir()
     (root / "d" / "f").write_text("old")
     dies(root, lambda s: call(s, "delete", path="d"), "sync")
-    caught = next((root / ".ringfence").glob(".ringfence-*"))
-    (caught / "late").write_text("theirs")
+    (catch,) = caught(root, ".ringfence-*")
+    (catch / "late").write_text("theirs")
     with opened(root) as session:
         assert settled(session) == ["aborted"]
     assert (root / "d" / "late").read_text() == "theirs"
     assert (root / "d" / "f").read_text() == "old"
-    assert list((root / ".ringfence").glob(".ringfence-*")) == []
+    assert caught(root, ".ringfence-*") == []
 
 
 def test_a_caught_tree_whose_place_is_taken_stays_where_it_is(root: Path) -> None:
     (root / "d").mkdir()
     (root / "d" / "f").write_text("old")
     dies(root, lambda s: call(s, "delete", path="d"), "sync")
-    caught = next((root / ".ringfence").glob(".ringfence-*"))
-    (caught / "late").write_text("theirs")
+    (catch,) = caught(root, ".ringfence-*")
+    (catch / "late").write_text("theirs")
     (root / "d").mkdir()
     with opened(root) as session:
         assert settled(session) == ["unknown"]
-    assert (caught / "late").read_text() == "theirs"
+    assert (catch / "late").read_text() == "theirs"
 
 
 def test_nothing_is_put_back_through_a_link(root: Path) -> None:
@@ -221,17 +223,18 @@ def test_nothing_is_put_back_through_a_link(root: Path) -> None:
     (root / "d" / "tree" / "f").write_text("old")
     (root / "locked").mkdir()
     dies(root, lambda s: call(s, "delete", path="d/tree"), "sync")
-    caught = next((root / ".ringfence").glob(".ringfence-*"))
-    (caught / "more").write_text("not what was recorded, so it would go back")
+    (catch,) = caught(root, ".ringfence-*")
+    (catch / "more").write_text("not what was recorded, so it would go back")
     (root / "d").rmdir()
     (root / "d").symlink_to("locked")
     with opened(root) as session:
         assert settled(session) == ["unknown"]
     assert list((root / "locked").iterdir()) == []
-    assert (caught / "f").read_text() == "old"
+    assert (catch / "f").read_text() == "old"
 
 
 def test_a_stranger_in_place_of_our_folder_is_named(root: Path) -> None:
+    (root.parent / "state_place").write_text(":memory:")  # with which a deletion is caught in the workspace
     (root / "f").write_text("old")
     (root / "elsewhere").mkdir()
     (root / ".ringfence").symlink_to("elsewhere")
@@ -308,3 +311,120 @@ def test_an_undo_with_nothing_to_change_is_done(tmp_path: Path) -> None:
         assert undone.ok
         states = session.state.rows("SELECT state FROM op WHERE call = ?", (undone.data["call_id"],))
     assert states == [("done",)]
+
+
+def caught_by_a_dead_call(root: Path, path: str) -> Path:
+    """The catch of a file whose deletion ended right after the rename."""
+
+    def dying(session: Session) -> None:
+        Removal._let_go = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment, method-assign]
+        call(session, "delete_file", path=path)
+
+    dies(root, dying, "close")
+    (catch,) = caught(root, ".ringfence-*")
+    return catch
+
+
+def test_a_catch_goes_back_to_its_own_path_in_a_directory_made_for_it(root: Path) -> None:
+    (root / "logs/deep").mkdir(parents=True)
+    (root / "logs/deep/app.log").write_text("old\n")
+    catch = caught_by_a_dead_call(root, "logs/deep/app.log")
+    catch.write_text("old\nand a line of whoever had it open\n")
+    (root / "logs/deep").rmdir()
+    (root / "logs").rmdir()
+    with opened(root) as session:
+        assert settled(session) == ["aborted"]
+        assert session.versions("logs") == []
+    assert (root / "logs/deep/app.log").read_text() == "old\nand a line of whoever had it open\n"
+    assert caught(root, ".ringfence-*") == []
+
+
+def test_a_catch_that_cannot_go_back_stays_and_is_named(root: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (root / "logs").mkdir()
+    (root / "logs/app.log").write_text("old\n")
+    catch = caught_by_a_dead_call(root, "logs/app.log")
+    catch.write_text("old\nand a line of whoever had it open\n")
+    (root / "logs").rmdir()
+    (root / "logs").write_text("a file by now")
+    with opened(root) as session:
+        assert settled(session) == ["unknown"]
+        assert record(session)["left"] == [{"path": "logs/app.log", "caught": catch.name}]
+        assert audit.verify(session.state) == []
+        assert catch.name in caplog.text
+        assert catch.read_text() == "old\nand a line of whoever had it open\n"
+        # The path is free again for calls.
+        assert call(session, "delete_file", path="logs").ok
+        assert call(session, "create_file", path="logs/app.log", content="new").ok
+
+
+def test_a_child_that_was_forked_does_not_keep_a_dead_call_open(root: Path) -> None:
+    (root / "f").write_text("old")
+    ready, done = os.pipe(), os.pipe()
+    process = os.fork()
+    if process == 0:
+        session = opened(root)
+
+        def forks_and_dies(*_: Any) -> None:
+            if os.fork() == 0:
+                os.write(ready[1], b"x")
+                os.close(done[1])
+                os.read(done[0], 1)
+                os._exit(0)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        session.workspace.backend.remove = forks_and_dies  # type: ignore[method-assign]
+        call(session, "delete_file", path="f")
+        os._exit(1)
+    os.waitpid(process, 0)
+    assert os.read(ready[0], 1) == b"x"
+    try:
+        with opened(root) as session:
+            assert settled(session) == ["aborted"]
+            assert call(session, "delete_file", path="f").ok
+    finally:
+        for fd in (*ready, *done):
+            os.close(fd)
+
+
+def test_a_session_is_of_no_use_in_a_forked_child(root: Path) -> None:
+    (root / "f").write_text("old")
+    with opened(root) as session:
+        process = os.fork()
+        if process == 0:
+            error = call(session, "delete_file", path="f").error or {}
+            os._exit(
+                0 if error.get("code") == "history_unavailable" and "each process" in error["hint"] else 1
+            )
+        assert os.waitpid(process, 0)[1] == 0
+        assert (root / "f").read_text() == "old"
+        assert call(session, "delete_file", path="f").ok
+
+
+def test_the_next_start_removes_what_a_dead_call_was_keeping(root: Path) -> None:
+    """Parts of a content, and one that no change came to speak of."""
+    with opened(root) as session:
+        folder = session.history.shelf.folder if session.history.shelf else None
+    if folder is None:
+        pytest.skip("what machines share is all in the database")
+    (root / "f").write_bytes(os.urandom(1 << 20))
+    (root / "g").write_bytes(os.urandom(1 << 20))
+    process = os.fork()
+    if process == 0:
+        session = opened(root)
+        assert call(session, "create_file", path="g", content="new", allow_overwrite=True).ok
+        rename = Path.rename
+
+        def dies_there(part: Path, target: Path) -> Path:
+            rename(part, target)
+            (target.parent / "part-0123456789abcdef").write_bytes(b"begun")
+            os.kill(os.getpid(), signal.SIGKILL)
+            return target
+
+        Path.rename = dies_there  # type: ignore[method-assign, assignment]
+        call(session, "create_file", path="f", content="new", allow_overwrite=True)
+        os._exit(1)
+    os.waitpid(process, 0)
+    assert len(list(folder.iterdir())) == 3
+    with opened(root) as session:
+        (kept,) = folder.iterdir()
+        assert kept.name == session.versions("g")[0].digest

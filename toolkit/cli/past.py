@@ -146,6 +146,8 @@ def _version_row(version: Version) -> tuple[str, ...]:
         content = f"a link to {version.target}"
     elif version.gone:
         content = "nothing"
+    elif version.forgotten:
+        content += ", no longer kept"
     by = "(before)" if version.name == "initial" else version.tool
     return version.name, version.session, when(version.time), content, by, version.call
 
@@ -160,6 +162,7 @@ def _version_json(version: Version) -> dict[str, Any]:
         "digest": version.digest,
         "target": version.target,
         "kept": version.kept,
+        "forgotten": version.forgotten,
         "size": version.size,
         "tool": version.tool,
         "call_id": version.call,

@@ -55,11 +55,13 @@ class Local:
         self.kernel = kernel.probe(self.fd)
         self._mount = kernel.mount_of(self.fd, self.kernel)
         self.fold = folding_of(self.fd, self.root)
+        self._quarantine = -1  # the directory beside the state, where that is used
 
     def close(self) -> None:
-        if self.fd >= 0:
-            os.close(self.fd)
-            self.fd = -1
+        for fd in (self.fd, self._quarantine):
+            if fd >= 0:
+                os.close(fd)
+        self.fd = self._quarantine = -1
 
     def is_there(self) -> bool:
         """Whether the directory at the root's path is still the one that is open."""
@@ -76,6 +78,10 @@ class Local:
         Raises CallError `outside_root`, `path_invalid` (`..` through a link, too many links) or
         `permission_denied`.
         """
+        if self._quarantine >= 0 and names[:1] == (HIDDEN,) and len(names) > 1:
+            spot = self._in_quarantine(names)
+            if spot is not None:
+                return spot
         spot = self._straight(names, follow) if self.kernel.beneath else None
         return spot or self.walk(names, follow=follow)
 
@@ -246,17 +252,47 @@ class Local:
         yield from self._caught(spot, change, name, stays=True)
 
     def _caught(self, spot: LocalSpot, change: Delete, name: str, *, stays: bool) -> Iterator[str | Missed]:
-        from toolkit.local.removing import Removal, hidden
+        from toolkit.local.removing import Removal
 
-        with errors(spot.path), hidden(self.fd) as folder:
+        with errors(spot.path), self._catching() as folder:
             yield from Removal(self, spot, change, LocalSpot(folder, (name,)), stays).run()
+
+    @contextmanager
+    def _catching(self) -> Iterator[int]:
+        """The directory that a deletion renames to, open."""
+        if self._quarantine >= 0:
+            yield self._quarantine
+            return
+        from toolkit.local.quarantine import hidden
+
+        with hidden(self.fd) as folder:
+            yield folder
+
+    def catch_beside(self, state: str) -> None:
+        """Catch what is deleted beside the state in the directory `state`, where one rename reaches it."""
+        from toolkit.local.quarantine import beside
+
+        with errors(HIDDEN):
+            self._quarantine = beside(state, self.fd, self.kernel)
+
+    @property
+    def catches_in(self) -> str | None:
+        return HIDDEN if self._quarantine < 0 else None
 
     def let_go(self, name: str) -> None:
         """Remove for good what was put away under `name`, or what is left of it."""
-        from toolkit.local.removing import hidden, remove_all
+        from toolkit.local.quarantine import hidden
+        from toolkit.local.removing import remove_all
 
-        with errors(HIDDEN), hidden(self.fd) as folder:
-            remove_all(folder, name)
+        with errors(HIDDEN):
+            if self._quarantine >= 0:
+                remove_all(self._quarantine, name)
+            try:
+                os.stat(HIDDEN, dir_fd=self.fd, follow_symlinks=False)
+            except FileNotFoundError:
+                return
+            with hidden(self.fd) as folder:
+                remove_all(folder, name)
 
     def move(self, source: LocalSpot, destination: LocalSpot, change: Move) -> None:
         """Rename within the workspace; never over anything but the one file the plan named."""
@@ -317,6 +353,21 @@ class Local:
             self.release(spot)
             return None
         return spot
+
+    def _in_quarantine(self, names: tuple[str, ...]) -> LocalSpot | None:
+        """What was caught beside the state; None where it is not there, and may be in the workspace."""
+        try:
+            os.stat(names[1], dir_fd=self._quarantine, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+        walk = Walk(self._quarantine, names[1:], follow=False)
+        try:
+            spot = walk.run()
+        except OSError as error:
+            raise translated(error, HIDDEN) from None
+        finally:
+            walk.close()
+        return LocalSpot(spot.fd, (HIDDEN, *spot.names), spot.rest, spot.owned, spot.blocked)
 
     def _is_link(self, spot: LocalSpot) -> bool:
         """Whether the last name is a link, or something to be looked at more closely."""

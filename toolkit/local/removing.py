@@ -8,16 +8,14 @@ from __future__ import annotations
 import os
 import stat as S
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from toolkit import paths
 from toolkit.backends import Missed, path_changed
 from toolkit.errors import CallError
-from toolkit.local.files import LIST, NEW, before_rename, look, lstat, translated
+from toolkit.local.files import LIST, before_rename, look, lstat, translated
 from toolkit.local.walk import LocalSpot
 from toolkit.plan import DIRECTORY, Delete, Entry, Stat
-from toolkit.protection import HIDDEN
 
 if TYPE_CHECKING:
     from toolkit.local.disk import Local
@@ -46,7 +44,7 @@ class Removal:
             self._disk.sync(spot.fd)
         if self._stays:
             self._disk.sync(caught.fd)
-            self._disk.sync(self._disk.fd)
+            self._disk.sync(self._disk.fd)  # in which the directory of what is caught may be new
         try:
             differs = self._differs()
         except BaseException:
@@ -125,45 +123,13 @@ class Removal:
             self._disk.rename_new(self._caught, self._spot)
         except FileExistsError:
             self._disk.sync(self._spot.fd)
-            where = f".ringfence/{self._caught.name}"
-            raise CallError(
-                "path_changed",
-                f"'{self._spot.path}' was made again meanwhile; what was there before is kept in '{where}'",
-                where=self._spot.path,
-            ) from None
+            where = self._disk.catches_in or "beside the state"
+            message = (
+                f"'{self._spot.path}' was made again meanwhile; what was there before is kept in {where},"
+                f" as '{self._caught.name}'"
+            )
+            raise CallError("path_changed", message, where=self._spot.path) from None
         self._disk.sync(self._spot.fd)
-
-
-@contextmanager
-def hidden(root: int) -> Iterator[int]:
-    """The directory for what is caught, open; made with its own .gitignore when it is first needed."""
-    try:
-        os.mkdir(HIDDEN, 0o700, dir_fd=root)
-        made = True
-    except FileExistsError:
-        made = False
-    try:
-        fd = os.open(HIDDEN, LIST, dir_fd=root)
-    except NotADirectoryError:
-        message = f"'{HIDDEN}' in the workspace is not a directory, so nothing can be deleted"
-        raise CallError(
-            "history_unavailable", message, hint=f"a person has to move '{HIDDEN}' away"
-        ) from None
-    try:
-        if made:
-            _ignored_by_git(fd)
-        yield fd
-    finally:
-        os.close(fd)
-
-
-def _ignored_by_git(fd: int) -> None:
-    try:
-        note = os.open(".gitignore", NEW, 0o600, dir_fd=fd)
-    except FileExistsError:
-        return
-    os.write(note, b"*\n")
-    os.close(note)
 
 
 def _same(judged: Stat, now: Stat) -> bool:

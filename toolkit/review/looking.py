@@ -112,7 +112,7 @@ def _text(data: bytes | None) -> str | None:
 
 
 def _content(session: Session, version: Version) -> bytes | None:
-    if version.digest is None:
+    if version.digest is None or version.forgotten:
         return None
     return session.history.content(version.digest)[:SHOWN]
 

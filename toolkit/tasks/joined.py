@@ -242,6 +242,13 @@ class Joined:
     def let_go(self, name: str) -> None:
         self._main.let_go(name)
 
+    def catch_beside(self, state: str) -> None:
+        self._main.catch_beside(state)
+
+    @property
+    def catches_in(self) -> str | None:
+        return self._main.catches_in
+
     def move(self, source: Spot, destination: Spot, change: Move) -> None:
         if not isinstance(source, TaskSpot) or not isinstance(destination, TaskSpot):
             if isinstance(source, TaskSpot) or isinstance(destination, TaskSpot):

@@ -1,0 +1,94 @@
+"""Where what is deleted is caught: a directory beside the state, or `.ringfence/` in the workspace.
+
+Beside the state where one rename reaches it, out of the way of `git clean` and of people who tidy up. Never
+uses a directory in the workspace that git would commit.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat as S
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from toolkit.errors import CallError
+from toolkit.local import kernel
+from toolkit.local.files import LIST, NEW, READ, unlink_quietly
+from toolkit.protection import HIDDEN
+
+BESIDE = "quarantine"  # its name in the folder of the state
+_IGNORED = b"*\n"
+
+
+def beside(state: str, root: int, able: kernel.Kernel) -> int:
+    """The directory in the folder of the state, open and made when it is missing; -1 on another mount.
+
+    Raises OSError.
+    """
+    folder = os.open(state, LIST)
+    try:
+        if kernel.mount_of(folder, able) != kernel.mount_of(root, able):
+            return -1
+        try:
+            os.mkdir(BESIDE, 0o700, dir_fd=folder)
+            os.fsync(folder)
+        except FileExistsError:
+            pass
+        return os.open(BESIDE, LIST, dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+@contextmanager
+def hidden(root: int) -> Iterator[int]:
+    """The directory in the workspace, open; it is made, and kept from git, when it is first needed.
+
+    Raises CallError `history_unavailable` where it cannot be, and OSError.
+    """
+    try:
+        os.mkdir(HIDDEN, 0o700, dir_fd=root)
+    except FileExistsError:
+        pass
+    try:
+        fd = os.open(HIDDEN, LIST, dir_fd=root)
+    except NotADirectoryError:
+        message = f"'{HIDDEN}' in the workspace is not a directory, so nothing can be deleted"
+        raise CallError(
+            "history_unavailable", message, hint=f"a person has to move '{HIDDEN}' away"
+        ) from None
+    try:
+        _keep_from_git(fd)
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def _keep_from_git(folder: int) -> None:
+    """Have the directory's own .gitignore whole: with less of it, `git add` takes what was deleted."""
+    try:
+        found = os.stat(".gitignore", dir_fd=folder, follow_symlinks=False)
+        if S.S_ISREG(found.st_mode) and found.st_size == len(_IGNORED) and _read(folder) == _IGNORED:
+            return
+    except FileNotFoundError:
+        pass
+    part = f".ringfence-{secrets.token_hex(8)}"
+    try:
+        note = os.open(part, NEW, 0o600, dir_fd=folder)
+        try:
+            os.write(note, _IGNORED)
+        finally:
+            os.close(note)
+        os.rename(part, ".gitignore", src_dir_fd=folder, dst_dir_fd=folder)
+    except OSError as error:
+        unlink_quietly(part, folder)
+        message = f"'{HIDDEN}/.gitignore' cannot be written ({error.strerror}), so nothing was deleted"
+        raise CallError("history_unavailable", message, hint="free space, or correct its rights") from None
+
+
+def _read(folder: int) -> bytes:
+    note = os.open(".gitignore", READ, dir_fd=folder)
+    try:
+        return os.read(note, len(_IGNORED) + 1)
+    finally:
+        os.close(note)
