@@ -25,8 +25,11 @@ def is_invisible(character: str) -> bool:
 
 
 def written_out(character: str) -> str:
-    """The character's number as Python writes it: `\\x1b`, `\\u202e`, `\\U000e0041`."""
+    """The character's number as Python escapes it: `\\x1b`, `\\u0085`, `\\u202e`, `\\U000e0041`.
+
+    From 0x80 on never `\\x85`, which is how a byte of a name that is no text is shown.
+    """
     number = ord(character)
-    if number < 0x100:
+    if number < 0x80:
         return f"\\x{number:02x}"
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"

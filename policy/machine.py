@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from policy.byte_names import as_matched
 from policy.glob import Fold, folded
 from policy.names import ANY, Names
 from policy.tree import NO_ENDS, START, Ends, Tree
@@ -279,7 +280,8 @@ class Machine:
     def _kind(self, name: str) -> Kind:
         if name in _NOT_NAMES or "/" in name:
             raise ValueError(f"not a name in a canonical path: {name!r}")
-        fits = self._names.find(folded(name, self.fold) if self.fold else name)
+        plain = as_matched(name)
+        fits = self._names.find(folded(plain, self.fold) if self.fold else plain)
         if not fits:
             kind = self._plain
         elif len(fits) == 1:

@@ -16,6 +16,7 @@ from typing import Any
 
 import fsspec
 
+from policy.byte_names import to_disk
 from toolkit import paths
 from toolkit.backends import Missed
 from toolkit.errors import CallError
@@ -65,7 +66,7 @@ class ConfinedFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
         """Where a path leads on this machine. Raises CallError `outside_root` or `path_invalid`."""
         spot = self._local.resolve(paths.split(self._strip_protocol(path) or ".", ""), follow=True)
         self._local.release(spot)
-        return str(Path(self._local.root, *paths.parts(spot.path)))
+        return str(Path(self._local.root, *paths.parts(to_disk(spot.path))))
 
     # ------------------------------------------------------------------ looking
 

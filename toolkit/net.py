@@ -72,12 +72,15 @@ class _Net:
         origins = {node.origin: path for path, node in overlay.over.items() if node and node.origin}
         self._moved = {o: path for o, path in origins.items() if o != path}
         self._gone, self._made, self._new = {}, [], []
+        listed: set[str] = set()  # directories of which all that is in them is known
         for path, node in sorted(overlay.over.items()):
             here = overlay.disk(path)
             if here is not None and path not in origins and here.stat is not None:
                 self._gone[path] = Entry(path, here.stat)
             if here is not None and here.kind == DIRECTORY and overlay.is_planned_whole(path):
-                self._gone |= {e.path: e for e in overlay.tree(path) if e.path not in origins}
+                if paths.parent(path) not in listed:
+                    self._gone |= {e.path: e for e in overlay.tree(path) if e.path not in origins}
+                listed.add(path)
             if node is not None and node.origin is None:
                 (self._made if node.kind == DIRECTORY else self._new).append(path)
             elif node is not None and node.origin == path and self._rewritten(node):
@@ -104,7 +107,7 @@ class _Net:
         """What stays where it is keeps the directories it is in; where these go away, it is made anew."""
         overlay = self._overlay
         for path in [path for path, node in overlay.over.items() if node is not None and node.origin == path]:
-            for above in _above(path):
+            for above in paths.above(path):
                 holds = overlay.over.get(above)
                 if holds is None or holds.origin == above:
                     continue
@@ -150,36 +153,33 @@ class _Net:
         for key, change in changes.items():
             if key[0] == "from":
                 # Out of a directory before the directory itself goes.
-                for above in _above(key[1]):
-                    if ("from", above) in changes:
-                        sorter.add(("from", above), key)
+                around = next((above for above in paths.above(key[1]) if ("from", above) in changes), None)
+                if around is not None:
+                    sorter.add(("from", around), key)
             target = change.destination if isinstance(change, Move) else key[1] if key[0] == "to" else None
             if target is None:
                 continue
             if ("from", target) in changes and ("from", target) != key:
                 sorter.add(key, ("from", target))
-            for above in _above(target):
-                if above in targets:
-                    sorter.add(key, targets[above])
+            inside = next((above for above in paths.above(target) if above in targets), None)
+            if inside is not None:
+                sorter.add(key, targets[inside])
         return [changes[key] for key in sorter.static_order()]
 
     def _deletions(self) -> dict[tuple[str, str], Change]:
         inside: dict[str, list[Entry]] = {}
-        tops: list[str] = []
+        tops: dict[str, str] = {}  # by each path that goes, the outermost one that one deletion takes it with
         for path in sorted(self._gone, key=paths.parts):
-            top = next((above for above in reversed(list(_above(path))) if above in inside), None)
-            if top is not None and self._gone[top].stat.kind == DIRECTORY and self._whole(path, top):
-                inside[top].append(self._gone[path])
+            around = self._gone.get(paths.parent(path))
+            if around is not None and around.stat.kind == DIRECTORY:
+                tops[path] = tops[around.path]
+                inside[tops[path]].append(self._gone[path])
             else:
-                inside[path] = []
-                tops.append(path)
-        return {("from", path): Delete(path, self._gone[path].stat, tuple(inside[path])) for path in tops}
-
-    def _whole(self, path: str, top: str) -> bool:
-        """Whether everything from `top` down to `path` goes, so that one deletion takes it."""
-        return all(
-            above in self._gone for above in _above(path) if above == top or paths.is_below(above, top)
-        )
+                tops[path], inside[path] = path, []
+        return {
+            ("from", path): Delete(path, self._gone[path].stat, tuple(below))
+            for path, below in inside.items()
+        }
 
     def _moves(self) -> dict[tuple[str, str], Change]:
         found: dict[tuple[str, str], Change] = {}
@@ -248,9 +248,3 @@ class _Net:
             return node.data
         assert node.digest is not None, "a new file has content"
         return self._content(node.digest)
-
-
-def _above(path: str) -> Iterator[str]:
-    """The directories that `path` is in, the nearest first, without the root."""
-    while (path := paths.parent(path)) != paths.ROOT:
-        yield path

@@ -13,6 +13,7 @@ from toolkit import paths
 from toolkit.backends import Spot, Tree, at
 from toolkit.plan import DIRECTORY, FILE, LINK, Entry, Held, Stat, kept_mode, restored_mode, sha256
 from toolkit.shelf import LARGE, hashed
+from toolkit.tree_walk import walk
 
 T = TypeVar("T")
 
@@ -62,12 +63,14 @@ class Overlay:
 
     def below(self, path: str) -> Iterator[tuple[str, Node]]:
         """What would be in the directory at `path`, parents before children."""
-        for child in self.children(path):
+        todo = list(reversed(self.children(path)))  # and no recursion: a tree may be deeper than Python's
+        while todo:
+            child = todo.pop()
             node = self.get(child)
             assert node is not None, "children are there"
             yield child, node
             if node.kind == DIRECTORY:
-                yield from self.below(child)
+                todo += reversed(self.children(child))
 
     def children(self, path: str) -> list[str]:
         node = self.get(path)
@@ -145,19 +148,10 @@ class Overlay:
 
     def tree(self, path: str) -> tuple[Entry, ...]:
         """What is in the directory at `path` now, parents before children."""
-        found: list[Entry] = []
-
-        def into(spot: Spot, shown: str) -> None:
-            with self._backend.folder(spot) as folder:
-                for name, stat in folder.scan():
-                    found.append(Entry(paths.child(shown, name), stat))
-                    if stat.kind == DIRECTORY:
-                        into(folder.spot(name), paths.child(shown, name))
-
-        self._at(path, lambda spot: into(spot, path))
+        found = self._at(path, lambda spot: tuple(entry for entry, _ in walk(self._backend, spot, path)))
         for entry in found:
             self._disk.setdefault(entry.path, _on_disk(entry.path, entry.stat))
-        return tuple(found)
+        return found
 
     def _scan(self, path: str) -> list[tuple[str, Stat]]:
         def look(spot: Spot) -> list[tuple[str, Stat]]:

@@ -6,7 +6,9 @@ Pure: no file system is asked, so links and what exists are the workspace's busi
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
+from policy import byte_names
 from toolkit.errors import CallError
 
 ROOT = "."
@@ -35,6 +37,12 @@ def parent(path: str) -> str:
     return path.rpartition("/")[0] or ROOT
 
 
+def above(path: str) -> Iterator[str]:
+    """The directories that `path` is in, the nearest first, without the root."""
+    while (path := parent(path)) != ROOT:
+        yield path
+
+
 def names_directory(text: str) -> bool:
     """Whether a path argument can only mean a directory: it ends in a slash, or in a dot as a name."""
     return text.endswith(("/", "/.", "/.."))
@@ -57,10 +65,15 @@ def is_unicode(text: str) -> bool:
 
 
 def check(text: str, parameter: str = "path") -> None:
-    """Refuse what can never be a workspace path (`path_invalid`), whatever the file system says."""
+    r"""Refuse what can never be a workspace path (`path_invalid`), whatever the file system says.
+
+    A backslash stands only in `\xNN`, a byte of a name that is not UTF-8.
+    """
     if not text:
         raise CallError("invalid_arguments", f"The {parameter} is empty", where=parameter)
     found = None if text.isprintable() and "\\" not in text else re.search(_BAD, text)
+    if found and found[0] == "\\" and byte_names.is_written(text):
+        found = re.search(_BAD, text.replace("\\", ""))
     if found:
         what = "a backslash" if found[0] == "\\" else f"the control character U+{ord(found[0]):04X}"
         raise CallError("path_invalid", f"The {parameter} contains {what}", where=parameter)
@@ -88,6 +101,8 @@ def split(text: str, root: str, parameter: str = "path") -> tuple[str, ...]:
     `root` is the workspace's own absolute path (or ""): an absolute argument inside it is taken as
     its relative form. Raises CallError `path_invalid`, `outside_root` or `invalid_arguments`.
     """
+    if "\\" in text:
+        text = _one_spelling(text, parameter)
     check(text, parameter)
     if text.startswith("/"):
         text = _relative(text, root, parameter)
@@ -99,7 +114,7 @@ def split(text: str, root: str, parameter: str = "path") -> tuple[str, ...]:
         depth += -1 if name == ".." else 1
         if depth < 0:
             raise outside(parameter)
-        if len(name) > MAX_NAME // 4 and len(name.encode("utf-8")) > MAX_NAME:
+        if len(name) > MAX_NAME // 4 and _bytes(name) > MAX_NAME:
             raise CallError(
                 "path_invalid", f"A name in the {parameter} is longer than {MAX_NAME} bytes", where=parameter
             )
@@ -126,6 +141,18 @@ def lexical(names: tuple[str, ...]) -> str:
     return join(kept)
 
 
+def _one_spelling(text: str, parameter: str) -> str:
+    """The text in which each byte that makes no character is written alone, so that no name has two."""
+    try:
+        return byte_names.canonical(text)
+    except UnicodeEncodeError:
+        raise CallError("path_invalid", f"The {parameter} is not valid Unicode", where=parameter) from None
+
+
+def _bytes(name: str) -> int:
+    return len(byte_names.to_disk(name).encode("utf-8", "surrogateescape"))
+
+
 def too_deep(where: str | None = None) -> CallError:
     return CallError("path_invalid", f"The path has more than {MAX_DEPTH} names", where=where)
 
@@ -135,7 +162,7 @@ def outside(parameter: str = "path") -> CallError:
 
 
 def _relative(text: str, root: str, parameter: str) -> str:
-    base = [name for name in root.split("/") if name]
+    base = [name for name in byte_names.from_disk(root).split("/") if name]
     given = [name for name in text.split("/") if name not in ("", ".")]
     if not base or given[: len(base)] != base:
         raise outside(parameter)

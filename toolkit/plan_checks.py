@@ -42,6 +42,7 @@ def check(change: Change) -> None:
             _canonical(change.source)
             _new_name(change.destination)
             _entries(Entry(change.source, change.stat), change.entries)
+            _no_deeper(change)
             if change.over is not None:
                 _kind(Entry(change.destination, change.over))
         case Delete():
@@ -60,6 +61,13 @@ def _new_name(path: str) -> None:
     _canonical(path)
     if path != paths.ROOT and paths.join(paths.split(path, "")) != path:
         raise CallError("path_invalid", "A path of the plan is not in its canonical form")
+
+
+def _no_deeper(change: Move) -> None:
+    """What is too deep for a call to name may move, but only to where it is no deeper."""
+    added = len(paths.parts(change.destination)) - len(paths.parts(change.source))
+    if added > 0 and any(len(paths.parts(entry.path)) + added > paths.MAX_DEPTH for entry in change.entries):
+        raise paths.too_deep()
 
 
 def _entries(top: Entry, below: tuple[Entry, ...]) -> None:

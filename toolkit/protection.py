@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
+from policy.byte_names import from_disk
 from policy.glob import Fold, Folding, folded
 from toolkit import paths, program_files
 from toolkit.errors import CallError
@@ -78,7 +79,7 @@ class Protection:
     def _relative(self, absolute: str) -> Iterator[str]:
         for root in self._roots:
             if program_files.within(absolute, root):
-                yield os.path.relpath(absolute, root)
+                yield from_disk(os.path.relpath(absolute, root))
 
     def guard(self, path: str, *, reading: bool = False, tasks: bool = False) -> None:
         """Refuse (`protected_path`) a path that no policy can open up; `tasks` for a task tool's own."""

@@ -111,10 +111,8 @@ def guard(workspace: Workspace, path: str, action: str, *, tasks: bool = False) 
         raise CallError("root_protected", "The project root itself cannot be changed", where=path)
     workspace.guard(path, reading=action == "read", tasks=tasks)
     if not paths.is_unicode(path):
-        # Only a tree can hold such a name, a call cannot spell it; the history could not keep it.
-        raise CallError("path_invalid", "A name in the directory is not valid UTF-8")
-    if action != "read" and path.count("/") >= paths.MAX_DEPTH:
-        raise paths.too_deep()
+        # A store's own, which the history could not keep; the names on a disk have a text without them.
+        raise CallError("path_invalid", "A name in the directory is not valid Unicode")
 
 
 def _split(attempt: Attempt, text: str, parameter: str) -> tuple[str, ...]:

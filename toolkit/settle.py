@@ -21,6 +21,7 @@ from toolkit.plan import DIRECTORY, FILE, LINK, Delete, Entry, Move, Stat, sha25
 from toolkit.protection import HIDDEN
 from toolkit.shelf import CAUGHT, hashed
 from toolkit.stages import Found, by_stage, was
+from toolkit.tree_walk import walk
 from toolkit.workspace import Workspace
 
 T = TypeVar("T")
@@ -274,15 +275,8 @@ class _Settling:
         if self._stat(path).kind != DIRECTORY:
             return found
 
-        def into(spot: Spot, shown: str) -> None:
-            with self._backend.folder(spot) as folder:
-                for name, stat in folder.scan():
-                    found.append(paths.child(shown, name))
-                    if stat.kind == DIRECTORY:
-                        into(folder.spot(name), paths.child(shown, name))
-
-        self._at(path, lambda spot: into(spot, path))
-        return found
+        with at(self._backend, path) as spot:
+            return found + [entry.path for entry, _ in walk(self._backend, spot, path)]
 
     def _at(self, path: str, act: Callable[[Spot], T]) -> T:
         with at(self._backend, path) as spot:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import takewhile
 
 from toolkit import paths
 from toolkit.history import DONE, History, Kept
@@ -196,18 +197,19 @@ class _Back:
 
     def _make_parents(self) -> None:
         """See that each planned entry has its directory; where something else is in the way, leave it."""
+        seen: set[str] = set()  # directories that are there, with those above them
         for path in sorted(self._overlay.over, key=paths.parts):
-            if self._overlay.over[path] is None:
+            if self._overlay.over[path] is None or paths.parent(path) in seen:
                 continue
-            above = paths.parts(path)[:-1]
-            for end in range(1, len(above) + 1):
-                directory = paths.join(above[:end])
+            unseen = list(takewhile(lambda above: above not in seen, paths.above(path)))
+            for directory in reversed(unseen):
                 found = self._overlay.get(directory)
                 if found is None:
                     self._overlay.put(directory, Node(DIRECTORY))
                 elif found.kind != DIRECTORY:
                     self._leave(path)
                     break
+                seen.add(directory)
 
     def _leave(self, path: str) -> None:
         self._stuck[path] = TAKEN

@@ -22,8 +22,17 @@ from toolkit.places import shown
 from toolkit.plan import DIRECTORY, Change, Entry, Held, MakeDirectory, Place, Stat
 from toolkit.protection import TASKS, Protection
 from toolkit.text import escape
+from toolkit.tree_walk import Missed, Refuse, everything, fail, walk
 
 _LARGE = 1 << 20
+# Why a walk goes on without a directory, by the code of the error that entering it ends with.
+NOT_ENTERED = {
+    "path_invalid": "deep",
+    "permission_denied": "unreadable",
+    "not_found": "changed",
+    "not_a_directory": "changed",
+    "path_changed": "changed",
+}
 
 
 class Workspace:
@@ -133,13 +142,11 @@ class Workspace:
 
     def below(self, spot: Spot, path: str) -> Iterator[Entry]:
         """Every descendant of the directory at `spot`, whoever may read it, parents before children."""
-        with self.backend.folder(spot) as folder:
-            for name, stat in folder.scan():
-                if not self.hides(path, name):
-                    entry = Entry(paths.child(path, name), stat)
-                    yield entry
-                    if stat.kind == DIRECTORY:
-                        yield from self.below(folder.spot(name), entry.path)
+        for entry, _ in walk(self.backend, spot, path, self._shown):
+            yield entry
+
+    def _shown(self, path: str, folder: Folder) -> Iterator[Entry]:
+        return (entry for entry in everything(path, folder) if not self.hides(path, entry.name))
 
     def hides(self, path: str, name: str) -> bool:
         """Whether an entry is Ringfence's own and shown to nobody."""
@@ -164,6 +171,8 @@ class View:
     task_ids: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     # Names in a store that no path can have, which are not shown: the directory, and the name.
     left_out: list[tuple[str, str]] = field(default_factory=list)
+    # Directories that a walk showed and did not enter, each with the reason: a key of NOT_ENTERED.
+    not_entered: list[tuple[str, str]] = field(default_factory=list)
     # Raises CallError `cancelled` once nobody waits for the answer.
     check: Callable[[], None] = lambda: None
     # The entry that a walk has just given, and the open directory that it was listed in.
@@ -196,9 +205,12 @@ class View:
             return list(self._readable(place.real, self._scan(place.real, folder)))
 
     def walk(self, place: Place) -> Iterator[Entry]:
-        """All readable descendants, parents first, by name; links are shown and not followed."""
+        """All readable descendants, parents first, by name; links are shown and not followed.
+
+        A directory that cannot be read, or is deeper than a call can name, is noted in `not_entered`.
+        """
         self._directory(place)
-        yield from self._walk(self._spot(place), place.real, self._readable)
+        yield from self._walk(self._spot(place), place.real, self._readable, _not_too_deep, self._pass_over)
 
     def tree(self, place: Place) -> tuple[Entry, ...]:
         """Every descendant, whoever may read it, parents before children: what a change would touch.
@@ -307,12 +319,8 @@ class View:
         """All that is in a directory of the store, and how to read the files directly in it."""
         backend = self._backend
         with self._at(path) as spot, backend.folder(spot) as folder:
-            found: list[Entry] = []
-            for entry in self._all(path, folder.scan()):
-                found.append(entry)
-                if entry.stat.kind == DIRECTORY:
-                    found += self._walk(folder.spot(entry.name), entry.path, self._all)
-            yield tuple(found), lambda name: backend.chunks(folder.spot(name))
+            found = tuple(self._walk(spot, path, self._all))
+            yield found, lambda name: backend.chunks(folder.spot(name))
 
     def chunks(self, path: str) -> Iterator[bytes]:
         """The content of a file of the store, piece by piece."""
@@ -339,23 +347,29 @@ class View:
             raise CallError("not_a_directory", f"'{place.argument}' is not a directory", where=place.named)
 
     def _walk(
-        self, spot: Spot, path: str, choose: Callable[[str, Iterable[tuple[str, Stat]]], Iterator[Entry]]
+        self,
+        spot: Spot,
+        path: str,
+        choose: Callable[[str, Iterable[tuple[str, Stat]]], Iterator[Entry]],
+        refuse: Refuse = lambda _: None,
+        missed: Missed = fail,
     ) -> Iterator[Entry]:
-        with self._backend.folder(spot) as folder:
-            try:
-                for entry in choose(path, self._scan(path, folder)):
-                    self.check()
-                    self._walking = entry, folder
-                    yield entry
-                    if entry.stat.kind == DIRECTORY:
-                        if entry.path.count("/") >= paths.MAX_DEPTH:
-                            # Not named: it may be one that the agent may not read.
-                            raise CallError(
-                                "too_large", f"A directory is deeper than {paths.MAX_DEPTH} names"
-                            )
-                        yield from self._walk(folder.spot(entry.name), entry.path, choose)
-            finally:
-                self._walking = None  # the directory is closed: its number may be another's soon
+        def listed(shown: str, folder: Folder) -> Iterator[Entry]:
+            return choose(shown, self._scan(shown, folder))
+
+        try:
+            for found in walk(self._backend, spot, path, listed, refuse=refuse, missed=missed):
+                self.check()
+                self._walking = found
+                yield found[0]
+                self._walking = None  # the directory may be closed next, and its number another's soon
+        finally:
+            self._walking = None
+
+    def _pass_over(self, entry: Entry, error: CallError) -> None:
+        if error.code not in NOT_ENTERED:
+            raise error
+        self.not_entered.append((entry.path, NOT_ENTERED[error.code]))
 
     def _scan(self, path: str, folder: Any) -> Iterable[tuple[str, Stat]]:
         found: Iterable[tuple[str, Stat]] = folder.scan()
@@ -403,6 +417,11 @@ class View:
         return (path, *(
             alias for place, _ in self.places.values() if (alias := aliased(place, path)) not in (None, path)
         ))  # fmt: skip
+
+
+def _not_too_deep(entry: Entry) -> None:
+    if entry.path.count("/") >= paths.MAX_DEPTH - 1:
+        raise paths.too_deep()
 
 
 def aliased(place: Place, path: str) -> str | None:

@@ -151,16 +151,6 @@ def test_descriptors_are_given_back(tmp_path: Path) -> None:
     assert before == after
 
 
-def test_a_tree_deeper_than_descriptors_go_is_refused_and_stays(tmp_path: Path) -> None:
-    deep = tmp_path.joinpath(*["d"] * 230)
-    deep.mkdir(parents=True)
-    with Session(tmp_path, ALLOW, state=":memory:") as session:
-        for tool in ("delete", "directory_tree"):
-            result = session.call({"tool": tool, "arguments": {"path": "d"}})
-            assert result.error and result.error["code"] == "too_large", result
-    assert deep.is_dir()
-
-
 def test_what_came_in_after_the_listing_is_not_deleted(local: Local, monkeypatch: pytest.MonkeyPatch) -> None:
     root = Path(local.root)
     (root / "d").mkdir()

@@ -168,23 +168,6 @@ def test_a_root_that_is_emptied_is_an_error_and_no_traceback(root: Path) -> None
             )
 
 
-def test_a_tree_too_deep_to_walk_is_refused(root: Path) -> None:
-    here = os.open(root / "d", os.O_RDONLY)
-    for _ in range(400):
-        os.mkdir("n", dir_fd=here)
-        deeper = os.open("n", os.O_RDONLY, dir_fd=here)
-        os.close(here)
-        here = deeper
-    os.close(here)
-    with Session(root, ALLOW, state=":memory:") as session:
-        assert code(call(session, "delete", path="d")) == "too_large"
-        assert code(call(session, "move_file", source="d", destination="g")) == "too_large"
-        for tool, arguments in (("directory_tree", {}), ("search_files", {"pattern": "x"})):
-            assert code(call(session, tool, **arguments)) in (None, "too_large")
-    assert (root / "d" / "n").exists()
-    subprocess.run(["rm", "-rf", str(root / "d")], check=True)
-
-
 # ------------------------------------------------------------------- the disk
 
 CANNOT = {

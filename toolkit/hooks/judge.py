@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from policy import Decision, Effect, Need, Policy, kept
+from policy.byte_names import from_disk, to_disk
 from toolkit import paths
 from toolkit.errors import CallError
 from toolkit.hooks.hosts import holds_hooks, own_places, settings_files
@@ -106,17 +107,20 @@ class Judge:
 
     def place(self, text: str) -> Place:
         """Where a path leads. Raises CallError for what can never be a path of the workspace."""
-        paths.check(text)
-        names = self._split(text if text.startswith("/") else f"{self._cwd}/{text}")
+        # A host takes a backslash for itself, so only a name that this is the text of is named by it.
+        paths.check(from_disk(text))
+        names = self._split(from_disk(text if text.startswith("/") else f"{self._cwd}/{text}"))
         named = paths.lexical(names)
-        at = os.path.join(self.real_root, *names)
-        real = os.path.realpath(at)
-        if ".." in names and real != os.path.realpath(os.path.join(self.real_root, named)):
+        real = os.path.realpath(self._on_disk("/".join(names)))
+        if ".." in names and real != os.path.realpath(self._on_disk(named)):
             raise CallError("path_invalid", "The path goes up ('..') and through a link, which is ambiguous")
         relative = os.path.relpath(real, self.real_root)
         if relative == ".." or relative.startswith("../"):
             raise paths.outside()
-        return Place(named, relative, os.path.lexists(real), os.path.isdir(real))
+        return Place(named, from_disk(relative), os.path.lexists(real), os.path.isdir(real))
+
+    def _on_disk(self, path: str) -> str:
+        return os.path.join(self.real_root, to_disk(path))
 
     def needs(self, touch: Touch, place: Place) -> Iterator[Need]:
         """What a touch needs, by its name and by where it really leads. Raises CallError for a refusal."""
@@ -135,7 +139,7 @@ class Judge:
             if not place.exists:
                 self._protection.guard_new(place.real)
             parent = paths.parent(place.real)
-            while parent != paths.ROOT and not os.path.lexists(os.path.join(self.real_root, parent)):
+            while parent != paths.ROOT and not os.path.lexists(self._on_disk(parent)):
                 self._protection.guard_new(parent)
                 yield Need("write", parent, True, True)
                 parent = paths.parent(parent)
@@ -170,7 +174,7 @@ class Judge:
             needs = {name.path}
             # A search by content does not follow links; what reads whole files does.
             if name.link and touch.tool in _FOLLOWS:
-                needs.add(self.place(f"{self.real_root}/{name.path}").real)
+                needs.add(self.place(self._on_disk(name.path)).real)
             for each in needs:
                 self._protection.guard(each, reading=True)
             wanted = [Need("read", each, name.directory) for each in needs]

@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from policy.byte_names import from_disk, to_disk
 from toolkit import paths
 
 MAX_NAMES = 20_000
@@ -32,20 +33,22 @@ class Walk:
 
     def below(self, folder: str, *, deep: bool = True) -> Iterator[Name]:
         """Every entry below a folder; links to folders are not followed. Raises TooMany."""
-        for name in self._entries(folder):
+        todo = self._entries(folder)[::-1]  # and no recursion: folders may be deeper than Python's
+        while todo:
+            name = todo.pop()
             yield name
             if name.directory and deep:
-                yield from self.below(name.path)
+                todo += reversed(self._entries(name.path))
 
     def _entries(self, folder: str) -> list[Name]:
         found: list[Name] = []
         try:
-            with os.scandir(os.path.join(self._root, folder)) as entries:
+            with os.scandir(os.path.join(self._root, to_disk(folder))) as entries:
                 for entry in entries:
                     if not self._left:
                         raise TooMany(f"more than {MAX_NAMES:,} names")
                     self._left -= 1
-                    path = paths.child(folder, entry.name)
+                    path = paths.child(folder, from_disk(entry.name))
                     found.append(Name(path, entry.is_dir(follow_symlinks=False), entry.is_symlink()))
         except (FileNotFoundError, PermissionError):
             return []  # what cannot be looked at, no search of this user shows

@@ -10,7 +10,9 @@ import os
 import stat as S
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 
+from policy.byte_names import to_disk
 from toolkit import paths
 from toolkit.backends import BACKENDS, Missed, is_link, path_changed
 from toolkit.errors import CallError
@@ -28,14 +30,12 @@ from toolkit.local.files import (
     translated,
     unlink_quietly,
 )
-from toolkit.local.folder import LocalFolder
+from toolkit.local.folder import KEPT_OPEN, LocalFolder
 from toolkit.local.walk import MAX_STEPS, LocalSpot, Walk
 from toolkit.name_folding import folding_of
 from toolkit.places import local_place
 from toolkit.plan import DIRECTORY, LINK, Delete, Held, Move, Stat
 from toolkit.protection import HIDDEN
-
-MAX_DEPTH = 200  # a tree operation holds one descriptor a level, and a process has 1,024 by default
 
 
 class Local:
@@ -55,13 +55,15 @@ class Local:
         self.kernel = kernel.probe(self.fd)
         self._mount = kernel.mount_of(self.fd, self.kernel)
         self.fold = folding_of(self.fd, self.root)
-        self._quarantine = -1  # the directory beside the state, where that is used
+        self._quarantine: Local | None = None  # the directory beside the state, where that is used
 
     def close(self) -> None:
-        for fd in (self.fd, self._quarantine):
-            if fd >= 0:
-                os.close(fd)
-        self.fd = self._quarantine = -1
+        if self._quarantine is not None:
+            self._quarantine.close()
+            self._quarantine = None
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
 
     def is_there(self) -> bool:
         """Whether the directory at the root's path is still the one that is open."""
@@ -78,11 +80,15 @@ class Local:
         Raises CallError `outside_root`, `path_invalid` (`..` through a link, too many links) or
         `permission_denied`.
         """
-        if self._quarantine >= 0 and names[:1] == (HIDDEN,) and len(names) > 1:
-            spot = self._in_quarantine(names)
-            if spot is not None:
-                return spot
-        spot = self._straight(names, follow) if self.kernel.beneath else None
+        if self._quarantine is not None and names[:1] == (HIDDEN,) and len(names) > 1:
+            caught = self._in_quarantine(names)
+            if caught is not None:
+                return caught
+        if len(names) > MAX_STEPS and ".." not in names:
+            return self._far_down(names)
+        # Without the kernel's help a walk holds a descriptor for each name.
+        straight = self.kernel.beneath or len(names) > KEPT_OPEN
+        spot = self._straight(names, follow) if straight else None
         return spot or self.walk(names, follow=follow)
 
     def walk(self, names: tuple[str, ...], *, follow: bool) -> LocalSpot:
@@ -131,13 +137,13 @@ class Local:
 
     @contextmanager
     def folder(self, spot: LocalSpot) -> Iterator[LocalFolder]:
-        """The directory at `spot`, open; another mount than the root's, or one too deep, is refused."""
+        """The directory at `spot`, open; another mount than the root's is refused."""
         with errors(spot.path):
-            fd = self._open_folder(spot)
+            folder = LocalFolder(self._open_folder(spot), spot.names, self.kernel, spot.folder)
         try:
-            yield LocalFolder(fd, spot.names)
+            yield folder
         finally:
-            os.close(fd)
+            folder.close()
 
     def rights(self, spot: LocalSpot, stat: Stat) -> tuple[bool, bool]:
         """A file without any write bit is not writable even for root."""
@@ -260,8 +266,8 @@ class Local:
     @contextmanager
     def _catching(self) -> Iterator[int]:
         """The directory that a deletion renames to, open."""
-        if self._quarantine >= 0:
-            yield self._quarantine
+        if self._quarantine is not None:
+            yield self._quarantine.fd
             return
         from toolkit.local.quarantine import hidden
 
@@ -273,11 +279,15 @@ class Local:
         from toolkit.local.quarantine import beside
 
         with errors(HIDDEN):
-            self._quarantine = beside(state, self.fd, self.kernel)
+            fd = beside(state, self.fd, self.kernel)
+        if fd is not None:
+            # The same mount, so all that is known of the one holds for the other.
+            self._quarantine = copy(self)
+            self._quarantine.fd = fd
 
     @property
     def catches_in(self) -> str | None:
-        return HIDDEN if self._quarantine < 0 else None
+        return HIDDEN if self._quarantine is None else None
 
     def let_go(self, name: str) -> None:
         """Remove for good what was put away under `name`, or what is left of it."""
@@ -285,14 +295,14 @@ class Local:
         from toolkit.local.removing import remove_all
 
         with errors(HIDDEN):
-            if self._quarantine >= 0:
-                remove_all(self._quarantine, name)
+            if self._quarantine is not None:
+                remove_all(self._quarantine, LocalSpot(self._quarantine.fd, (name,)))
             try:
                 os.stat(HIDDEN, dir_fd=self.fd, follow_symlinks=False)
             except FileNotFoundError:
                 return
             with hidden(self.fd) as folder:
-                remove_all(folder, name)
+                remove_all(self, LocalSpot(folder, (name,)))
 
     def move(self, source: LocalSpot, destination: LocalSpot, change: Move) -> None:
         """Rename within the workspace; never over anything but the one file the plan named."""
@@ -320,7 +330,7 @@ class Local:
 
     def make_link(self, spot: LocalSpot, target: str) -> None:
         with errors(spot.path):
-            os.symlink(target, spot.name, dir_fd=spot.fd)
+            os.symlink(to_disk(target), spot.name, dir_fd=spot.fd)
             self.sync(spot.fd)
 
     def set_mode(self, spot: LocalSpot, mode: int) -> None:
@@ -340,12 +350,12 @@ class Local:
 
     def _straight(self, names: tuple[str, ...], follow: bool) -> LocalSpot | None:
         """Where no link is on the way: the parent in one call. None: walk, and find out what is there."""
-        if not names or len(names) > MAX_STEPS or ".." in names:
+        if not names or ".." in names:
             return None
         fd = self.fd
         if len(names) > 1:
             try:
-                fd = kernel.open_beneath(fd, "/".join(names[:-1]))
+                fd = kernel.descend(self.kernel, fd, to_disk("/".join(names[:-1])).split("/"))
             except OSError:
                 return None
         spot = LocalSpot(fd, names, owned=fd != self.fd)
@@ -356,18 +366,49 @@ class Local:
 
     def _in_quarantine(self, names: tuple[str, ...]) -> LocalSpot | None:
         """What was caught beside the state; None where it is not there, and may be in the workspace."""
+        assert self._quarantine is not None, "asked only where there is one"
         try:
-            os.stat(names[1], dir_fd=self._quarantine, follow_symlinks=False)
+            os.stat(names[1], dir_fd=self._quarantine.fd, follow_symlinks=False)
         except FileNotFoundError:
             return None
-        walk = Walk(self._quarantine, names[1:], follow=False)
-        try:
-            spot = walk.run()
-        except OSError as error:
-            raise translated(error, HIDDEN) from None
-        finally:
-            walk.close()
+        spot = self._quarantine.resolve(names[1:], follow=False)
         return LocalSpot(spot.fd, (HIDDEN, *spot.names), spot.rest, spot.owned, spot.blocked)
+
+    def _far_down(self, names: tuple[str, ...]) -> LocalSpot:
+        """Where no call can name anything, but a walk was or an undo goes: through no link at all."""
+        on_disk = to_disk("/".join(names[:-1])).split("/")
+        with errors(paths.join(names)):
+            try:
+                return LocalSpot(kernel.descend(self.kernel, self.fd, on_disk), names, owned=True)
+            except (FileNotFoundError, NotADirectoryError):
+                there = self._as_far_as(on_disk)
+            return self._blocked_at(names, on_disk, there)
+
+    def _as_far_as(self, on_disk: list[str]) -> int:
+        """How many of the names, from the first, are directories."""
+        low, high = 0, len(on_disk)
+        while low < high:
+            middle = (low + high + 1) // 2
+            try:
+                os.close(kernel.descend(self.kernel, self.fd, on_disk[:middle]))
+            except (FileNotFoundError, NotADirectoryError):
+                high = middle - 1
+            else:
+                low = middle
+        return low
+
+    def _blocked_at(self, names: tuple[str, ...], on_disk: list[str], there: int) -> LocalSpot:
+        fd = kernel.descend(self.kernel, self.fd, on_disk[:there])
+        spot = LocalSpot(fd, names, rest=len(names) - 1 - there, owned=True)
+        try:
+            found = os.stat(spot.name, dir_fd=fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return spot
+        if S.S_ISLNK(found.st_mode) or S.S_ISDIR(found.st_mode):
+            self.release(spot)
+            raise path_changed(spot.path)
+        spot.blocked = True
+        return spot
 
     def _is_link(self, spot: LocalSpot) -> bool:
         """Whether the last name is a link, or something to be looked at more closely."""
@@ -387,9 +428,6 @@ class Local:
             return os.open(".", LIST, dir_fd=self.fd)
         if spot.rest:
             raise FileNotFoundError(errno.ENOENT, "nothing there")
-        if len(spot.names) > MAX_DEPTH:
-            deep = f"'{spot.path}' is more than {MAX_DEPTH} directories deep"
-            raise CallError("too_large", deep, where=spot.path)
         fd = os.open(spot.name, LIST, dir_fd=spot.fd)
         if kernel.mount_of(fd, self.kernel) != self._mount:
             os.close(fd)

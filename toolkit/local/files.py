@@ -10,6 +10,7 @@ import os
 import stat as S
 from collections.abc import Iterator
 
+from policy.byte_names import from_disk
 from toolkit import holes
 from toolkit.backends import path_changed
 from toolkit.errors import CallError
@@ -71,12 +72,12 @@ def look(fd: int, name: str, info: os.stat_result) -> Stat:
         if not S.S_ISLNK(info.st_mode):
             return stat_of(info)
         try:
-            return stat_of(info, os.readlink(name, dir_fd=fd))
+            return stat_of(info, from_disk(os.readlink(name, dir_fd=fd)))
         except OSError as error:
             if error.errno != errno.EINVAL:
                 raise
             info = os.stat(name, dir_fd=fd, follow_symlinks=False)
-    raise path_changed(name)
+    raise path_changed(from_disk(name))
 
 
 def open_regular(spot: LocalSpot) -> tuple[int, os.stat_result]:

@@ -11,6 +11,7 @@ import errno
 import functools
 import os
 import sys
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,8 +22,10 @@ _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 2, 4, 8
 _EMPTY_PATH, _MOUNT_ID = 0x1000, 0x1000
 _NOREPLACE = 1
 _TRIES = 4
+_MAX_PATH = 4000  # bytes; the kernel takes 4,096 with the NUL
 # Not O_NOFOLLOW: with it a link at the end is "not a directory", and without it NO_SYMLINKS says ELOOP.
 _FLAGS = os.O_CLOEXEC | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", 0)
+_STEP = _FLAGS | getattr(os, "O_NOFOLLOW", 0)
 
 
 class _How(ctypes.Structure):
@@ -56,7 +59,7 @@ def _same_directory(root: int) -> bool:
         os.close(fd)
 
 
-def open_beneath(fd: int, path: str) -> int:
+def open_beneath(fd: int, path: str | bytes) -> int:
     """Open a directory below `fd`, refusing every link on the way. Raises OSError."""
     name = os.fsencode(path)
     call, number, how, size = _openat2()
@@ -68,6 +71,37 @@ def open_beneath(fd: int, path: str) -> int:
         if code not in (errno.EAGAIN, errno.EINTR):
             break
     raise OSError(code, os.strerror(code))
+
+
+def descend(able: Kernel, fd: int, names: Sequence[str]) -> int:
+    """Open the directory that `names`, as the disk has them, lead to below `fd`; no link on the way.
+
+    Neither the length of the path nor its depth is bounded. Raises OSError.
+    """
+    at = fd
+    steps: Iterable[str | bytes] = _pieces(names) if able.beneath else names
+    try:
+        for step in steps:
+            below = open_beneath(at, step) if able.beneath else os.open(step, _STEP, dir_fd=at)
+            if at != fd:
+                os.close(at)
+            at = below
+    except BaseException:
+        if at != fd:
+            os.close(at)
+        raise
+    return at if at != fd else os.open(".", _STEP, dir_fd=fd)
+
+
+def _pieces(names: Sequence[str]) -> Iterator[bytes]:
+    """Paths that the kernel takes in one call, which together are all the names."""
+    path = os.fsencode("/".join(names))
+    while len(path) > _MAX_PATH:
+        end = path.rindex(b"/", 0, _MAX_PATH)
+        yield path[:end]
+        path = path[end + 1 :]
+    if path:
+        yield path
 
 
 def rename_new(source: int, name: str, destination: int, new: str) -> None:

@@ -21,15 +21,15 @@ BESIDE = "quarantine"  # its name in the folder of the state
 _IGNORED = b"*\n"
 
 
-def beside(state: str, root: int, able: kernel.Kernel) -> int:
-    """The directory in the folder of the state, open and made when it is missing; -1 on another mount.
+def beside(state: str, root: int, able: kernel.Kernel) -> int | None:
+    """The directory in the folder of the state, open and made when it is missing; None on another mount.
 
     Raises OSError.
     """
     folder = os.open(state, LIST)
     try:
         if kernel.mount_of(folder, able) != kernel.mount_of(root, able):
-            return -1
+            return None
         try:
             os.mkdir(BESIDE, 0o700, dir_fd=folder)
             os.fsync(folder)

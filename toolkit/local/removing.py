@@ -6,19 +6,35 @@ Never removes a name that was not listed and never goes through a link or into a
 from __future__ import annotations
 
 import os
-import stat as S
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from toolkit import paths
 from toolkit.backends import Missed, path_changed
 from toolkit.errors import CallError
-from toolkit.local.files import LIST, before_rename, look, lstat, translated
+from toolkit.local.files import before_rename, look, lstat, translated
+from toolkit.local.folder import LocalFolder
 from toolkit.local.walk import LocalSpot
 from toolkit.plan import DIRECTORY, Delete, Entry, Stat
+from toolkit.tree_walk import walk
 
 if TYPE_CHECKING:
     from toolkit.local.disk import Local
+
+
+_Find = Callable[[], LocalSpot]
+
+
+class _Opened(NamedTuple):
+    """A directory that is being emptied: what is left in it, and how to find it once it is empty."""
+
+    held: ExitStack
+    folder: LocalFolder
+    listed: Iterator[Entry]
+    spot: _Find
+    entry: Entry
 
 
 class Removal:
@@ -58,7 +74,7 @@ class Removal:
             yield self._change.path
             return
         kept = False
-        for step in self._let_go(caught, Entry(self._change.path, self._change.stat)):
+        for step in self.let_go(caught, Entry(self._change.path, self._change.stat)):
             kept = kept or isinstance(step, Missed)
             yield step
         if kept:
@@ -82,41 +98,61 @@ class Removal:
             )  # fmt: skip
             return None if same else change.path
         expected = {entry.path: entry.stat for entry in change.entries}
-        for entry in self._walk(self._caught, change.path):
+        for entry, _ in walk(self._disk, self._caught, change.path):
             judged = expected.pop(entry.path, None)
             if judged is None or not _same(judged, entry.stat):
                 return entry.path
         return next(iter(expected), None)
 
-    def _walk(self, spot: LocalSpot, shown: str) -> Iterator[Entry]:
-        with self._disk.folder(spot) as folder:
-            for name, found in folder.scan():
-                path = paths.child(shown, name)
-                yield Entry(path, found)
-                if found.kind == DIRECTORY:
-                    yield from self._walk(folder.spot(name), path)
-
-    def _let_go(self, spot: LocalSpot, entry: Entry) -> Iterator[str | Missed]:
+    def let_go(self, caught: LocalSpot, top: Entry) -> Iterator[str | Missed]:
         """Remove one entry after all that was listed below it."""
+        opened: list[_Opened] = []
         try:
-            if entry.stat.kind != DIRECTORY:
-                now = look(spot.fd, spot.name, lstat(spot))
-                if entry.path != self._change.path and not _same(entry.stat, now):
-                    raise path_changed(entry.path)
-                os.unlink(spot.name, dir_fd=spot.fd)
-            else:
-                below = self._below.get(entry.path, ())
-                if below:
-                    with self._disk.folder(spot) as folder:
-                        for inner in below:
-                            yield from self._let_go(folder.spot(inner.name), inner)
+            step = self._begin(opened, lambda: caught, top)
+            while step is not None or opened:
+                if step is not None:
+                    yield step
+                if not opened:
+                    return
+                inner = next(opened[-1].listed, None)
+                if inner is not None:
+                    step = self._begin(opened, partial(opened[-1].folder.spot, inner.name), inner)
+                    continue
+                done = opened.pop()
+                done.held.close()
+                step = self._removed(done.spot, done.entry)
+        finally:
+            while opened:
+                opened.pop().held.close()
+
+    def _begin(self, opened: list[_Opened], spot: _Find, entry: Entry) -> str | Missed | None:
+        """Open a directory that something was listed in, and give None; anything else is removed at once."""
+        below = self._below.get(entry.path, ())
+        if not below:
+            return self._removed(spot, entry)
+        try:
+            with ExitStack() as held:
+                folder = held.enter_context(self._disk.folder(spot()))
+                opened.append(_Opened(held.pop_all(), folder, iter(below), spot, entry))
+        except CallError as error:
+            return Missed(entry.path, error.message, error.code)
+        return None
+
+    def _removed(self, find: _Find, entry: Entry) -> str | Missed:
+        try:
+            spot = find()
+            if entry.stat.kind == DIRECTORY:
                 os.rmdir(spot.name, dir_fd=spot.fd)
+                return entry.path
+            now = look(spot.fd, spot.name, lstat(spot))
+            if entry.path != self._change.path and not _same(entry.stat, now):
+                raise path_changed(entry.path)
+            os.unlink(spot.name, dir_fd=spot.fd)
         except (OSError, CallError) as error:
             told = error if isinstance(error, CallError) else translated(error, entry.path)
             why = error.message if isinstance(error, CallError) else error.strerror
-            yield Missed(entry.path, why or "not removed", told.code)
-        else:
-            yield entry.path
+            return Missed(entry.path, why or "not removed", told.code)
+        return entry.path
 
     def _put_back(self) -> None:
         try:
@@ -137,19 +173,17 @@ def _same(judged: Stat, now: Stat) -> bool:
     return judged.kind == now.kind and (judged.kind == DIRECTORY or judged.identity == now.identity)
 
 
-def remove_all(folder: int, name: str) -> None:
-    """Remove `name` in the directory `folder` with all there is below it; never through a link."""
+def remove_all(disk: Local, spot: LocalSpot) -> None:
+    """Remove what is at `spot` with all there is below it; never through a link.
+
+    Raises CallError or OSError.
+    """
     try:
-        os.unlink(name, dir_fd=folder)
+        top = Entry(spot.path, look(spot.fd, spot.name, lstat(spot)))
     except FileNotFoundError:
         return
-    except OSError as error:
-        if not S.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
-            raise error
-        fd = os.open(name, LIST, dir_fd=folder)
-        try:
-            for inner in os.listdir(fd):
-                remove_all(fd, inner)
-        finally:
-            os.close(fd)
-        os.rmdir(name, dir_fd=folder)
+    below = walk(disk, spot, spot.path) if top.stat.kind == DIRECTORY else ()
+    change = Delete(spot.path, top.stat, tuple(entry for entry, _ in below))
+    for step in Removal(disk, spot, change, spot).let_go(spot, top):
+        if isinstance(step, Missed):
+            raise CallError(step.code, step.why, where=step.path)

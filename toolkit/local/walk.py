@@ -10,6 +10,7 @@ import os
 import stat as S
 from dataclasses import dataclass, field
 
+from policy.byte_names import from_disk, to_disk
 from toolkit import paths
 from toolkit.errors import CallError
 
@@ -23,7 +24,8 @@ class LocalSpot:
     """An open directory and one name in it.
 
     `rest` counts the further names below a name that does not exist, or (`blocked`) that is no directory.
-    `seen` is what was there when the spot was found, for who asks first.
+    `names` are shown, `name` is what the disk calls the one that is looked for. `seen` is what was there when
+    the spot was found, for who asks first; `folder` the open directory that the spot was taken from.
     """
 
     fd: int
@@ -31,13 +33,14 @@ class LocalSpot:
     rest: int = 0
     owned: bool = False
     blocked: bool = False
+    folder: object = field(default=None, compare=False)
     path: str = field(init=False)
     name: str = field(init=False)
     seen: os.stat_result | None = field(default=None, init=False, compare=False)
 
     def __post_init__(self) -> None:
         self.path = paths.join(self.names)
-        self.name = self.names[len(self.names) - 1 - self.rest] if self.names else "."
+        self.name = to_disk(self.names[len(self.names) - 1 - self.rest]) if self.names else "."
 
 
 class Walk:
@@ -81,7 +84,7 @@ class Walk:
         try:
             if not self._todo and not self._is_link(name):
                 return self._finish(name)
-            fd = os.open(name, PASS, dir_fd=self._stack[-1])
+            fd = os.open(to_disk(name), PASS, dir_fd=self._stack[-1])
         except FileNotFoundError:
             return self._missing(name)
         except OSError as error:
@@ -94,13 +97,13 @@ class Walk:
 
     def _is_link(self, name: str) -> bool:
         try:
-            return S.S_ISLNK(os.stat(name, dir_fd=self._stack[-1], follow_symlinks=False).st_mode)
+            return S.S_ISLNK(self._mode(name))
         except FileNotFoundError:
             return False
 
     def _splice(self, name: str, error: OSError) -> LocalSpot | None:
         try:
-            target = os.readlink(name, dir_fd=self._stack[-1])
+            target = from_disk(os.readlink(to_disk(name), dir_fd=self._stack[-1]))
         except OSError:
             if self._swapped_back(name):
                 self._todo.append(name)
@@ -126,10 +129,13 @@ class Walk:
     def _swapped_back(self, name: str) -> bool:
         """Whether the name turned from a link into a directory between two looks: worth another."""
         try:
-            mode = os.stat(name, dir_fd=self._stack[-1], follow_symlinks=False).st_mode
+            mode = self._mode(name)
         except OSError:
             return False
         return S.S_ISDIR(mode) or S.S_ISLNK(mode)
+
+    def _mode(self, name: str) -> int:
+        return os.stat(to_disk(name), dir_fd=self._stack[-1], follow_symlinks=False).st_mode
 
     def _missing(self, name: str) -> LocalSpot:
         rest = list(reversed(self._todo))

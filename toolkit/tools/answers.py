@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from toolkit import paths
 from toolkit.errors import CallError
 from toolkit.plan import FILE, LINK, Entry, Held, Place, Stat, Write, length, sha256
-from toolkit.text import count_lines, diff, escape, is_binary, size
+from toolkit.text import count_lines, diff, escape, is_binary, plural, size
 
 if TYPE_CHECKING:
     from toolkit.workspace import View
@@ -56,6 +56,39 @@ def link_target(entry: Entry, view: View) -> str | None:
     except CallError:
         return "outside the project root"
     return escape(target) if view.may_know(real) else None
+
+
+# Why a walk did not enter directories, after their number.
+_NOT_ENTERED = {
+    "deep": f"deeper than {paths.MAX_DEPTH} names",
+    "unreadable": "without read permission",
+    "changed": "that changed meanwhile",
+}
+_MOST_NAMED = 100
+_LONGEST = 100  # characters of a path in a remark
+
+
+def not_entered(view: View) -> list[str]:
+    """The directories that a walk passed over, in a few words for each reason, with the first one's name."""
+    found = []
+    for why, said_of in _NOT_ENTERED.items():
+        named = [path for path, because in view.not_entered if because == why]
+        if named:
+            count = plural(len(named), "directory", "directories")
+            found.append(f"{count} {said_of}, {'first ' if named[1:] else ''}'{_short(named[0])}'")
+    return found
+
+
+def not_entered_fields(view: View) -> dict[str, Any]:
+    if not view.not_entered:
+        return {}
+    rows = [{"path": path, "why": why} for path, why in view.not_entered[:_MOST_NAMED]]
+    return {"not_entered": rows, "not_entered_count": len(view.not_entered)}
+
+
+def _short(path: str) -> str:
+    shown = escape(path)
+    return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST // 2]}…{shown[-_LONGEST // 2 :]}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,8 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     del entries[MAX_SHOWN:]
     directories = sum(entry.stat.kind == DIRECTORY for entry in entries)
     total = f"{plural(directories, 'directory', 'directories')}, {plural(len(entries) - directories, 'file')}"
+    if view.not_entered:
+        total += f" (not entered: {', '.join(answers.not_entered(view))})"
     head = escape(place.named) + ("" if place.named == ROOT else "/")
     note = (
         f"[Only the first {MAX_SHOWN:,} names are shown; name a directory further down]"
@@ -41,6 +43,7 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
             "directories": directories,
             "files": len(entries) - directories,
             "truncated": truncated,
+            **answers.not_entered_fields(view),
         },
     )
 

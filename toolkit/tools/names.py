@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from policy.byte_names import as_matched
 from policy.glob import CROSS, Branch, PatternError, parse
 from policy.machine import Machine
 from policy.names import Matcher
@@ -52,7 +53,7 @@ def _fits(segments: list[_Segment], parts: list[str]) -> bool:
             segment = segments[place]
             if segment is None:
                 after.add(place)
-            elif segment.fits(part):
+            elif segment.fits(as_matched(part)):
                 after.add(place + 1)
         places = _open(segments, after)
     return len(segments) in places

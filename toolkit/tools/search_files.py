@@ -28,6 +28,8 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     note = f"[There are more; only the first {MAX_FOUND:,} are shown]" if truncated else None
     pattern = escape(arguments["pattern"])
     total = f"{plural(len(found), 'name')} found" if found else f"No files found matching '{pattern}'"
+    if view.not_entered:
+        total += f" (not searched: {', '.join(answers.not_entered(view))})"
     return Plan(
         content=answers.message("\n".join(rows), note, total),
         data={
@@ -35,5 +37,6 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
             "matches": [{"path": entry.path, "type": entry.stat.kind} for entry in found],
             "count": len(found),
             "truncated": truncated,
+            **answers.not_entered_fields(view),
         },
     )

@@ -61,7 +61,10 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
         _look_through(search, _files(arguments, view, place), view)
     else:
         _look_through(search, [Entry(place.real, stat)], view, place)
-    return Plan(content=_content(search, arguments["query"]), data=_data(search, place))
+    return Plan(
+        content=_content(search, arguments["query"], answers.not_entered(view)),
+        data={**_data(search, place), **answers.not_entered_fields(view)},
+    )
 
 
 def _finder(query: str, regex: bool) -> Find:
@@ -152,7 +155,7 @@ _WHY: dict[str, Callable[[int], str]] = {
 }
 
 
-def _content(search: _Search, query: str) -> str:
+def _content(search: _Search, query: str, not_entered: list[str]) -> str:
     rows = [f"{escape(match['path'])}:{match['line']}: {match['text']}" for match in search.matches]
     files = len({match["path"] for match in search.matches})
     found = len(search.matches)
@@ -160,7 +163,7 @@ def _content(search: _Search, query: str) -> str:
         total = f"{plural(found, 'matching line')} in {plural(files, 'file')}"
     else:
         total = f"No lines found containing '{escape(query)}'"
-    skipped = [text(search.skipped[why]) for why, text in _WHY.items() if search.skipped[why]]
+    skipped = [text(search.skipped[why]) for why, text in _WHY.items() if search.skipped[why]] + not_entered
     if skipped:
         total += f" (not searched: {', '.join(skipped)})"
     return answers.message("\n".join(rows), _STOPPED[search.stopped] if search.stopped else None, total)
