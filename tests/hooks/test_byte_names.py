@@ -37,14 +37,14 @@ def judge(tmp_path: Path) -> Judge:
     ],
 )
 def test_what_a_host_names_is_what_is_judged(judge: Judge, path: str, want: Effect) -> None:
-    verdict = judge.judge([Touch("read_file", path, ("read",))])
+    verdict = judge.judge([Touch("read_file", ("read",), path)])
     assert verdict is not None
     assert verdict.effect is want
 
 
 def test_a_search_of_a_folder_with_such_names_is_judged(judge: Judge, tmp_path: Path) -> None:
     os.makedirs(os.fsencode(tmp_path) + b"/open\xff/in\xfe")
-    touch = Touch("search_text", "open\udcff", ("read",), within=())
+    touch = Touch("search_text", ("read",), "open\udcff", within=())
     verdict = judge.judge([touch])
     assert verdict is not None
     assert verdict.effect is Effect.ALLOW

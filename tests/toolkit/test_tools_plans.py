@@ -41,6 +41,7 @@ class Tree:
                 self.folders.add(above)
                 above = paths.parent(above)
         self.arguments: dict[str, Any] = {}
+        self.not_entered: list[tuple[str, str]] = []
         self.follow = True
 
     def call(self, tool: str, **arguments: Any) -> Plan:
@@ -348,7 +349,41 @@ def test_read_file_of_other_things_than_text() -> None:
     assert "Not UTF-8" in tree.call("read_file", path="latin").content
     long = tree.call("read_file", path="long")
     assert long.data["truncated"] is True
-    assert "[Line 1 is cut after 1.0 MB]" in long.content
+    assert long.content.endswith(
+        "\n[Line 1: bytes 0 to 65,536 of 2,097,152; go on with start_line: 1, line_offset: 65536]"
+    )
+    assert len(long.data["content"]) == 65_536
+
+
+@pytest.mark.parametrize("max_bytes", [4, 7, 1000, 65_536])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"ab" * 5_000 + b"\nshort\n" + "é日🙂x".encode() * 700 + b"\r\n",
+        b"caf\xe9 " * 900 + b"\n\n" + b"x" * 3000,
+        b"\n" * 50 + b"no end",
+    ],
+)
+def test_all_of_a_file_is_read_in_pages(data: bytes, max_bytes: int) -> None:
+    tree = Tree({"a": data})
+    at: dict[str, int] | None = {"start_line": 1, "line_offset": 0}
+    pages = []
+    while at is not None:
+        page = tree.call("read_file", path="a", max_bytes=max_bytes, max_lines=40, **at).data
+        assert len(page["content"].encode()) <= max_bytes
+        assert page["content"]
+        pages.append(page["content"])
+        assert page["truncated"] is (len(pages) > 1 or "next" in page)
+        at = page.get("next")
+    assert "".join(pages) == data.decode("utf-8", "backslashreplace")
+
+
+def test_a_place_inside_a_line_has_to_be_there() -> None:
+    tree = Tree({"a": b"one\ntwo\n", "empty": b""})
+    assert tree.call("read_file", path="a", start_line=2, line_offset=1).content == "wo\n"
+    for path, offset in (("a", 4), ("empty", 1)):
+        error = refused(tree, "read_file", path=path, line_offset=offset)
+        assert (error.code, error.where) == ("line_out_of_range", "line_offset")
 
 
 def test_read_file_refuses_what_is_too_large() -> None:

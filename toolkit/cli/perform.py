@@ -15,6 +15,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TextIO, cast
 
+from policy.byte_names import from_disk
 from policy.errors import PolicyError
 from toolkit import program_files
 from toolkit.cli.commands import COMMANDS
@@ -120,6 +121,7 @@ def _check_names(arguments: argparse.Namespace) -> None:
         try:
             value.encode("utf-8")
         except UnicodeEncodeError:
-            raise UsageError(f"{value!a} is not UTF-8") from None
+            shown = from_disk(value)
+            raise UsageError(f"{value!a} is not UTF-8; write such a name as '{shown}'") from None
         if name in ("agent", "session") and (not value or value != escape(value)):
             raise UsageError(f"--{name} {value!a}: a name is not empty and holds no invisible characters")

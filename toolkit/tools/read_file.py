@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from toolkit.workspace import View
 
 MAX_BYTES = 16 << 20
-MAX_SHOWN = 1 << 20
 
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:
@@ -30,21 +29,26 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
 
 
 def _text(arguments: dict[str, Any], place: Place, data: bytes, fields: dict[str, Any]) -> Plan:
-    lines = split_lines(data)
-    start, most = int(arguments["start_line"]), int(arguments["max_lines"])
+    lines, utf8 = split_lines(data), _is_utf8(data)
+    start, offset = int(arguments["start_line"]), int(arguments["line_offset"])
     if start > max(len(lines), 1):
         message = f"Line {start} is out of range: '{targets.shown(place)}' has {plural(len(lines), 'line')}"
         raise CallError("line_out_of_range", message, where="start_line")
-    kept, cut = _fitting(lines[start - 1 : start - 1 + most])
+    wanted = _after(lines[start - 1 : start - 1 + int(arguments["max_lines"])], start, offset)
+    kept, cut = _fitting(wanted, int(arguments["max_bytes"]), utf8)
     end = start - 1 + len(kept)
-    utf8 = _is_utf8(data)
     text = decode(b"".join(kept))
-    notes = []
-    if not utf8:
-        notes.append("[Not UTF-8: bytes that are no text are shown as \\xNN]")
+    notes = [] if utf8 else ["[Not UTF-8: bytes that are no text are shown as \\xNN]"]
+    more: dict[str, Any] = {}
     if cut:
-        notes.append(f"[Line {end} is cut after {size(MAX_SHOWN)}]")
-    if end < len(lines):
+        reached = offset + len(kept[0])
+        more = {"start_line": start, "line_offset": reached}
+        notes.append(
+            f"[Line {start}: bytes {offset:,} to {reached:,} of {len(lines[start - 1]):,};"
+            f" go on with start_line: {start}, line_offset: {reached}]"
+        )
+    elif end < len(lines):
+        more = {"start_line": end + 1, "line_offset": 0}
         notes.append(f"[Lines {start} to {end} of {len(lines)}; go on with start_line: {end + 1}]")
     body = text if text else "[The file is empty]"
     return Plan(
@@ -56,20 +60,42 @@ def _text(arguments: dict[str, Any], place: Place, data: bytes, fields: dict[str
             "lines": len(lines),
             "start_line": start,
             "end_line": end,
-            "truncated": cut or start > 1 or end < len(lines),
+            "truncated": start > 1 or offset > 0 or bool(more),
             "encoding": "utf-8" if utf8 else "unknown",
+            **({"next": more} if more else {}),
         },
     )
 
 
-def _fitting(lines: list[bytes]) -> tuple[list[bytes], bool]:
+def _after(lines: list[bytes], start: int, offset: int) -> list[bytes]:
+    """The lines without the first `offset` bytes of the first one."""
+    if not offset:
+        return lines
+    length = len(lines[0]) if lines else 0
+    if offset >= length:
+        message = f"Byte {offset} is out of range: line {start} has {plural(length, 'byte')}"
+        raise CallError("line_out_of_range", message, where="line_offset")
+    return [lines[0][offset:], *lines[1:]]
+
+
+def _fitting(lines: list[bytes], room: int, utf8: bool) -> tuple[list[bytes], bool]:
     """As many whole lines as there is room for; when not even one fits, its beginning and True."""
-    room = MAX_SHOWN
+    left = room
     for number, line in enumerate(lines):
-        room -= len(line)
-        if room < 0:
-            return (lines[:number], False) if number else ([line[:MAX_SHOWN]], True)
+        left -= len(line) if utf8 else len(decode(line))
+        if left < 0:
+            return (lines[:number], False) if number else ([_beginning(line, room, utf8)], True)
     return lines, False
+
+
+def _beginning(line: bytes, room: int, utf8: bool) -> bytes:
+    """So much of a line as there is room for once it is shown, and no half of a character."""
+    if not utf8:
+        return line[: room // 4]  # a byte that is no text is shown as four characters
+    end = room
+    while end > 1 and line[end] & 0xC0 == 0x80:
+        end -= 1
+    return line[:end]
 
 
 def _is_utf8(data: bytes) -> bool:
