@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from toolkit.attempt import Attempt
 
 _MOST = 100  # how many paths that failed a record names
+_NAMED, _LISTED = 3, 1000  # how many paths the text and the fields of an answer name
 _PARAMETERS = ("path", "source", "destination", "tasks", "task_ids")
 # Codes that come with the path they are about; `where` of the others is an argument or a rule.
 _OF_PATHS = (
@@ -199,17 +200,28 @@ def raise_failure(outcome: Outcome, may_name: Callable[[str], bool] | None = Non
         why = f": {named[0].why}" if named else ""
         raise CallError(outcome.failures[0].code, f"Nothing was done{why}")
     done = sorted(path for path, known in outcome.seen.items() if known != UNSEEN)
-    list_of = "; ".join(f"'{escape(missed.path)}' ({missed.why})" for missed in named[:3])
+    made = [path for path in sorted(outcome.made) if path not in outcome.seen]
+    list_of = "; ".join(f"'{escape(missed.path)}' ({missed.why})" for missed in named[:_NAMED])
     raise CallError(
         "partial_failure",
-        f"{len(done)} done, {len(outcome.failures)} failed{': ' if list_of else ''}{list_of}",
+        f"{_what_was_done(done, made, may_name)}, {len(outcome.failures)} failed"
+        f"{': ' if list_of else ''}{list_of}",
         hint="`ringfence undo` with the call_id takes back what was done",
         data={
-            "done": [path for path in done if may_name is None or may_name(path)],
-            "failed": [{"path": missed.path, "why": missed.why} for missed in named],
-            "counts": {"done": len(done), "failed": len(outcome.failures)},
+            "done": [path for path in [*done, *made] if may_name is None or may_name(path)][:_LISTED],
+            "failed": [{"path": missed.path, "why": missed.why} for missed in named[:_LISTED]],
+            "counts": {"done": len(done) + len(made), "failed": len(outcome.failures)},
         },
     )
+
+
+def _what_was_done(done: list[str], made: list[str], may_name: Callable[[str], bool] | None) -> str:
+    """How much was done; where only directories were made on the way, these by name."""
+    if done or not made:
+        return f"{len(done) + len(made)} done"
+    named = [f"'{escape(path)}'" for path in made if may_name is None or may_name(path)]
+    more = f" and {len(made) - _NAMED} more" if len(made) > _NAMED else ""
+    return f"only {', '.join(named[:_NAMED]) or plural(len(made), 'directory', 'directories')}{more} made"
 
 
 def record(attempt: Attempt, result: Result) -> dict[str, Any]:

@@ -55,6 +55,7 @@ class Outcome:
     error: CallError | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     undone: set[int] = field(default_factory=set)
+    made: list[str] = field(default_factory=list)  # directories and links, whose content nobody has read
     unconditional: tuple[str, ...] = ()  # kinds of change before which the store only had a look
     kept_in: str | None = None  # the directory of the workspace in which what was deleted is kept
 
@@ -274,6 +275,7 @@ class _Work:
             case MakeDirectory():
                 try:
                     backend.make_directory(spot)
+                    outcome.made.append(change.path)
                 except CallError as error:
                     # A parent that somebody else made meanwhile serves as well.
                     if not (change.incidental and error.code == "already_exists"):
@@ -283,6 +285,7 @@ class _Work:
                     self._modes.append((change.path, change.mode))
             case MakeLink():
                 backend.make_link(spot, change.target)
+                outcome.made.append(change.path)
 
     def _check_tree(self, source: Spot, change: Move) -> None:
         """A rename takes along what came into a directory since it was listed, which nobody judged."""

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from toolkit.session import Session
 
 
+_SHOWN = 50  # changes, and conflicts, that the text names; the fields have all of them
+
+
 def take_back(
     attempt: Attempt,
     what: str,
@@ -82,8 +85,12 @@ def _text(plan: Plan, way: Way, verb: str) -> str:
     if not plan.changes and not way.conflicts:
         return "Nothing to take back: everything is as it was"
     lines = [f"{verb}: {plural(len(plan.changes), 'change')}"]
-    lines += [f"  {_line(row)}" for row in describe(plan)]
-    lines += [f"Left alone: {escape(conflict.path)} ({conflict.why})" for conflict in way.conflicts]
+    lines += [f"  {_line(row)}" for row in describe(plan)[:_SHOWN]]
+    if len(plan.changes) > _SHOWN:
+        lines.append(f"  and {plural(len(plan.changes) - _SHOWN, 'more change')}")
+    lines += [f"Left alone: {escape(conflict.path)} ({conflict.why})" for conflict in way.conflicts[:_SHOWN]]
+    if len(way.conflicts) > _SHOWN:
+        lines.append(f"Left alone: {plural(len(way.conflicts) - _SHOWN, 'more path')}")
     return "\n".join(lines)
 
 

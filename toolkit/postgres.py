@@ -45,6 +45,7 @@ CREATE TABLE version(number INTEGER NOT NULL)"""
 _BEATS = "UPDATE owner SET beat = clock_timestamp() WHERE id = %s"
 _FAULTY = re.compile(r"%(?![0-9A-Fa-f]{2})|%00|\s")
 _log = logging.getLogger("ringfence")
+_NOWHERE = logging.NullHandler()
 
 
 class PostgresState:
@@ -62,6 +63,7 @@ class PostgresState:
         self.interrupted = False  # nothing is kept outside the database
         self._beaten = 0.0
         self._lost = False
+        self._out = False  # whether it was said already that the database does not answer
         turn = hashlib.sha256(self._schema.encode()).digest()[:8]
         self._turn = int.from_bytes(turn, "big", signed=True)
         self._hidden: tuple[str, ...] = ()
@@ -109,6 +111,7 @@ class PostgresState:
                 )
                 yield _Statements(db)
                 db.execute("COMMIT")
+                self._out = False
             except BaseException:
                 with suppress(Exception):
                     db.execute("ROLLBACK")
@@ -126,7 +129,9 @@ class PostgresState:
             self._check_process()
             if self._connection.closed:
                 self._renew()
-            return _Statements(self._connection).execute(sql, values).fetchall()
+            found = _Statements(self._connection).execute(sql, values).fetchall()
+            self._out = False
+            return found
 
     def dead(self, owner: str) -> bool:
         if not owner:
@@ -177,6 +182,8 @@ class PostgresState:
     def _connect(self) -> psycopg.Connection[Any]:
         import psycopg
 
+        # Nobody's screen is for what the library says of a connection that is lost: we say that ourselves.
+        logging.getLogger("psycopg").addHandler(_NOWHERE)
         db = psycopg.connect(self._url, autocommit=True, connect_timeout=10, application_name="ringfence")
         try:
             for setting in (*_SETTINGS, f"SET search_path = {self._schema}"):
@@ -311,7 +318,7 @@ class PostgresState:
             try:
                 self._beat(connection)
             except Exception as error:
-                _log.warning("no sign of life given to the shared history: %s", self._told(error))
+                self._warn("no sign of life given to the shared history", error)
         for db in own:
             db.close()
 
@@ -330,11 +337,20 @@ class PostgresState:
             if type(error).__module__.partition(".")[0] != "psycopg":
                 raise
             # What the server says may name hosts and databases, which are not for an agent.
-            _log.warning("the shared history cannot be used: %s", self._told(error))
+            self._warn("the shared history cannot be used", error)
             what = getattr(error, "sqlstate", None) or type(error).__name__
             raise CallError(
                 "history_unavailable", f"The shared history cannot be used ({what}), so nothing was changed"
             ) from None
+
+    def _warn(self, what: str, error: Exception) -> None:
+        """Log it; that the database does not answer once only, however often it is tried, until it does."""
+        from psycopg import OperationalError
+
+        away = isinstance(error, OperationalError)
+        if not (away and self._out):
+            _log.warning("%s: %s", what, self._told(error))
+        self._out = self._out or away
 
     def _told(self, error: Exception) -> str:
         """What a library says, without the user and the password."""

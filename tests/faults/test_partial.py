@@ -369,3 +369,54 @@ def test_what_a_store_moved_by_half_is_told_and_comes_back(
         session.undo(answer.data["call_id"])
         now = held(memory)
         assert {path: now.get(path) for path in before} == before
+
+
+# ------------------------------------------------- directories made on the way
+
+
+@pytest.mark.parametrize("failing", [errno.ENOSPC, errno.EACCES])
+def test_parents_that_were_made_are_named_and_undo_takes_them_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int
+) -> None:
+    from toolkit.local import placing
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(failing, os.strerror(failing))
+
+    (tmp_path / "ws").mkdir()
+    with opened(tmp_path) as session:
+        with monkeypatch.context() as broken:
+            broken.setattr(placing, "write", full)
+            failed = call(session, "create_file", path="a/b/c", content="x")
+        assert failed.error is not None
+        assert failed.error["code"] == "partial_failure"
+        assert failed.error["message"].startswith("only 'a', 'a/b' made, 1 failed: 'a/b/c' (")
+        assert failed.data["done"] == ["a", "a/b"]
+        assert failed.data["counts"] == {"done": 2, "failed": 1}
+        assert (tmp_path / "ws/a/b").is_dir()
+        assert session.undo(failed.data["call_id"]).ok
+        assert not (tmp_path / "ws/a").exists()
+
+
+def test_parents_that_somebody_else_made_meanwhile_are_not_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from toolkit.local import placing
+
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    made = Local.make_directory
+
+    def after_another(self: Local, spot: Any) -> None:
+        if spot.path == "a":
+            os.mkdir(spot.name, dir_fd=spot.fd)
+        made(self, spot)
+
+    monkeypatch.setattr(placing, "write", full)
+    monkeypatch.setattr(Local, "make_directory", after_another)
+    (tmp_path / "ws").mkdir()
+    with opened(tmp_path) as session:
+        failed = call(session, "create_file", path="a/b/c", content="x")
+        assert failed.error is not None
+        assert failed.error["message"].startswith("only 'a/b' made, 1 failed")

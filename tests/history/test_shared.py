@@ -6,6 +6,8 @@ Another machine is another directory for the locks of processes: what is known t
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -354,3 +356,46 @@ def test_neither_user_nor_password_is_in_what_is_logged(root: Path, caplog: pyte
             Session(root, ALLOW, state=url)
         told = f"{caught.value}{caught.value.hint}{caplog.text}"
         assert "hunter2" not in told and "ann_lee" not in told
+
+
+def test_an_outage_is_told_in_one_line_and_the_next_one_again(
+    on: Callable[..., Session], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with on("one") as one:
+        connect = postgres.PostgresState._connect
+
+        def unreachable(_: Any) -> Any:
+            raise psycopg.OperationalError("connection refused")
+
+        for _ in range(2):
+            caplog.clear()
+            with monkeypatch.context() as broken:
+                broken.setattr(postgres.PostgresState, "_connect", unreachable)
+                one.state._connection.close()  # type: ignore[union-attr]
+                for number in range(5):
+                    assert (
+                        code(call(one, "create_file", path=f"n{number}", content="")) == "history_unavailable"
+                    )
+                    assert code(call(one, "read_file", path="f")) in ("ok", "history_unavailable")
+            assert len(caplog.records) == 1, caplog.text
+            assert postgres.PostgresState._connect is connect
+            assert call(one, "create_file", path="g", content="", allow_overwrite=True).ok
+
+
+def test_the_library_prints_nothing_of_its_own(
+    on: Callable[..., Session], root: Path, postgres_url: str, tmp_path: Path
+) -> None:
+    program = (
+        "import logging, sys; from toolkit.session import Session; from policy import Policy\n"
+        "allow = Policy.loads('version: 1\\nrules: {\"*\": allow}\\n')\n"
+        "with Session(sys.argv[1], allow, state=sys.argv[2], place='ws'):\n"
+        "    logging.getLogger('psycopg').warning('error ignored terminating Pipeline')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(root), postgres_url],
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path / "own")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")

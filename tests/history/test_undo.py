@@ -411,3 +411,23 @@ def test_a_sub_session_lifts_no_limit(tmp_path: Path) -> None:
         with Session(tmp_path / "w", policy, session=name, state=place.state) as session:
             statuses.append(session.call({"tool": "delete_file", "arguments": {"path": path}}).status)
     assert statuses == ["ok", "ok", "denied", "ok"]
+
+
+def test_the_text_of_a_large_undo_is_bounded_and_its_fields_are_not(tmp_path: Path) -> None:
+    (tmp_path / "w/d").mkdir(parents=True)
+    for number in range(200):
+        (tmp_path / "w/d" / f"{number:03}").write_text("x")
+    with Session(tmp_path / "w", ALLOW, state=":memory:", session="s") as session:
+        gone = session.call({"tool": "delete", "arguments": {"path": "d"}})
+        shown = session.undo(gone.data["call_id"], dry_run=True)
+        assert len(shown.data["changes"]) == 201
+        back = session.undo(gone.data["call_id"])
+        assert back.content.startswith("✓ Taken back: 201 changes\n")
+        assert back.content.endswith("\n  and 151 more changes")
+        assert len(back.content.splitlines()) == 52
+        for number in range(200):
+            (tmp_path / "w/d" / f"{number:03}").write_text("y")
+        stuck = session.undo(back.data["call_id"])
+        assert stuck.error is not None
+        assert "Left alone: 1" in stuck.content
+        assert len(stuck.content.splitlines()) < 110
