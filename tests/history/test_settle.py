@@ -317,7 +317,7 @@ def caught_by_a_dead_call(root: Path, path: str) -> Path:
     """The catch of a file whose deletion ended right after the rename."""
 
     def dying(session: Session) -> None:
-        Removal._let_go = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment, method-assign]
+        Removal.let_go = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment, method-assign]
         call(session, "delete_file", path=path)
 
     dies(root, dying, "close")
