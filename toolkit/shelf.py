@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from toolkit import holes
 from toolkit.backends import Tree, at
 from toolkit.errors import CallError
+from toolkit.metadata import Metadata
 from toolkit.plan import Held
 from toolkit.protection import HIDDEN
 
@@ -79,6 +80,12 @@ class Shelf:
         if found is None:
             return None
         return Held(digest, size, lambda: checked(digest, self._chunks(path)))
+
+    def attached(self, path: str) -> Metadata | None:
+        """The metadata of an entry in a catch, by its path among the hidden; None where that is not there."""
+        with at(self.backend, f"{HIDDEN}/{path}") as spot:
+            found = self.backend.stat(spot)
+            return None if found is None else self.backend.metadata(spot, found)
 
     def tidy(self, state: State) -> None:
         """Remove the files that no row speaks of, and parts of what was never finished.
