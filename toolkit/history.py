@@ -40,7 +40,8 @@ class Item:
     """One path's change: `kind` is "write", "delete", "move", "directory" or "link", `type` the entry's own.
 
     `before` and `after` are contents to keep, given as such, or the digest of content that is kept elsewhere.
-    `metadata` is what the store attached to the file besides, as text of `toolkit.metadata`.
+    `mode` and `metadata`, as text of `toolkit.metadata`, are of what was there before; of a new directory or
+    link, what it is to get.
     """
 
     kind: str

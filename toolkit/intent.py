@@ -82,10 +82,12 @@ class Intent:
                     yield Item("move", entry.path, entry.stat.kind, path2=target, size=entry.stat.size or 0)
             case MakeDirectory():
                 self._keeping()
-                yield Item("directory", change.path, DIRECTORY)
+                found = packed(change.metadata)
+                yield Item("directory", change.path, DIRECTORY, mode=change.mode, metadata=found)
             case MakeLink():
                 self._keeping()
-                yield Item("link", change.path, LINK, target=change.target)
+                found = packed(change.metadata)
+                yield Item("link", change.path, LINK, target=change.target, metadata=found)
 
     def _keeping(self) -> None:
         self._progress.check()  # the intent is not committed yet

@@ -17,6 +17,7 @@ from toolkit.errors import CallError
 from toolkit.history import ABORTED, DONE, GONE, UNKNOWN, UNSEEN, History, Kept
 from toolkit.impact import Step, made, usage
 from toolkit.loss import MAX_FILE
+from toolkit.metadata import Metadata, unpacked
 from toolkit.plan import DIRECTORY, FILE, LINK, Delete, Entry, Move, Stat, sha256
 from toolkit.protection import HIDDEN
 from toolkit.shelf import CAUGHT, hashed
@@ -103,7 +104,19 @@ class _Settling:
         if UNKNOWN in self._states.values() and not self.left:
             self._now.clear()
             self._states = by_stage(self._items, self._look) or self._states
+        if set(self._states.values()) == {DONE}:
+            self._dress()
         return self._states
+
+    def _dress(self) -> None:
+        """Give directories and links that were made again what they had, which is done last of all."""
+        for item in reversed(self._items):
+            metadata = unpacked(item.metadata)
+            if item.kind in ("directory", "link") and (item.mode is not None or metadata):
+                self._set_metadata(item.path, item.mode, metadata)
+
+    def _set_metadata(self, path: str, mode: int | None, metadata: Metadata | None) -> None:
+        self._at(path, lambda spot: self._backend.set_metadata(spot, mode, metadata))
 
     def _put(self, item: Kept, state: str) -> None:
         self._states[item.n] = state

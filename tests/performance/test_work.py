@@ -17,14 +17,14 @@ from policy.machine import Machine
 from policy.names import Names
 
 COUNTED = Path(__file__).with_name("counted.py")
-# For one call: statements of SQL; files opened, listed, renamed, removed or made through the interpreter.
+# What a changed file has attached is read from the open file. For one call: statements of SQL; files opened, listed, renamed, removed or made through the interpreter.
 AT_MOST = {
     "create_file": (15, 2),
     "read_file": (4, 1),
     "get_file_info": (1, 0),
-    "edit_file": (16, 5),
+    "edit_file": (16, 6),
     "list_directory": (1, 2),
-    "copy_file": (15, 3),
+    "copy_file": (15, 4),
     "move_file": (17, 3),
     "delete_file": (15, 8),
 }

@@ -152,14 +152,36 @@ def test_an_undo_gives_them_back_to_what_was_this_accounts_own(tmp_path: Path) -
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can own a file as somebody else")
-def test_an_undo_gives_them_to_nothing_that_was_somebody_elses(tmp_path: Path) -> None:
+def test_an_undo_gives_them_back_with_the_owner(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("old")
     os.chown(tmp_path / "f", 4242, 4242)
     (tmp_path / "f").chmod(0o6755)
     with Session(tmp_path, ALLOW, state=":memory:") as session:
         done = call(session, "delete_file", path="f")
         assert session.undo(done.data["call_id"]).ok
-    assert mode(tmp_path / "f") == 0o755
+    assert (mode(tmp_path / "f"), (tmp_path / "f").stat().st_uid) == (0o6755, 4242)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can own a file as somebody else")
+@pytest.mark.parametrize("tool", ["delete_file", "create_file"])
+def test_an_undo_by_another_user_drops_them(user: Callable[[int], None], tool: str) -> None:
+    arguments = {} if tool == "delete_file" else {"content": "x", "allow_overwrite": True}
+    with tempfile.TemporaryDirectory() as name:
+        top = Path(name)
+        top.chmod(0o777)
+        (top / "f").write_text("old")
+        os.chown(top / "f", 4242, 4242)
+        (top / "f").chmod(0o6755)
+        with Session(top, ALLOW, state=":memory:") as session:
+            done = call(session, tool, path="f", **arguments)
+            if tool == "delete_file":
+                (top / "g").write_text("x")
+                assert session.undo(call(session, "delete_file", path="g").data["call_id"]).ok
+            user(4300)
+            answer = session.undo(done.data["call_id"])
+        os.seteuid(0)
+    assert answer.ok, answer
+    assert answer.data["metadata_not_kept"] == ["group", "owner", "set-id bits"]
 
 
 def test_what_an_older_state_kept_gives_none_back(tmp_path: Path) -> None:

@@ -85,6 +85,9 @@ class Tree:
     def read(self, what: Place | Entry, limit: int | None = None, known: Stat | None = None) -> bytes:
         return self.files[what.real if isinstance(what, Place) else what.path]
 
+    def copied(self, place: Place) -> None:
+        return None
+
     def replaced(self, place: Place) -> bytes | None:
         return None if place.stat is None else self.read(place)
 
