@@ -58,6 +58,13 @@ def path_of(attempt: Attempt, path: str) -> str | None:
     return next(iter((*given, *attempt.named)), None)
 
 
+def not_kept(attempt: Attempt) -> list[str]:
+    """The metadata that could not be kept, by its names where the agent may read the file."""
+    lost = {} if attempt.outcome is None else attempt.outcome.not_kept
+    rows = (names if _may_read(attempt, path) else ("metadata",) for path, names in lost.items())
+    return sorted({name for names in rows for name in names})
+
+
 def request(attempt: Attempt, plan: Plan, preview: str) -> dict[str, str]:
     """What an agent is shown of the request for a plan, of which a person is shown `preview`: its `title`,
     its own `preview` and the `reason` to ask.

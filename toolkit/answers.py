@@ -65,24 +65,19 @@ def success(attempt: Attempt, plan: Plan, more: dict[str, Any]) -> Result:
     if attempt.outcome is not None and attempt.outcome.kept_in is not None:
         data["kept_in"] = attempt.outcome.kept_in
         content += f"\n\nNote: what was deleted is kept in {attempt.outcome.kept_in}/; do not clean that up"
-    if attempt.outcome is not None:
-        data |= not_kept(attempt.outcome)
-        content += not_kept_note(data)
+    data, content = with_not_kept(agent_view.not_kept(attempt), data, content)
     if attempt.lost:
         data["not_recoverable"] = sorted({agent_view.path_of(attempt, path) or "" for path in attempt.lost})
         content += f"\n\nNote: {plural(len(attempt.lost), 'file')} cannot be restored"
     return Result(attempt.call.id, "ok", content, data, agent_view.decision(attempt, attempt.decided))
 
 
-def not_kept(outcome: Outcome) -> dict[str, Any]:
-    """The field that says which metadata could not be kept, if there is any."""
-    names = sorted({name for lost in outcome.not_kept.values() for name in lost})
-    return {"metadata_not_kept": names} if names else {}
-
-
-def not_kept_note(data: dict[str, Any]) -> str:
-    names = data.get("metadata_not_kept", ())
-    return f"\n\nNote: not kept: {', '.join(map(escape, names))}" if names else ""
+def with_not_kept(names: list[str], data: dict[str, Any], content: str) -> tuple[dict[str, Any], str]:
+    """The fields and the text of an answer, where they have to say which metadata could not be kept."""
+    if not names:
+        return data, content
+    note = f"\n\nNote: not kept: {', '.join(map(escape, names))}"
+    return {**data, "metadata_not_kept": names}, content + note
 
 
 def _be(count: int) -> str:
@@ -100,12 +95,12 @@ def told(attempt: Attempt, plan: Plan, tell: Callable[[Failed, str], Told]) -> R
             hint = f"`ringfence undo {attempt.name}` takes back what was done"
         error = CallError(answer.code, answer.content.partition("\n")[0].rstrip(":"), hint=hint).to_json()
     status = "ok" if error is None else "error"
-    more = {} if attempt.outcome is None else not_kept(attempt.outcome)
+    data, content = with_not_kept(agent_view.not_kept(attempt), answer.data, answer.content)
     return Result(
         attempt.call.id,
         status,
-        answer.content + not_kept_note(more),
-        answer.data | more,
+        content,
+        data,
         agent_view.decision(attempt, attempt.decided),
         error,
     )

@@ -1,4 +1,4 @@
-"""What a local disk attaches to a file besides content: kept by each change, brought back by undo and restore."""
+"""Metadata on a local disk: a change keeps it, undo and restore bring it back, and what is lost is named."""
 
 from __future__ import annotations
 
@@ -147,7 +147,7 @@ WHO = [pytest.param("root", marks=needs_root), pytest.param("user", marks=needs_
 
 @pytest.fixture(params=WHO)
 def ws(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Path, Session]]:
-    """A workspace and its session: of root over another's files, of a plain user, of whoever runs the tests."""
+    """A workspace and its session: root over another's files, a plain user, whoever runs the tests."""
     if not supports(tmp_path):
         pytest.skip("this file system keeps no extended attributes")
     root = tmp_path / "ws"

@@ -17,7 +17,8 @@ from policy.machine import Machine
 from policy.names import Names
 
 COUNTED = Path(__file__).with_name("counted.py")
-# What a changed file has attached is read from the open file. For one call: statements of SQL; files opened, listed, renamed, removed or made through the interpreter.
+# For one call: statements of SQL; files opened, listed, renamed, removed or made through the interpreter.
+# A file that is replaced, deleted or copied is opened once for what is attached to it.
 AT_MOST = {
     "create_file": (15, 2),
     "read_file": (4, 1),

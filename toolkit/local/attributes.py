@@ -19,6 +19,7 @@ from toolkit.metadata import Metadata, NotKept
 from toolkit.plan import DIRECTORY, LINK, SET_ID, Stat
 
 OWNER, TIMES, USER, SYSTEM = "owner", "times", "user", "system"  # the fields
+Values = dict[str, str | None]  # by name, in base64; None for one that cannot be read
 _CAPABILITY = "security.capability"
 # What the kernel itself makes of content and inode.
 _MADE = {"security.ima", "security.evm"}
@@ -86,10 +87,10 @@ def put_on(fd: int, metadata: Metadata, mode: int | None) -> NotKept:
         if kind in metadata:
             _put_extended(fd, kind, metadata[kind], lost, owned=owned)
     if mode is not None:
-        bits = mode & SET_ID if not S.S_ISDIR(os.fstat(fd).st_mode) else 0
-        if bits and not owned:
+        # What was kept of a directory before there was metadata has them, whoever's it was.
+        if mode & SET_ID and not owned and (OWNER in metadata or not S.S_ISDIR(os.fstat(fd).st_mode)):
             lost.append("set-id bits")
-            mode &= ~bits
+            mode &= ~SET_ID
         os.fchmod(fd, mode)
     if TIMES in metadata:
         try:
@@ -102,12 +103,15 @@ def put_on(fd: int, metadata: Metadata, mode: int | None) -> NotKept:
 def put_on_link(spot: LocalSpot, metadata: Metadata) -> NotKept:
     """The same for a link that was made again, which has an owner and times."""
     lost = []
+    owner, (accessed, modified) = metadata[OWNER], metadata[TIMES]
+    found = lstat(spot)
     try:
-        os.chown(spot.name, *metadata[OWNER], dir_fd=spot.fd, follow_symlinks=False)
+        if owner != [found.st_uid, found.st_gid]:
+            os.chown(spot.name, *owner, dir_fd=spot.fd, follow_symlinks=False)
     except OSError:
         lost.append("owner")
     try:
-        os.utime(spot.name, ns=tuple(metadata[TIMES]), dir_fd=spot.fd, follow_symlinks=False)
+        os.utime(spot.name, ns=(accessed, modified), dir_fd=spot.fd, follow_symlinks=False)
     except (OSError, NotImplementedError):
         lost.append("times")
     return tuple(lost)
@@ -140,38 +144,46 @@ def _put_owner(fd: int, wanted: list[int] | None, lost: list[str]) -> bool:
 # ------------------------------------------------------- extended attributes
 
 
-def _extended(fd: int) -> dict[str, dict[str, str]]:
+def _extended(fd: int) -> dict[str, Values]:
     """The extended attributes, those that users attach and the others; no fields where there can be none."""
     if fd < 0 or not hasattr(os, "listxattr") or is_faked():
         return {}
-    found: dict[str, dict[str, str]] = {USER: {}, SYSTEM: {}}
     try:
-        for name in os.listxattr(fd):
-            if name not in _MADE:
-                found[_kind(name)][name] = base64.b64encode(os.getxattr(fd, name)).decode()
+        names = os.listxattr(fd)
     except OSError:
         return {}  # a file system without them
+    found: dict[str, Values] = {USER: {}, SYSTEM: {}}
+    for name in names:
+        if name not in _MADE:
+            found[_kind(name)][name] = _value(fd, name)
     return found
 
 
-def _put_extended(fd: int, kind: str, wanted: dict[str, str], lost: list[str], *, owned: bool) -> None:
+def _value(fd: int, name: str) -> str | None:
+    try:
+        return base64.b64encode(os.getxattr(fd, name)).decode()
+    except OSError:
+        return None  # one that is listed for everybody and not read by everybody
+
+
+def _put_extended(fd: int, kind: str, wanted: Values, lost: list[str], *, owned: bool) -> None:
     """Have exactly these attributes of one kind, also where the directory gave a new file some of its own."""
     now = _extended(fd).get(kind, {})
     for name in _unwanted(now, wanted):
         with suppress(OSError):
             os.removexattr(fd, name)
     for name, value in wanted.items():
-        if now.get(name) == value:
+        if value is not None and now.get(name) == value:
             continue
         try:
-            if name == _CAPABILITY and not owned:
+            if value is None or (name == _CAPABILITY and not owned):
                 raise PermissionError
             os.setxattr(fd, name, base64.b64decode(value))
         except (OSError, AttributeError):
             lost.append(_named(name))
 
 
-def _unwanted(now: dict[str, str], wanted: dict[str, str]) -> Iterator[str]:
+def _unwanted(now: Values, wanted: Values) -> Iterator[str]:
     """What to take away; the kernel's own labels stay as the directory gives them."""
     return (name for name in now if name not in wanted and not name.startswith("security."))
 

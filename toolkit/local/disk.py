@@ -353,8 +353,8 @@ class Local:
 
     def set_metadata(self, spot: LocalSpot, mode: int | None, metadata: Metadata | None) -> NotKept:
         with errors(spot.path):
-            if S.S_ISLNK(lstat(spot).st_mode):
-                return attributes.put_on_link(spot, metadata or {})
+            if metadata and S.S_ISLNK(lstat(spot).st_mode):
+                return attributes.put_on_link(spot, metadata)
             fd = os.open(spot.name, LIST, dir_fd=spot.fd)
             try:
                 return attributes.put_on(fd, metadata or {}, mode)
