@@ -49,7 +49,7 @@ def words(text: str) -> set[str]:
 WRITING = words(
     "unlink rmdir rename replace remove removedirs mkdir makedirs symlink link truncate write_bytes"
     " write_text chmod fchmod rmtree copyfile copytree move pipe_file rm_file rm cp_file mv put_file touch"
-    " utime renames mkfifo mknod"
+    " utime renames mkfifo mknod chown fchown lchown setxattr removexattr"
 )
 # Text and mapping methods of the same names.
 HARMLESS_ON = {"replace", "remove", "link", "move", "copy", "touch"}

@@ -114,7 +114,7 @@ def _extend(line: list[Version], item: Kept, at: str, metadata: Metadata | None)
         _fill(line, before)
     if not line or (before.kept and not before.same(line[-1])):
         _append(line, item, came_from, before)
-    if item.kind != "move" and before != NOTHING:
+    if item.kind != "move" and before.kept and before != NOTHING:
         line[-1] = replace(line[-1], mode=restored_mode(item.mode), metadata=metadata)
     if arrived and replaced(item) != NOTHING:
         _append(line, item, at, replaced(item))

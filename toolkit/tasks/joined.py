@@ -384,14 +384,17 @@ def _carry(
             taker.make_directory(target)
             return
         data = giver.read(original, None)
-        lost.update(dict.fromkeys(taker.create(target, data, None, "", giver.metadata(original, entry.stat))))
+        metadata = giver.metadata(original, entry.stat)
+        lost.update(dict.fromkeys(taker.create(target, data, None, "", metadata)))
         if sha256(taker.read(target, None)) != sha256(data):
             raise CallError("io_error", f"'{entry.path}' was not copied whole", where=entry.path)
 
     def give_back(entry: Entry) -> None:
         original = at(there, old, entry)
         if there.stat(original) is None:
-            put(entry, here, at(here, new, entry), there, original)
+            copy = at(here, new, entry)
+            found = here.stat(copy)
+            put(entry if found is None else Entry(entry.path, found), here, copy, there, original)
 
     def uncopy(entry: Entry) -> None:
         spot = at(here, new, entry)
