@@ -134,8 +134,8 @@ class _Net:
         node = self._overlay.get(path)
         if node is not None and node.origin is not None:
             data = self._overlay.read(node) if node.kind == FILE else None
-            metadata = self._overlay.metadata(node) if node.stat is not None else node.metadata
-            made = Node(node.kind, node.digest, node.target, node.mode, data=data, metadata=metadata)
+            mode, metadata = self._overlay.attached(node)
+            made = Node(node.kind, node.digest, node.target, mode, data=data, metadata=metadata)
             self._overlay.put(path, made)
 
     # -------------------------------------------------------------------- order

@@ -134,11 +134,13 @@ class Overlay:
         assert node.origin is not None, "only what is on the disk can be read there"
         return self._at(node.origin, self._backend.read)
 
-    def metadata(self, node: Node) -> Metadata | None:
-        """What is attached to an entry that is on the disk now."""
+    def attached(self, node: Node) -> tuple[int | None, Metadata | None]:
+        """The mode and the metadata of an entry, read where it is on the disk now."""
         stat = node.stat
-        assert node.origin is not None and stat is not None, "only what is on the disk has any there"
-        return self._at(node.origin, lambda spot: self._backend.metadata(spot, stat))
+        if node.origin is None or stat is None:
+            return node.mode, node.metadata
+        metadata = self._at(node.origin, lambda spot: self._backend.metadata(spot, stat))
+        return restored_mode(kept_mode(stat, metadata)), metadata
 
     def content(self, node: Node) -> bytes | Held:
         """The same, piece by piece where it is large and the backend gives it so."""

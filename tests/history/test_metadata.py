@@ -308,6 +308,22 @@ def test_what_a_directory_gives_to_new_files_is_not_added(ws: tuple[Path, Sessio
     assert seen(root / "d/plain").without("accessed") == before
 
 
+def test_directories_in_each_others_place_come_back_with_all(ws: tuple[Path, Session]) -> None:
+    """Of two one goes by its content."""
+    root, session = ws
+    (root / "e").mkdir()
+    (root / "e/x").write_text("x")
+    attach(root / "e/x", 0o4711, None)
+    attach(root / "e", 0o755, None)
+    start = call(session, "create_directory", path="new").data["call_id"]
+    before = all_of(root)
+    for source, destination in (("d", "t"), ("e", "d"), ("t", "e")):
+        call(session, "move_file", source=source, destination=destination)
+    assert all_of(root)["d/x"] == before["e/x"]
+    assert session.undo_to(start).ok
+    assert all_of(root) == before
+
+
 # ------------------------------------------------------------- what cannot be kept
 
 
