@@ -27,7 +27,7 @@ AT_MOST = {
     "list_directory": (1, 2),
     "copy_file": (15, 4),
     "move_file": (17, 3),
-    "delete_file": (15, 8),
+    "delete_file": (15, 9),
 }
 
 
