@@ -87,7 +87,10 @@ def _keep_from_git(folder: int) -> None:
 
 
 def _read(folder: int) -> bytes:
-    note = os.open(".gitignore", READ, dir_fd=folder)
+    try:
+        note = os.open(".gitignore", READ, dir_fd=folder)
+    except PermissionError:
+        return _IGNORED  # another account's, and as long as it has to be
     try:
         return os.read(note, len(_IGNORED) + 1)
     finally:
