@@ -209,6 +209,7 @@ MAY_WRITE = {
     "toolkit.owners": "the locks of processes, beside the state",
     "toolkit.mirror": "the audit log, at a person's wish",
     "toolkit.state": "its own store",
+    "toolkit.state_files": "the files of its own store",
     "toolkit.private_files": "the modes of its own store",
     "toolkit.shelf": "the contents beside its own store",
     "toolkit.upgrade": "a copy of its own store",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from toolkit.errors import CallError
 from toolkit.plan import Held, digest_of, length, pieces, whole
 from toolkit.shelf import FILED, LARGE
-from toolkit.state import unavailable
+from toolkit.state_errors import unavailable
 
 if TYPE_CHECKING:
     from toolkit.history import Item

@@ -37,7 +37,7 @@ class Owner:
 
     def close(self) -> None:
         if self._held >= 0:
-            os.unlink(self._file(self.name))
+            self.forget(self.name)  # the folder may be gone by now
             self.let_go()
 
     def let_go(self) -> None:
@@ -48,22 +48,7 @@ class Owner:
 
     def dead(self, owner: str) -> bool | None:
         """Whether the process of this machine that `owner` names is gone; None where it has no lock."""
-        import fcntl
-
-        if owner == self.name:
-            return False
-        try:
-            fd = os.open(self._file(owner), os.O_RDWR | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return None
-        try:
-            # Shared, so that two who look at once do not take each other for the owner.
-            fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            return True
-        except BlockingIOError:
-            return False
-        finally:
-            os.close(fd)
+        return False if owner == self.name else is_dead(self._folder, owner + self._kernel)
 
     def gone(self) -> list[str]:
         """The owners whose processes are gone and whose files are still there."""
@@ -71,7 +56,7 @@ class Owner:
         return [owner for owner in found if self.dead(owner)]
 
     def forget(self, owner: str) -> None:
-        """Remove the file of an owner that is gone."""
+        """Remove the file of an owner."""
         try:
             os.unlink(self._file(owner))
         except FileNotFoundError:
@@ -96,6 +81,33 @@ class Owner:
 
     def _file(self, owner: str) -> str:
         return os.path.join(self._folder, owner + self._kernel)
+
+
+def is_dead(folder: str, name: str) -> bool | None:
+    """Whether the process that has the lock `name` in a folder is gone; None where there is no such lock."""
+    import fcntl
+
+    try:
+        fd = os.open(os.path.join(folder, name), os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return None
+    try:
+        # Shared, so that two who look at once do not take each other for the owner.
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return True
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(fd)
+
+
+def living(folder: str) -> list[str]:
+    """The locks in a folder whose processes live."""
+    try:
+        names = os.listdir(folder)
+    except FileNotFoundError:
+        return []
+    return [name for name in sorted(names) if is_dead(folder, name) is False]
 
 
 _OWNERS: weakref.WeakSet[Owner] = weakref.WeakSet()

@@ -23,7 +23,8 @@ from toolkit.machine_identity import kernel_identity
 from toolkit.owners import Owner
 from toolkit.private_files import private_directory
 from toolkit.schema_ownership import check_schema
-from toolkit.state import SCHEMA, VERSION, tell_of_former
+from toolkit.state import SCHEMA, VERSION, identify, tell_of_former
+from toolkit.state_errors import nothing_kept, wrong
 
 if TYPE_CHECKING:
     import psycopg
@@ -44,6 +45,7 @@ CREATE TABLE owner(id TEXT PRIMARY KEY, host TEXT NOT NULL, boot TEXT NOT NULL, 
 CREATE TABLE version(number INTEGER NOT NULL)"""
 _BEATS = "UPDATE owner SET beat = clock_timestamp() WHERE id = %s"
 _FAULTY = re.compile(r"%(?![0-9A-Fa-f]{2})|%00|\s")
+_NOT_THERE = ("42P01", "3F000")  # a table, a schema
 _log = logging.getLogger("ringfence")
 _NOWHERE = logging.NullHandler()
 
@@ -51,8 +53,13 @@ _NOWHERE = logging.NullHandler()
 class PostgresState:
     """The state of one workspace; `place` is a URL and, after the `#`, the schema's name."""
 
-    def __init__(self, place: str, key: bytes | None = None, former: str | None = None) -> None:
+    def __init__(
+        self, place: str, key: bytes | None = None, former: str | None = None, *, make: bool = True
+    ) -> None:
         self.key = key
+        self.is_new = False
+        self.id = ""
+        self._make = make
         self._url, _, self._schema = place.rpartition("#")
         self._former = former and former.rpartition("#")[2]
         self.folder: str | None = _locks(self._schema)
@@ -105,10 +112,12 @@ class PostgresState:
                 self._keep_beating()
             try:
                 # In one go: it is the same for every call, and the others wait for the turn meanwhile.
-                db.execute(
+                turn = db.execute(
                     f"BEGIN; SET LOCAL synchronous_commit = {'on' if durable else 'off'};"
-                    f" SELECT pg_advisory_xact_lock({self._turn})"
+                    f" SELECT pg_advisory_xact_lock({self._turn});"
+                    f" SELECT value FROM {self._schema}.meta WHERE name = 'id'"
                 )
+                self._check_id(turn)
                 yield _Statements(db)
                 db.execute("COMMIT")
                 self._out = False
@@ -116,6 +125,14 @@ class PostgresState:
                 with suppress(Exception):
                     db.execute("ROLLBACK")
                 raise
+
+    def _check_id(self, turn: psycopg.Cursor[Any]) -> None:
+        """Refuse where the schema was dropped and made anew since it was opened."""
+        while turn.nextset():
+            pass
+        found = turn.fetchone()
+        if found is None or found[0] != self.id:
+            raise wrong("replaced")
 
     def alone(self, sql: str, values: tuple[Any, ...]) -> int:
         with self.transaction() as db:
@@ -199,6 +216,9 @@ class PostgresState:
         with db.transaction():
             db.execute("SELECT pg_advisory_xact_lock(%s)", (self._turn,))
             if db.execute("SELECT to_regclass(%s)", (f"{self._schema}.version",)).fetchone() == (None,):
+                if not self._make:
+                    raise nothing_kept()
+                self.is_new = True
                 self._make_schema()
                 for statement in (*SCHEMA.split(";\n"), *_OWNERS.split(";\n")):
                     if statement.strip():
@@ -212,6 +232,7 @@ class PostgresState:
             (found,) = db.execute("SELECT number FROM version").fetchone() or (0,)
             if found != VERSION:
                 self._upgrade(found)
+            self.id = identify(_Statements(db))
 
     def _make_schema(self) -> None:
         """Make the schema, unless the administrator has; fails where another role has just made it."""
@@ -339,6 +360,8 @@ class PostgresState:
             # What the server says may name hosts and databases, which are not for an agent.
             self._warn("the shared history cannot be used", error)
             what = getattr(error, "sqlstate", None) or type(error).__name__
+            if what in _NOT_THERE and self.id:
+                raise wrong("removed") from None
             raise CallError(
                 "history_unavailable", f"The shared history cannot be used ({what}), so nothing was changed"
             ) from None

@@ -28,9 +28,11 @@ from toolkit.following import Following
 from toolkit.history import DONE, History
 from toolkit.impact import usage
 from toolkit.local_roots import local_path
+from toolkit.places import shown
 from toolkit.progress import Progress, Tell
 from toolkit.shelf import Shelf
-from toolkit.state import MEMORY, SHARED, default_place, former_place, open_state
+from toolkit.state import MEMORY, SHARED, State, default_place, former_place, open_state
+from toolkit.state_files import owning
 from toolkit.takeback import TakesBack
 from toolkit.workspace import Workspace
 
@@ -59,7 +61,8 @@ class Session(TakesBack):
     of the one that the agent runs in. `audit_log` is a file that gets every audit record as a line of JSON,
     `audit_key` what records are sealed with: the key, or its file, which must not be in the workspace.
     `place` names the machine, server or account that the root is on, in place of what it tells by itself:
-    its state is that of this name, protocol and path.
+    its state is that of this name, protocol and path. With `read_only` a session looks back and makes no
+    call: the state has to be there and is only read, and nothing is made, settled or recorded.
     Raises CallError for a root or a state that cannot be used.
     """
 
@@ -83,6 +86,7 @@ class Session(TakesBack):
         audit_log: str | Path | None = None,
         audit_key: bytes | str | Path | None = None,
         place: str | None = None,
+        read_only: bool = False,
     ) -> None:
         self.agent = agent
         self.session = session or f"s-{time.strftime('%Y%m%d')}-{secrets.token_hex(4)}"
@@ -106,8 +110,7 @@ class Session(TakesBack):
         given = None if state is None else os.fspath(state)
         try:
             where = default_place(self.workspace.place, given)
-            former = former_place(self.workspace.place, given)
-            self.state = open_state(where, self._key(audit_key), former)
+            self.state = self._state_at(where, given, self._key(audit_key), read_only=read_only)
         except CallError:
             self.workspace.close()
             raise
@@ -130,6 +133,8 @@ class Session(TakesBack):
         self.workspace.protect_tasks()
         self.audit_log = None if audit_log is None else str(Path(audit_log).absolute())
         self._mirror: Mirror | None = None
+        if read_only:
+            return
         self._settle()
         if self.audit_log is not None:
             self._open_mirror(self.audit_log)
@@ -139,6 +144,14 @@ class Session(TakesBack):
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _state_at(self, where: str, given: str | None, key: bytes | None, *, read_only: bool) -> State:
+        if read_only:
+            from toolkit.state_reading import open_to_read
+
+            return open_to_read(where, key)
+        place = self.workspace.place
+        return open_state(where, key, former_place(place, given), owning(shown(place)))
 
     def _settle(self) -> None:
         """Settle what dead processes left open; the module that does is read only if there is something."""

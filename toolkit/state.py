@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from toolkit.errors import CallError
 from toolkit.owners import Owner
 from toolkit.places import FILE, StoragePlace, shown
-from toolkit.private_files import private_directory, private_file
+from toolkit.private_files import private_directory
+from toolkit.state_errors import unavailable, wrong
+from toolkit.state_files import DATABASE, OpenedFiles, Owning, make_database, write_owning
 
 if TYPE_CHECKING:
     import sqlite3
@@ -81,6 +83,7 @@ class State(Protocol):
 
     key: bytes | None  # what audit records are sealed with
     interrupted: bool  # whether a process that had it open before has ended without closing it
+    is_new: bool  # whether it was made when it was opened
 
     @property
     def owner(self) -> str:
@@ -105,15 +108,18 @@ class State(Protocol):
         """Whether the process that `owner` names is gone, so that its intents are to be settled."""
 
     def check(self) -> None:
-        """Refuse when others may take this process for dead by now: it must change nothing more."""
+        """Refuse when this is not the state that was opened, or others may take this process for dead by now:
+        it must change nothing more."""
 
     def close(self) -> None: ...
 
 
-def open_state(place: str, key: bytes | None = None, former: str | None = None) -> State:
+def open_state(
+    place: str, key: bytes | None = None, former: str | None = None, workspace: Owning | None = None
+) -> State:
     """The state at a directory, ":memory:", or what `default_place` made of a postgresql:// URL.
 
-    Where it is new, and there is one at `former`, that is logged.
+    Where it is new, and there is one at `former`, that is logged. `workspace` is whose it is.
     """
     if place.startswith(SHARED):
         from toolkit.postgres import PostgresState
@@ -121,7 +127,7 @@ def open_state(place: str, key: bytes | None = None, former: str | None = None) 
         return PostgresState(place, key, former)
     if former is not None and os.path.isdir(former) and not os.path.exists(place):
         tell_of_former(former)
-    return SqliteState(place, key)
+    return SqliteState(place, key, workspace)
 
 
 def tell_of_former(former: str) -> None:
@@ -138,10 +144,12 @@ def tell_of_former(former: str) -> None:
 class SqliteState:
     """One workspace's database in a directory or in memory, and the lock that shows this process is alive."""
 
-    def __init__(self, place: str, key: bytes | None = None) -> None:
+    def __init__(self, place: str, key: bytes | None = None, workspace: Owning | None = None) -> None:
         import sqlite3
 
         self.key = key
+        self.is_new = True
+        self._files: OpenedFiles | None = None
         self.folder = None if place == MEMORY else place
         self._owner: Owner | None = None
         self.interrupted = False
@@ -152,22 +160,26 @@ class SqliteState:
         try:
             if self.folder is not None:
                 private_directory(self.folder)
-                private_file(os.path.join(self.folder, "state.db"))  # SQLite gives its log the same mode
+                self.is_new = make_database(self.folder, _build)  # SQLite gives its log the same mode
+                if workspace is not None:
+                    write_owning(self.folder, workspace)
                 self._owner = Owner(os.path.join(place, "owners"))
                 for owner in self._owner.gone():
                     self.interrupted = True
                     self._owner.forget(owner)  # a missing file says the same
             self.owner = self._owner.name if self._owner is not None else secrets.token_hex(8)
             self.db: sqlite3.Connection = sqlite3.connect(
-                MEMORY if self.folder is None else os.path.join(place, "state.db"),
+                MEMORY if self.folder is None else os.path.join(place, DATABASE),
                 timeout=_WAIT,
                 isolation_level=None,
                 check_same_thread=False,
             )
             try:
                 self._open()
+                if self.folder is not None:
+                    self._files = OpenedFiles(self.folder)
             except BaseException:
-                self.db.close()
+                self.close()
                 raise
         except (OSError, sqlite3.Error) as error:
             raise unavailable(error) from None
@@ -188,6 +200,7 @@ class SqliteState:
 
         self._lock.acquire()
         try:
+            self.check()
             self._say(durable)
             self.db.execute("BEGIN IMMEDIATE")
         except BaseException as error:
@@ -229,6 +242,7 @@ class SqliteState:
         import sqlite3
 
         with self._lock:
+            self.check()
             try:
                 self._say(False)
                 changed = self.db.execute(sql, values).rowcount
@@ -254,7 +268,7 @@ class SqliteState:
 
         assert self.folder is not None, "only a file has a log"
         with suppress(sqlite3.Error):  # what is left is moved the next time
-            db = sqlite3.connect(os.path.join(self.folder, "state.db"), timeout=1.0)
+            db = sqlite3.connect(os.path.join(self.folder, DATABASE), timeout=1.0)
             try:
                 db.execute("PRAGMA user_version").fetchone()  # before it has read, it knows of no log
                 db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
@@ -284,9 +298,31 @@ class SqliteState:
         return self._owner is not None and self._owner.dead(owner) is not False
 
     def check(self) -> None:
-        """The lock is the kernel's: while this process lives, nobody takes it for dead."""
+        # The lock is the kernel's: while this process lives, nobody takes it for dead.
         if self._owner is not None:
             self._owner.check()
+        if self._files is None:
+            return
+        try:
+            if not self._files.check():
+                self._check_length()
+        except OSError as error:
+            raise unavailable(error) from None
+
+    def _check_length(self) -> None:
+        """Tell a database that was made smaller from one that was cut off."""
+        import sqlite3
+
+        assert self._files is not None
+        with self._lock:
+            try:
+                self.db.execute("PRAGMA shrink_memory")  # what is remembered of the file is of no use
+                (found,) = self.db.execute("PRAGMA quick_check(1)").fetchone()
+            except sqlite3.Error:
+                found = "not to be read"
+            if found != "ok":
+                raise wrong("truncated")
+            self._files.is_shorter()
 
     def _keep_log(self) -> None:
         """Use a log; where others are just making or removing theirs, SQLite refuses and does not wait."""
@@ -306,19 +342,46 @@ class SqliteState:
         self._keep_log()
         self.db.execute(f"PRAGMA wal_autocheckpoint={_WAL}")
         (found,) = self.db.execute("PRAGMA user_version").fetchone()
-        if found == 0:
-            self.db.execute("BEGIN IMMEDIATE")
-            # Another process may have made the tables while this one waited for the lock.
-            if self.db.execute("PRAGMA user_version").fetchone() == (0,):
-                for statement in SCHEMA.split(";\n"):
-                    self.db.execute(statement)
-                self.db.execute(f"PRAGMA user_version={VERSION}")
-            self.db.execute("COMMIT")
+        if found == 0:  # in memory
+            _make_tables(self.db)
         elif found != VERSION:
             from toolkit.upgrade import upgrade
 
-            place = None if self.folder is None else os.path.join(self.folder, "state.db")
+            place = None if self.folder is None else os.path.join(self.folder, DATABASE)
             upgrade(self.db, place, VERSION)
+        self.id = identify(self.db)
+
+
+def _build(file: str) -> None:
+    """A new database. It is nobody's yet: what is left of one that is not whole is thrown away."""
+    import sqlite3
+
+    db = sqlite3.connect(file, isolation_level=None)
+    try:
+        db.execute("PRAGMA journal_mode=OFF")
+        _make_tables(db)
+    finally:
+        db.close()
+
+
+def _make_tables(db: Database) -> None:
+    db.execute("BEGIN")
+    for statement in SCHEMA.split(";\n"):
+        db.execute(statement)
+    identify(db)
+    db.execute(f"PRAGMA user_version={VERSION}")
+    db.execute("COMMIT")
+
+
+def identify(db: Database) -> str:
+    """The id that tells this state from every other one; given to it when it is first asked for."""
+    known = "SELECT value FROM meta WHERE name = 'id'"
+    found = db.execute(known).fetchone()
+    if found is None:
+        fresh = "INSERT INTO meta VALUES('id', ?) ON CONFLICT(name) DO NOTHING"
+        db.execute(fresh, (secrets.token_hex(16),))
+        found = db.execute(known).fetchone()
+    return str(found[0])
 
 
 class _Transaction:
@@ -333,12 +396,6 @@ class _Transaction:
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         self._state._end(error)
-
-
-def unavailable(error: Exception) -> CallError:
-    """The answer when state cannot be kept; the text names no host path."""
-    reason = getattr(error, "strerror", None) or str(error)
-    return CallError("history_unavailable", f"The history cannot be used ({reason}), so nothing was changed")
 
 
 def default_place(place: StoragePlace, state: str | None) -> str:

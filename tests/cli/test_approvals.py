@@ -88,6 +88,7 @@ def test_what_is_shown_hides_and_cuts_nothing(ringfence: Ringfence, ask: Callabl
 
 @pytest.mark.parametrize("what", ["show", "grant", "refuse"])
 def test_an_id_that_nobody_gave(ringfence: Ringfence, what: str) -> None:
+    ringfence("call", "get_project_root")
     done = ringfence("approvals", what, "a-0000")
     assert done.status == 1
     assert "a-0000" in done.err

@@ -50,6 +50,7 @@ def test_log_has_every_call(ringfence: Ringfence, changed: dict[str, str]) -> No
 
 
 def test_nothing_to_look_at(ringfence: Ringfence) -> None:
+    ringfence("prune", "--keep", "1", "--dry-run")  # begins a state
     for words in (("log",), ("history", "a"), ("changes",), ("approvals", "list")):
         done = ringfence(*words)
         assert (done.status, done.out) == (0, "")

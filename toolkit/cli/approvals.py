@@ -11,7 +11,7 @@ from policy import Policy
 from policy.errors import PolicyError
 from toolkit.approvals import GRANTED, ONCE, PATTERN, PENDING, SESSION, Answer, Request, is_broad
 from toolkit.cli.perform import DONE, UsageError
-from toolkit.cli.place import open_to_look, policy_of, root_of
+from toolkit.cli.place import open_record, open_to_look, policy_of, root_of
 from toolkit.cli.prompt import confirm, heading, whoami
 from toolkit.cli.screen import Screen
 from toolkit.grant_effects import effects, reach_of
@@ -25,7 +25,7 @@ PAGE = 50  # requests in one table
 
 def list_requests(arguments: argparse.Namespace, screen: Screen) -> int:
     """Print the requests, oldest first."""
-    with open_to_look(arguments) as session:
+    with open_record(arguments) as session:
         requests = session.approvals.listing(every=arguments.all)
     if screen.as_json:
         screen.json([request.to_json() for request in requests])
@@ -48,7 +48,7 @@ def _row(request: Request) -> tuple[str, ...]:
 
 def show(arguments: argparse.Namespace, screen: Screen) -> int:
     """Print one request as the person at a terminal would be shown it, with the whole preview."""
-    with open_to_look(arguments) as session:
+    with open_record(arguments) as session:
         request = session.approvals.get(arguments.id)
         if screen.as_json:
             screen.json(request.to_json())

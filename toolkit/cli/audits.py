@@ -10,7 +10,7 @@ from toolkit import audit
 from toolkit.chain import BEGINNING, Checked, as_anchor
 from toolkit.cli.past import wanted
 from toolkit.cli.perform import DONE, FELL_SHORT, UsageError
-from toolkit.cli.place import audit_key, open_to_look
+from toolkit.cli.place import audit_key, open_record
 from toolkit.cli.screen import Screen
 from toolkit.runs import MOST_BYTES, MOST_RUNS, check_file
 from toolkit.text import plural, size
@@ -36,7 +36,7 @@ def verify(arguments: argparse.Namespace, screen: Screen) -> int:
     if arguments.file is None:
         if arguments.after is not None:
             raise UsageError("--after is for a FILE: the audit kept begins with record 1")
-        with open_to_look(arguments) as session:
+        with open_record(arguments) as session:
             found = audit.checked(session.state, key, anchors)
     else:
         try:
@@ -86,7 +86,7 @@ def _show(found: Checked, screen: Screen) -> None:
 
 def anchor(arguments: argparse.Namespace, screen: Screen) -> int:
     """Print the last record's number and seal, to be kept where nobody here can change it."""
-    with open_to_look(arguments) as session:
+    with open_record(arguments) as session:
         seq, seal = audit.head(session.state)
     if screen.as_json:
         screen.json({"record": seq, "seal": seal})
@@ -101,9 +101,9 @@ def export(arguments: argparse.Namespace, screen: Screen) -> int:
     """Print the records in another program's shape, one a line."""
     from toolkit.export import FORMATS
 
-    shape = FORMATS[arguments.format]
-    with open_to_look(arguments) as session:
-        for record in audit.matching(session.state, **wanted(arguments)):
+    shape, conditions = FORMATS[arguments.format], wanted(arguments)
+    with open_record(arguments) as session:
+        for record in audit.matching(session.state, **conditions):
             event: dict[str, Any] | None = shape(record)
             if event is not None:
                 screen.json_line(event)

@@ -12,7 +12,7 @@ from typing import Any
 from toolkit import audit
 from toolkit.changes import Changed
 from toolkit.cli.perform import DONE, UsageError
-from toolkit.cli.place import open_to_look
+from toolkit.cli.place import open_record
 from toolkit.cli.screen import Screen
 from toolkit.spans import instant, seconds
 from toolkit.text import because, rfc3339, size, when
@@ -24,7 +24,7 @@ _LOOK_AGAIN = 0.3  # seconds between two looks of `log --follow`
 def log(arguments: argparse.Namespace, screen: Screen) -> int:
     """Print the last audit records, oldest first; as JSON, one a line."""
     conditions = wanted(arguments)
-    with open_to_look(arguments) as session:
+    with open_record(arguments) as session:
         shown, _ = audit.head(session.state)
         records = audit.matching(session.state, **conditions)
         _show_log(deque((r for r in records if r["seq"] <= shown), maxlen=arguments.lines or None), screen)
@@ -121,7 +121,7 @@ def _log_row(record: dict[str, Any]) -> tuple[str, ...]:
 
 def history(arguments: argparse.Namespace, screen: Screen) -> int:
     """Print the versions of one file."""
-    with open_to_look(arguments) as session:
+    with open_record(arguments) as session:
         versions = [
             version
             for version in session.versions(arguments.path)
@@ -171,7 +171,7 @@ def _version_json(version: Version) -> dict[str, Any]:
 
 def changes(arguments: argparse.Namespace, screen: Screen) -> int:
     """Print the files a session changed: the one named, else the latest here."""
-    with open_to_look(arguments) as session:
+    with open_record(arguments) as session:
         known = session.history.sessions()
         # The last one's parent, if it is a sub-session.
         chosen = arguments.session or (known[-1].partition("/")[0] if known else None)

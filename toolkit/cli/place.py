@@ -199,7 +199,7 @@ def open_for(arguments: argparse.Namespace, person: str) -> Session:
     )
 
 
-def open_to_look(arguments: argparse.Namespace) -> Session:
+def open_to_look(arguments: argparse.Namespace, *, read_only: bool = False) -> Session:
     """A session that makes no call: what is kept of the workspace, without a policy."""
     from toolkit.session import Session
 
@@ -211,8 +211,14 @@ def open_to_look(arguments: argparse.Namespace) -> Session:
             state=arguments.state,
             options=_options(arguments, root),
             place=arguments.place,
+            read_only=read_only,
             **auditing(arguments),
         )
+
+
+def open_record(arguments: argparse.Namespace) -> Session:
+    """The same for who only looks back: where nothing is kept that is said, and nothing is made."""
+    return open_to_look(arguments, read_only=True)
 
 
 def auditing(arguments: argparse.Namespace) -> dict[str, Any]:
@@ -245,7 +251,7 @@ def _known_store(root: str) -> Iterator[None]:
         yield
     except (ValueError, ImportError, CallError) as error:
         code = getattr(error, "code", "")
-        if ("://" not in root and code != "path_invalid") or code == "history_unavailable":
+        if ("://" not in root and code != "path_invalid") or code in ("history_unavailable", "not_found"):
             raise
         if code in ("not_confined", "path_invalid"):
             raise UsageError(f"--root {shown(root)}: {error}; {getattr(error, 'hint', '')}") from None

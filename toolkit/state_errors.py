@@ -1,0 +1,68 @@
+"""What is wrong with a state, in words: one answer for each way in which it cannot be used.
+
+No message names a path of this machine; each hint names what helps.
+"""
+
+from __future__ import annotations
+
+import errno
+
+from toolkit.errors import CallError
+
+_SALVAGE = "tell the user: `ringfence state salvage` recovers what is left"
+_CHECK = "tell the user: end what uses this state, then run `ringfence state check`"
+# What became of the files of a state: the message, and what helps.
+WRONG: dict[str, tuple[str, str]] = {
+    "removed": (
+        "The state was removed while it was in use",
+        "tell the user: put its folder back, or start again to begin a new history",
+    ),
+    "file removed": ("The state's database was removed", _SALVAGE),
+    "replaced": ("The state is another one than the one that was opened", _CHECK),
+    "emptied": ("The state's database is empty: it has no content any more", _SALVAGE),
+    "truncated": ("The state's database is shorter than it has to be", _SALVAGE),
+    "log": ("The log of the state's database was removed or exchanged while it was in use", _CHECK),
+    "missing": (
+        "The state's database is missing, and other parts of the state are there",
+        "tell the user: put state.db back from a backup, or run `ringfence state salvage`",
+    ),
+    "read-only": (
+        "The state can only be read",
+        "tell the user: give this user the right to write to it, or choose another --state",
+    ),
+}
+_ROOM = "tell the user: free space on the disk of the state"
+_RIGHTS = "tell the user: this user needs the right to write to the state and its folder"
+_LATER = "send the call again; if it goes on, `ringfence state check` says who has the state open"
+_HINTS = {
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), _ROOM),
+    **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), _RIGHTS),
+}
+# SQLite's own codes; their upper bits only say more.
+_DATABASE = {5: _LATER, 6: _LATER, 8: _RIGHTS, 11: _SALVAGE, 13: _ROOM, 14: _RIGHTS, 26: _SALVAGE}
+
+
+def wrong(what: str) -> CallError:
+    """The answer when the files of a state are not what they have to be."""
+    message, hint = WRONG[what]
+    return CallError("history_unavailable", f"{message}, so nothing was changed", hint=hint)
+
+
+def unavailable(error: Exception) -> CallError:
+    """The answer when state cannot be kept; the text names no host path."""
+    reason = getattr(error, "strerror", None) or str(error)
+    hint = _DATABASE.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
+    if isinstance(error, OSError):
+        hint = _HINTS.get(error.errno or 0)
+    message = f"The history cannot be used ({reason}), so nothing was changed"
+    return CallError("history_unavailable", message, hint=hint)
+
+
+def nothing_kept() -> CallError:
+    """The answer where a workspace has no state."""
+    return CallError(
+        "not_found",
+        "Nothing is kept of this workspace: no session has worked in it with this state",
+        hint="name the workspace with --root and the state with --state, as the agent's sessions do; a"
+        " workspace that was moved is adopted with `ringfence state adopt`",
+    )
