@@ -205,7 +205,7 @@ class WritableTree(Tree, Protocol):
     def let_go(self, name: str) -> None:
         """Remove for good what was put away under `name`, or what is left of it."""
 
-    def catch_beside(self, state: str) -> None:
+    def catch_beside(self, state: str, *, make: bool = True) -> None:
         """Put away in the directory `state` of this machine, from now on, where one rename reaches it."""
 
     @property
@@ -242,7 +242,7 @@ class StoreBase:
     def let_go(self, name: str) -> None:
         raise CallError("io_error", "This store has put nothing away")
 
-    def catch_beside(self, state: str) -> None:
+    def catch_beside(self, state: str, *, make: bool = True) -> None:
         """A store keeps what is deleted in the history."""
 
     @property

@@ -28,7 +28,7 @@ from toolkit.following import Following
 from toolkit.history import DONE, History
 from toolkit.impact import usage
 from toolkit.local_roots import local_path
-from toolkit.places import shown
+from toolkit.places import local_place, shown
 from toolkit.progress import Progress, Tell
 from toolkit.shelf import Shelf
 from toolkit.state import MEMORY, SHARED, State, default_place, former_place, open_state
@@ -125,7 +125,7 @@ class Session(TakesBack):
             ),
         )
         if self.history.shelf is not None and self.history.shelf.folder is not None:
-            self.workspace.catch_beside(where)
+            self.workspace.catch_beside(where, make=not read_only)
         self.approvals = Approvals(self.state)
         self._protect_policy()
         if self.state.folder is not None:
@@ -151,7 +151,12 @@ class Session(TakesBack):
 
             return open_to_read(where, key)
         place = self.workspace.place
-        return open_state(where, key, former_place(place, given), owning(shown(place)))
+        state = open_state(where, key, former_place(place, given), owning(shown(place)))
+        if state.is_new and state.folder == where and place == local_place(place.path):
+            from toolkit.moved_workspaces import tell_of_moved
+
+            tell_of_moved(place.path, where)
+        return state
 
     def _settle(self) -> None:
         """Settle what dead processes left open; the module that does is read only if there is something."""

@@ -160,7 +160,7 @@ class SqliteState:
         try:
             if self.folder is not None:
                 private_directory(self.folder)
-                self.is_new = make_database(self.folder, _build)  # SQLite gives its log the same mode
+                self.is_new = make_database(self.folder, build_database)  # SQLite gives its log the same mode
                 if workspace is not None:
                     write_owning(self.folder, workspace)
                 self._owner = Owner(os.path.join(place, "owners"))
@@ -352,7 +352,7 @@ class SqliteState:
         self.id = identify(self.db)
 
 
-def _build(file: str) -> None:
+def build_database(file: str) -> None:
     """A new database. It is nobody's yet: what is left of one that is not whole is thrown away."""
     import sqlite3
 

@@ -17,7 +17,7 @@ from toolkit.state_errors import wrong
 
 DATABASE, LOG, INDEX = "state.db", "state.db-wal", "state.db-shm"
 _PART = "state.db.part"
-_OF = "workspace.json"  # whose state it is; beside the database, so that it is known of a damaged one, too
+OF = "workspace.json"  # whose state it is; beside the database, so that it is known of a damaged one, too
 _Identity = tuple[int, int] | None
 
 
@@ -101,6 +101,11 @@ def _has_content(path: str) -> bool:
         return False
 
 
+def is_state(folder: str) -> bool:
+    """Whether a directory is that of a state."""
+    return os.path.isfile(os.path.join(folder, DATABASE))
+
+
 @dataclass(frozen=True, slots=True)
 class Owning:
     """The workspace that a state belongs to: its root as it is shown, and its directory where it has one.
@@ -128,7 +133,7 @@ def owning(root: str) -> Owning:
 def read_owning(folder: str) -> Owning | None:
     """The workspace that the state in a directory belongs to; None where it does not say."""
     try:
-        with open(os.path.join(folder, _OF), encoding="utf-8", errors="surrogateescape") as file:
+        with open(os.path.join(folder, OF), encoding="utf-8", errors="surrogateescape") as file:
             found = json.load(file)
         directory = found["directory"]
         return Owning(
@@ -142,7 +147,7 @@ def write_owning(folder: str, workspace: Owning) -> None:
     """Have a state say which workspace it belongs to. Raises OSError."""
     if read_owning(folder) == workspace:
         return
-    path, part = os.path.join(folder, _OF), os.path.join(folder, f"{_OF}.{os.getpid()}")
+    path, part = os.path.join(folder, OF), os.path.join(folder, f"{OF}.{os.getpid()}")
     private_file(part)
     directory = None if workspace.directory is None else list(workspace.directory)
     with open(part, "w", encoding="utf-8") as file:

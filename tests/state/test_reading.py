@@ -13,15 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Ringfence, policy, ringfence, workspace
+from tests.cli.conftest import Ringfence
+from tests.state.conftest import ALL, listing, place_of
 from toolkit.errors import CallError
 from toolkit.places import local_place
 from toolkit.session import Session
 from toolkit.state import default_place
 
-__all__ = ["policy", "ringfence", "workspace"]
-
-ALL = 'version: 1\nrules: {"*": allow}\n'
 LOOKING = (
     ("log",),
     ("history", "x"),
@@ -32,15 +30,6 @@ LOOKING = (
     ("approvals", "list"),
 )
 _NEW_MOUNTS = 0x00020000
-
-
-def place_of(workspace: Path, state: Path) -> Path:
-    return Path(default_place(local_place(str(workspace.resolve())), str(state)))
-
-
-def listing(folder: Path) -> list[tuple[str, int, int]]:
-    """Every name below a folder with what would show a change."""
-    return [(str(p), p.lstat().st_size, p.lstat().st_mtime_ns) for p in sorted(folder.rglob("*"))]
 
 
 KILLED = """

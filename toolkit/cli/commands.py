@@ -17,6 +17,7 @@ from toolkit.cli.commands_history import HISTORY
 from toolkit.cli.commands_hook import HOOKS
 from toolkit.cli.commands_policy import POLICIES
 from toolkit.cli.commands_serve import SERVING
+from toolkit.cli.commands_state import STATES
 from toolkit.cli.commands_tasks import ON_TASK_FOLDERS
 from toolkit.cli.options import AGENT, JSON, POLICY, ROOT, Command, opt
 
@@ -26,6 +27,7 @@ _ALL = (
     *HISTORY,
     *APPROVALS,
     *AUDITS,
+    *STATES,
     Command(
         "doctor",
         "doctor:doctor",
@@ -109,6 +111,7 @@ GROUPS: Mapping[str, str] = MappingProxyType(
         "approvals": "what waits for a person's answer",
         "audit": "the record of every call",
         "schema": "the JSON Schemas of policies and tools",
+        "state": "the state itself: whether it is sound, and how it is mended",
         "serve": "the tools for clients of a protocol",
         "tasks": "task folders in a store of their own",
     }

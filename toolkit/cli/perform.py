@@ -47,7 +47,11 @@ def perform(arguments: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> in
         _check_names(arguments)
         with suppress(OSError, CallError, Untrusted):  # no project: a command that needs one says so
             program_files.leave(find_root(str(Path.cwd()))[0])
-        status: int = getattr(import_module(f"toolkit.cli.{module}"), function)(arguments, screen)
+        try:
+            status: int = getattr(import_module(f"toolkit.cli.{module}"), function)(arguments, screen)
+        except CallError as error:
+            screen.call_error(error)  # on stdout where it is JSON, and that may fail, too
+            status = FELL_SHORT
         screen.stdout.flush()
         return status
     except PolicyError as error:

@@ -221,6 +221,22 @@ def open_record(arguments: argparse.Namespace) -> Session:
     return open_to_look(arguments, read_only=True)
 
 
+def place_of(arguments: argparse.Namespace) -> str:
+    """Where the state of the workspace is, whether or not it can be used."""
+    from toolkit.state import default_place
+    from toolkit.workspace import Workspace
+
+    root, found_by = root_of(arguments)
+    with _known_store(root):
+        workspace = Workspace(
+            root, found_by=found_by, options=_options(arguments, root), place=arguments.place
+        )
+        try:
+            return default_place(workspace.place, arguments.state)
+        finally:
+            workspace.close()
+
+
 def auditing(arguments: argparse.Namespace) -> dict[str, Any]:
     """Where the audit is copied to and what seals it, for every command alike."""
     log = getattr(arguments, "audit_log", None) or os.environ.get("RINGFENCE_AUDIT_LOG")

@@ -291,12 +291,12 @@ class Local:
         with hidden(self.fd) as folder:
             yield folder
 
-    def catch_beside(self, state: str) -> None:
+    def catch_beside(self, state: str, *, make: bool = True) -> None:
         """Catch what is deleted beside the state in the directory `state`, where one rename reaches it."""
         from toolkit.local.quarantine import beside
 
         with errors(HIDDEN):
-            fd = beside(state, self.fd, self.kernel)
+            fd = beside(state, self.fd, self.kernel, make=make)
         if fd is not None:
             # The same mount, so all that is known of the one holds for the other.
             self._quarantine = copy(self)

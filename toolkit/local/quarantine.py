@@ -15,14 +15,16 @@ from contextlib import contextmanager
 from toolkit.errors import CallError
 from toolkit.local import kernel
 from toolkit.local.files import LIST, NEW, READ, unlink_quietly
+from toolkit.ownership import doubt
 from toolkit.protection import HIDDEN
 
 BESIDE = "quarantine"  # its name in the folder of the state
 _IGNORED = b"*\n"
 
 
-def beside(state: str, root: int, able: kernel.Kernel) -> int | None:
-    """The directory in the folder of the state, open and made when it is missing; None on another mount.
+def beside(state: str, root: int, able: kernel.Kernel, *, make: bool) -> int | None:
+    """The directory in the folder of the state, open; None on another mount, or where it is not there to
+    be made.
 
     Raises OSError.
     """
@@ -30,12 +32,15 @@ def beside(state: str, root: int, able: kernel.Kernel) -> int | None:
     try:
         if kernel.mount_of(folder, able) != kernel.mount_of(root, able):
             return None
-        try:
-            os.mkdir(BESIDE, 0o700, dir_fd=folder)
-            os.fsync(folder)
-        except FileExistsError:
-            pass
+        if make:
+            try:
+                os.mkdir(BESIDE, 0o700, dir_fd=folder)
+                os.fsync(folder)
+            except FileExistsError:
+                pass
         return os.open(BESIDE, LIST, dir_fd=folder)
+    except FileNotFoundError:
+        return None
     finally:
         os.close(folder)
 
@@ -48,8 +53,9 @@ def hidden(root: int) -> Iterator[int]:
     """
     try:
         os.mkdir(HIDDEN, 0o700, dir_fd=root)
+        made = True
     except FileExistsError:
-        pass
+        made = False
     try:
         fd = os.open(HIDDEN, LIST, dir_fd=root)
     except NotADirectoryError:
@@ -58,10 +64,26 @@ def hidden(root: int) -> Iterator[int]:
             "history_unavailable", message, hint=f"a person has to move '{HIDDEN}' away"
         ) from None
     try:
+        if not made:
+            _hold_to_owner(fd)
         _keep_from_git(fd)
         yield fd
     finally:
         os.close(fd)
+
+
+def _hold_to_owner(fd: int) -> None:
+    """Refuse a directory that others own or may write to, where they could exchange what is caught."""
+    info = os.fstat(fd)
+    why = doubt(HIDDEN, info)
+    if why is not None:
+        raise CallError(
+            "history_unavailable",
+            f"'{HIDDEN}' in the workspace {why}, so nothing can be deleted",
+            hint=f"a person has to look at what is in '{HIDDEN}', then chown it or run `chmod go-rwx` on it",
+        )
+    if info.st_mode & 0o077 and info.st_uid == os.geteuid():
+        os.fchmod(fd, 0o700)
 
 
 def _keep_from_git(folder: int) -> None:

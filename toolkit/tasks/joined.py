@@ -255,8 +255,8 @@ class Joined:
     def let_go(self, name: str) -> None:
         self._main.let_go(name)
 
-    def catch_beside(self, state: str) -> None:
-        self._main.catch_beside(state)
+    def catch_beside(self, state: str, *, make: bool = True) -> None:
+        self._main.catch_beside(state, make=make)
 
     @property
     def catches_in(self) -> str | None:

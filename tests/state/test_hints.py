@@ -1,0 +1,55 @@
+"""Each way in which a state cannot be used has the hint that helps."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from policy import Policy
+from toolkit.cli.commands import COMMANDS
+from toolkit.errors import CallError
+from toolkit.session import Session
+from toolkit.state import SqliteState
+from toolkit.state_errors import WRONG, unavailable, wrong
+
+ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
+
+
+def test_a_database_that_may_not_grow_names_room(tmp_path: Path) -> None:
+    (tmp_path / "ws").mkdir()
+    (tmp_path / "ws/x").write_bytes(os.urandom(100_000))
+    with Session(tmp_path / "ws", ALLOW, state=tmp_path / "state") as session:
+        assert isinstance(session.state, SqliteState)
+        session.state.db.execute("PRAGMA max_page_count=1")  # as SQLite has it when the disk is full
+        result = session.call({"tool": "delete_file", "arguments": {"path": "x"}})
+        assert (tmp_path / "ws/x").exists()
+        assert result.error is not None
+        assert "free space" in result.error["hint"]
+
+
+@pytest.mark.parametrize(
+    ("number", "word"),
+    [(errno.ENOSPC, "free space"), (errno.EROFS, "right to write"), (errno.EACCES, "right to write")],
+)
+def test_an_error_of_the_system(number: int, word: str) -> None:
+    assert word in str(unavailable(OSError(number, "no")).hint)
+
+
+def test_a_database_that_is_none(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"x" * 5000)
+    with pytest.raises(sqlite3.Error) as caught:
+        sqlite3.connect(tmp_path / "f").execute("SELECT * FROM t")
+    assert "state salvage" in str(unavailable(caught.value).hint)
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_every_answer_is_whole_and_names_commands_that_exist(what: str) -> None:
+    error = wrong(what)
+    assert isinstance(error, CallError)
+    assert error.message.endswith("so nothing was changed")
+    for part in str(error.hint).split("`ringfence ")[1:]:
+        assert part.partition("`")[0] in COMMANDS
