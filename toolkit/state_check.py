@@ -14,12 +14,12 @@ from typing import Any
 
 from toolkit import audit
 from toolkit.errors import CallError
-from toolkit.keeping import FILED
+from toolkit.local.quarantine import BESIDE
 from toolkit.moved_workspaces import caught_in
 from toolkit.ownership import doubt
 from toolkit.plan import sha256
 from toolkit.protection import HIDDEN
-from toolkit.shelf import hashed
+from toolkit.shelf import CAUGHT, FILED, hashed
 from toolkit.state import SHARED, State
 from toolkit.state_files import Owning, read_owning
 from toolkit.state_reading import open_to_read
@@ -215,12 +215,13 @@ def _alive(looked: _Looked) -> bool:
 
 
 def _catches(looked: _Looked) -> Iterator[Problem]:
-    """What was deleted in large pieces and stays in the workspace, against what the history has of it."""
+    """What was deleted in large pieces and stays where it was caught, against what the history has of it."""
     if looked.workspace is None or not looked.facts.get("workspace_is_there"):
         return
-    there = caught_in(looked.workspace.root)
-    # Not those beside the state, nor those of a deletion that is under way.
-    known = {str(row[0]) for row in looked.state.rows("SELECT name FROM caught WHERE beside = 0")}
+    inside = caught_in(looked.workspace.root)
+    there = inside | _beside(looked.folder)
+    known = {str(row[0]) for row in looked.state.rows("SELECT name FROM caught")}
+    # Of a deletion that is under way, which is no fault.
     under_way = {
         str(row[0])
         for row in looked.state.rows(
@@ -228,10 +229,20 @@ def _catches(looked: _Looked) -> Iterator[Problem]:
         )
     }
     for name in sorted(known - there - under_way):
-        yield Problem("catch", f"{HIDDEN}/{name}: missing, so its deletion cannot be taken back")
+        yield Problem("catch", f"{name}: missing, so its deletion cannot be taken back")
     for name in sorted(there - known - under_way):
-        detail = f"{HIDDEN}/{name}: of no change of this state"
-        yield Problem("catch", detail, "`ringfence state adopt`, if the workspace was moved; else look at it")
+        where = HIDDEN if name in inside else BESIDE
+        hint = "`ringfence state adopt`, if the workspace was moved; else look at it"
+        yield Problem("catch", f"{where}/{name}: of no change of this state", hint)
+
+
+def _beside(folder: str | None) -> set[str]:
+    """The catches in the quarantine beside the state."""
+    try:
+        names = os.listdir(os.path.join(folder, BESIDE)) if folder is not None else []
+    except FileNotFoundError:
+        return set()
+    return {name for name in names if name.startswith(CAUGHT)}
 
 
 def _intents(looked: _Looked) -> Iterator[Problem]:

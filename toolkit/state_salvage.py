@@ -21,9 +21,9 @@ from toolkit.chain import BEGINNING, KEYED, Fault, Record, check, number, seal
 from toolkit.damaged_database import DamagedTable, copy_to_read
 from toolkit.errors import CallError
 from toolkit.history import ABORTED, DONE, PARTIAL, PENDING, UNKNOWN
-from toolkit.keeping import FILED
 from toolkit.owners import living
 from toolkit.private_files import private_directory, private_file
+from toolkit.shelf import FILED
 from toolkit.sqlite_pages import rows_of
 from toolkit.state import MEMORY, SHARED, build_database
 from toolkit.state_check import filed_fault, row_fault

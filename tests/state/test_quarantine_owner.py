@@ -24,7 +24,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def delete(root: Path) -> Result:
-    with Session(root, ALLOW, state=root.parent / "state") as session:
+    with Session(root, ALLOW, state=":memory:") as session:
         return session.call({"tool": "delete_file", "arguments": {"path": "x"}})
 
 

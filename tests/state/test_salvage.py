@@ -76,7 +76,9 @@ def test_of_a_sound_state_nothing_is_lost(ringfence: Ringfence, place: Path) -> 
     assert (last["event"], last["outcome"]) == ("state", "salvaged")
     assert ringfence("restore", "big", "initial", "--yes").status == 0
     damaged = Path(str(found["damaged"]))
-    assert [row[1:] for row in listing(damaged)] == [row[1:] for row in before]
+    # What was caught goes along with the state that is in use.
+    kept = [row[1:] for row in before if "quarantine" not in str(row[0])]
+    assert [row[1:] for row in listing(damaged)] == kept
 
 
 def test_a_dry_run_changes_nothing(ringfence: Ringfence, place: Path) -> None:
@@ -208,7 +210,6 @@ def test_an_older_schema(ringfence: Ringfence, place: Path) -> None:
         db.execute("PRAGMA user_version=3")
         db.execute("DROP TABLE meta")
         db.execute("ALTER TABLE item DROP COLUMN metadata")
-        db.execute("ALTER TABLE caught DROP COLUMN beside")
     found = salvage(ringfence)
     assert found["recovered"]["changes"] == CHANGES + 1
     assert len(versions(ringfence)) == CHANGES + 1
