@@ -14,7 +14,7 @@ from typing import Any
 
 from policy.automaton import Budget, Undecided, Witness
 from policy.engine import Policy
-from policy.model import Effect, Limit, Mandatory, Rule
+from policy.model import Effect, Limit, Mandatory, Retention, Rule
 from policy.questions import Context, Ladder, Questions, Tier, agents, confirm, context, pairs
 
 
@@ -215,6 +215,11 @@ def _settings(old: Policy, new: Policy, names: Iterable[str]) -> tuple[list[str]
         if was != now:
             said.append(f"{name}: {was} -> {now}")
             looser |= now in ("monitor", "replace", False)
+    kept_for, keeps_for = old.retention, new.retention
+    if kept_for != keeps_for:
+        shorter = not _keeps_as_much(keeps_for, kept_for)
+        said.append(f"retention: {'shorter' if shorter else 'longer'}")
+        looser |= shorter
     for agent in names:
         for tool in sorted(set(old.tools) | set(new.tools)):
             were, are = old.limits(agent, tool), new.limits(agent, tool)
@@ -225,6 +230,16 @@ def _settings(old: Policy, new: Policy, names: Iterable[str]) -> tuple[list[str]
                 said.append(f"limits of {tool} for agent {agent}: {word}")
                 looser |= bool(dropped)
     return said, looser
+
+
+def _keeps_as_much(one: Retention, other: Retention) -> bool:
+    """Whether all that a retention keeps, another one keeps too."""
+
+    def as_long(mine: int | None, theirs: int | None) -> bool:
+        return mine is None or (theirs is not None and mine >= theirs)
+
+    longer = as_long(one.days, other.days) and as_long(one.max_bytes, other.max_bytes)
+    return longer and one.keep >= other.keep
 
 
 def _as_strict(one: Limit, other: Limit) -> bool:

@@ -31,6 +31,7 @@ from policy.model import (
     LimitHit,
     Mandatory,
     Need,
+    Retention,
     Rule,
     Tasks,
 )
@@ -104,6 +105,10 @@ class Policy:
     @property
     def hard_links(self) -> Literal["replace", "refuse"]:
         return self.content.hard_links or "replace"
+
+    @property
+    def retention(self) -> Retention:
+        return self.content.retention
 
     @property
     def durable(self) -> bool:

@@ -24,7 +24,7 @@ from policy.model import (
     Rule,
     Tasks,
 )
-from policy.read import Reader, Tiered
+from policy.read import UNLIMITED, Reader, Tiered
 
 
 @dataclass(slots=True)
@@ -38,6 +38,7 @@ class Read:
     cases: tuple[Case, ...] = ()
     invariants: tuple[Invariant, ...] = ()
     settings: dict[str, Any] = field(default_factory=dict)
+    retention: dict[str, int | None] = field(default_factory=dict)  # only the fields that the file states
 
 
 def read_policy(reader: Reader, root: Node) -> Read:
@@ -268,6 +269,22 @@ def _mode(reader: Reader, node: Node, out: Read) -> None:
     out.settings["mode"] = reader.word(node, ("enforce", "monitor"), "mode")
 
 
+def _retention(reader: Reader, node: Node, out: Read) -> None:
+    found = reader.mapping(node, ("days", "max_bytes", "keep"), "retention")
+    said: dict[str, int | None] = {}
+    for name, read in (("days", reader.number), ("max_bytes", reader.size)):
+        if name in found and found[name].text == UNLIMITED and found[name].kind == "scalar":
+            said[name] = None
+        elif name in found:
+            said[name] = read(found[name], name)
+    if "keep" in found:
+        said["keep"] = reader.number(found["keep"], "keep")
+    if node.kind == "mapping" and not node.pairs:
+        message, hint = "retention says for how long contents are kept", "add days, max_bytes or keep"
+        reader.report.add("key_missing", message, node, hint)
+    out.retention = said
+
+
 KEYS: Mapping[str, Callable[[Reader, Node, Read], None]] = {
     "agents": _agents,
     "cases": _cases,
@@ -278,6 +295,7 @@ KEYS: Mapping[str, Callable[[Reader, Node, Read], None]] = {
     "limits": _limits,
     "mandatory": _mandatory,
     "mode": _mode,
+    "retention": _retention,
     "rules": _rules,
     "tasks": _tasks,
     "version": _version,

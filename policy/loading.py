@@ -17,7 +17,7 @@ from policy.engine import Policy
 from policy.errors import PolicyError, Problem, nearest
 from policy.keys import Read, read_cases, read_policy
 from policy.limits import LIMITS
-from policy.model import TOOL_ACTIONS, Agent, Case, Content, Limit, LimitMap
+from policy.model import TOOL_ACTIONS, Agent, Case, Content, Limit, LimitMap, Retention
 from policy.read import Budget, Draft, Drafts, Reader, Tiered
 from policy.ready import READY_MADE, ready_made
 
@@ -209,11 +209,13 @@ def _together(reads: list[Read], cases: tuple[Case, ...]) -> tuple[Content, list
     everybody = Tiered()
     agents: dict[str, Tiered] = {}
     settings: dict[str, Any] = {}
+    retention: dict[str, Any] = {}
     for read in reads:
         _append(everybody, read.everybody)
         for name, tiered in read.agents.items():
             _append(agents.setdefault(name, Tiered()), tiered)
         settings.update(read.settings)
+        retention |= read.retention
     problems = [
         draft.problem
         for tiered in (everybody, *agents.values())
@@ -230,6 +232,7 @@ def _together(reads: list[Read], cases: tuple[Case, ...]) -> tuple[Content, list
         },
         cases=cases,
         invariants=tuple(item for read in reads for item in read.invariants),
+        retention=Retention(**retention),
         **settings,
     )
     return content, problems

@@ -251,6 +251,19 @@ class Tasks:
     max_tasks: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """For how long the contents of past changes are kept; None: that bound is not there.
+
+    The `keep` newest calls keep theirs. Of the others, those of more than `days` ago lose them, and so do the
+    oldest where all contents together are more than `max_bytes`.
+    """
+
+    days: int | None = 30
+    max_bytes: int | None = 2 << 30
+    keep: int = 1_000
+
+
 MOST_TASKS: Final = 10_000  # what `max_tasks` can be at most, and what the tools' schemas take
 
 
@@ -282,3 +295,4 @@ class Content:
     mode: Literal["enforce", "monitor"] | None = None
     durable: bool | None = None
     tasks: Tasks | None = None
+    retention: Retention = Retention()

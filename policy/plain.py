@@ -20,6 +20,7 @@ from policy.model import (
     Limit,
     LimitMap,
     Mandatory,
+    Retention,
     Rule,
     RuleMap,
     Tasks,
@@ -56,6 +57,7 @@ def to_plain(content: Content) -> dict[str, Any]:
             for each in content.invariants
         ],
         "settings": [content.hard_links, content.mode, content.durable],
+        "retention": [content.retention.days, content.retention.max_bytes, content.retention.keep],
         "tasks": tasks and [tasks.path, tasks.max_tasks],
     }
 
@@ -85,6 +87,7 @@ def from_plain(data: Mapping[str, Any]) -> Content:
         hard_links=hard_links,
         mode=mode,
         durable=durable,
+        retention=Retention(*data["retention"]),
         tasks=data["tasks"] and Tasks(*data["tasks"]),
     )
 

@@ -28,6 +28,9 @@ from policy.model import (
 MAX_CHARACTERS = 2_000_000  # in all patterns of a policy together, braces expanded
 
 _NUMBER = re.compile(r"(0|[1-9][0-9]{0,17})\Z")
+_UNITS = ("", "KiB", "MiB", "GiB", "TiB")  # each 1024 of the one before
+_SIZE = re.compile(rf"(0|[1-9][0-9]{{0,17}})({'|'.join(_UNITS)})\Z")
+UNLIMITED = "unlimited"  # what stands for no bound
 _SYNONYMS = {
     "accept": "allow", "approve": "ask", "auto": "allow", "block": "deny", "confirm": "ask", "forbid": "deny",
     "grant": "allow", "never": "deny", "no": "deny", "off": "deny", "on": "allow", "permit": "allow",
@@ -147,6 +150,17 @@ class Reader:
             self.report.add("number_invalid", f"{what} is at most {most:,}, not {node.describe()}", node)
             return None
         self.report.add("number_invalid", f"{what} is a plain number, not {node.describe()}", node)
+        return None
+
+    def size(self, node: Node, what: str) -> int | None:
+        """Return a number of bytes, written with a binary unit or without one."""
+        match = _SIZE.match(node.text) if node.kind == "scalar" and node.plain else None
+        if match:
+            return int(match[1]) << _UNITS.index(match[2]) * 10
+        word = node.text.strip() if node.kind == "scalar" else ""
+        meant = re.match(r"([0-9]{1,9}) ?([kKmMgGtT])(i?[bB])?\Z", word)
+        hint = f"write {meant[1]}{meant[2].upper()}iB" if meant else "write bytes, or 500MiB, or 2GiB"
+        self.report.add("number_invalid", f"{what} is a size, not {node.describe()}", node, hint)
         return None
 
     def effect(self, node: Node, allowed: Sequence[str] = ("allow", "ask", "deny")) -> Effect | None:

@@ -132,6 +132,13 @@ class Approvals:
         found = [self._now(*row) for row in self._state.rows(f"{_SELECT} ORDER BY asked")]
         return [request for request in found if every or request.state in (PENDING, GRANTED)]
 
+    def waiting(self) -> list[Request]:
+        """The requests that a person can still answer, oldest first."""
+        found = [
+            self._now(*row) for row in self._state.rows(f"{_SELECT} WHERE state=? ORDER BY asked", (PENDING,))
+        ]
+        return [request for request in found if request.state == PENDING]
+
     def refused(self, most: int) -> list[Request]:
         """The requests that were refused last, the newest first."""
         rows = self._state.rows(f"{_SELECT} WHERE state=? ORDER BY decided DESC LIMIT ?", (REFUSED, most))

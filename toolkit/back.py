@@ -5,10 +5,10 @@ Not judged by an agent's rules: only a person's door leads here.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from toolkit import audit
 from toolkit.answers import raise_failure, with_not_kept
 from toolkit.apply import apply
 from toolkit.attempt import Attempt
@@ -22,6 +22,7 @@ from toolkit.text import escape, plural, size
 from toolkit.undo import Way
 
 if TYPE_CHECKING:
+    from toolkit.retention import Rule
     from toolkit.session import Session
 
 
@@ -108,18 +109,20 @@ def _line(row: dict[str, Any]) -> str:
     )
 
 
-def prune_history(session: Session, older_than: float | None, keep: int | None, *, dry_run: bool) -> Result:
+def prune_history(session: Session, rule: Rule, *, dry_run: bool) -> Result:
     """Forget contents and record that it was done."""
-    from toolkit.prune import prune
+    from toolkit.automatic_retention import record, waiting
+    from toolkit.prune import prune_now
 
     shelf = session.history.shelf
     assert shelf is not None, "a session's history has one"
-    before = None if older_than is None else time.time() - older_than
-    found = prune(session.state, shelf, session.workspace, before=before, keep=keep, dry_run=dry_run)
+    spared = waiting(session.approvals)
+    found = prune_now(session.state, shelf, session.workspace, rule, spared, dry_run=dry_run)
     data = {"calls": found.calls, "contents": found.contents, "trees": found.trees, "bytes": found.bytes}
     text = f"the contents of {plural(found.calls, 'call')}, {size(found.bytes)}"
+    left = f"; {size(found.left)} kept"
     if dry_run:
-        return Result(None, "ok", f"Would forget {text}", {**data, "dry_run": True})
-    who = {"session": session.session, "agent": session.agent, "tool": "prune"}
-    session.history.note({}, {"time": time.time(), "event": "prune", **who, "outcome": "done", **data})
-    return Result(None, "ok", f"✓ Forgot {text}", data)
+        return Result(None, "ok", f"Would forget {text}{left}", {**data, "left": found.left, "dry_run": True})
+    with session.state.transaction() as db:
+        audit.append(db, record(session, "prune", found), session.state.key)
+    return Result(None, "ok", f"✓ Forgot {text}{left}", {**data, "left": found.left})

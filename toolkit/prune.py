@@ -1,130 +1,294 @@
-"""Forgets contents that are old enough: what the history keeps grows with every change, and disks do not.
+"""Forgets contents that retention lets go: what the history keeps grows with every change, and disks do not.
 
 The record of what was done stays, with its versions' names; only contents go, so that a version forgotten is
-`not_recoverable`. Never what an open intent, a waiting approval's session or a later undo still needs.
+`not_recoverable`. Never what an open intent, a request that waits or a later undo still needs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from toolkit.errors import CallError
 from toolkit.history import PENDING
+from toolkit.retention import Kept, Rule, forgettable
+from toolkit.shelf import FILED
 
 if TYPE_CHECKING:
     from toolkit.shelf import Shelf
-    from toolkit.state import State
+    from toolkit.state import Database, State
     from toolkit.workspace import Workspace
+
+_PAGE = 2_000  # rows read at a time: calls use the state in between
+_ROWS, _BYTES = 128, 4 << 20  # what is forgotten in one transaction
+_PAGES = 256  # of the database, given back to the disk after each
+_MARK = "forgotten"  # up to this operation nothing is kept any more
+_OPS = "SELECT id, call, given, started, state, undoes FROM op WHERE id > ? ORDER BY id LIMIT ?"
+_ITEMS = (
+    "SELECT op, n, kind, path, path2, before, after, size, temporary FROM item"
+    " WHERE (op, n) > (?, ?) ORDER BY op, n LIMIT ?"
+)
+_BLOBS = "SELECT hash, size, packed FROM blob WHERE hash > ? ORDER BY hash LIMIT ?"
 
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """What was forgotten, or would be: changes whose contents go, contents, deleted trees, bytes."""
+    """What was forgotten, or would be: calls whose contents go, contents, deleted trees, bytes.
 
-    calls: int
-    contents: int
-    trees: int
-    bytes: int
-
-
-def prune(
-    state: State,
-    shelf: Shelf,
-    workspace: Workspace,
-    *,
-    before: float | None,
-    keep: int | None,
-    dry_run: bool,
-) -> Pruned:
-    """Forget the contents of changes begun `before` a time and not among the `keep` newest; one may be None.
-
-    May be killed at any moment: what it did not come to is found by the next one.
+    `left` is how many bytes of contents are kept after it.
     """
-    if dry_run:
-        ops = state.rows(_OPS)
-        return _Choice(ops, _spared(state.rows), before, keep).told(state.rows)
-    with state.transaction(durable=True) as db:
 
-        def rows(sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
-            return db.execute(sql, values).fetchall()
+    calls: int = 0
+    contents: int = 0
+    trees: int = 0
+    bytes: int = 0
+    left: int = 0
 
-        choice = _Choice(rows(_OPS), _spared(rows), before, keep)
-        told = choice.told(rows)
-        db.executemany("DELETE FROM blob WHERE hash = ?", [(digest,) for digest, _, _ in choice.contents])
-    shelf.tidy(state)  # nothing speaks of these files from here on
-    for name in choice.trees:
+
+@dataclass(slots=True)
+class Choice:
+    """What goes: contents as (digest, size, how it is packed), trees as (name, size).
+
+    `first` and `last` bound the operations that were looked at; up to `mark` nothing will be kept any more.
+    """
+
+    told: Pruned
+    contents: list[tuple[str, int, int]]
+    trees: list[tuple[str, int]]
+    first: int
+    last: int
+    mark: int
+
+
+def choose(
+    state: State,
+    rule: Rule,
+    waiting: frozenset[str] = frozenset(),
+    between: Callable[[], object] = lambda: None,
+) -> Choice:
+    """What the rule lets go now. `waiting` are the paths of requests that wait for an answer.
+
+    Only reads, some rows at a time, with `between` called after each; what was begun meanwhile is spared by
+    `forget`.
+    """
+    held = _Held(state, waiting, between)
+    gone = forgettable(held.calls(), held.sizes, rule)
+    stay = {name for call in held.calls() if call.call not in gone for name in call.contents}
+    contents = [blob for blob in held.blobs if blob[0] not in stay]
+    trees = [(name, held.sizes[_tree(name)]) for name in sorted(held.trees) if _tree(name) not in stay]
+    lost = {digest for digest, _, _ in contents} | {_tree(name) for name, _ in trees}
+    size = sum(size for _, size, _ in contents) + sum(size for _, size in trees)
+    calls = sum(1 for call in held.calls() if call.call in gone and not call.contents.isdisjoint(lost))
+    told = Pruned(calls, len(contents), len(trees), size, sum(held.sizes.values()) - size)
+    return Choice(told, contents, trees, held.first, held.last, held.mark(gone, stay))
+
+
+def forget(state: State, shelf: Shelf, workspace: Workspace, choice: Choice) -> Iterator[Pruned]:
+    """Carry out a choice in small portions; gives what each freed.
+
+    May be left or killed between any two: what it did not come to is found by the next one.
+    """
+    contents = list(choice.contents)
+    while contents:
+        freed = _portion(state, shelf, choice, contents)
+        _give_back(state, shelf)
+        yield freed
+    mark = choice.mark
+    for name, size in choice.trees:
+        with state.transaction() as db:
+            kept = _needed_since(db, choice)
+        if not kept.isdisjoint(_digests_of(state, name)):
+            mark = choice.first
+            continue
+        # Who undoes it from now on is answered `not_recoverable`, as if it had come a moment later.
         workspace.writable().let_go(name)
         with state.transaction() as db:
             db.execute("DELETE FROM caught WHERE name = ?", (name,))
+        yield Pruned(trees=1, bytes=size)
+    sweep(state, shelf)
+    if mark > choice.first:
+        with state.transaction() as db:
+            note(db, _MARK, str(mark))
+
+
+def prune_now(
+    state: State, shelf: Shelf, workspace: Workspace, rule: Rule, waiting: frozenset[str], *, dry_run: bool
+) -> Pruned:
+    """Forget all that the rule lets go, and give the space back to the disk."""
+    choice = choose(state, rule, waiting)
+    if dry_run:
+        return choice.told
+    freed = sum_of(forget(state, shelf, workspace, choice))
     if shelf.folder is not None:
         with suppress(CallError):  # somebody else is at it: the space is used again, if not given back
+            state.rows("PRAGMA auto_vacuum = INCREMENTAL")  # takes effect with the next statement
             state.rows("VACUUM")
-    return told
+        with suppress(CallError):
+            state.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+    told = choice.told
+    return Pruned(told.calls, freed.contents, freed.trees, freed.bytes, told.left + told.bytes - freed.bytes)
 
 
-_OPS = "SELECT id, call, session, started, state, undoes FROM op ORDER BY id"
+def sum_of(portions: Iterator[Pruned]) -> Pruned:
+    """What several portions freed together."""
+    contents = trees = size = 0
+    for one in portions:
+        contents, trees, size = contents + one.contents, trees + one.trees, size + one.bytes
+    return Pruned(0, contents, trees, size)
 
 
-def _spared(rows: Any) -> set[str]:
-    """The sessions in which a request waits for a person, or for the call that was granted."""
-    return {str(row[0]) for row in rows("SELECT session FROM approval WHERE state IN ('pending', 'granted')")}
+# ------------------------------------------------------------------------ looking
 
 
-class _Choice:
-    """Which operations' contents go, and which contents those are."""
+@dataclass(slots=True)
+class _Call:
+    ops: list[int] = field(default_factory=list)
+    started: float = 0.0
+    undoes: set[str] = field(default_factory=set)
+    names: set[str] = field(default_factory=set)
+    spared: bool = False
 
-    def __init__(self, ops: list[Any], spared: set[str], before: float | None, keep: int | None) -> None:
-        if before is None and keep is None:
-            raise CallError("invalid_arguments", "Say what to forget: an age, or how many calls to keep")
-        newest = {op[0] for op in ops[len(ops) - keep :]} if keep else set()
-        self.kept: set[int] = set()
-        needed: set[str] = set()
-        self.old: set[int] = set()
-        # The newest first: what a later operation undoes is needed as long as that one is kept.
-        for op, call, session, started, state, undoes in reversed(ops):
-            aged = before is None or started < before
-            if (
-                aged
-                and op not in newest
-                and state != PENDING
-                and session not in spared
-                and call not in needed
-            ):
-                self.old.add(op)
-                continue
-            self.kept.add(op)
+
+class _Held:
+    """What is kept, by call: read once, and never while a write waits for it."""
+
+    def __init__(self, state: State, waiting: frozenset[str], between: Callable[[], object]) -> None:
+        self._between = between
+        self._calls: dict[str, _Call] = {}
+        self._given: dict[str, set[str]] = {}  # the calls by the id that their caller gave them
+        self.first = int((state.rows("SELECT value FROM meta WHERE name = ?", (_MARK,)) or [("0",)])[0][0])
+        self.last = self.first
+        by_op = self._read_ops(state)
+        self.trees = {str(name): int(op) for name, op in state.rows("SELECT name, op FROM caught")}
+        self.sizes: dict[str, int] = {_tree(name): 0 for name in self.trees}
+        inside: dict[str, str] = {}  # a digest, and the newest tree that has a file with that content
+        self._read_items(state, by_op, inside, waiting)
+        self.blobs: list[tuple[str, int, int]] = []
+        for digest, size, packed in self._paged(state, _BLOBS, ("",), 1):
+            self.blobs.append((str(digest), int(size), int(packed)))
+            self.sizes[str(digest)] = int(size)
+        self._found = [self._kept(name, call, inside) for name, call in self._calls.items()]
+
+    def calls(self) -> list[Kept]:
+        """The calls, the one that did something last at the end."""
+        return self._found
+
+    def mark(self, gone: set[str], stay: set[str]) -> int:
+        """The last operation up to which all are of `gone` calls, and no tree is among what will `stay`."""
+        kept = [min(call.ops) for name, call in self._calls.items() if name not in gone]
+        trees = [op for name, op in self.trees.items() if _tree(name) in stay]
+        return min([*kept, *trees], default=self.last + 1) - 1
+
+    def _paged(self, state: State, sql: str, after: tuple[Any, ...], width: int) -> Iterator[Any]:
+        """The rows after a key of `width` columns, which are the first of each row."""
+        while rows := state.rows(sql, (*after, _PAGE)):
+            yield from rows
+            after = tuple(rows[-1][:width])
+            self._between()
+
+    def _read_ops(self, state: State) -> dict[int, _Call]:
+        by_op: dict[int, _Call] = {}
+        for op, name, given, started, stands, undoes in self._paged(state, _OPS, (self.first,), 1):
+            call = self._calls.pop(str(name), None) or _Call()
+            self._calls[str(name)] = by_op[int(op)] = call  # at the end: by the last operation
+            call.ops.append(int(op))
+            if given is not None:
+                self._given.setdefault(str(given), set()).add(str(name))
+            call.started = max(call.started, float(started))
+            call.spared = call.spared or stands == PENDING
             if undoes is not None:
-                needed.add(str(undoes))
-        self.contents: list[tuple[str, int, int]] = []
-        self.trees: list[str] = []
+                call.undoes.add(str(undoes))
+            self.last = int(op)
+        return by_op
 
-    def told(self, rows: Any) -> Pruned:
-        """Look up what goes; it is in `contents` and `trees` then."""
-        held: set[str] = set()
-        gone: set[int] = set()
-        items = rows("SELECT op, before, after FROM item WHERE type = 'file'")
-        for op, before, after in items:
-            if op in self.kept:
-                held.update(digest for digest in (before, after) if digest is not None)
-        blobs = rows("SELECT hash, size, packed FROM blob")
-        self.contents = [(str(d), int(size), int(packed)) for d, size, packed in blobs if d not in held]
-        forgotten = {digest for digest, _, _ in self.contents}
-        freed = sum(size for _, size, _ in self.contents)
-        caught = {str(name): int(op) for name, op in rows("SELECT name, op FROM caught") if op in self.old}
-        self.trees = sorted(caught)
-        for op, size in _sizes(rows, set(caught.values())):
-            gone.add(op)
-            freed += size
-        for op, before, after in items:
-            if op in self.old and (before in forgotten or after in forgotten):
-                gone.add(op)
-        return Pruned(len(gone), len(self.contents), len(self.trees), freed)
+    def _read_items(
+        self, state: State, by_op: dict[int, _Call], inside: dict[str, str], waiting: frozenset[str]
+    ) -> None:
+        for op, _, kind, path, path2, before, after, size, name in self._paged(
+            state, _ITEMS, (self.first, 1 << 62), 2
+        ):
+            call = by_op.get(int(op))
+            if call is None:
+                break  # begun since
+            call.names.update(digest for digest in (before, after) if digest is not None)
+            call.spared = call.spared or path in waiting or path2 in waiting
+            if kind == "delete" and name in self.trees:
+                call.names.add(_tree(name))
+                self.sizes[_tree(name)] += int(size or 0)
+                if before is not None:
+                    inside[before] = name
+
+    def _kept(self, name: str, call: _Call, inside: dict[str, str]) -> Kept:
+        # What only a deleted tree holds is kept there for every call that has it.
+        names = (n if n in self.sizes else _tree(inside[n]) if n in inside else "" for n in call.names)
+        undoes = call.undoes.union(*(self._given.get(given, ()) for given in call.undoes))
+        return Kept(name, call.started, frozenset(n for n in names if n), frozenset(undoes), call.spared)
 
 
-def _sizes(rows: Any, ops: set[int]) -> Iterator[tuple[int, int]]:
-    for op in sorted(ops):
-        ((size,),) = rows("SELECT coalesce(sum(size), 0) FROM item WHERE op = ? AND kind = 'delete'", (op,))
-        yield op, int(size)
+def _tree(name: str) -> str:
+    return f"tree {name}"
+
+
+# ----------------------------------------------------------------------- removing
+
+
+def _portion(state: State, shelf: Shelf, choice: Choice, contents: list[tuple[str, int, int]]) -> Pruned:
+    """Forget the last of `contents`, which are taken from it, in a transaction of their own."""
+    taken: list[tuple[str, int, int]] = []
+    size = 0
+    while contents and len(taken) < _ROWS and size < _BYTES:
+        taken.append(contents.pop())
+        size += 0 if taken[-1][2] == FILED else taken[-1][1]
+    with state.transaction() as db:
+        needed = _needed_since(db, choice)
+        taken = [row for row in taken if row[0] not in needed]
+        db.executemany("DELETE FROM blob WHERE hash = ?", [(digest,) for digest, _, _ in taken])
+    _unlink(state, shelf, [digest for digest, _, packed in taken if packed == FILED])
+    return Pruned(contents=len(taken), bytes=sum(row[1] for row in taken))
+
+
+def _needed_since(db: Database, choice: Choice) -> set[str]:
+    """The contents that were named by what was begun since the choice was made."""
+    rows = db.execute("SELECT before, after FROM item WHERE op > ?", (choice.last,)).fetchall()
+    return {str(digest) for row in rows for digest in row if digest is not None}
+
+
+def _digests_of(state: State, tree: str) -> set[str]:
+    sql = (
+        "SELECT item.before FROM caught JOIN item ON item.op = caught.op"
+        " WHERE caught.name = ? AND item.before IS NOT NULL"
+    )
+    return {str(row[0]) for row in state.rows(sql, (tree,))}
+
+
+def _unlink(state: State, shelf: Shelf, names: list[str]) -> None:
+    """Remove files that no row speaks of: in a transaction, so that none is being put here now."""
+    if not names:
+        return
+    with state.transaction() as db:
+        rows = db.execute("SELECT hash FROM blob WHERE packed = ?", (FILED,)).fetchall()
+        known = {str(row[0]) for row in rows}
+        for name in names:
+            if name not in known:
+                shelf.forget(name)
+
+
+def sweep(state: State, shelf: Shelf) -> None:
+    """Remove what killed processes left: parts of contents, and files that they did not come to name."""
+    names = shelf.names()
+    known = {str(row[0]) for row in state.rows("SELECT hash FROM blob WHERE packed = ?", (FILED,))}
+    _unlink(state, shelf, [name for name in names if name not in known])
+
+
+def _give_back(state: State, shelf: Shelf) -> None:
+    """Return some of the free pages to the disk; one made by an earlier version keeps them for itself."""
+    if shelf.folder is not None:
+        state.rows(f"PRAGMA incremental_vacuum({_PAGES})")
+
+
+def note(db: Database, name: str, value: str) -> None:
+    db.execute(
+        "INSERT INTO meta VALUES(?,?) ON CONFLICT(name) DO UPDATE SET value = excluded.value", (name, value)
+    )

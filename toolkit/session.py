@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from policy import Policy, kept
+from policy import Policy, PolicyError, kept
 from policy.glob import Fold
 from toolkit import agent_view, answers, audit, paths
 from toolkit.apply import Outcome
@@ -30,6 +30,7 @@ from toolkit.impact import usage
 from toolkit.local_roots import local_path
 from toolkit.places import local_place, shown
 from toolkit.progress import Progress, Tell
+from toolkit.retention_schedule import RetentionSchedule
 from toolkit.shelf import Shelf
 from toolkit.state import MEMORY, SHARED, State, default_place, former_place, open_state
 from toolkit.state_files import owning
@@ -127,6 +128,7 @@ class Session(TakesBack):
         if self.history.shelf is not None and self.history.shelf.folder is not None:
             self.workspace.catch_beside(where, make=not read_only)
         self.approvals = Approvals(self.state)
+        self._retention = RetentionSchedule(self)
         self._protect_policy()
         if self.state.folder is not None:
             self.workspace.protect(str(Path(self.state.folder).parent))
@@ -162,7 +164,9 @@ class Session(TakesBack):
         """Settle what dead processes left open; the module that does is read only if there is something."""
         try:
             if self.state.interrupted and self.history.shelf is not None:
-                self.history.shelf.tidy(self.state)
+                from toolkit.prune import sweep
+
+                sweep(self.state, self.history.shelf)
             if self.history.orphans():
                 from toolkit.settle import settle
 
@@ -200,6 +204,7 @@ class Session(TakesBack):
                 logging.getLogger("ringfence").warning("%s", error)
 
     def close(self) -> None:
+        self._retention.close()
         if self._mirror is not None:
             self._copy_audit()
             self._mirror.close()
@@ -212,6 +217,11 @@ class Session(TakesBack):
     @property
     def policy(self) -> Policy:
         return self._following.policy
+
+    @property
+    def policy_error(self) -> PolicyError | None:
+        """Why the policy does not load, where none is in force."""
+        return self._following.error
 
     @property
     def fold(self) -> Fold:
@@ -233,25 +243,32 @@ class Session(TakesBack):
         """
         progress = Progress.of(progress)
         with self._lock:
+            self._retention.call_began()
             try:
-                self._refresh_policy()
-                parsed = _parse(call)
-            except CallError as error:
-                given = call_id_of(call) if isinstance(call, str | bytes) else None
-                return self._recorded(Attempt(self, ToolCall("", {}, given)), failed(given, error))
+                return self._answer(call, progress)
+            finally:
+                self._retention.call_ended()
+
+    def _answer(self, call: ToolCall | dict[str, Any] | str | bytes, progress: Progress) -> Result:
+        try:
+            self._refresh_policy()
+            parsed = _parse(call)
+        except CallError as error:
+            given = call_id_of(call) if isinstance(call, str | bytes) else None
+            return self._recorded(Attempt(self, ToolCall("", {}, given)), failed(given, error))
+        result = self._attempt(parsed, progress)
+        for _ in range(_ROUNDS):
+            if result.status != "approval_required" or self.ask != "prompt" or self._approver is None:
+                break
+            approval = result.data["approval"]["id"]
+            answer = self._put_question(self._approver, approval)
+            if answer is None and self._waits(approval):
+                break
+            # From the start again: what is done has to be what was approved.
             result = self._attempt(parsed, progress)
-            for _ in range(_ROUNDS):
-                if result.status != "approval_required" or self.ask != "prompt" or self._approver is None:
-                    break
-                approval = result.data["approval"]["id"]
-                answer = self._put_question(self._approver, approval)
-                if answer is None and self._waits(approval):
-                    break
-                # From the start again: what is done has to be what was approved.
-                result = self._attempt(parsed, progress)
-                if answer is not None:
-                    break
-            return result
+            if answer is not None:
+                break
+        return result
 
     def _attempt(self, call: ToolCall, progress: Progress) -> Result:
         attempt = Attempt(self, call)
@@ -344,18 +361,34 @@ class Session(TakesBack):
     # -------------------------------------------------------------- what was done
 
     def prune(
-        self, older_than: float | None = None, keep: int | None = None, *, dry_run: bool = False
+        self,
+        older_than: float | None = None,
+        keep: int | None = None,
+        *,
+        max_bytes: int | None = None,
+        dry_run: bool = False,
     ) -> Result:
-        """Forget the contents of calls older than `older_than` seconds and not among the `keep` newest.
+        """Forget the contents of calls older than `older_than` seconds, and of the oldest beyond `max_bytes`.
 
-        A person's act, recorded; `data` has `calls`, `contents`, `trees` and `bytes`. What was done and when
-        stays known. Spared: open intents, sessions in which an approval waits, and what a later undo needs.
+        Never of the `keep` newest; with none of these, what the policy's retention lets go. A person's act,
+        recorded; `data` has `calls`, `contents`, `trees`, `bytes`, and `left`, the bytes kept. What was done
+        and when stays known. Spared: open intents, what was done at paths that a waiting request names, and
+        what a later undo needs.
         """
+        from toolkit.automatic_retention import rule_of
         from toolkit.back import prune_history
+        from toolkit.retention import Rule
 
         with self._lock:
             try:
-                return prune_history(self, older_than, keep, dry_run=dry_run or self.dry_run)
+                rule = None if self.policy_error else rule_of(self.policy)
+                if (older_than, keep, max_bytes) != (None, None, None):
+                    before = None if older_than is None else time.time() - older_than
+                    rule = Rule(before, max_bytes, keep or 0)
+                if rule is None:
+                    message = "No age, number or size was given, and no policy's retention says one"
+                    raise CallError("invalid_arguments", message)
+                return prune_history(self, rule, dry_run=dry_run or self.dry_run)
             except CallError as error:
                 return failed(None, error)
 

@@ -11,7 +11,6 @@ import os
 import secrets
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from toolkit import holes
 from toolkit.backends import Tree, at
@@ -19,9 +18,6 @@ from toolkit.errors import CallError
 from toolkit.metadata import Metadata
 from toolkit.plan import Held
 from toolkit.protection import HIDDEN
-
-if TYPE_CHECKING:
-    from toolkit.state import State
 
 FILED = 2  # what `packed` says of content in a file of its own; 1: compressed, 0: as it is
 # From here on a file costs less than a row; measured on incompressible content, one durable write each.
@@ -87,19 +83,22 @@ class Shelf:
             found = self.backend.stat(spot)
             return None if found is None else self.backend.metadata(spot, found)
 
-    def tidy(self, state: State) -> None:
-        """Remove the files that no row speaks of, and parts of what was never finished.
+    def forget(self, digest: str) -> int:
+        """Remove a file; the bytes that it took."""
+        assert self.folder is not None, "asked only where there is a folder"
+        file = self.folder / digest
+        try:
+            size = file.stat().st_size
+            file.unlink()
+        except FileNotFoundError:
+            return 0
+        return size
 
-        Raises CallError `history_unavailable`.
-        """
+    def names(self) -> list[str]:
+        """The files that are here, by name: digests, and parts of what was never finished."""
         if self.folder is None or not self.folder.is_dir():
-            return
-        # Under the lock, which whoever puts something here holds.
-        with state.transaction():
-            known = {str(row[0]) for row in state.rows("SELECT hash FROM blob WHERE packed = ?", (FILED,))}
-            for file in self.folder.iterdir():
-                if file.name not in known:
-                    file.unlink(missing_ok=True)
+            return []
+        return sorted(file.name for file in self.folder.iterdir())
 
     def _chunks(self, path: str) -> Iterator[bytes]:
         with at(self.backend, f"{HIDDEN}/{path}") as spot:
