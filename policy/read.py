@@ -154,9 +154,9 @@ class Reader:
 
     def size(self, node: Node, what: str) -> int | None:
         """Return a number of bytes, written with a binary unit or without one."""
-        match = _SIZE.match(node.text) if node.kind == "scalar" and node.plain else None
-        if match:
-            return int(match[1]) << _UNITS.index(match[2]) * 10
+        found = size_of(node.text) if node.kind == "scalar" and node.plain else None
+        if found is not None:
+            return found
         word = node.text.strip() if node.kind == "scalar" else ""
         meant = re.match(r"([0-9]{1,9}) ?([kKmMgGtT])(i?[bB])?\Z", word)
         hint = f"write {meant[1]}{meant[2].upper()}iB" if meant else "write bytes, or 500MiB, or 2GiB"
@@ -343,6 +343,12 @@ class Reader:
 
 
 _RULE = ("effect", "reason", "match", "not_match")
+
+
+def size_of(text: str) -> int | None:
+    """Return the bytes that `500MiB`, `2GiB` or a plain number say; None for what is no size."""
+    match = _SIZE.match(text)
+    return int(match[1]) << _UNITS.index(match[2]) * 10 if match else None
 
 
 def _empty(node: Node) -> str:

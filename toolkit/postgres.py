@@ -150,6 +150,12 @@ class PostgresState:
             self._out = False
             return found
 
+    def give_back(self, pages: int) -> None:
+        """PostgreSQL's autovacuum makes free space usable again, and returns the end of a table."""
+
+    def give_back_all(self) -> None:
+        """The same: what returns more locks the tables, and is the administrator's to run."""
+
     def dead(self, owner: str) -> bool:
         if not owner:
             return True  # left open by a process that lives on and does not know what became of it

@@ -7,11 +7,9 @@ The record of what was done stays, with its versions' names; only contents go, s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from toolkit.errors import CallError
 from toolkit.history import PENDING
 from toolkit.retention import Kept, Rule, forgettable
 from toolkit.shelf import FILED
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
 
 _PAGE = 2_000  # rows read at a time: calls use the state in between
 _ROWS, _BYTES = 128, 4 << 20  # what is forgotten in one transaction
-_PAGES = 256  # of the database, given back to the disk after each
+_PAGES = 2_048  # of the database, given back to the disk after each: more than it freed
 _MARK = "forgotten"  # up to this operation nothing is kept any more
 _OPS = "SELECT id, call, given, started, state, undoes FROM op WHERE id > ? ORDER BY id LIMIT ?"
 _ITEMS = (
@@ -93,7 +91,7 @@ def forget(state: State, shelf: Shelf, workspace: Workspace, choice: Choice) -> 
     contents = list(choice.contents)
     while contents:
         freed = _portion(state, shelf, choice, contents)
-        _give_back(state, shelf)
+        state.give_back(_PAGES)
         yield freed
     mark = choice.mark
     for name, size in choice.trees:
@@ -121,12 +119,7 @@ def prune_now(
     if dry_run:
         return choice.told
     freed = sum_of(forget(state, shelf, workspace, choice))
-    if shelf.folder is not None:
-        with suppress(CallError):  # somebody else is at it: the space is used again, if not given back
-            state.rows("PRAGMA auto_vacuum = INCREMENTAL")  # takes effect with the next statement
-            state.rows("VACUUM")
-        with suppress(CallError):
-            state.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+    state.give_back_all()
     told = choice.told
     return Pruned(told.calls, freed.contents, freed.trees, freed.bytes, told.left + told.bytes - freed.bytes)
 
@@ -163,13 +156,12 @@ class _Held:
         by_op = self._read_ops(state)
         self.trees = {str(name): int(op) for name, op in state.rows("SELECT name, op FROM caught")}
         self.sizes: dict[str, int] = {_tree(name): 0 for name in self.trees}
-        inside: dict[str, str] = {}  # a digest, and the newest tree that has a file with that content
-        self._read_items(state, by_op, inside, waiting)
+        self._read_items(state, by_op, waiting)
         self.blobs: list[tuple[str, int, int]] = []
         for digest, size, packed in self._paged(state, _BLOBS, ("",), 1):
             self.blobs.append((str(digest), int(size), int(packed)))
             self.sizes[str(digest)] = int(size)
-        self._found = [self._kept(name, call, inside) for name, call in self._calls.items()]
+        self._found = [self._kept(name, call) for name, call in self._calls.items()]
 
     def calls(self) -> list[Kept]:
         """The calls, the one that did something last at the end."""
@@ -203,9 +195,7 @@ class _Held:
             self.last = int(op)
         return by_op
 
-    def _read_items(
-        self, state: State, by_op: dict[int, _Call], inside: dict[str, str], waiting: frozenset[str]
-    ) -> None:
+    def _read_items(self, state: State, by_op: dict[int, _Call], waiting: frozenset[str]) -> None:
         for op, _, kind, path, path2, before, after, size, name in self._paged(
             state, _ITEMS, (self.first, 1 << 62), 2
         ):
@@ -217,14 +207,12 @@ class _Held:
             if kind == "delete" and name in self.trees:
                 call.names.add(_tree(name))
                 self.sizes[_tree(name)] += int(size or 0)
-                if before is not None:
-                    inside[before] = name
 
-    def _kept(self, name: str, call: _Call, inside: dict[str, str]) -> Kept:
-        # What only a deleted tree holds is kept there for every call that has it.
-        names = (n if n in self.sizes else _tree(inside[n]) if n in inside else "" for n in call.names)
+    def _kept(self, name: str, call: _Call) -> Kept:
+        # A digest of nothing that is kept: by a move, which needs no content, or forgotten before.
+        names = frozenset(name for name in call.names if name in self.sizes)
         undoes = call.undoes.union(*(self._given.get(given, ()) for given in call.undoes))
-        return Kept(name, call.started, frozenset(n for n in names if n), frozenset(undoes), call.spared)
+        return Kept(name, call.started, names, frozenset(undoes), call.spared)
 
 
 def _tree(name: str) -> str:
@@ -280,12 +268,6 @@ def sweep(state: State, shelf: Shelf) -> None:
     names = shelf.names()
     known = {str(row[0]) for row in state.rows("SELECT hash FROM blob WHERE packed = ?", (FILED,))}
     _unlink(state, shelf, [name for name in names if name not in known])
-
-
-def _give_back(state: State, shelf: Shelf) -> None:
-    """Return some of the free pages to the disk; one made by an earlier version keeps them for itself."""
-    if shelf.folder is not None:
-        state.rows(f"PRAGMA incremental_vacuum({_PAGES})")
 
 
 def note(db: Database, name: str, value: str) -> None:

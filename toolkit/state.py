@@ -104,6 +104,12 @@ class State(Protocol):
 
     def rows(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]: ...
 
+    def give_back(self, pages: int) -> None:
+        """Return up to so many free pages to the disk, where the database does not do so by itself."""
+
+    def give_back_all(self) -> None:
+        """Return all free pages, in one go."""
+
     def dead(self, owner: str) -> bool:
         """Whether the process that `owner` names is gone, so that its intents are to be settled."""
 
@@ -291,6 +297,25 @@ class SqliteState:
             except sqlite3.Error as error:
                 raise unavailable(error) from None
 
+    def give_back(self, pages: int) -> None:
+        """Return up to so many free pages of the database to the disk, if it was made so that it can."""
+        import sqlite3
+
+        with self._lock:
+            try:
+                # Not `execute`, which would take the first step of the statement only: one page.
+                self.db.executescript(f"PRAGMA incremental_vacuum({pages})")
+            except sqlite3.Error as error:
+                raise unavailable(error) from None
+
+    def give_back_all(self) -> None:
+        """Return all free pages; one made by an earlier version can do so in parts from then on."""
+        with suppress(CallError):  # somebody else is at it, or the disk is full: they are used again
+            self.rows("PRAGMA auto_vacuum = INCREMENTAL")  # takes effect with the next statement
+            self.rows("VACUUM")
+        with suppress(CallError):
+            self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def dead(self, owner: str) -> bool:
         """Whether the process that `owner` names is gone; its lock goes with it, however it ended."""
         if not owner:
@@ -339,6 +364,8 @@ class SqliteState:
                 time.sleep(0.005)
 
     def _open(self) -> None:
+        # Only where it is just made, and before its first page: so free pages can be given back in parts.
+        self.db.execute("PRAGMA auto_vacuum=INCREMENTAL")
         self._keep_log()
         self.db.execute(f"PRAGMA wal_autocheckpoint={_WAL}")
         (found,) = self.db.execute("PRAGMA user_version").fetchone()

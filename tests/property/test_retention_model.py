@@ -141,10 +141,8 @@ def told(session: Session, before: float | None) -> tuple[list[Kept], dict[str, 
     sizes = {str(digest): int(size) for digest, size in rows("SELECT hash, size FROM blob")}
     trees = {str(name): int(op) for name, op in rows("SELECT name, op FROM caught")}
     items = rows("SELECT op, path, path2, before, after, temporary, size FROM item ORDER BY op, n")
-    where: dict[str, str] = {}
     for name in trees:
         sizes[name] = sum(row[6] for row in items if row[5] == name)
-        where |= {row[3]: name for row in items if row[5] == name and row[3] is not None}
     now = time.time()
     asked = [
         path
@@ -158,7 +156,7 @@ def told(session: Session, before: float | None) -> tuple[list[Kept], dict[str, 
         own = [int(row[0]) for row in rows("SELECT id FROM op WHERE call = ?", (name,))]
         mine = [row for row in items if row[0] in own]
         named[name] = {digest for row in mine for digest in (row[3], row[4]) if digest is not None}
-        contents = {digest if digest in sizes else where.get(digest, "") for digest in named[name]}
+        contents = {digest for digest in named[name] if digest in sizes}
         contents |= {row[5] for row in mine if row[5] in trees}
         is_open = bool(rows("SELECT 1 FROM op WHERE call = ? AND state = 'pending'", (name,)))
         spared = is_open or any(path in asked for row in mine for path in row[1:3])
@@ -166,7 +164,7 @@ def told(session: Session, before: float | None) -> tuple[list[Kept], dict[str, 
             Kept(
                 name,
                 0.0 if before is not None and started < now - before else 1.0,
-                frozenset(contents - {""}),
+                frozenset(contents),
                 frozenset([undoes] if undoes else ()),
                 spared,
             )

@@ -57,17 +57,20 @@ HISTORY: tuple[Command, ...] = (
         (
             opt("--older-than", metavar="SPAN", says="only of calls that are older, as in 30d or 12h"),
             opt("--keep", type=count, metavar="NUMBER", says="not of this many newest calls"),
+            opt("--max-bytes", metavar="SIZE", says="the oldest, where all are more than this, as in 500MiB"),
             DRY_RUN,
             YES,
             ROOT,
+            POLICY,
             STATE,
             PLACE,
             JSON,
         ),
-        ("ringfence prune --older-than 30d --dry-run", "ringfence prune --older-than 30d --keep 1000 --yes"),
+        ("ringfence prune --dry-run", "ringfence prune --older-than 30d --keep 1000 --yes"),
         "What was done and when stays on record, and so do the versions' names; a version whose content was"
-        " forgotten cannot be restored. Spared is what an open change, a session in which an approval waits"
-        " or a later undo that is kept still needs.",
+        " forgotten cannot be restored. With no number, age or size, the policy's `retention` says what goes."
+        " Spared is what an open change or a later undo that is kept still needs, and what was done"
+        " at a path that a waiting request names.",
     ),
     Command(
         "changes",

@@ -199,6 +199,22 @@ def open_for(arguments: argparse.Namespace, person: str) -> Session:
     )
 
 
+def open_under_policy(arguments: argparse.Namespace) -> Session:
+    """A session that makes no call, under the policy in force."""
+    from toolkit.session import Session
+
+    root, _ = root_of(arguments)
+    with _known_store(root):
+        return Session(
+            root,
+            policy_of(arguments, root),
+            state=arguments.state,
+            options=_options(arguments, root),
+            place=arguments.place,
+            **auditing(arguments),
+        )
+
+
 def open_to_look(arguments: argparse.Namespace, *, read_only: bool = False) -> Session:
     """A session that makes no call: what is kept of the workspace, without a policy."""
     from toolkit.session import Session

@@ -4,30 +4,33 @@ from __future__ import annotations
 
 import argparse
 
+from policy.read import size_of
 from toolkit.call import Result
 from toolkit.cli.perform import DONE, FELL_SHORT, UsageError, older_than
-from toolkit.cli.place import open_to_look
+from toolkit.cli.place import open_to_look, open_under_policy
 from toolkit.cli.prompt import confirm
 from toolkit.cli.screen import Screen
 
 
 def prune(arguments: argparse.Namespace, screen: Screen) -> int:
     """Show what would be forgotten; forget it when that is wanted."""
-    if arguments.older_than is None and arguments.keep is None:
-        raise UsageError("prune: say what to forget, --older-than SPAN or --keep NUMBER")
     age = None if arguments.older_than is None else older_than(arguments.older_than)
+    most = None if arguments.max_bytes is None else size_of(arguments.max_bytes)
+    if arguments.max_bytes is not None and most is None:
+        raise UsageError(f"--max-bytes {arguments.max_bytes}: not a size such as 500MiB or 2GiB")
     asks = not arguments.yes and not arguments.dry_run
     if asks and (screen.as_json or not screen.is_terminal):
         raise UsageError("there is no terminal to confirm at: look with --dry-run, then give --yes")
-    with open_to_look(arguments) as session:
+    said = (arguments.older_than, arguments.keep, arguments.max_bytes) != (None, None, None)
+    with (open_to_look if said else open_under_policy)(arguments) as session:
         if asks or arguments.dry_run:
-            seen = session.prune(age, arguments.keep, dry_run=True)
+            seen = session.prune(age, arguments.keep, max_bytes=most, dry_run=True)
             if not seen.ok or arguments.dry_run:
                 return _show(seen, screen)
             if not confirm(f"{seen.content}; this cannot be undone"):
                 screen.note("nothing was forgotten")
                 return FELL_SHORT
-        result = session.prune(age, arguments.keep)
+        result = session.prune(age, arguments.keep, max_bytes=most)
     return _show(result, screen)
 
 
