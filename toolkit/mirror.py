@@ -1,7 +1,8 @@
 """A copy of the audit as JSON lines, for those who collect logs: what it lacks is added after every call.
 
 Only ever appends: a piece that a killed process left is not cut off but followed by the whole record. A file
-that was put aside (renamed, or copied and emptied) is let go of, and the next one goes on where it ended.
+that was put aside (renamed, or copied and emptied) is let go of, and the next one goes on where it ended. It
+puts a full one aside itself where it was told to.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from policy.read import size_of
 from toolkit.audit import pages
 from toolkit.chain import Record, begins_a_record, line, parsed
 from toolkit.errors import CallError
@@ -23,7 +26,25 @@ if TYPE_CHECKING:
 
 _TAIL = 1 << 16
 _ASIDE = 1 << 26  # bytes from the end of a file put aside in which its last record has to be
+_MOST = 999  # files put aside that can be kept
 _PACKED = (".gz", ".bz2", ".xz", ".zst", ".lz4", ".Z", ".zip")
+
+
+@dataclass(frozen=True, slots=True)
+class Rotation:
+    """A file of `size` bytes or more is put aside as `.1`, that one as `.2`, and so on, up to `keep`."""
+
+    size: int
+    keep: int
+
+    @classmethod
+    def of(cls, text: str) -> Rotation:
+        """What `100MiB:10` says. Raises ValueError."""
+        amount, _, keep = text.partition(":")
+        size = size_of(amount)
+        if not size or not keep.isascii() or not keep.isdigit() or not 1 <= int(keep) <= _MOST:
+            raise ValueError(text)
+        return cls(size, int(keep))
 
 
 class Mirror:
@@ -32,8 +53,9 @@ class Mirror:
     Raises CallError `history_unavailable` where it cannot be written or holds another workspace's audit.
     """
 
-    def __init__(self, path: str, state: State) -> None:
+    def __init__(self, path: str, state: State, rotation: Rotation | None = None) -> None:
         self._path = Path(path).absolute()
+        self._rotation = rotation
         self._state = state
         self._last, self._end = 0, b""  # the last record's number, and its line
         self._old: int | None = None  # the file that had the name before, while it is not known where it ends
@@ -50,12 +72,15 @@ class Mirror:
     def catch_up(self) -> None:
         """Add the records that are not in the file yet, whichever process wrote them."""
         try:
-            # One process at a time: each adds what the others have not.
-            with self._turn():
-                with ExitStack() as held:
-                    self._add(held)
-                if self._end:
-                    self._forget_old()
+            full = True
+            while full:
+                # One process at a time: each adds what the others have not.
+                with self._turn():
+                    with ExitStack() as held:
+                        self._add(held)
+                    if self._end:
+                        self._forget_old()
+                    full = self._is_full() and self._put_itself_aside()
         except OSError as error:
             raise _unwritable(error) from None
 
@@ -101,6 +126,8 @@ class Mirror:
             lines = [line(body, prev, seal).encode() for _, body, prev, seal in rows]
             self._write(b"".join(lines))
             self._last, self._end = int(rows[-1][0]), lines[-1]
+            if self._is_full():
+                break
 
     def _tail(self, length: int) -> bytes:
         return os.pread(self._fd, length, max(os.fstat(self._fd).st_size - length, 0))
@@ -130,6 +157,22 @@ class Mirror:
         return bool(rows) and bool(rows[0][0] == record.hash)
 
     # ------------------------------------------------------- files put aside
+
+    def _is_full(self) -> bool:
+        return self._rotation is not None and os.fstat(self._fd).st_size >= self._rotation.size
+
+    def _put_itself_aside(self) -> bool:
+        """Give the full file the name `.1`; false where no name may be changed here, and it grows on."""
+        assert self._rotation is not None, "only a file that has a size is full"
+        names = [Path(f"{self._path}.{n}") for n in range(1, self._rotation.keep + 1)]
+        free = next((n for n, name in enumerate(names) if not name.exists()), len(names) - 1)
+        try:
+            for n in range(free, 0, -1):
+                names[n - 1].rename(names[n])
+            self._path.rename(names[0])
+        except PermissionError:
+            return False
+        return True
 
     def _end_of_what_was_put_aside(self, held: ExitStack) -> int:
         """The last record before this file began; 0 where nothing was put aside, or nobody knows where to.

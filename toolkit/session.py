@@ -60,7 +60,8 @@ class Session(TakesBack):
     A policy that does not load denies every call; one given as a Policy is followed at `policy_file`, where
     it came from. `tasks` is where the task folders are (given as `root` is, or by the policy), `task` the id
     of the one that the agent runs in. `audit_log` is a file that gets every audit record as a line of JSON,
-    `audit_key` what records are sealed with: the key, or its file, which must not be in the workspace.
+    `audit_log_rotate` when to put it aside ("100MiB:10": its size, and how many of them to keep), `audit_key`
+    what records are sealed with: the key, or its file, which must not be in the workspace.
     `place` names the machine, server or account that the root is on, in place of what it tells by itself:
     its state is that of this name, protocol and path. With `read_only` a session looks back and makes no
     call: the state has to be there and is only read, and nothing is made, settled or recorded.
@@ -85,6 +86,7 @@ class Session(TakesBack):
         tasks: str | Path | None = None,
         task: str | None = None,
         audit_log: str | Path | None = None,
+        audit_log_rotate: str | None = None,
         audit_key: bytes | str | Path | None = None,
         place: str | None = None,
         read_only: bool = False,
@@ -139,7 +141,7 @@ class Session(TakesBack):
             return
         self._settle()
         if self.audit_log is not None:
-            self._open_mirror(self.audit_log)
+            self._open_mirror(self.audit_log, audit_log_rotate)
 
     def __enter__(self) -> Session:
         return self
@@ -183,12 +185,12 @@ class Session(TakesBack):
             raise CallError("history_unavailable", message, hint="keep it elsewhere")
         return audit.read_key(given)
 
-    def _open_mirror(self, path: str) -> None:
-        from toolkit.mirror import Mirror
+    def _open_mirror(self, path: str, rotate: str | None) -> None:
+        from toolkit.mirror import Mirror, Rotation
 
         self.workspace.protect(path, aside=True)
         try:
-            self._mirror = Mirror(path, self.state)
+            self._mirror = Mirror(path, self.state, None if rotate is None else Rotation.of(rotate))
         except CallError:
             self.close()
             raise

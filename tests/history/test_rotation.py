@@ -19,6 +19,7 @@ import pytest
 from policy import Policy
 from tests.history.lines import check_lines
 from toolkit.chain import Checked
+from toolkit.cli import main
 from toolkit.session import Session
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\ndurable: false\n')
@@ -275,3 +276,68 @@ def test_a_log_beside_which_an_agent_laid_a_copy_misses_nothing(tmp_path: Path) 
         log.unlink()
         calls(session, 1)
     assert check_lines(log.read_text()) == Checked([], 4)
+
+
+# ------------------------------------------------------------ a log that rotates itself
+
+
+def rotating(log: Path, rotate: str) -> Session:
+    root = log.parent.parent
+    return Session(root / "ws", ALLOW, state=root / "state", audit_log=log, audit_log_rotate=rotate)
+
+
+def parts_of(log: Path) -> list[Path]:
+    """The log and what was put aside of it, oldest first."""
+    numbered = [path for path in log.parent.iterdir() if path.name != log.name]
+    return [*sorted(numbered, key=lambda path: -int(path.suffix[1:])), *([log] if log.exists() else [])]
+
+
+def test_a_full_log_is_put_aside_and_the_chain_goes_through_all_of_it(log: Path) -> None:
+    with rotating(log, "2KiB:50") as session:
+        calls(session, 40)
+    parts = parts_of(log)
+    assert len(parts) > 5
+    assert all(2048 <= part.stat().st_size < 4096 for part in parts if part != log)
+    assert check_lines("".join(part.read_text() for part in parts)) == Checked([], 40)
+
+
+def test_no_more_of_them_stay_than_were_asked_for(log: Path) -> None:
+    with rotating(log, "1KiB:3") as session:
+        calls(session, 30)
+        rows = session.state.rows("SELECT seq, hash FROM audit")
+    parts = parts_of(log)
+    assert [part.name for part in parts if part != log] == [f"{log.name}.{n}" for n in (3, 2, 1)]
+    text = "".join(part.read_text() for part in parts)
+    first = json.loads(text.splitlines()[0])
+    assert (first["seq"] - 1, first["prev"]) in [tuple(row) for row in rows]
+    assert json.loads(text.splitlines()[-1])["seq"] == 30
+
+
+def test_a_log_that_is_begun_late_is_rotated_while_it_is_filled(log: Path) -> None:
+    root = log.parent.parent
+    with Session(root / "ws", ALLOW, state=root / "state") as session:
+        calls(session, 600)
+    with rotating(log, "20KiB:99"):
+        pass
+    assert len(parts_of(log)) > 1
+    assert check_lines("".join(part.read_text() for part in parts_of(log))) == Checked([], 600)
+
+
+def test_processes_that_rotate_one_log_lose_and_repeat_nothing(log: Path) -> None:
+    root, count = log.parent.parent, 100
+    (root / "ws" / "ringfence.yaml").write_text('version: 1\nrules: {"*": allow}\ndurable: false\n')
+    (root / "calls").write_text('{"tool": "get_project_root", "arguments": {}}\n' * count)
+    where = ["--root", str(root / "ws"), "--state", str(root / "state"), "--audit-log", str(log)]
+    command = [sys.executable, "-m", "toolkit.cli", "run", *where, "--audit-log-rotate", "4KiB:200"]
+    running = [subprocess.Popen([*command, str(root / "calls")], stdout=subprocess.PIPE) for _ in range(3)]
+    for process in running:
+        process.communicate()
+    assert len(parts_of(log)) > 5
+    assert check_lines("".join(part.read_text() for part in parts_of(log))) == Checked([], 3 * count)
+
+
+@pytest.mark.parametrize("rotate", ["10", "10MB:3", "0:3", "1MiB:0", "1MiB:", "1MiB:1000", "1MiB:two"])
+def test_what_is_no_rotation_is_refused(log: Path, rotate: str, capsys: pytest.CaptureFixture[str]) -> None:
+    where = ["--root", str(log.parent.parent / "ws"), "--audit-log", str(log)]
+    assert main(["call", "get_project_root", "{}", *where, "--audit-log-rotate", rotate]) == 2
+    assert "100MiB:10" in capsys.readouterr().err

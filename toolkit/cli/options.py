@@ -157,7 +157,13 @@ AUDIT_KEY = opt(
     says="the key that audit records are sealed with (default: the file that RINGFENCE_AUDIT_KEY names, else"
     " none)",
 )
-AUDITED = (AUDIT_LOG, AUDIT_KEY)
+AUDIT_LOG_ROTATE = opt(
+    "--audit-log-rotate",
+    metavar="SIZE:KEEP",
+    says="put the audit log aside as FILE.1, FILE.2, … where it has this size, and keep so many of them:"
+    " 100MiB:10 (default: RINGFENCE_AUDIT_LOG_ROTATE, else it grows)",
+)
+AUDITED = (AUDIT_LOG, AUDIT_LOG_ROTATE, AUDIT_KEY)
 
 _CALL = (STATE, PLACE, ASK, TASKS, TASK, *AUDITED, JSON, DRY_RUN)
 CALLING = (ROOT, ENDPOINT, POLICY, AGENT, SESSION, *_CALL)

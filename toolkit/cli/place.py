@@ -256,7 +256,17 @@ def place_of(arguments: argparse.Namespace) -> str:
 def auditing(arguments: argparse.Namespace) -> dict[str, Any]:
     """Where the audit is copied to and what seals it, for every command alike."""
     log = getattr(arguments, "audit_log", None) or os.environ.get("RINGFENCE_AUDIT_LOG")
-    return {"audit_log": log or None, "audit_key": audit_key(arguments)}
+    rotate = getattr(arguments, "audit_log_rotate", None) or os.environ.get("RINGFENCE_AUDIT_LOG_ROTATE")
+    if rotate:
+        from toolkit.mirror import Rotation
+
+        try:
+            Rotation.of(rotate)
+        except ValueError:
+            raise UsageError(
+                f"--audit-log-rotate {rotate}: not a size and how many to keep, such as 100MiB:10"
+            ) from None
+    return {"audit_log": log or None, "audit_log_rotate": rotate or None, "audit_key": audit_key(arguments)}
 
 
 def audit_key(arguments: argparse.Namespace) -> str | None:
