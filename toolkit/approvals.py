@@ -21,6 +21,7 @@ from toolkit.text import rfc3339
 
 PENDING, GRANTED, REFUSED, USED, STALE = "pending", "granted", "refused", "used", "stale"
 EXPIRED, REVOKED = "expired", "revoked"
+_OVER = frozenset((USED, STALE, EXPIRED, REVOKED))
 ONCE, SESSION, PATTERN = "once", "session", "pattern"
 MOST_WAITING = 100  # requests of one agent and its sub-agents that wait for an answer at once
 WAIT = 24 * 3600.0  # seconds a request waits for an answer; then the time has refused it
@@ -138,6 +139,17 @@ class Approvals:
             self._now(*row) for row in self._state.rows(f"{_SELECT} WHERE state=? ORDER BY asked", (PENDING,))
         ]
         return [request for request in found if request.state == PENDING]
+
+    def forget_ended(self, most: int) -> int:
+        """Forget requests that are over, but for the last `most` of them; gives how many went.
+
+        A refusal is never over, nor is a grant that can still be used.
+        """
+        over = [request.id for request in self.listing(every=True) if request.state in _OVER]
+        old = over[: max(len(over) - most, 0)]
+        with self._state.transaction() as db:
+            db.executemany("DELETE FROM approval WHERE id = ?", [(one,) for one in old])
+        return len(old)
 
     def refused(self, most: int) -> list[Request]:
         """The requests that were refused last, the newest first."""

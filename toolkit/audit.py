@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from toolkit.audit_archive import archived, last_archived
 from toolkit.chain import BEGINNING, Checked, Fault, Record, check, number, seal
 from toolkit.errors import CallError
 
@@ -74,9 +75,25 @@ def records(state: State, *, since: int = 0) -> Iterator[dict[str, Any]]:
 
 def pages(state: State, since: int) -> Iterator[list[Any]]:
     """The rows after number `since`, oldest first, some at a time: number, text, seal before, own seal."""
-    while rows := state.rows(_PAGE, (since,)):
-        yield rows
-        since = int(rows[-1][0])
+    while True:
+        known = last_archived(state.archive)
+        for rows in archived(state.archive, since) if known > since else ():
+            yield rows
+            since = int(rows[-1][0])
+        while rows := state.rows(_PAGE, (since,)):
+            if rows[0][0] > since + 1 and last_archived(state.archive) > known:
+                break  # those in between have left the database meanwhile
+            yield rows
+            since = int(rows[-1][0])
+        if not rows:
+            return
+
+
+def seal_of(state: State, seq: int) -> str | None:
+    """The seal of the record with this number; None where there is none."""
+    for page in pages(state, seq - 1):
+        return str(page[0][3]) if page[0][0] == seq else None
+    return None
 
 
 def matching(

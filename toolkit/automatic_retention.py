@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from toolkit import audit
+from toolkit.audit_archive import archive
 from toolkit.prune import Pruned, choose, forget, note, sum_of
 from toolkit.retention import Rule
 from toolkit.retention_schedule import TURN
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from toolkit.session import Session
     from toolkit.state import State
 
+ENDED = 1_000  # so many of the last requests that are over stay, at least
 _DAY = 86400.0
 
 
@@ -71,6 +73,8 @@ def carry_out(session: Session, go_on: Callable[[], bool]) -> None:
 def _carry_out(session: Session, rule: Rule, go_on: Callable[[], bool]) -> None:
     shelf = session.history.shelf
     assert shelf is not None, "a session's history has one"
+    archive(session.state, go_on)
+    session.approvals.forget_ended(max(rule.keep, ENDED))
     choice = choose(session.state, rule, waiting(session.approvals), go_on)
     freed: list[Pruned] = []
     try:

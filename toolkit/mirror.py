@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from policy.read import size_of
-from toolkit.audit import pages
+from toolkit.audit import pages, seal_of
 from toolkit.chain import Record, begins_a_record, line, parsed
 from toolkit.errors import CallError
 from toolkit.protection import ASIDE
@@ -153,8 +153,7 @@ class Mirror:
             self._write(b"\n")
 
     def _is_ours(self, record: Record) -> bool:
-        rows = self._state.rows("SELECT hash FROM audit WHERE seq = ?", (record.seq,))
-        return bool(rows) and bool(rows[0][0] == record.hash)
+        return seal_of(self._state, record.seq) == record.hash
 
     # ------------------------------------------------------- files put aside
 

@@ -60,6 +60,7 @@ class PostgresState:
         self.is_new = False
         self.id = ""
         self._make = make
+        self.archive: str | None = None  # what machines share is all in their database
         self._url, _, self._schema = place.rpartition("#")
         self._former = former and former.rpartition("#")[2]
         self.folder: str | None = _locks(self._schema)

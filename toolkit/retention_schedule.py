@@ -87,8 +87,9 @@ class RetentionSchedule:
             "SELECT coalesce(max(id), 0), (SELECT value FROM meta WHERE name = ?) FROM op", (TURN,)
         )
         last, value = int(rows[0][0]), rows[0][1]
-        if value is None:
-            return last > 0
+        if value is None:  # nobody had the turn yet: since the first change
+            first = state.rows("SELECT started FROM op WHERE id = (SELECT min(id) FROM op)")
+            value = f"|{first[0][0]}|0" if first else f"|{time.time()}|0"
         owner, when, op = str(value).split("|")
         soon = 0 <= time.time() - float(when) < SOON  # a clock that was put back makes it due
         return (last - int(op) >= OFTEN or not soon) and (not owner or state.dead(owner))

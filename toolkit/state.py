@@ -93,6 +93,10 @@ class State(Protocol):
     def folder(self) -> str | None:
         """The directory of this machine in which something is kept for it."""
 
+    @property
+    def archive(self) -> str | None:
+        """The directory for the oldest audit records; None where all stay in the database."""
+
     def transaction(self, *, durable: bool = False) -> AbstractContextManager[Database]:
         """A write transaction, the only one at its time; a durable one is on the disk when it ends."""
 
@@ -157,6 +161,7 @@ class SqliteState:
         self.is_new = True
         self._files: OpenedFiles | None = None
         self.folder = None if place == MEMORY else place
+        self.archive = None if place == MEMORY else os.path.join(place, "audit")
         self._owner: Owner | None = None
         self.interrupted = False
         self._lock = threading.RLock()

@@ -147,6 +147,7 @@ def test_a_call_that_comes_meanwhile_is_answered_first(root: Path, monkeypatch: 
     monkeypatch.setattr(prune, "_ROWS", 1)
     with opened(root) as session:
         write(session, 20)
+        at(session, "UPDATE op SET started = started - 1000")
         session._retention.call_began()  # and is at work
         thread = threading.Thread(target=session._retention._run)
         thread.start()
@@ -307,3 +308,27 @@ def test_the_command_says_what_retention_lets_go(root: Path) -> None:
     assert "Forgot" in run("--yes").stdout
     with opened(root, DEFAULT) as session:
         assert kept(session) == 800
+
+
+def test_requests_that_are_over_are_forgotten_and_no_answer_is(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(automatic_retention, "ENDED", 2)
+    with opened(root) as session:
+        names = ["refused", "granted", "used1", "expired", "used2", "used3", "waits"]
+        for name in names:
+            assert call(session, "create_file", path=name, content=name).ok
+        found: dict[str, str] = {}
+        for name in names:
+            found[name] = call(session, "delete_file", path=name).data["approval"]["id"]
+            if name == "expired":
+                at(session, f"UPDATE approval SET asked = asked - {2 * DAY} WHERE id = '{found[name]}'")
+            elif name != "waits":
+                session.approvals.answer(found[name], Answer(name != "refused"))
+            if name.startswith("used"):
+                assert call(session, "delete_file", path=name).ok
+        automatic_retention.carry_out(session, lambda: True)
+        left = {request.id for request in session.approvals.listing(every=True)}
+        assert left == {found[name] for name in ("refused", "granted", "used2", "used3", "waits")}
+        assert call(session, "delete_file", path="refused").error["code"] == "approval_refused"
+        assert call(session, "delete_file", path="granted").ok

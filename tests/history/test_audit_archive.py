@@ -1,0 +1,144 @@
+"""The oldest audit records leave the database for packed files; the chain goes through both."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+
+import pytest
+
+from policy import Policy
+from tests.history.lines import check_lines
+from toolkit import audit, audit_archive
+from toolkit.chain import Fault
+from toolkit.session import Session
+
+ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\ndurable: false\n')
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(audit_archive, "RECORDS", 10)
+    monkeypatch.setattr(audit_archive, "_STEP", 4)
+    (tmp_path / "ws").mkdir()
+    return tmp_path / "ws"
+
+
+def opened(root: Path, **more: object) -> Session:
+    return Session(root, ALLOW, state=root.parent / "state", **more)  # type: ignore[arg-type]
+
+
+def calls(session: Session, count: int) -> None:
+    for n in range(count):
+        assert session.call({"tool": "create_file", "arguments": {"path": f"f{n}", "content": "é"}}).ok
+        session.call({"tool": "delete_file", "arguments": {"path": f"f{n}"}})
+
+
+def in_table(session: Session) -> list[int]:
+    return [int(row[0]) for row in session.state.rows("SELECT seq FROM audit ORDER BY seq")]
+
+
+def files(root: Path) -> list[Path]:
+    return sorted((root.parent / "state").rglob("*.jsonl.gz"))
+
+
+def always() -> bool:
+    return True
+
+
+def test_the_oldest_are_packed_and_all_are_read_as_before(root: Path) -> None:
+    with opened(root) as session:
+        calls(session, 18)
+        before = list(audit.records(session.state))
+        head = audit.head(session.state)
+        assert audit_archive.archive(session.state, always) == 20
+        assert in_table(session) == list(range(21, 37))
+        assert len(files(root)) == 2
+        assert list(audit.records(session.state)) == before
+        assert [r["seq"] for r in audit.records(session.state, since=7)] == list(range(8, 37))
+        assert audit.checked(session.state, anchors=[head, (3, audit.seal_of(session.state, 3) or "")]).whole
+        assert audit_archive.archive(session.state, always) == 0
+        calls(session, 2)
+    with opened(root) as session:
+        assert audit.checked(session.state).records == 40
+    assert check_lines("".join(gzip.decompress(f.read_bytes()).decode() for f in files(root))).whole
+
+
+def test_what_was_altered_or_removed_in_the_archive_is_found(root: Path) -> None:
+    with opened(root) as session:
+        calls(session, 18)
+        audit_archive.archive(session.state, always)
+        first, second = files(root)
+        assert first.stat().st_mode & 0o777 == 0o600
+        text = gzip.decompress(first.read_bytes())
+        first.write_bytes(gzip.compress(text.replace(b'"f1"', b'"f2"', 1)))
+        assert Fault(3, "altered") in audit.verify(session.state)
+        first.write_bytes(gzip.compress(text)[:-30])
+        assert {fault.what for fault in audit.verify(session.state)} == {"missing"}
+        first.write_bytes(gzip.compress(text))
+        assert not audit.verify(session.state)
+        second.unlink()
+        assert [fault.seq for fault in audit.verify(session.state)] == list(range(11, 21))
+        found = audit.checked(session.state)
+        assert found.unrecorded == 10
+
+
+@pytest.mark.parametrize("at", range(1, 9))
+def test_one_that_is_killed_loses_and_repeats_nothing(root: Path, at: int) -> None:
+    with opened(root) as session:
+        calls(session, 18)
+        before = list(audit.records(session.state))
+    process = os.fork()
+    if process == 0:
+        left = at
+
+        def step(act: object) -> object:
+            def stepped(*values: object, **options: object) -> object:
+                nonlocal left
+                left -= 1
+                if left == 0:
+                    os._exit(9)
+                return act(*values, **options)  # type: ignore[operator]
+
+            return stepped
+
+        try:
+            with opened(root) as session:
+                for name in ("rename", "fsync"):
+                    setattr(os, name, step(getattr(os, name)))
+                session.state.transaction = step(session.state.transaction)  # type: ignore
+                audit_archive.archive(session.state, always)
+        finally:
+            os._exit(0)
+    os.waitpid(process, 0)
+    with opened(root) as session:
+        assert list(audit.records(session.state)) == before
+        audit_archive.archive(session.state, always)
+        assert list(audit.records(session.state)) == before
+        assert in_table(session) == list(range(21, 37))
+        assert audit.checked(session.state).whole
+
+
+def test_a_log_that_ended_before_the_archive_goes_on(root: Path) -> None:
+    log = root.parent / "audit.jsonl"
+    with opened(root, audit_log=log) as session:
+        calls(session, 3)
+    with opened(root) as session:
+        calls(session, 18)
+        audit_archive.archive(session.state, always)
+    with opened(root, audit_log=log) as session:
+        calls(session, 1)
+    found = check_lines(log.read_text())
+    assert (found.whole, found.records) == (True, 44)
+
+
+def test_who_reads_while_they_are_packed_misses_none(root: Path) -> None:
+    with opened(root) as session, opened(root) as other:
+        calls(session, 6)
+        reading = audit.pages(session.state, 0)
+        found = [next(reading)]
+        calls(other, 20)
+        assert audit_archive.archive(other.state, always) > 0
+        found += reading
+        assert [row[0] for rows in found for row in rows] == list(range(1, 53))
