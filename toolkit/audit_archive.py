@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolkit.chain import line, parsed
 from toolkit.private_files import private_directory
-from toolkit.state import unavailable
+from toolkit.state_errors import unavailable
 
 if TYPE_CHECKING:
     from toolkit.state import State

@@ -196,6 +196,7 @@ class _Held:
         return by_op
 
     def _read_items(self, state: State, by_op: dict[int, _Call], waiting: frozenset[str]) -> None:
+        latest: dict[str, _Call] = {}  # what somebody waits for at a path: the last change there
         for op, _, kind, path, path2, before, after, size, name in self._paged(
             state, _ITEMS, (self.first, 1 << 62), 2
         ):
@@ -203,10 +204,12 @@ class _Held:
             if call is None:
                 break  # begun since
             call.names.update(digest for digest in (before, after) if digest is not None)
-            call.spared = call.spared or path in waiting or path2 in waiting
+            latest.update((at, call) for at in (path, path2) if at in waiting)
             if kind == "delete" and name in self.trees:
                 call.names.add(_tree(name))
                 self.sizes[_tree(name)] += int(size or 0)
+        for call in latest.values():
+            call.spared = True
 
     def _kept(self, name: str, call: _Call) -> Kept:
         # A digest of nothing that is kept: by a move, which needs no content, or forgotten before.

@@ -374,8 +374,8 @@ class Session(TakesBack):
 
         Never of the `keep` newest; with none of these, what the policy's retention lets go. A person's act,
         recorded; `data` has `calls`, `contents`, `trees`, `bytes`, and `left`, the bytes kept. What was done
-        and when stays known. Spared: open intents, what was done at paths that a waiting request names, and
-        what a later undo needs.
+        and when stays known. Spared: open intents, the last change at each path that a waiting request
+        names, and what a later undo needs.
         """
         from toolkit.automatic_retention import rule_of
         from toolkit.back import prune_history

@@ -46,6 +46,7 @@ class ReadState:
     def __init__(self, place: str, key: bytes | None = None) -> None:
         self.key = key
         self.folder: str | None = place
+        self.archive: str | None = os.path.join(place, "audit")
         self.owner = ""
         self.is_new = False
         self.interrupted = False  # what is left over is for whoever may write
@@ -81,6 +82,12 @@ class ReadState:
         raise wrong("read-only")
 
     def alone(self, sql: str, values: tuple[Any, ...]) -> int:
+        raise wrong("read-only")
+
+    def give_back(self, pages: int) -> None:
+        raise wrong("read-only")
+
+    def give_back_all(self) -> None:
         raise wrong("read-only")
 
     def insert(self, db: Database, sql: str, values: tuple[Any, ...]) -> int:

@@ -242,12 +242,14 @@ def test_no_question_and_no_grant_keeps_a_history_for_ever(root: Path, what: str
         assert session.prune(keep=0).data["left"] == 0
 
 
-def test_a_question_that_waits_keeps_what_was_done_at_its_paths_alone(root: Path) -> None:
+def test_a_question_that_waits_keeps_the_last_change_at_its_paths_alone(root: Path) -> None:
     with opened(root, DEFAULT) as session:
         write(session, 2)
-        assert call(session, "create_file", path="g", content="what is asked about").ok
+        assert call(session, "create_file", path="g", content="before").ok
+        assert call(session, "create_file", path="h", content="another").ok
+        assert call(session, "create_file", path="g", content="what is asked about", allow_overwrite=True).ok
         assert call(session, "delete_file", path="g").status == "approval_required"
-        assert session.prune(keep=0).data["left"] == len("what is asked about")
+        assert session.prune(keep=0).data["left"] == len("before" + "what is asked about")
 
 
 # -------------------------------------------------------------------- the disk

@@ -159,7 +159,8 @@ def told(session: Session, before: float | None) -> tuple[list[Kept], dict[str, 
         contents = {digest for digest in named[name] if digest in sizes}
         contents |= {row[5] for row in mine if row[5] in trees}
         is_open = bool(rows("SELECT 1 FROM op WHERE call = ? AND state = 'pending'", (name,)))
-        spared = is_open or any(path in asked for row in mine for path in row[1:3])
+        last = {path: row[0] for row in items for path in row[1:3]}  # the last operation at each path
+        spared = is_open or any(last[path] in own for path in asked if path in last)
         found.append(
             Kept(
                 name,

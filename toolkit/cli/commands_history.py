@@ -69,8 +69,8 @@ HISTORY: tuple[Command, ...] = (
         ("ringfence prune --dry-run", "ringfence prune --older-than 30d --keep 1000 --yes"),
         "What was done and when stays on record, and so do the versions' names; a version whose content was"
         " forgotten cannot be restored. With no number, age or size, the policy's `retention` says what goes."
-        " Spared is what an open change or a later undo that is kept still needs, and what was done"
-        " at a path that a waiting request names.",
+        " Spared is what an open change or a later undo that is kept still needs, and the last"
+        " change at a path that a waiting request names.",
     ),
     Command(
         "changes",
