@@ -6,7 +6,9 @@ what a call undid is spared as long as that call is.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import heapq
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 
@@ -41,47 +43,55 @@ def forgettable(calls: Sequence[Kept], sizes: Mapping[str, int], rule: Rule) -> 
 
     A content stays as long as one call that has it stays, and counts once.
     """
-    needed = _needed(calls, len(calls) - rule.keep)
+    undone = _undone(calls)
+    spared, started = _needed(calls, undone, len(calls) - rule.keep)
     everything = rule.before is None and rule.max_bytes is None
-    gone: set[str] = set()
-    left: list[int] = []
-    for n in _first_to_go(needed):
-        _, started, spared = needed[n]
-        if not spared and (everything or (rule.before is not None and started < rule.before)):
-            gone.add(calls[n].call)
-        else:
-            left.append(n)
+    gone = {
+        n
+        for n in range(len(calls))
+        if not spared[n] and (everything or (rule.before is not None and started[n] < rule.before))
+    }
     if rule.max_bytes is not None:
-        free = [n for n in left if not needed[n][2]]
-        held = set[str]().union(*(calls[n].contents for n in left if needed[n][2]))
-        gone |= {calls[n].call for n in _beyond(calls, free, held, sizes, rule.max_bytes)}
-    return gone
+        free = [n for n in range(len(calls)) if not spared[n] and n not in gone]
+        held = set[str]().union(*(calls[n].contents for n in range(len(calls)) if spared[n]))
+        gone |= _beyond(calls, list(_first_to_go(free, undone)), held, sizes, rule.max_bytes)
+    return {calls[n].call for n in gone}
 
 
-# Over a call and all that undid it: the newest's place, the latest start, whether one of them is spared.
-_Needed = list[tuple[int, float, bool]]
-
-
-def _needed(calls: Sequence[Kept], newest: int) -> _Needed:
+def _undone(calls: Sequence[Kept]) -> list[list[int]]:
+    """For each call the places of the earlier ones that it undid."""
     places = {one.call: n for n, one in enumerate(calls)}
-    found = [(n, one.started, one.spared or n >= newest) for n, one in enumerate(calls)]
+    found = ([places.get(name, n) for name in one.undoes] for n, one in enumerate(calls))
+    return [[m for m in undone if m < n] for n, undone in enumerate(found)]
+
+
+def _needed(calls: Sequence[Kept], undone: list[list[int]], newest: int) -> tuple[list[bool], list[float]]:
+    """Whether each call is spared, and its latest start: its own, or that of what undid it."""
+    spared = [one.spared or n >= newest for n, one in enumerate(calls)]
+    started = [one.started for one in calls]
     for n in reversed(range(len(calls))):
-        last, started, spared = found[n]
-        for undone in calls[n].undoes:
-            m = places.get(undone, n)
-            if m < n:
-                found[m] = max(found[m][0], last), max(found[m][1], started), found[m][2] or spared
-    return found
+        for m in undone[n]:
+            spared[m], started[m] = spared[m] or spared[n], max(started[m], started[n])
+    return spared, started
 
 
-def _first_to_go(needed: _Needed) -> list[int]:
-    """The calls in the order in which they may go: none before what needs it."""
-    return sorted(range(len(needed)), key=lambda n: (needed[n][0], -n))
+def _first_to_go(free: list[int], undone: list[list[int]]) -> Iterator[int]:
+    """The calls in the order in which they may go: the oldest first, and none before what undid it."""
+    among = set(free)
+    needed = Counter(m for n in free for m in among.intersection(undone[n]))
+    ready = [n for n in free if not needed[n]]  # in order, so a heap already
+    while ready:
+        n = heapq.heappop(ready)
+        yield n
+        for m in among.intersection(undone[n]):
+            needed[m] -= 1
+            if not needed[m]:
+                heapq.heappush(ready, m)
 
 
 def _beyond(
     calls: Sequence[Kept], free: list[int], held: set[str], sizes: Mapping[str, int], most: int
-) -> Iterable[int]:
+) -> set[int]:
     """The first of `free` that have to go for the contents of the rest, with `held`, to be `most` bytes."""
     total = sum(sizes[name] for name in held)
     for place in reversed(range(len(free))):
@@ -89,5 +99,5 @@ def _beyond(
         total += sum(sizes[name] for name in new)
         held |= new
         if total > most:
-            return free[: place + 1]
-    return ()
+            return set(free[: place + 1])
+    return set()
