@@ -369,8 +369,6 @@ class SqliteState:
                 time.sleep(0.005)
 
     def _open(self) -> None:
-        # Only where it is just made, and before its first page: so free pages can be given back in parts.
-        self.db.execute("PRAGMA auto_vacuum=INCREMENTAL")
         self._keep_log()
         self.db.execute(f"PRAGMA wal_autocheckpoint={_WAL}")
         (found,) = self.db.execute("PRAGMA user_version").fetchone()
@@ -390,6 +388,7 @@ def build_database(file: str) -> None:
 
     db = sqlite3.connect(file, isolation_level=None)
     try:
+        db.execute("PRAGMA auto_vacuum=INCREMENTAL")  # before its first page: so free pages go back in parts
         db.execute("PRAGMA journal_mode=OFF")
         _make_tables(db)
     finally:
