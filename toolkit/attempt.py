@@ -18,6 +18,7 @@ from toolkit import agent_view, answers, plan_checks, resolving
 from toolkit.apply import Outcome, apply
 from toolkit.approvals import Request, call_digest, new_id
 from toolkit.asking_rules import asking
+from toolkit.backends import only_read, traits_at
 from toolkit.call import Result, ToolCall
 from toolkit.errors import CODES, CallError
 from toolkit.history import DONE, GONE, Operation
@@ -74,6 +75,7 @@ class Attempt:
         self.arguments = _arguments(self.tool, self.call.arguments)
         resolving.resolve(self)
         self.decide(resolving.needs(self))
+        self._check_writable()
         resolving.check_slashes(self)
         view = View(
             self.session.workspace,
@@ -153,6 +155,12 @@ class Attempt:
         return self.policy.within(self.session.agent, self.known_tool.name, "read", path, fold=self.fold)
 
     # -------------------------------------------------------------------- plans
+
+    def _check_writable(self) -> None:
+        """Refuse (`read_only_store`) what would change a store that is only read, before it is planned."""
+        for need in self.needs:
+            if need.action != "read" and traits_at(self.session.workspace.backend, need.path).read_only:
+                raise only_read(need.path)
 
     def _check(self, plan: Plan) -> None:
         """The hard refusals on every path of the plan, and stale reads."""

@@ -24,7 +24,9 @@ class Traits:
 
     `exclusive_create`: a name that is taken meanwhile is not written over. `conditional`,
     `conditional_delete`, `conditional_move`: what is replaced, deleted or moved is what was judged, or the
-    store refuses it; else a look comes right before, and the record says so.
+    store refuses it; else a look comes right before, and the record says so. `keeps`: what it takes without
+    an error it has; else every change is looked at again. `read_only`: nothing in it
+    can be changed.
     """
 
     links: bool = False
@@ -38,6 +40,8 @@ class Traits:
     conditional: bool = False
     conditional_delete: bool = False
     conditional_move: bool = False
+    keeps: bool = False
+    read_only: bool = False
 
 
 BACKENDS: dict[str, Traits] = {
@@ -53,6 +57,7 @@ BACKENDS: dict[str, Traits] = {
         conditional=True,
         conditional_delete=True,
         conditional_move=True,
+        keeps=True,
     ),
     "abfs": Traits(
         exclusive_create=True,
@@ -60,8 +65,9 @@ BACKENDS: dict[str, Traits] = {
         conditional=True,
         conditional_delete=True,
         conditional_move=True,
+        keeps=True,
     ),
-    "memory": Traits(directories=True, exclusive_create=True),
+    "memory": Traits(directories=True, exclusive_create=True, keeps=True),
     "s3": Traits(
         directories=True,
         exclusive_create=True,
@@ -69,6 +75,7 @@ BACKENDS: dict[str, Traits] = {
         conditional=True,
         conditional_delete=True,
         conditional_move=True,
+        keeps=True,
     ),
     "sftp": Traits(
         links=True,
@@ -77,6 +84,7 @@ BACKENDS: dict[str, Traits] = {
         exclusive_create=True,
         modes=True,
         conditional_delete=True,
+        keeps=True,
     ),
 }
 CONSERVATIVE = Traits()
@@ -283,6 +291,17 @@ def at(backend: Tree, path: str) -> Iterator[Spot]:
 
 def path_changed(path: str) -> CallError:
     return CallError("path_changed", f"'{path}' changed after it was judged", where=path)
+
+
+def traits_at(backend: Tree, path: str) -> Traits:
+    """The traits of the part of a tree that a path is in: a task store is joined to a workspace."""
+    of_part = getattr(backend, "traits_at", None)
+    found: Traits = backend.traits if of_part is None else of_part(path)
+    return found
+
+
+def only_read(path: str) -> CallError:
+    return CallError("read_only_store", "Nothing in this store can be changed", where=path)
 
 
 def check_content(backend: Tree, spot: Spot, before: bytes | None) -> None:

@@ -147,6 +147,12 @@ CODES: dict[str, Code] = {
         "as many requests of this caller as the server takes are under way",
         "wait a moment, then send it again",
     ),
+    "read_only_store": Code(
+        "error",
+        "host",
+        "the store is open for reading alone, so nothing in it can be changed",
+        "do not try again; write to another place, or tell the user",
+    ),
     "internal_error": Code(
         "error", "host", "a fault in Ringfence; nothing was permitted", "report it to the user"
     ),

@@ -10,26 +10,28 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from toolkit import paths
 from toolkit.backends import (
-    BACKENDS,
-    CONSERVATIVE,
     Missed,
     Spot,
     StoreBase,
     Tree,
     WritableTree,
     check_content,
+    only_read,
 )
 from toolkit.errors import CallError
 from toolkit.local_roots import refuse_local
 from toolkit.metadata import Metadata, NotKept
 from toolkit.move_by_copy import move_by_copy
-from toolkit.plan import DIRECTORY, FILE, OTHER, Delete, Entry, Held, Move, Stat, sha256, whole
+from toolkit.plan import DIRECTORY, FILE, Delete, Entry, Held, Move, Stat, whole
+from toolkit.store_abilities import kind_of, takes_create, traits_of, unwrapped
+from toolkit.store_errors import errors as errors  # for the backends that are built on this one too
 from toolkit.store_identity import identity_of
+from toolkit.store_keys import Keys
+from toolkit.store_rows import below, stat_of
 
 CHUNK = 1 << 16
 
@@ -62,10 +64,11 @@ class Store(StoreBase):
 
     def __init__(self, fs: Any, root: str) -> None:
         self._fs = fs
-        protocol = fs.protocol if isinstance(fs.protocol, str) else fs.protocol[0]
-        self.traits = BACKENDS.get(protocol, CONSERVATIVE)
+        self._keys = Keys(fs, root)
+        self.traits = traits_of(fs)
+        self._takes_create = self.traits.exclusive_create or takes_create(fs)
         self.fold = False
-        self.root = root.rstrip("/")
+        self.root = self._keys.root
         self.place = identity_of(fs, self.root)
 
     def close(self) -> None:
@@ -108,6 +111,7 @@ class Store(StoreBase):
         """The names directly below `path` with what they are, by name, and the keys that no path names."""
         key = self._key(path)
         with errors(path):
+            self._forget()
             try:
                 rows = self._fs.ls(key, detail=True)
             except FileNotFoundError:
@@ -117,19 +121,19 @@ class Store(StoreBase):
         found: dict[str, Stat] = {}
         left_out: list[str] = []
         for row in rows:
-            stat, below = _stat(row), _below(key.strip("/"), str(row["name"]).lstrip("/"))
-            name = below.removesuffix("/")
-            if not below:
+            stat, inside = stat_of(row), below(key.strip("/"), str(row["name"]).lstrip("/"))
+            name = inside.removesuffix("/")
+            if not inside:
                 if stat.kind == FILE and stat.size:  # a marker that holds something
-                    left_out.append(below)
+                    left_out.append(inside)
             elif name in ("", ".", "..") or "/" in name or name in found:
-                left_out.append(below)
+                left_out.append(inside)
             else:
                 found[name] = stat
         return sorted(found.items()), left_out
 
     def rights(self, spot: StoreSpot, stat: Stat) -> tuple[bool, bool]:
-        return True, True
+        return True, not self.traits.read_only
 
     def changeable(self, spot: StoreSpot, *, leaves: bool) -> bool:
         return True  # only trying tells
@@ -160,9 +164,11 @@ class Store(StoreBase):
         temporary: str,
         metadata: Metadata | None = None,
     ) -> NotKept:
+        self._check_writable(spot.path)
         content = whole(data)
         with errors(spot.path):
             self._create(spot.path, content)
+        self._confirm(spot.path, content)
         return ()
 
     def replace(
@@ -175,14 +181,17 @@ class Store(StoreBase):
         before: bytes | None = None,
         metadata: Metadata | None = None,
     ) -> NotKept:
+        self._check_writable(spot.path)
         content = whole(data)
         check_content(self, spot, before)
         with errors(spot.path):
             self._replace(spot.path, content, stat)
+        self._confirm(spot.path, content)
         return ()
 
     def remove(self, spot: StoreSpot, change: Delete, temporary: str) -> Iterator[str | Missed]:
         """Delete exactly what was listed, files first; anything that differs by now is kept and reported."""
+        self._check_writable(spot.path)
         for entry in (*reversed(change.entries), Entry(change.path, change.stat)):
             try:
                 if entry.stat.kind == DIRECTORY:
@@ -190,6 +199,7 @@ class Store(StoreBase):
                 else:
                     with errors(entry.path):
                         self._remove(entry.path, entry.stat)
+                    self._confirm_gone(entry.path)
             except CallError as error:
                 if not change.entries:
                     raise
@@ -225,6 +235,7 @@ class Store(StoreBase):
 
     def move(self, source: StoreSpot, destination: StoreSpot, change: Move) -> NotKept:
         """Copy, verify, then delete: a store has no rename of its own that can be relied on."""
+        self._check_writable(source.path)
         if change.over is not None:
             self._same(destination.path, change.over)
         elif self._info(destination.path) is not None:
@@ -269,9 +280,13 @@ class Store(StoreBase):
         return ()
 
     def make_directory(self, spot: StoreSpot) -> None:
+        self._check_writable(spot.path)
         with errors(spot.path):
             self._fs.mkdir(self._key(spot.path), create_parents=False)
         self._mark(spot.path)
+        found = Stat(DIRECTORY) if self.traits.keeps else self._info(spot.path)
+        if found is None or found.kind != DIRECTORY:
+            raise _not_kept(f"the directory '{spot.path}'", spot.path)
 
     def _remove_own(self, path: str) -> None:
         """Take back a directory that was made just now; what others put into it meanwhile keeps it."""
@@ -282,6 +297,7 @@ class Store(StoreBase):
                 raise
 
     def remove_directory(self, spot: StoreSpot) -> None:
+        self._check_writable(spot.path)
         found, left_out = self.level(spot.path)
         if found or left_out:
             raise CallError("directory_not_empty", f"'{spot.path}' is not empty", where=spot.path)
@@ -290,6 +306,7 @@ class Store(StoreBase):
         if not self.traits.directories and self._info(spot.path) is not None:
             with errors(spot.path):
                 self._fs.rm_file(self._key(spot.path) + "/")
+        self._confirm_gone(spot.path)
 
     def make_link(self, spot: StoreSpot, target: str) -> None:
         raise CallError("io_error", "This store has no links")
@@ -300,14 +317,19 @@ class Store(StoreBase):
     # ------------------------------------------------------------------- inside
 
     def _key(self, path: str) -> str:
-        return self.root if path == paths.ROOT else f"{self.root}/{path}"
+        return self._keys.key(path)
+
+    def _forget(self) -> None:
+        """Forget what the file system remembers of listings: others change the store as well."""
+        self._fs.invalidate_cache()
 
     def _info(self, path: str) -> Stat | None:
         if path == paths.ROOT:
             return Stat(DIRECTORY, 0)
         with errors(path):
+            self._forget()
             try:
-                return _stat(self._fs.info(self._key(path)))
+                return stat_of(self._fs.info(self._key(path)))
             except FileNotFoundError:
                 return None
 
@@ -316,11 +338,38 @@ class Store(StoreBase):
         if now is None or (now.kind, now.size, now.identity) != (judged.kind, judged.size, judged.identity):
             raise CallError("path_changed", f"'{path}' changed after it was judged", where=path)
 
+    def _check_writable(self, path: str) -> None:
+        if self.traits.read_only:
+            raise only_read(path)
+
+    def _confirm(self, path: str, data: bytes) -> None:
+        """Raise CallError `io_error` unless the store has what it was given; some take it and drop it."""
+        if self.traits.keeps:
+            return
+        found = self._info(path)
+        whole = found is not None and found.kind == FILE and found.size in (None, len(data))
+        if not whole or self._content(path) != data:
+            raise _not_kept(f"what was written to '{path}'", path)
+
+    def _confirm_gone(self, path: str) -> None:
+        if not self.traits.keeps and self._info(path) is not None:
+            message = f"The store did not remove '{path}', and reported no error"
+            raise CallError("io_error", message, where=path, hint=_SWALLOWED)
+
+    def _content(self, path: str) -> bytes:
+        with errors(path):
+            return bytes(self._fs.cat_file(self._key(path)))
+
     # What a store with conditions of its own does by them; here a look comes right before.
 
     def _create(self, path: str, data: bytes) -> None:
         """Put an object where none is. Raises FileExistsError."""
-        self._fs.pipe_file(self._key(path), data, mode="create")
+        if not self.traits.exclusive_create and self._info(path) is not None:
+            raise FileExistsError
+        if self._takes_create:
+            self._fs.pipe_file(self._key(path), data, mode="create")
+        else:
+            self._fs.pipe_file(self._key(path), data)
 
     def _replace(self, path: str, data: bytes, judged: Stat) -> None:
         self._same(path, judged)
@@ -340,8 +389,8 @@ class Store(StoreBase):
             else:
                 self._replace(target, data, over)
             copied = self._info(target)
-            if copied is None or sha256(bytes(self._fs.cat_file(self._key(target)))) != sha256(data):
-                raise CallError("io_error", f"'{target}' was not copied whole", where=target)
+            if copied is None or self._content(target) != data:
+                raise _not_kept(f"the copy '{target}'", target)
         return copied
 
 
@@ -357,17 +406,37 @@ def in_parts(store: Tree, spot: Spot, part: Callable[[int, int], bytes]) -> Iter
         yield data
 
 
+_SWALLOWED = "the store took the change without an error; a person has to look at what is there now"
+
+
+def _not_kept(what: str, path: str) -> CallError:
+    return CallError("io_error", f"The store did not keep {what}", where=path, hint=_SWALLOWED)
+
+
 def open_store(url: str, options: dict[str, Any]) -> tuple[Any, str]:
     """The file system of an fsspec URL, without a cache of listings, and the path on it.
 
-    Raises CallError `io_error`, whatever the library raises.
+    Raises CallError `invalid_arguments` for an option that is not one, else `io_error`, whatever the library
+    raises.
     """
-    import fsspec
-
+    ours = {"use_listings_cache": False, "skip_instance_cache": True}
+    for name in sorted(options.keys() & ours.keys()):
+        raise wrong_option(name, "it is set here, so that every answer comes from the store")
     try:
-        found: tuple[Any, str] = fsspec.core.url_to_fs(
-            url, use_listings_cache=False, skip_instance_cache=True, **options
-        )
+        try:
+            found = _opened(url, {**ours, **options})
+        except TypeError as error:
+            if "'use_listings_cache'" not in str(error):
+                raise
+            found = _opened(url, {"skip_instance_cache": True, **options})  # one that has no such cache
+    except TypeError as error:
+        unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error))
+        if unknown is not None and unknown[1] in options:
+            raise wrong_option(unknown[1], "this kind of store does not know it") from None
+        hint = "see what the file system's class takes"
+        raise CallError(
+            "invalid_arguments", "The store's options do not fit", where="options", hint=hint
+        ) from None
     except ImportError as error:
         extra = {"s3": "s3", "s3a": "s3", "sftp": "sftp", "ssh": "sftp", "az": "azure", "abfs": "azure"}.get(
             url.partition("://")[0]
@@ -377,6 +446,18 @@ def open_store(url: str, options: dict[str, Any]) -> tuple[Any, str]:
     except Exception as error:
         raise CallError("io_error", f"The store cannot be opened: {_reason(error)}") from None
     return found
+
+
+def _opened(url: str, options: dict[str, Any]) -> tuple[Any, str]:
+    import fsspec
+
+    found: tuple[Any, str] = fsspec.core.url_to_fs(url, **options)
+    return found
+
+
+def wrong_option(name: str, why: str) -> CallError:
+    message = f"The root takes no option '{name}'"
+    return CallError("invalid_arguments", message, where="options", hint=f"leave it out: {why}")
 
 
 def _reason(error: Exception) -> str:
@@ -393,16 +474,17 @@ def store_on(fs: Any, root: str) -> WritableTree:
     Raises CallError `not_confined` for one that reaches the local disk.
     """
     refuse_local(fs)
-    protocols = (fs.protocol,) if isinstance(fs.protocol, str) else tuple(fs.protocol)
-    if "s3" in protocols and hasattr(fs, "call_s3"):
+    fs, root = unwrapped(fs, root)
+    kind = kind_of(fs)
+    if kind == "s3":
         from toolkit.s3 import S3
 
         return S3(fs, root)
-    if "sftp" in protocols and hasattr(fs, "ftp"):
+    if kind == "sftp":
         from toolkit.sftp import Sftp
 
         return Sftp(fs.ftp, root, identity_of(fs, ""))
-    if "az" in protocols and hasattr(fs, "service_client"):
+    if kind == "abfs":
         from toolkit.azure import Azure
 
         return Azure(fs, root)
@@ -422,67 +504,3 @@ def private_memory() -> Any:
             self.pseudo_dirs = [""]
 
     return PrivateMemory()
-
-
-def _below(directory: str, key: str) -> str:
-    """A key relative to the directory it was listed in: empty for the directory itself and its marker."""
-    if key in (directory, f"{directory}/"):
-        return ""
-    if directory and not key.startswith(f"{directory}/"):
-        return key.rstrip("/").rpartition("/")[2]  # a store that lists by names of its own
-    return key[len(directory) + 1 :] if directory else key
-
-
-_TIMES = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
-
-
-def _stat(row: dict[str, Any]) -> Stat:
-    kind = {"file": FILE, "directory": DIRECTORY}.get(str(row.get("type")), OTHER)
-    marks = [
-        row.get(key)
-        for key in ("ETag", "etag", "VersionId", "generation", "ino", "mtime", "LastModified", "created")
-    ]
-    modified = next((_seconds(row[key]) for key in _TIMES if key in row), None)
-    return Stat(
-        kind=kind,
-        size=row.get("size"),
-        modified=modified,
-        identity="" if kind == DIRECTORY else ":".join(_mark(mark) for mark in marks if mark is not None),
-    )
-
-
-def _mark(value: Any) -> str:
-    # The same moment comes as a datetime from one method and as a number from another.
-    return repr(value.timestamp()) if isinstance(value, datetime) else str(value)
-
-
-def _seconds(value: Any) -> float | None:
-    if isinstance(value, datetime):
-        return value.timestamp()
-    return float(value) if isinstance(value, int | float) else None
-
-
-@contextmanager
-def errors(path: str) -> Iterator[None]:
-    try:
-        yield
-    except CallError:
-        raise
-    except FileNotFoundError:
-        raise CallError("not_found", f"'{path}' does not exist", where=path) from None
-    except FileExistsError:
-        raise CallError("already_exists", f"'{path}' already exists", where=path) from None
-    except IsADirectoryError:
-        raise CallError("is_directory", f"'{path}' is a directory", where=path) from None
-    except NotADirectoryError:
-        raise CallError("not_a_directory", f"'{path}' is not a directory", where=path) from None
-    except PermissionError:
-        # A store that will not say is not a store where nothing is.
-        raise CallError("io_error", f"The store does not permit it: '{path}'", where=path) from None
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise CallError("io_error", f"The store failed on '{path}': {reason}", where=path) from None
-    except Exception as error:
-        # The libraries of stores raise what they like; here that is the store's failure and not ours.
-        reason = type(error).__name__
-        raise CallError("io_error", f"The store failed on '{path}': {reason}", where=path) from error

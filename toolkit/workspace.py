@@ -57,6 +57,8 @@ class Workspace:
         tasks: str | None = None,
         place: str | None = None,
     ) -> None:
+        if tasks is None:  # else they may be for the task store
+            _check_options(root, fs, options or {})
         self._writable, self.roots = _open(root, fs, durable, options or {})
         self.has_tasks = tasks is not None
         self.own_task: str | None = None
@@ -191,6 +193,11 @@ class View:
     @property
     def found_by(self) -> str:
         return self.workspace.found_by
+
+    @property
+    def read_only(self) -> bool:
+        """Whether nothing in the workspace can be changed, as far as its store tells."""
+        return self._backend.traits.read_only
 
     def place(self, parameter: str) -> Place:
         """The argument `parameter`, resolved and already judged."""
@@ -442,6 +449,19 @@ def aliased(place: Place, path: str) -> str | None:
     return None
 
 
+def _check_options(root: str, fs: Any, options: dict[str, Any]) -> None:
+    """Refuse (`invalid_arguments`) options that nothing would be done with."""
+    known = {"root"} if fs is None and root.startswith("ringfence://") else set()
+    unknown = sorted(options.keys() - known)
+    kind = "a file system object has those it was made with" if fs is not None else "they are for stores"
+    if unknown and (
+        root.startswith("memory://") or local_path(root, fs, options) is not None or fs is not None
+    ):
+        from toolkit.stores import wrong_option
+
+        raise wrong_option(unknown[0], kind)
+
+
 def _open(root: str, fs: Any, durable: bool, options: dict[str, Any]) -> tuple[WritableTree, tuple[str, ...]]:
     path = local_path(root, fs, options)
     if path is not None:
@@ -464,4 +484,6 @@ def _open(root: str, fs: Any, durable: bool, options: dict[str, Any]) -> tuple[W
             return sftp, (sftp.root,)
         fs, root = open_store(root, options)
     store = store_on(fs, root)
-    return store, (store.root,)
+    # Where the store was given within a directory of fsspec's, paths are absolute in that directory.
+    same = store.root.strip("/") == root.strip("/")
+    return store, (store.root if same else root.rstrip("/"),)

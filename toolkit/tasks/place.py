@@ -37,7 +37,8 @@ def join(main: WritableTree, place: str, fs: Any, durable: bool, options: dict[s
     if fs is None and place.startswith(("sftp://", "ssh://")):
         # Those of another kind of root are for that one alone.
         return _sftp(main, place, options if main.place.protocols in (FILE, ("sftp",)) else {})
-    from toolkit.stores import errors, open_store, private_memory, store_on
+    from toolkit.store_errors import errors
+    from toolkit.stores import open_store, private_memory, store_on
 
     if fs is None and place.startswith("memory://"):
         fs, place = private_memory(), "/" + place.removeprefix("memory://").strip("/")

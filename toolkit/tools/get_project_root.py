@@ -14,4 +14,9 @@ if TYPE_CHECKING:
 def plan(arguments: dict[str, Any], view: View) -> Plan:
     name, found_by = view.root_name, view.found_by
     content = f"Project root: {escape(name)}\nFound by: {escape(found_by)}"
-    return Plan(content=content, data={"name": name, "found_by": found_by, "path": "."})
+    if view.read_only:
+        content += "\nWritable: No"
+    return Plan(
+        content=content,
+        data={"name": name, "found_by": found_by, "path": ".", "writable": not view.read_only},
+    )
