@@ -25,8 +25,8 @@ class Traits:
     `exclusive_create`: a name that is taken meanwhile is not written over. `conditional`,
     `conditional_delete`, `conditional_move`: what is replaced, deleted or moved is what was judged, or the
     store refuses it; else a look comes right before, and the record says so. `keeps`: what it takes without
-    an error it has; else every change is looked at again. `read_only`: nothing in it
-    can be changed.
+    an error it has; else every change is looked at again. `read_only`: nothing in it can
+    be changed.
     """
 
     links: bool = False

@@ -1,4 +1,4 @@
-"""Stores by fsspec alone: what they drop is noticed, keys have their own form, and what is only read stays."""
+"""Stores by fsspec alone: what they drop is noticed, keys have their own form, what is only read stays."""
 
 from __future__ import annotations
 
