@@ -21,7 +21,7 @@ from toolkit.call import Result
 from toolkit.session import Session
 from toolkit.tools import TOOLS
 
-__all__ = ["CASES", "Contract", "Disk", "Remote", "Tree"]
+__all__ = ["CASES", "Contract", "Disk", "ReadOnlyContract", "Remote", "Tree"]
 
 _PACKAGE = Path(__file__).resolve().parent
 # The wheel's copy first: beside an installed package `tests` can be somebody else's.
@@ -96,16 +96,21 @@ class Disk:
 
 @dataclass(frozen=True)
 class Remote:
-    """A path on an fsspec file system, empty at first; `marker` makes and shows what has no content."""
+    """A path on an fsspec file system, empty at first; "" is all of the store."""
 
     fs: Any
     root: str
 
     def open(self, policy: Policy, agent: str) -> Session:
-        tasks = self.store if self.fs.exists(self.store) else None
+        tasks = self.store if self.keeps_tasks and self.fs.exists(self.store) else None
         return Session(
             self.root, policy, fs=self.fs, agent=agent, state=":memory:", tasks=tasks, task=OWN_TASK
         )
+
+    @property
+    def keeps_tasks(self) -> bool:
+        """Nothing is beside the top of a store."""
+        return bool(self.root.strip("/"))
 
     @property
     def store(self) -> str:
@@ -120,11 +125,13 @@ class Remote:
         return [str(row).rstrip("/").rpartition("/")[2] for row in rows]
 
     def put(self, path: str, what: Any) -> None:
-        place = f"{self.root}/{path.rstrip('/')}"
+        place = f"{self.root}/{path.rstrip('/')}".removeprefix("/" if not self.root else "")
         if isinstance(what, dict) and "dir" in what:
             self.make_directory(place)
             return
-        self.fs.makedirs(place.rpartition("/")[0], exist_ok=True)
+        above = place.rpartition("/")[0]
+        if above:
+            self.fs.makedirs(above, exist_ok=True)
         self.fs.pipe_file(place, content(what))
 
     def make_directory(self, place: str) -> None:
@@ -132,9 +139,12 @@ class Remote:
 
     def tree(self) -> dict[str, Any]:
         found: dict[str, Any] = {}
+        top = self.root.strip("/")
+        self.fs.invalidate_cache()
         for place, folders, files in self.fs.walk(self.root):
-            name = place.rstrip("/")[len(self.root) + 1 :]
-            found |= {f"{name}/{file}".lstrip("/"): self.fs.cat_file(f"{place}/{file}") for file in files}
+            name = str(place).strip("/").removeprefix(top).lstrip("/")
+            above = f"{place}/" if place else ""
+            found |= {f"{name}/{file}".lstrip("/"): self.fs.cat_file(f"{above}{file}") for file in files}
             if name and not folders and not files:
                 found[name] = {"dir": True}
         return _visible(found)
@@ -147,10 +157,12 @@ def _visible(found: dict[str, Any]) -> dict[str, Any]:
 class Contract:
     """All call cases as tests. A subclass whose name begins with `Test` gives the fixture `workspace`.
 
-    `kind` is "local" where there are links, modes and absolute paths, else "store".
+    `kind` is "local" where there are links, modes and absolute paths, else "store". Cases with files whose
+    names have one of the characters `no_names_with` are left out.
     """
 
     kind = "store"
+    no_names_with = ""
 
     @pytest.fixture
     def workspace(self) -> Tree:
@@ -158,7 +170,10 @@ class Contract:
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         if "case" in metafunc.fixturenames:
-            metafunc.parametrize("case", list(cases(self.kind)))
+            found = cases(self.kind)
+            unfit = set(self.no_names_with)
+            fit = [each for each in found if not unfit & set("".join(each.values[0].get("files", {})))]
+            metafunc.parametrize("case", fit)
 
     def test_a_case(self, workspace: Tree, case: dict[str, Any]) -> None:
         for path, what in case.get("files", {}).items():
@@ -166,7 +181,7 @@ class Contract:
         for path, what in _many(case.get("many")):
             workspace.put(path, what)
         beside: Any = workspace
-        if "tasks" in case and not hasattr(workspace, "put_task"):
+        if "tasks" in case and not getattr(workspace, "keeps_tasks", hasattr(workspace, "put_task")):
             pytest.skip("this tree keeps no task folders beside it")
         for path, what in case.get("tasks", {}).items():
             beside.put_task(path, what)
@@ -178,6 +193,49 @@ class Contract:
             assert workspace.tree() == _expected(case["tree"])
         if "tasks_after" in case:
             assert sorted(beside.task_names()) == sorted(case["tasks_after"])
+
+
+class ReadOnlyContract(Contract):
+    """The same cases on a store that is only read: looking is answered as everywhere, a change is refused.
+
+    The workspace is filled before it is opened; what a case would see after a change of its own is left out.
+    """
+
+    def test_a_case(self, workspace: Tree, case: dict[str, Any]) -> None:
+        if "tasks" in case:
+            pytest.skip("a store that is only read has no task folders")
+        for path, what in (*case.get("files", {}).items(), *_many(case.get("many"))):
+            workspace.put(path, what)
+        before = workspace.tree()
+        refused = False
+        with workspace.open(Policy.loads(case.get("policy", ALLOW)), case.get("agent", "default")) as session:
+            for call, want in zip(case["calls"], case["expect"], strict=True):
+                if _only_looks(call):
+                    _ = refused or check(session, workspace, call, _unwritable(want))
+                else:
+                    refused |= _refused(session.call(_sent(call, workspace)), want)
+        assert workspace.tree() == before
+
+
+def _only_looks(call: dict[str, Any]) -> bool:
+    return "raw" in call or call["tool"] not in TOOLS or TOOLS[call["tool"]].safety == "safe"
+
+
+def _unwritable(want: dict[str, Any]) -> dict[str, Any]:
+    """What a case expects of a look, where nothing can be written."""
+    text = yaml.safe_dump(want).replace("Writable: Yes", "Writable: No")
+    found: dict[str, Any] = yaml.safe_load(text)
+    if found.get("data", {}).get("writable") is True:
+        found["data"]["writable"] = False
+    return found
+
+
+def _refused(result: Result, want: dict[str, Any]) -> bool:
+    """Whether a change was refused because the store is only read; another refusal has to be the case's."""
+    code = result.error["code"] if result.error else None
+    assert code in ("read_only_store", want.get("code")), result.to_line()
+    assert not result.ok, result.to_line()
+    return code == "read_only_store"
 
 
 def cases(kind: str) -> Iterator[Any]:
@@ -197,7 +255,7 @@ def content(what: Any) -> bytes:
 
 def check(session: Session, workspace: Tree, call: dict[str, Any], want: dict[str, Any]) -> Result:
     """Make one call and hold its answer, which is given back, against what a case expects."""
-    result = session.call(call["raw"] if "raw" in call else _filled(call, workspace))
+    result = session.call(_sent(call, workspace))
     shown = result.to_line()
     code = result.error["code"] if result.error else None
     assert code == want.get("code"), shown
@@ -209,6 +267,8 @@ def check(session: Session, workspace: Tree, call: dict[str, Any], want: dict[st
     for text in _texts(want.get("contains")):
         assert text in result.content
     for text in _texts(want.get("lacks")):
+        if text == "${ws}" and "/" not in str(workspace.root):
+            continue  # the top of a store, or a name in it, which is told
         assert _filled(text, workspace) not in f"{result.content} {result.data} {result.error}"
     assert {name: result.data.get(name) for name in want.get("data", {})} == want.get("data", {})
     if result.ok and "tool" in call:
@@ -222,6 +282,10 @@ def _many(what: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
     if what is not None:
         for number in range(what["count"]):
             yield what["path"].replace("{n}", f"{number:04}"), what.get("content", "")
+
+
+def _sent(call: dict[str, Any], workspace: Tree) -> Any:
+    return call["raw"] if "raw" in call else _filled(call, workspace)
 
 
 def _filled(value: Any, workspace: Tree) -> Any:

@@ -14,8 +14,8 @@ from toolkit.store_abilities import protocols_of
 
 # Keys of these are parts of URLs: what a client or a server would decode, cut or trim names something else.
 _URLS = {"http", "https", "webdav", "dav"}
-_NOT_IN_URLS = re.compile(r"[?#]|%(2e|2f|5c|25)|^\s|\s$|\s/|/\s", re.IGNORECASE)
-_NOT_IN_WEBDAV = re.compile(r"[?#%]|^\s|\s$|\s/|/\s")
+_NOT_IN_URLS = re.compile(r"[?#]|%(2e|2f|5c|25)|^\s|\s$", re.IGNORECASE)
+_NOT_IN_WEBDAV = re.compile(r"[?#]|%[0-9a-f]{2}|^\s|\s$", re.IGNORECASE)
 _WITHOUT_SLASH = {"reference"}  # whose keys have none in front, and which say nothing of it
 
 

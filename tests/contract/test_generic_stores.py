@@ -214,7 +214,7 @@ def test_a_name_is_only_a_name(make: Callable[..., Any], name: str) -> None:
         assert call(session, "read_file", path="b").data["content"] == "secret"
 
 
-@pytest.mark.parametrize("name", ["a?versionId=1", "a#b", "a%2eb", "b%2F..%2Fsecret", " a", "a ", "d /x"])
+@pytest.mark.parametrize("name", ["a?versionId=1", "a#b", "a%2eb", "b%2F..%2Fsecret", " a", "a "])
 def test_a_name_that_a_url_would_change_is_refused(name: str) -> None:
     class Web(Unknown):
         protocol = ("webdav", "dav")

@@ -183,6 +183,40 @@ def sshd(folder: Path) -> Iterator[SftpServer]:
         yield SftpServer(port, getpass.getuser(), folder / "user", str(folder / "tree"))
 
 
+@dataclass(frozen=True)
+class FolderServer:
+    """A server of a folder that this process fills and looks at past it."""
+
+    port: int
+    folder: Path
+
+
+@contextlib.contextmanager
+def ftp(folder: Path) -> Iterator[FolderServer]:
+    """A real FTP server of a folder in `folder`."""
+    (folder / "tree").mkdir()
+    [port] = free_ports(1)
+    command = [
+        sys.executable, "-m", "pyftpdlib", "-i", "127.0.0.1", "-p", str(port), "-w",
+        "-d", str(folder / "tree"), "-u", "agent", "-P", "secret",
+    ]  # fmt: skip
+    with running(command, port, folder / "log"):
+        yield FolderServer(port, folder / "tree")
+
+
+@contextlib.contextmanager
+def webdav(folder: Path) -> Iterator[FolderServer]:
+    """A real WebDAV server of a folder in `folder`."""
+    (folder / "tree").mkdir()
+    [port] = free_ports(1)
+    command = [
+        sys.executable, "-m", "wsgidav.server.server_cli", "--host", "127.0.0.1", "--port", str(port),
+        "--root", str(folder / "tree"), "--auth", "anonymous", "--no-config", "-q",
+    ]  # fmt: skip
+    with running(command, port, folder / "log"):
+        yield FolderServer(port, folder / "tree")
+
+
 AZURE_CONTAINER = "workspace"
 # The account and key that the emulator is published with; they open nothing else.
 _AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="

@@ -1,0 +1,215 @@
+"""The call cases on stores that fsspec alone reaches: FTP, WebDAV, caches, directories, archives."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from ftplib import FTP
+from pathlib import Path
+from typing import Any
+
+import fsspec
+import pytest
+from fsspec.implementations.cached import CachingFileSystem, SimpleCacheFileSystem, WholeFileCacheFileSystem
+from fsspec.implementations.dirfs import DirFileSystem
+from fsspec.implementations.ftp import FTPFileSystem
+
+from policy import Policy
+from tests.services.servers import FolderServer, ftp, webdav
+from toolkit.contract import OWN_TASK, Contract, Disk, ReadOnlyContract, Remote, content
+from toolkit.session import Session
+from toolkit.stores import private_memory
+
+NUMBERS = itertools.count()
+ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
+
+
+@dataclass(frozen=True)
+class Served(Disk):
+    """A directory of the server, which runs here: filled by `os`, worked in through the store."""
+
+    fs: Any
+
+    def open(self, policy: Policy, agent: str) -> Session:
+        tasks = f"{self.root.name}-storage/tasks" if self.store.is_dir() else None
+        return Session(
+            self.root.name, policy, fs=self.fs, agent=agent, state=":memory:", tasks=tasks, task=OWN_TASK
+        )
+
+
+def served(server: FolderServer, fs: Any) -> Served:
+    root = server.folder / f"w{next(NUMBERS)}"
+    root.mkdir()
+    return Served(root, fs)
+
+
+@pytest.fixture(scope="session")
+def ftp_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FolderServer]:
+    with ftp(tmp_path_factory.mktemp("ftp")) as found:
+        yield found
+
+
+@pytest.fixture
+def ftp_files(ftp_server: FolderServer) -> Iterator[Any]:
+    fs = FTPFileSystem("127.0.0.1", ftp_server.port, "agent", "secret", skip_instance_cache=True)
+    yield fs
+    fs.ftp.close()
+
+
+@pytest.fixture(scope="session")
+def dav_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FolderServer]:
+    with webdav(tmp_path_factory.mktemp("dav")) as found:
+        yield found
+
+
+@pytest.fixture
+def dav_files(dav_server: FolderServer) -> Iterator[Any]:
+    fs = fsspec.filesystem("webdav", base_url=f"http://127.0.0.1:{dav_server.port}", skip_instance_cache=True)
+    yield fs
+    fs.client.http.close()
+
+
+class TestFtp(Contract):
+    @pytest.fixture
+    def workspace(self, ftp_server: FolderServer, ftp_files: Any) -> Served:
+        return served(ftp_server, ftp_files)
+
+
+class TestWebdav(Contract):
+    no_names_with = "?"
+
+    @pytest.fixture
+    def workspace(self, dav_server: FolderServer, dav_files: Any) -> Served:
+        return served(dav_server, dav_files)
+
+
+class TestTopOfAStore(Contract):
+    """A root of "" is a workspace as any other; there is nothing beside it."""
+
+    @pytest.fixture
+    def workspace(self) -> Remote:
+        return Remote(private_memory(), "")
+
+
+class TestDirectory(Contract):
+    @pytest.fixture
+    def workspace(self) -> Remote:
+        fs = private_memory()
+        fs.makedirs("/base/workspace")
+        return Remote(DirFileSystem("/base", fs), "workspace")
+
+
+class TestTopOfADirectory(Contract):
+    @pytest.fixture
+    def workspace(self) -> Remote:
+        fs = private_memory()
+        fs.makedirs("/base")
+        return Remote(DirFileSystem("/base", fs), "")
+
+
+CACHES = {"simple": SimpleCacheFileSystem, "files": WholeFileCacheFileSystem, "blocks": CachingFileSystem}
+
+
+@dataclass(frozen=True)
+class Cached(Remote):
+    """A store that is worked in through a cache, and looked at past it."""
+
+    cache: Any
+
+    def open(self, policy: Policy, agent: str) -> Session:
+        return Remote(self.cache, self.root).open(policy, agent)
+
+
+@pytest.fixture(params=CACHES)
+def through_a_cache(request: pytest.FixtureRequest) -> Cached:
+    fs = private_memory()
+    fs.makedirs("/workspace")
+    return Cached(fs, "/workspace", CACHES[request.param](fs=fs, skip_instance_cache=True))
+
+
+class TestCached(Contract):
+    @pytest.fixture
+    def workspace(self, through_a_cache: Cached) -> Cached:
+        return through_a_cache
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A zip archive, which is filled and then read."""
+
+    root: str
+    files: dict[str, bytes] = field(default_factory=dict)
+
+    def open(self, policy: Policy, agent: str) -> Session:
+        data = io.BytesIO()
+        with zipfile.ZipFile(data, "w") as archive:
+            for name, found in self.files.items():
+                archive.writestr(name, found)
+        data.seek(0)
+        fs = fsspec.filesystem("zip", fo=data)
+        return Session(self.root, policy, fs=fs, agent=agent, state=":memory:", place="archive")
+
+    def put(self, path: str, what: Any) -> None:
+        name = f"{self.root}/{path}".strip("/")
+        made = isinstance(what, dict) and "dir" in what
+        self.files[f"{name}/" if made else name] = b"" if made else content(what)
+
+    def tree(self) -> dict[str, Any]:
+        return dict(self.files)
+
+
+class TestZip(ReadOnlyContract):
+    @pytest.fixture
+    def workspace(self) -> Archive:
+        return Archive("")
+
+
+class TestZipFolder(ReadOnlyContract):
+    @pytest.fixture
+    def workspace(self) -> Archive:
+        found = Archive("in/side")
+        found.put("", {"dir": True})
+        return found
+
+
+def test_a_store_without_exclusive_creation_says_so(dav_server: FolderServer, dav_files: Any) -> None:
+    tree = served(dav_server, dav_files)
+    with tree.open(ALLOW, "default") as session:
+        created = session.call({"tool": "create_file", "arguments": {"path": "new/x", "content": "1"}})
+        assert created.ok
+        assert created.data["unconditional"] == ["create"]
+        again = session.call({"tool": "create_file", "arguments": {"path": "new/x", "content": "2"}})
+        assert again.error and again.error["code"] == "already_exists"
+    assert tree.tree() == {"new/x": b"1"}
+
+
+@pytest.mark.parametrize("name", ["x.tx%74", "x%2e", "x?", "x#y", "x%25", " x", "x ", "x", "é", "a+b&c;d=e"])
+@pytest.mark.parametrize("kind", ["ftp", "dav"])
+def test_what_is_written_has_the_name_that_was_judged(
+    request: pytest.FixtureRequest, kind: str, name: str
+) -> None:
+    tree = served(request.getfixturevalue(f"{kind}_server"), request.getfixturevalue(f"{kind}_files"))
+    with tree.open(ALLOW, "default") as session:
+        result = session.call({"tool": "create_file", "arguments": {"path": name, "content": "1"}})
+        if result.ok:
+            assert tree.tree() == {name: b"1"}
+        else:
+            assert result.error["code"] == "path_invalid"
+            assert tree.tree() == {}
+
+
+def test_a_connection_sees_what_another_one_made(ftp_server: FolderServer, ftp_files: Any) -> None:
+    tree = served(ftp_server, ftp_files)
+    with tree.open(ALLOW, "default") as session:
+        assert session.call({"tool": "list_directory", "arguments": {"path": "."}}).data["files"] == 0
+        with FTP() as other:
+            other.connect("127.0.0.1", ftp_server.port)
+            other.login("agent", "secret")
+            other.storbinary(f"STOR {tree.root.name}/theirs", io.BytesIO(b"1"))
+        assert session.call({"tool": "list_directory", "arguments": {"path": "."}}).data["files"] == 1
+        made = session.call({"tool": "create_file", "arguments": {"path": "theirs", "content": "2"}})
+        assert made.error and made.error["code"] == "already_exists"
+    assert Path(tree.root, "theirs").read_bytes() == b"1"
