@@ -233,7 +233,10 @@ class ConfinedFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
         on_error: str | None = None,
         **_: Any,
     ) -> None:
-        """Copy files, trees and patterns as fsspec does; all are looked at before the first is written."""
+        """Copy files, trees and patterns as fsspec does; all are looked at before the first is written.
+
+        An OSError that comes half-way all the same has a note of how many were copied.
+        """
         pairs = copies(self, path1, path2, recursive=recursive, maxdepth=maxdepth)
         if on_error == "ignore" or (on_error is None and recursive):
             pairs = [pair for pair in pairs if self.exists(pair[0])]
@@ -244,8 +247,12 @@ class ConfinedFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
             with self._at(target) as spot:
                 above = paths.parent(spot.path)
                 check_target(self._local, spot, found, made | ({above} if self.auto_mkdir else set()))
-        for source, target in pairs:
-            self.cp_file(source, target)
+        for n, (source, target) in enumerate(pairs):
+            try:
+                self.cp_file(source, target)
+            except OSError as error:
+                error.add_note(f"'{target}' was not copied: {n} of {len(pairs)} were, and are there")
+                raise
 
     def _rm(self, path: str) -> None:
         self.rm_file(path)

@@ -191,6 +191,23 @@ def test_what_cannot_all_be_copied_is_not_begun(
     assert sorted(place.name for place in tmp_path.iterdir()) == ["secret", "ws"]
 
 
+def test_a_copy_that_fails_half_way_says_how_far_it_came(
+    disk: ConfinedFileSystem, tree: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = disk.cp_file
+
+    def cp_file(path1: str, path2: str, **more: Any) -> None:
+        if path1.endswith("b"):
+            raise OSError(28, "No space left on device")
+        whole(path1, path2, **more)
+
+    monkeypatch.setattr(disk, "cp_file", cp_file)
+    with pytest.raises(OSError, match="No space left") as raised:
+        disk.cp("t", "new", recursive=True)
+    copied = sorted(set(below(tmp_path)) - set(tree))
+    assert raised.value.__notes__ == [f"'new/s/b' was not copied: {len(copied)} of 4 were, and are there"]
+
+
 def test_a_tree_is_copied_and_moved(disk: ConfinedFileSystem, tree: Any, tmp_path: Path) -> None:
     disk.cp("t", "e", recursive=True)
     disk.mv("t", "u")
