@@ -1,23 +1,19 @@
-"""Any fsspec file system as a confined tree: exact keys only, one object an operation.
+"""Any fsspec file system as a confined tree to change, one object an operation; and how each store is opened.
 
-Never calls an fsspec method that expands globs in its argument, never takes a failed look for absence,
-and never lets a name reach the store that the store would rewrite.
+Never calls an fsspec method that expands globs in its argument, and never takes what a store says it did for
+done unless the store is known to keep its word.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from toolkit import paths
 from toolkit.backends import (
     Missed,
-    Spot,
-    StoreBase,
-    Tree,
     WritableTree,
     check_content,
     only_read,
@@ -27,134 +23,24 @@ from toolkit.local_roots import refuse_local
 from toolkit.metadata import Metadata, NotKept
 from toolkit.move_by_copy import move_by_copy
 from toolkit.plan import DIRECTORY, FILE, Delete, Entry, Held, Move, Stat, whole
-from toolkit.store_abilities import kind_of, takes_create, traits_of, unwrapped
-from toolkit.store_errors import errors as errors  # for the backends that are built on this one too
+from toolkit.store_abilities import kind_of, takes_create, unwrapped
+from toolkit.store_errors import errors as errors
 from toolkit.store_identity import identity_of
-from toolkit.store_keys import Keys
-from toolkit.store_rows import below, stat_of
 
-CHUNK = 1 << 16
-
-
-@dataclass(frozen=True, slots=True)
-class StoreSpot:
-    """A key of the store by its workspace-relative path; stores without links need no more."""
-
-    path: str
+# For the backends that are built on this one, too.
+from toolkit.store_view import StoreSpot as StoreSpot
+from toolkit.store_view import StoreView
+from toolkit.store_view import in_parts as in_parts
 
 
-class StoreFolder:
-    """A directory or prefix; `left_out` is what is in it that no path names, once it was scanned."""
-
-    def __init__(self, store: Store, path: str) -> None:
-        self._store = store
-        self._path = path
-        self.left_out: list[str] = []
-
-    def scan(self) -> list[tuple[str, Stat]]:
-        found, self.left_out = self._store.level(self._path)
-        return found
-
-    def spot(self, name: str) -> StoreSpot:
-        return StoreSpot(paths.child(self._path, name))
-
-
-class Store(StoreBase):
+class Store(StoreView):
     """A tree below `root` of the fsspec file system `fs`."""
 
     def __init__(self, fs: Any, root: str) -> None:
-        self._fs = fs
-        self._keys = Keys(fs, root)
-        self.traits = traits_of(fs)
+        super().__init__(fs, root)
         self._takes_create = self.traits.exclusive_create or takes_create(fs)
-        self.fold = False
-        self.root = self._keys.root
-        self.place = identity_of(fs, self.root)
-
-    def close(self) -> None:
-        """Nothing is held open."""
-
-    # ------------------------------------------------------------------ looking
-
-    def resolve(self, names: tuple[str, ...], *, follow: bool) -> StoreSpot:
-        return StoreSpot(paths.lexical(names))
-
-    def is_link(self, names: tuple[str, ...]) -> bool:
-        return False
-
-    def release(self, spot: StoreSpot) -> None:
-        """Nothing is held open."""
-
-    def stat(self, spot: StoreSpot) -> Stat | None:
-        return self._info(spot.path)
-
-    def read(self, spot: StoreSpot, limit: int | None = None, known: Stat | None = None) -> bytes:
-        found = self._info(spot.path)
-        if found is None:
-            raise CallError("not_found", f"'{spot.path}' does not exist", where=spot.path)
-        if found.kind == DIRECTORY:
-            raise CallError("is_directory", f"'{spot.path}' is a directory", where=spot.path)
-        if limit is not None and (found.size or 0) > limit:
-            raise CallError("too_large", f"'{spot.path}' is larger than {limit} bytes", where=spot.path)
-        with errors(spot.path):
-            return bytes(self._fs.cat_file(self._key(spot.path)))
-
-    def chunks(self, spot: StoreSpot, known: Stat | None = None) -> Iterator[bytes]:
-        key = self._key(spot.path)
-        return in_parts(self, spot, lambda start, end: bytes(self._fs.cat_file(key, start=start, end=end)))
-
-    @contextmanager
-    def folder(self, spot: StoreSpot) -> Iterator[StoreFolder]:
-        yield StoreFolder(self, spot.path)
-
-    def level(self, path: str) -> tuple[list[tuple[str, Stat]], list[str]]:
-        """The names directly below `path` with what they are, by name, and the keys that no path names."""
-        key = self._key(path)
-        with errors(path):
-            self._forget()
-            try:
-                rows = self._fs.ls(key, detail=True)
-            except FileNotFoundError:
-                if path == paths.ROOT:
-                    return [], []
-                raise
-        found: dict[str, Stat] = {}
-        left_out: list[str] = []
-        for row in rows:
-            stat, inside = stat_of(row), below(key.strip("/"), str(row["name"]).lstrip("/"))
-            name = inside.removesuffix("/")
-            if not inside:
-                if stat.kind == FILE and stat.size:  # a marker that holds something
-                    left_out.append(inside)
-            elif name in ("", ".", "..") or "/" in name or name in found:
-                left_out.append(inside)
-            else:
-                found[name] = stat
-        return sorted(found.items()), left_out
-
-    def rights(self, spot: StoreSpot, stat: Stat) -> tuple[bool, bool]:
-        return True, not self.traits.read_only
-
-    def changeable(self, spot: StoreSpot, *, leaves: bool) -> bool:
-        return True  # only trying tells
-
-    def missing(self, spot: StoreSpot) -> tuple[str, ...]:
-        names = paths.parts(spot.path)
-        absent = []
-        for depth in range(len(names) - 1, 0, -1):
-            path = paths.join(names[:depth])
-            found = self._info(path)
-            if found is not None and found.kind != DIRECTORY:
-                raise CallError("not_a_directory", f"'{path}' is not a directory", where=path)
-            if found is not None:
-                break
-            absent.append(path)
-        return tuple(reversed(absent))
 
     # ----------------------------------------------------------------- changing
-
-    def check(self, spot: StoreSpot) -> None:
-        """A key is the same key however long it is held."""
 
     def create(
         self,
@@ -316,28 +202,6 @@ class Store(StoreBase):
 
     # ------------------------------------------------------------------- inside
 
-    def _key(self, path: str) -> str:
-        return self._keys.key(path)
-
-    def _forget(self) -> None:
-        """Forget what the file system remembers of listings: others change the store as well."""
-        self._fs.invalidate_cache()
-
-    def _info(self, path: str) -> Stat | None:
-        if path == paths.ROOT:
-            return Stat(DIRECTORY, 0)
-        with errors(path):
-            self._forget()
-            try:
-                return stat_of(self._fs.info(self._key(path)))
-            except FileNotFoundError:
-                return None
-
-    def _same(self, path: str, judged: Stat) -> None:
-        now = self._info(path)
-        if now is None or (now.kind, now.size, now.identity) != (judged.kind, judged.size, judged.identity):
-            raise CallError("path_changed", f"'{path}' changed after it was judged", where=path)
-
     def _check_writable(self, path: str) -> None:
         if self.traits.read_only:
             raise only_read(path)
@@ -355,10 +219,6 @@ class Store(StoreBase):
         if not self.traits.keeps and self._info(path) is not None:
             message = f"The store did not remove '{path}', and reported no error"
             raise CallError("io_error", message, where=path, hint=_SWALLOWED)
-
-    def _content(self, path: str) -> bytes:
-        with errors(path):
-            return bytes(self._fs.cat_file(self._key(path)))
 
     # What a store with conditions of its own does by them; here a look comes right before.
 
@@ -394,18 +254,6 @@ class Store(StoreBase):
         return copied
 
 
-def in_parts(store: Tree, spot: Spot, part: Callable[[int, int], bytes]) -> Iterator[bytes]:
-    """The content of a file by as many requests as it takes; `part` asks for the bytes of one range."""
-    found = store.stat(spot)
-    if found is None or found.size is None or found.size <= CHUNK:
-        yield store.read(spot)
-        return
-    for start in range(0, found.size, CHUNK):
-        with errors(spot.path):
-            data = part(start, min(start + CHUNK, found.size))
-        yield data
-
-
 _SWALLOWED = "the store took the change without an error; a person has to look at what is there now"
 
 
@@ -429,14 +277,6 @@ def open_store(url: str, options: dict[str, Any]) -> tuple[Any, str]:
             if "'use_listings_cache'" not in str(error):
                 raise
             found = _opened(url, {"skip_instance_cache": True, **options})  # one that has no such cache
-    except TypeError as error:
-        unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error))
-        if unknown is not None and unknown[1] in options:
-            raise wrong_option(unknown[1], "this kind of store does not know it") from None
-        hint = "see what the file system's class takes"
-        raise CallError(
-            "invalid_arguments", "The store's options do not fit", where="options", hint=hint
-        ) from None
     except ImportError as error:
         extra = {"s3": "s3", "s3a": "s3", "sftp": "sftp", "ssh": "sftp", "az": "azure", "abfs": "azure"}.get(
             url.partition("://")[0]
@@ -444,6 +284,9 @@ def open_store(url: str, options: dict[str, Any]) -> tuple[Any, str]:
         hint = f"pip install 'ringfence[{extra}]'" if extra else str(error)
         raise CallError("io_error", "What this kind of root needs is not installed", hint=hint) from None
     except Exception as error:
+        unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error))
+        if isinstance(error, TypeError) and unknown is not None and unknown[1] in options:
+            raise wrong_option(unknown[1], "this kind of store does not know it") from None
         raise CallError("io_error", f"The store cannot be opened: {_reason(error)}") from None
     return found
 

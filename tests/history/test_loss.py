@@ -20,7 +20,7 @@ from toolkit.loss import MAX_FILE, unkept
 from toolkit.paths import parts
 from toolkit.plan import FILE, Delete, Entry, Move, Stat, Write
 from toolkit.session import Session
-from toolkit.stores import CHUNK
+from toolkit.store_view import CHUNK
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 SMALL = 1000  # what can be kept in these tests

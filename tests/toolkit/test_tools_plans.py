@@ -23,6 +23,7 @@ class Tree:
 
     root_name = "project"
     found_by = "--root"
+    read_only = False
 
     def __init__(
         self,
