@@ -6,6 +6,8 @@ it can be carried out. Then it looks, and `was_made` says what that shows. Never
 
 from __future__ import annotations
 
+from typing import Any
+
 from toolkit.errors import CallError
 
 NO_REPLY, OUTCOME_UNKNOWN = "no_reply", "outcome_unknown"
@@ -31,3 +33,12 @@ def no_reply(path: str) -> CallError:
     """The final reply never came: the intent stays open, and is settled before the next call."""
     message = f"The store did not answer, so it is not known yet whether '{path}' was changed"
     return CallError(NO_REPLY, message, where=path)
+
+
+def have_sends_counted(session: Any) -> None:
+    """Keep an aiohttp session from sending a PUT or DELETE again by itself when its connection ends.
+
+    Nobody above it is told of that, so no count of sendings would be true. The library above sends again.
+    """
+    if getattr(session, "_retry_connection", False):
+        session._retry_connection = False

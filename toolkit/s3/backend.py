@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from toolkit import paths
-from toolkit.backends import BACKENDS, Missed, StoreBase, Traits, check_content, path_changed
+from toolkit.backends import BACKENDS, Missed, Traits, check_content, path_changed
 from toolkit.errors import CallError
 from toolkit.move_by_copy import move_by_copy
 from toolkit.plan import DIRECTORY, FILE, Delete, Entry, Held, Move, Stat, whole
-from toolkit.s3.conditional import Conditional, Doomed
+from toolkit.s3.deleting import Deleting, Doomed
 from toolkit.s3.keys import (
     Rows,
     errors,
@@ -71,7 +71,7 @@ class S3Folder:
         return S3Spot(paths.child(self._path, name), below=below)
 
 
-class S3(Conditional, StoreBase):
+class S3(Deleting):
     """The keys below `root` (`bucket` or `bucket/prefix`) of an s3fs file system."""
 
     fold = False

@@ -17,6 +17,8 @@ from toolkit.text import escape
 
 _TAKEN = ("PreconditionFailed", "ConditionalRequestConflict", "412", "409")
 
+_NOT_BUILT = 501
+
 Rows = dict[str, Stat]  # keys below a directory, relative to it
 
 
@@ -95,6 +97,28 @@ def refused(error: BaseException) -> bool:
     answer = getattr(error.__cause__, "response", None) or {}
     code = str(answer.get("Error", {}).get("Code"))
     return isinstance(error, FileExistsError) or code in _TAKEN
+
+
+def is_race(error: BaseException) -> bool:
+    """Whether the request met another one, which tells nothing of its condition."""
+    answer = getattr(error.__cause__, "response", None) or {}
+    return bool(answer.get("Error", {}).get("Code") == "ConditionalRequestConflict")
+
+
+def answered(error: BaseException) -> bool:
+    """Whether the server itself said no, for good; what it answers in trouble says nothing of what it did."""
+    status = _status(error)
+    return (400 <= status < 500 and status not in (408, 429)) or status == _NOT_BUILT
+
+
+def not_built(error: BaseException) -> bool:
+    """Whether the server has nothing of the kind."""
+    return _status(error) == _NOT_BUILT
+
+
+def _status(error: BaseException) -> int:
+    answer = getattr(error.__cause__, "response", None) or {}
+    return int(answer.get("ResponseMetadata", {}).get("HTTPStatusCode") or 0)
 
 
 @contextmanager

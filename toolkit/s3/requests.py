@@ -12,6 +12,7 @@ from toolkit import paths
 from toolkit.errors import CallError
 from toolkit.plan import DIRECTORY, Stat
 from toolkit.s3.keys import Rows, entries_of, errors, left_out_of, stat_of
+from toolkit.s3.sends import watch
 from toolkit.store_identity import identity_of
 
 PAGE = 1000  # keys in one answer, and in one request to delete
@@ -32,12 +33,18 @@ class Requests:
 
     def _call(self, method: str, **arguments: Any) -> Any:
         from botocore.exceptions import BotoCoreError
+        from fsspec.asyn import sync
 
         try:
-            return self._fs.call_s3(method, Bucket=self._bucket, **arguments)
+            return sync(self._fs.loop, self._send, method, arguments)
         except BotoCoreError as error:
             # No credentials, no such host: what the client found out before the store said anything.
             raise ConnectionError(errno.EIO, f"{type(error).__name__}") from error
+
+    async def _send(self, method: str, arguments: dict[str, Any]) -> Any:
+        await self._fs.set_session()
+        watch(await self._fs.get_s3(self._bucket))
+        return await self._fs._call_s3(method, Bucket=self._bucket, **arguments)
 
     def _find(self) -> None:
         """Fail once, at the start, where there is no such bucket or no way to it."""
