@@ -19,6 +19,7 @@ from toolkit import paths
 from toolkit.backends import BACKENDS, Missed, StoreBase, check_content, is_link, path_changed
 from toolkit.errors import CallError
 from toolkit.loss import MAX_FILE
+from toolkit.metadata import Metadata, NotKept
 from toolkit.places import StoragePlace, shown, split_url
 from toolkit.plan import DIRECTORY, FILE, LINK, OTHER, SET_ID, Delete, Entry, Held, Move, Stat, whole
 from toolkit.store_identity import sftp_authority
@@ -187,7 +188,14 @@ class Sftp(StoreBase):
         if self.resolve(names, follow=True).path != paths.join(names):
             raise path_changed(spot.path)
 
-    def create(self, spot: SftpSpot, data: bytes | Held, mode: int | None, temporary: str) -> None:
+    def create(
+        self,
+        spot: SftpSpot,
+        data: bytes | Held,
+        mode: int | None,
+        temporary: str,
+        metadata: Metadata | None = None,
+    ) -> NotKept:
         """Whole or not at all: SFTP's rename, unlike POSIX's, fails where the new name is taken."""
         content = whole(data)
         with _errors(spot.path):
@@ -197,6 +205,7 @@ class Sftp(StoreBase):
             except BaseException:
                 self._client.remove(self._at(beside))
                 raise
+        return ()
 
     def replace(
         self,
@@ -206,13 +215,15 @@ class Sftp(StoreBase):
         mode: int | None,
         temporary: str,
         before: bytes | None = None,
-    ) -> None:
+        metadata: Metadata | None = None,
+    ) -> NotKept:
         content = whole(data)
         check_content(self, spot, before)
         self._same(spot.path, stat)
         with _errors(spot.path):
             beside = self._temporary(spot, content, stat.mode if mode is None else mode, temporary)
             self._client.posix_rename(self._at(beside), self._at(spot.path))
+        return ()
 
     def remove(self, spot: SftpSpot, change: Delete, temporary: str) -> Iterator[str | Missed]:
         """Rename out of the way, make sure it is what was listed, then remove exactly that."""
@@ -237,14 +248,15 @@ class Sftp(StoreBase):
         if kept:
             self._rename_new(caught, spot.path)
 
-    def move(self, source: SftpSpot, destination: SftpSpot, change: Move) -> None:
+    def move(self, source: SftpSpot, destination: SftpSpot, change: Move) -> NotKept:
         self._same(source.path, change.stat)
         with _errors(destination.path):
             if change.over is None:
                 self._rename_new(source.path, destination.path)
-                return
+                return ()
             self._same(destination.path, change.over)
             self._client.posix_rename(self._at(source.path), self._at(destination.path))
+        return ()
 
     def make_directory(self, spot: SftpSpot) -> None:
         with _errors(spot.path):
@@ -263,9 +275,11 @@ class Sftp(StoreBase):
         with _errors(spot.path):
             self._client.symlink(target, self._at(spot.path))
 
-    def set_mode(self, spot: SftpSpot, mode: int) -> None:
-        with _errors(spot.path):
-            self._client.chmod(self._at(spot.path), mode)
+    def set_metadata(self, spot: SftpSpot, mode: int | None, metadata: Metadata | None) -> NotKept:
+        if mode is not None:
+            with _errors(spot.path):
+                self._client.chmod(self._at(spot.path), mode)
+        return ()
 
     def sweep(self, spot: SftpSpot, temporary: str) -> None:
         """Remove a temporary that a dead process left beside `spot`."""
