@@ -9,28 +9,37 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
 from tempfile import SpooledTemporaryFile
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from toolkit.ambiguous_outcome import no_reply, was_made
 from toolkit.backends import StoreBase, path_changed
 from toolkit.errors import CallError
+from toolkit.metadata import Metadata, NotKept
 from toolkit.plan import Stat
 from toolkit.s3.conditions import Conditions
-from toolkit.s3.keys import answered, is_race, is_same, not_built, refused
+from toolkit.s3.keys import answered, is_bad_class, is_race, is_same, not_built, refused
+from toolkit.s3.metadata import OPTIONAL, TAGS, attached, named, not_kept, wants_tags, with_tags
 from toolkit.s3.sends import counted
 
 _IN_MEMORY = 32 << 20  # bytes of a copied object, before they go through a file
 _PIECE = 1 << 20
-# What a PUT has to name again of the object whose content it carries.
-_FIELDS = (
-    "CacheControl", "ContentDisposition", "ContentEncoding", "ContentLanguage", "ContentType", "Metadata",
-    "StorageClass", "WebsiteRedirectLocation",
-)  # fmt: skip
+_MOST = 10_000  # objects whose metadata is remembered
 Look = Callable[[], str | None]
+
+
+class Made(NamedTuple):
+    """An object that was put somewhere: its tag, and what of its metadata it has not."""
+
+    tag: str
+    not_kept: NotKept
 
 
 class Conditional(Conditions, StoreBase):
     """The writing that the S3 backend does, on condition where the server keeps the condition."""
+
+    def __init__(self, fs: Any, root: str) -> None:
+        super().__init__(fs, root)
+        self._attached: dict[tuple[str, str], Metadata] = {}
 
     def change(self, path: str, method: str, look: Look, **arguments: Any) -> Any:
         """Send a request that changes something, until a final reply comes.
@@ -75,8 +84,10 @@ class Conditional(Conditions, StoreBase):
 
     # ----------------------------------------------------------------- writing
 
-    def put(self, path: str, data: bytes | IO[bytes], over: Stat | None, **fields: Any) -> str:
-        """Put an object where none is, or `over` the one that was judged. The tag it has then.
+    def put(
+        self, path: str, data: bytes | IO[bytes], over: Stat | None, metadata: Metadata | None = None
+    ) -> Made:
+        """Put an object where none is, or `over` the one that was judged.
 
         Raises FileExistsError or OSError for a condition that was not met.
         """
@@ -94,21 +105,30 @@ class Conditional(Conditions, StoreBase):
         def look() -> str | None:
             return self._found(path, digest_of(data), over)
 
-        more = {"Key": self._key(path), "Body": data, **condition, **fields}
-        answer = self.change(path, "put_object", look, **more)
-        tag = answer if isinstance(answer, str) else str(answer["ETag"])
+        fields, refusals = named(metadata), []
+        while True:
+            try:
+                more = {"Key": self._key(path), "Body": data, **condition, **fields}
+                answer = self.change(path, "put_object", look, **more)
+                break
+            except OSError as error:
+                field = _refused_field(error, fields)
+                if field is None:
+                    raise
+                del fields[field]
+                refusals.append(OPTIONAL[field])
         if not self.keeps("content") and (self._digest(path) or ("", ""))[1] != digest_of(data):
             raise CallError("io_error", f"'{path}' does not hold what was written to it", where=path)
-        return tag
+        return _made(answer, metadata, tuple(refusals), copied=False)
 
-    def copy(self, path: str, stat: Stat, target: str, over: Stat | None) -> str:
-        """Copy the object that was judged, to where none is or `over` the one that was. The copy's tag.
+    def copy(self, path: str, stat: Stat, target: str, over: Stat | None) -> Made:
+        """Copy the object that was judged, to where none is or `over` the one that was.
 
         Where the server passes over the conditions of a copy, the content goes through here: a PUT keeps its.
         """
         if not self.keeps("copy from", "copy over" if over else "copy to"):
-            with self._opened(path, stat) as (file, fields):
-                return self.put(target, file, over, **fields)
+            with self._opened(path, stat) as (file, metadata):
+                return self.put(target, file, over, metadata)
 
         def look() -> str | None:
             source = self._digest(path)
@@ -116,21 +136,25 @@ class Conditional(Conditions, StoreBase):
                 raise path_changed(path)
             return self._found(target, source[1], over)
 
+        wanted = {
+            "Key": self._key(target),
+            "CopySource": {"Bucket": self._bucket, "Key": self._key(path)},
+            "CopySourceIfMatch": stat.identity,
+            **({"IfMatch": over.identity} if over else {"IfNoneMatch": "*"}),
+            **self._named_apart(path, stat.identity),
+        }
+        lost: tuple[str, ...] = ()
         try:
-            answer = self.change(
-                target,
-                "copy_object",
-                look,
-                Key=self._key(target),
-                CopySource={"Bucket": self._bucket, "Key": self._key(path)},
-                CopySourceIfMatch=stat.identity,
-                **({"IfMatch": over.identity} if over else {"IfNoneMatch": "*"}),
-            )
+            try:
+                answer = self.change(target, "copy_object", look, **wanted)
+            except PermissionError:  # perhaps only of tags
+                answer = self.change(target, "copy_object", look, **wanted, TaggingDirective="REPLACE")
+                lost = (TAGS,)
         except OSError as error:
             if refused(error):
                 self.same(path, stat)  # which of the two conditions it was
             raise
-        return answer if isinstance(answer, str) else str(answer["CopyObjectResult"]["ETag"])
+        return _made(answer, self._attached.get((path, _plain(stat.identity))), lost, copied=True)
 
     def _found(self, path: str, digest: str, over: Stat | None) -> str | None:
         """The tag of what is at `path` if it is the content that was written there.
@@ -154,16 +178,14 @@ class Conditional(Conditions, StoreBase):
         return str(answer["ETag"]), digest.hexdigest()
 
     @contextmanager
-    def _opened(self, path: str, stat: Stat) -> Iterator[tuple[IO[bytes], dict[str, Any]]]:
-        """The content of exactly the object that was judged, and what belongs to it besides."""
+    def _opened(self, path: str, stat: Stat) -> Iterator[tuple[IO[bytes], Metadata]]:
+        """The content of exactly the object that was judged, and what is attached to it."""
         answer = self._get(path, stat)
-        fields = {name: answer[name] for name in _FIELDS if answer.get(name)}
-        if answer.get("TagCount"):
-            fields["Tagging"] = self._tags(path)
         with SpooledTemporaryFile(_IN_MEMORY) as file:
             self._take(answer, file.write)
             file.seek(0)
-            yield file, fields
+            self.note_attached(path, answer)
+            yield file, self.metadata_of(path, stat)
 
     def _take(self, answer: Any, use: Callable[[bytes], Any]) -> None:
         """Read the body of a reply piece by piece."""
@@ -184,11 +206,46 @@ class Conditional(Conditions, StoreBase):
             raise path_changed(path)
         return answer
 
-    def _tags(self, path: str) -> str:
+    # ---------------------------------------------------------------- metadata
+
+    def metadata_of(self, path: str, stat: Stat) -> Metadata:
+        """What is attached to the object that was judged; one more request where no GET has shown it."""
+        name = path, _plain(stat.identity)
+        if name not in self._attached:
+            reply = self._call("head_object", Key=self._key(path))
+            if not _same_tag(str(reply["ETag"]), stat.identity):
+                raise path_changed(path)
+            self.note_attached(path, reply)
+        if wants_tags(self._attached[name]):
+            self._attached[name] = with_tags(self._attached[name], self._tags(path))
+        return self._attached[name]
+
+    def note_attached(self, path: str, reply: Any) -> None:
+        """Remember what the reply to a GET or HEAD shows of an object besides its content."""
+        self._attached[path, _plain(str(reply["ETag"]))] = attached(reply)
+        while len(self._attached) > _MOST:
+            del self._attached[next(iter(self._attached))]
+
+    def _tags(self, path: str) -> str | None:
         from urllib.parse import urlencode
 
-        rows = self._call("get_object_tagging", Key=self._key(path))["TagSet"]
+        try:
+            rows = self._call("get_object_tagging", Key=self._key(path))["TagSet"]
+        except PermissionError:
+            return None
         return urlencode([(row["Key"], row["Value"]) for row in rows])
+
+    def _named_apart(self, path: str, tag: str) -> dict[str, Any]:
+        """What a COPY does not take along by itself."""
+        found = self._attached.get((path, _plain(tag)), {})
+        storage = found.get("StorageClass") or self.classes.get((path, tag))
+        redirect = found.get("WebsiteRedirectLocation")
+        return {
+            **({"StorageClass": storage} if storage else {}),
+            **({"WebsiteRedirectLocation": redirect} if redirect else {}),
+        }
+
+    # --------------------------------------------------------------- directories
 
     def mark(self, path: str) -> bool:
         """Put the marker of a directory where there is none; what is there stays. Whether it was made."""
@@ -236,9 +293,28 @@ def digest_of(data: bytes | IO[bytes]) -> str:
     return digest.hexdigest()
 
 
+def _made(answer: Any, metadata: Metadata | None, refused: tuple[str, ...], *, copied: bool) -> Made:
+    """By the reply to a PUT or COPY, or by the tag alone where that was lost."""
+    if isinstance(answer, str):
+        return Made(answer, not_kept(metadata, None, refused, copied=copied))
+    tag = answer["CopyObjectResult"]["ETag"] if copied else answer["ETag"]
+    return Made(str(tag), not_kept(metadata, answer, refused, copied=copied))
+
+
+def _refused_field(error: OSError, fields: dict[str, Any]) -> str | None:
+    """A field without which the server may take the object: it has no such class, or we no right to tag."""
+    if not (isinstance(error, PermissionError) or not_built(error) or is_bad_class(error)):
+        return None
+    return next((field for field in OPTIONAL if field in fields), None)
+
+
 def _same_tag(one: str, other: str) -> bool:
     # Some servers quote a tag in one reply and not in another.
-    return one.strip('"') == other.strip('"')
+    return _plain(one) == _plain(other)
+
+
+def _plain(tag: str) -> str:
+    return tag.strip('"')
 
 
 def _never() -> None:

@@ -94,15 +94,22 @@ def two_of_one_name(path: str) -> CallError:
 
 def refused(error: BaseException) -> bool:
     """Whether a condition was not met; servers differ in how they spell it, and so does s3fs."""
-    answer = getattr(error.__cause__, "response", None) or {}
-    code = str(answer.get("Error", {}).get("Code"))
-    return isinstance(error, FileExistsError) or code in _TAKEN
+    return isinstance(error, FileExistsError) or _code(error) in _TAKEN
 
 
 def is_race(error: BaseException) -> bool:
     """Whether the request met another one, which tells nothing of its condition."""
+    return _code(error) == "ConditionalRequestConflict"
+
+
+def is_bad_class(error: BaseException) -> bool:
+    """Whether the server has no storage class of the name."""
+    return _code(error) == "InvalidStorageClass"
+
+
+def _code(error: BaseException) -> str:
     answer = getattr(error.__cause__, "response", None) or {}
-    return bool(answer.get("Error", {}).get("Code") == "ConditionalRequestConflict")
+    return str(answer.get("Error", {}).get("Code"))
 
 
 def answered(error: BaseException) -> bool:

@@ -17,6 +17,8 @@ from toolkit.store_identity import identity_of
 
 PAGE = 1000  # keys in one answer, and in one request to delete
 _MAX_KEY = 1024
+_STANDARD = "STANDARD"
+_MOST_CLASSES = 100_000
 
 
 class Requests:
@@ -27,6 +29,8 @@ class Requests:
         self.root = root.strip("/")
         self._bucket, _, prefix = self.root.partition("/")
         self._prefix = f"{prefix}/" if prefix else ""
+        # What listings have shown of objects in another class than the usual, by path and tag.
+        self.classes: dict[tuple[str, str], str] = {}
         self._find()
         self.place = identity_of(fs, self.root)
         self.is_amazon = self.place.protocols == ("s3",)
@@ -85,6 +89,10 @@ class Requests:
         with errors(path):
             answer = self._call("list_objects_v2", Prefix=directory + name, MaxKeys=limit, **more)
         rows = {row["Key"][len(directory) :]: stat_of(row) for row in answer.get("Contents", ())}
+        for row in answer.get("Contents", ()):
+            if row.get("StorageClass") not in (None, _STANDARD) and len(self.classes) < _MOST_CLASSES:
+                name = row["Key"][len(self._prefix) :]
+                self.classes[name, str(row["ETag"])] = row["StorageClass"]
         rows |= {
             row["Prefix"][len(directory) :]: Stat(DIRECTORY, 0) for row in answer.get("CommonPrefixes", ())
         }
