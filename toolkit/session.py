@@ -122,6 +122,11 @@ class Session(TakesBack):
                 durable=self.policy.durable,
             ),
         )
+        remember = getattr(self.workspace.backend, "use_facts", None)
+        if remember is not None:
+            from toolkit.store_facts import StoreFacts
+
+            remember(StoreFacts(self.state))
         self.approvals = Approvals(self.state)
         self._protect_policy()
         if self.state.folder is not None:

@@ -92,6 +92,7 @@ class Conditional(Conditions, StoreBase):
         Raises FileExistsError or OSError for a condition that was not met.
         """
         condition = {}
+        self.keeps("content", "create" if over is None else "replace")  # both at once, and before the change
         if over is not None:
             if self.keeps("replace"):
                 condition = {"IfMatch": over.identity}

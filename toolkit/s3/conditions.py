@@ -13,7 +13,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
-from toolkit.errors import CallError
 from toolkit.s3.keys import answered, errors, refused
 from toolkit.s3.requests import Requests
 
@@ -22,7 +21,7 @@ _DAY = 24 * 3600.0
 
 
 class Facts(Protocol):
-    """What is remembered of a store, by name."""
+    """What is remembered of a store, by name; None where it is not."""
 
     def get(self, name: str) -> str | None: ...
     def put(self, name: str, value: str) -> None: ...
@@ -39,6 +38,8 @@ class Conditions(Requests):
 
     def keeps(self, *kinds: str) -> bool:
         """Whether the server keeps the conditions of all these kinds of request; asks what is not known."""
+        if not self._answers.keys() >= set(kinds) or self._is_old(*kinds):
+            self._recall()
         unknown = [kind for kind in kinds if kind not in self._answers]
         if unknown and self.is_amazon:
             self._answers |= {kind: self._can_send(kind) for kind in unknown}
@@ -62,13 +63,21 @@ class Conditions(Requests):
     # ------------------------------------------------------------- remembering
 
     def use_facts(self, facts: Facts) -> None:
-        """Take over the answers that were given in the last day to the same client, and keep new ones."""
+        """Keep answers there, and take those that were given in the last day to the same client."""
+        self._facts = facts
+
+    def _is_old(self, *kinds: str) -> bool:
+        now = time.time()
+        return any(not now - _DAY < self._asked.get(kind, now) <= now for kind in kinds)
+
+    def _recall(self) -> None:
         if self.is_amazon:
             return
-        self._facts = facts
+        for kind in [kind for kind in self._asked if self._is_old(kind)]:
+            del self._asked[kind], self._answers[kind]
         now = time.time()
         for kind, (asked, kept) in self._recalled().items():
-            if kind in _ASKING and now - _DAY < asked <= now:
+            if kind in _ASKING and kind not in self._answers and now - _DAY < asked <= now:
                 self._answers[kind], self._asked[kind] = kept, asked
 
     def forget(self) -> None:
@@ -78,17 +87,17 @@ class Conditions(Requests):
         self._remember()
 
     def _recalled(self) -> dict[str, tuple[float, bool]]:
+        text = self._facts.get(self._name) if self._facts is not None else None
         try:
-            found = json.loads((self._facts and self._facts.get(self._name)) or "{}")
+            found = json.loads(text or "{}")
             return {str(kind): (float(row[0]), bool(row[1])) for kind, row in found.items()}
-        except (CallError, ValueError, TypeError, LookupError, AttributeError):
+        except (ValueError, TypeError, LookupError, AttributeError):
             return {}  # nothing that anybody could use
 
     def _remember(self) -> None:
-        if self._facts is not None:
+        if self._facts is not None and not self.is_amazon:
             answers = {kind: [asked, self._answers[kind]] for kind, asked in self._asked.items()}
-            with suppress(CallError):  # it is asked again then
-                self._facts.put(self._name, json.dumps(answers))
+            self._facts.put(self._name, json.dumps(answers))
 
     @property
     def _name(self) -> str:

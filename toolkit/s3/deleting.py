@@ -81,7 +81,8 @@ class Deleting(Conditional):
         except PermissionError:
             # Amazon wants the right to read for it, which a plain deletion does not need.
             self._look_and_delete(one)
-            self._answers["delete"] = False
+            self._answers["delete"] = False  # for this session: it is the right that is missing
+            self._asked.pop("delete", None)
 
     def _look_and_delete(self, one: Doomed) -> None:
         now = self._now(one)
