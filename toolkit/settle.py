@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -120,11 +121,11 @@ class _Settling:
 
     def _moved(self, group: list[Kept]) -> None:
         top = group[0]
-        state = self._move_of(top)
+        # On disk a directory moves in one step; a store copies what is in it one by one, and then deletes.
+        in_one = top.type != DIRECTORY or self._backend.traits.rename
+        states = dict.fromkeys([i.n for i in group], self._move_of(top)) if in_one else self._copied(group)
         for item in reversed(group):
-            # On disk a directory moves in one step; a store moves what is in it one by one.
-            one = state if item is top or self._backend.traits.rename else self._move_of(item)
-            self._states[item.n] = one
+            self._states[item.n] = one = states[item.n]
             if one == DONE and item.path2 is not None:
                 self._now[item.path] = Found(item.type, item.after)
                 self._now[item.path2] = was(item) if item is top else None
@@ -144,6 +145,42 @@ class _Settling:
             # Copied or linked, and not yet taken away at the old place.
             return DONE
         return UNKNOWN
+
+    def _copied(self, group: list[Kept]) -> dict[int, str]:
+        """A tree of which all copies were made is moved; of another one the copies are taken away again."""
+        pairs = [(self._look(item.path), self._look(str(item.path2))) for item in group]
+        whole = all(there is not None and here in (None, there) for here, there in pairs)
+        settle = self._finished if whole else self._put_back
+        return {item.n: settle(item) for item in reversed(group)}
+
+    def _finished(self, item: Kept) -> str:
+        if self._look(item.path) is None:
+            return DONE
+        gone = self._emptied(item.path) if item.type == DIRECTORY else self._remove(item.path, item.path, "")
+        return DONE if gone else UNKNOWN
+
+    def _put_back(self, item: Kept) -> str:
+        here, there = self._look(item.path), self._look(str(item.path2))
+        if item.type == DIRECTORY:
+            self._emptied(str(item.path2))
+        elif here is None and there is not None and self._size(str(item.path2)) == item.size:
+            self._move(str(item.path2), item.path)  # the copy is all that there is of it
+        elif here is not None and here == there:
+            self._remove(str(item.path2), str(item.path2), "")
+        now = self._look(item.path)
+        return ABORTED if now is not None and now.kind == item.type else UNKNOWN
+
+    def _emptied(self, path: str) -> bool:
+        """Remove a directory if nothing is in it; whether it is gone."""
+        if self._look(path) is not None:
+            with suppress(CallError):
+                self._at(path, self._backend.remove_directory)
+            self._now.pop(path, None)
+        return self._look(path) is None
+
+    def _size(self, path: str) -> int | None:
+        found = self._at(path, self._backend.stat)
+        return None if found is None else found.size
 
     # ----------------------------------------------------------------- deletion
 
