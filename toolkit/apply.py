@@ -60,6 +60,7 @@ class Outcome:
     seconds: dict[str, float] = field(default_factory=dict)
     undone: set[int] = field(default_factory=set)
     unconditional: tuple[str, ...] = ()  # kinds of change before which the store only had a look
+    unsure: set[int] = field(default_factory=set)  # items that failed in a way that tells nothing of them
     # Paths whose change is known to be done by a look, because the store's reply was lost.
     resolved: list[str] = field(default_factory=list)
     not_kept: dict[str, NotKept] = field(default_factory=dict)  # by path
@@ -72,6 +73,7 @@ class Outcome:
     def miss(self, n: int, missed: Missed) -> None:
         """Note that an item failed. What may have been done all the same leaves its path unknown."""
         self.failures.append(missed)
+        self.unsure.update({n} if missed.code in _UNSURE else ())
         self.states[n] = _STATES.get(missed.code, ABORTED)
         if self.states[n] != ABORTED:
             self.seen[missed.path] = UNSEEN
@@ -144,7 +146,7 @@ def _look_again(outcome: Outcome, workspace: Workspace, history: History) -> Non
         found = verdicts(workspace, list(history.items("op.id = ?", (outcome.op,))))
     except CallError:
         # Not known to be undone either: it is looked at again before the next call.
-        outcome.states.update({n: PENDING for n, state in outcome.states.items() if state == ABORTED})
+        outcome.states.update({n: PENDING for n in outcome.unsure if outcome.states[n] == ABORTED})
         return
     for n, state in found.items():
         if state in (DONE, UNKNOWN) and outcome.states.get(n) == ABORTED:
@@ -262,6 +264,7 @@ class _Work:
             for path in _paths(change):
                 if error.code in _STATES:
                     outcome.seen[path] = UNSEEN
+            outcome.unsure.update(numbers if error.code in _UNSURE else ())
             for n in numbers:
                 outcome.states.setdefault(n, _STATES.get(error.code, ABORTED))
             outcome.failures.append(Missed(path_of(change), error.message, error.code))
@@ -287,7 +290,8 @@ class _Work:
             outcome.seen.update(row for item in done for row in known(item))
             found_done = {item.path for item in done}
             outcome.resolved.extend(found_done)
-            outcome.failures[:] = [missed for missed in outcome.failures if missed.path not in found_done]
+            for missed in [missed for missed in outcome.failures if missed.path in found_done]:
+                outcome.failures.remove(missed)  # one by one: others are added side by side
             self._made |= found_done if isinstance(change, MakeDirectory) else set()
         return all(outcome.states[n] == DONE for n in numbers)
 

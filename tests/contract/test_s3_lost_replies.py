@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
+from contextvars import Context
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -299,3 +301,31 @@ def test_a_name_that_somebody_takes_after_a_lost_reply_is_theirs(
     result = call(behind, "create_file", path="new", content="x")
     assert result.error and result.error["code"] == "already_exists", result
     assert states(behind) == {"aborted"} and bucket.get_key("new") == b"THEIRS"
+
+
+def test_of_two_that_meet_the_loser_is_not_taken_for_the_winner(
+    behind: Session, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Amazon answers one of two requests that meet with a conflict; sent again, it finds the other's work."""
+    from toolkit.s3 import S3
+
+    inner, left = S3._call, ["conflict"]
+
+    def meeting(store: S3, method: str, **arguments: Any) -> Any:
+        if method == "put_object" and arguments["Key"].endswith("/lock") and left:
+            left.pop()
+            Context().run(bucket.put_key, "lock", b"")
+            with suppress(OSError):
+                inner(store, method, **arguments)  # it went out, and was counted
+            cause = Exception()
+            cause.response = {  # type: ignore[attr-defined]
+                "Error": {"Code": "ConditionalRequestConflict"},
+                "ResponseMetadata": {"HTTPStatusCode": 409},
+            }
+            raise OSError("Conflict") from cause
+        return inner(store, method, **arguments)
+
+    monkeypatch.setattr(S3, "_call", meeting)
+    result = call(behind, "create_file", path="lock", content="")
+    assert result.error and result.error["code"] == "already_exists", result
+    assert not left and states(behind) == {"aborted"}

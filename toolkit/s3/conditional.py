@@ -19,7 +19,7 @@ from toolkit.plan import Stat
 from toolkit.s3.conditions import Conditions
 from toolkit.s3.keys import answered, is_bad_class, is_race, is_same, not_built, refused
 from toolkit.s3.metadata import OPTIONAL, TAGS, attached, named, not_kept, wants_tags, with_tags
-from toolkit.s3.sends import counted
+from toolkit.s3.sends import Sends, counted
 
 _IN_MEMORY = 32 << 20  # bytes of a copied object, before they go through a file
 _PIECE = 1 << 20
@@ -50,7 +50,7 @@ class Conditional(Conditions, StoreBase):
         """
         with counted() as sends:
             try:
-                return self._call_again_in_a_race(method, **arguments)
+                return self._call_again_in_a_race(sends, method, **arguments)
             except CallError:
                 raise
             except Exception as error:
@@ -71,13 +71,14 @@ class Conditional(Conditions, StoreBase):
         self.note_resolved(path)
         return tag
 
-    def _call_again_in_a_race(self, method: str, **arguments: Any) -> Any:
+    def _call_again_in_a_race(self, sends: Sends, method: str, **arguments: Any) -> Any:
         """Amazon refuses one of two requests that meet, with no word on the condition."""
         try:
             return self._call(method, **arguments)
         except OSError as error:
             if not is_race(error):
                 raise
+        sends.count -= 1  # that one is known not to have done it
         if hasattr(arguments.get("Body"), "seek"):
             arguments["Body"].seek(0)
         return self._call(method, **arguments)
