@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from hashlib import sha256
-from tempfile import SpooledTemporaryFile
+from tempfile import TemporaryFile
 from typing import IO, Any, NamedTuple
 
 from toolkit.ambiguous_outcome import no_reply, was_made
@@ -129,8 +129,8 @@ class Conditional(Conditions, StoreBase):
         Where the server passes over the conditions of a copy, the content goes through here: a PUT keeps its.
         """
         if not self.keeps("copy from", "copy over" if over else "copy to"):
-            with self._opened(path, stat) as (file, metadata):
-                return self.put(target, file, over, metadata)
+            with self._opened(path, stat) as (content, metadata):
+                return self.put(target, content, over, metadata)
 
         def look() -> str | None:
             source = self._digest(path)
@@ -180,13 +180,16 @@ class Conditional(Conditions, StoreBase):
         return str(answer["ETag"]), digest.hexdigest()
 
     @contextmanager
-    def _opened(self, path: str, stat: Stat) -> Iterator[tuple[IO[bytes], Metadata]]:
+    def _opened(self, path: str, stat: Stat) -> Iterator[tuple[bytes | IO[bytes], Metadata]]:
         """The content of exactly the object that was judged, and what is attached to it."""
         answer = self._get(path, stat)
-        with SpooledTemporaryFile(_IN_MEMORY) as file:
+        self.note_attached(path, answer)
+        if answer["ContentLength"] <= _IN_MEMORY:
+            yield self._body(answer["Body"]), self.metadata_of(path, stat)
+            return
+        with TemporaryFile() as file:
             self._take(answer, file.write)
             file.seek(0)
-            self.note_attached(path, answer)
             yield file, self.metadata_of(path, stat)
 
     def _take(self, answer: Any, use: Callable[[bytes], Any]) -> None:
