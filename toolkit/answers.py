@@ -33,7 +33,7 @@ _PARAMETERS = ("path", "source", "destination", "tasks", "task_ids")
 _OF_PATHS = (
     "not_found", "already_exists", "is_directory", "not_a_directory", "not_regular_file", "hard_linked",
     "path_changed", "stale_read", "permission_denied", "io_error", "too_large", "directory_not_empty",
-    "protected_path",
+    "protected_path", "no_reply", "outcome_unknown",
 )  # fmt: skip
 
 
@@ -62,6 +62,10 @@ def success(attempt: Attempt, plan: Plan, more: dict[str, Any]) -> Result:
         content += f"\n\nNote: {names} that no path can have {_be(attempt.left_out)} not shown"
     if attempt.outcome is not None and attempt.outcome.unconditional:
         data["unconditional"] = list(attempt.outcome.unconditional)
+    if attempt.outcome is not None and attempt.outcome.resolved:
+        shown = {agent_view.path_of(attempt, path) or "" for path in attempt.outcome.resolved}
+        data["resolved"] = sorted(shown)
+        content += "\n\nNote: the store's answer was lost; a look shows that the change was made"
     if attempt.outcome is not None and attempt.outcome.kept_in is not None:
         data["kept_in"] = attempt.outcome.kept_in
         content += f"\n\nNote: what was deleted is kept in {attempt.outcome.kept_in}/; do not clean that up"
@@ -208,7 +212,8 @@ def raise_failure(outcome: Outcome, may_name: Callable[[str], bool] | None = Non
         if outcome.error is not None:
             raise outcome.error
         why = f": {named[0].why}" if named else ""
-        raise CallError(outcome.failures[0].code, f"Nothing was done{why}")
+        known = set(outcome.stands.values()) == {ABORTED}
+        raise CallError(outcome.failures[0].code, f"Nothing {'was' if known else 'is known to be'} done{why}")
     done = sorted(path for path, known in outcome.seen.items() if known != UNSEEN)
     made = [path for path in sorted(outcome.made) if path not in outcome.seen]
     list_of = "; ".join(f"'{escape(missed.path)}' ({missed.why})" for missed in named[:_NAMED])
@@ -265,6 +270,7 @@ def record(attempt: Attempt, result: Result) -> dict[str, Any]:
         **_unconditional(attempt),
         **({"kept_in": attempt.outcome.kept_in} if attempt.outcome and attempt.outcome.kept_in else {}),
         **_not_kept(attempt),
+        **_resolved(attempt),
         **_failures(attempt),
         **({"tasks": _tasks(attempt, result)} if "succeeded" in result.data else {}),
         "seconds": round(time.time() - attempt.started, 6),
@@ -282,6 +288,12 @@ def _not_kept(attempt: Attempt) -> dict[str, Any]:
     found = attempt.outcome.not_kept if attempt.outcome is not None else {}
     rows = [{"path": path, "fields": list(names)} for path, names in list(found.items())[:_MOST]]
     return {"metadata_not_kept": rows} if rows else {}
+
+
+def _resolved(attempt: Attempt) -> dict[str, Any]:
+    """The paths whose change is known to be done by a look, and how many there are."""
+    found = sorted(set(attempt.outcome.resolved)) if attempt.outcome is not None else []
+    return {"resolved": found[:_MOST], "resolutions": len(found)} if found else {}
 
 
 def _failures(attempt: Attempt) -> dict[str, Any]:

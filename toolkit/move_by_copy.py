@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from toolkit.ambiguous_outcome import NO_REPLY
 from toolkit.backends import Missed
 from toolkit.errors import CallError
 from toolkit.plan import Entry
@@ -35,6 +36,8 @@ def move_by_copy(
             if isinstance(step, Missed):
                 raise CallError(step.code, step.why, where=step.path)
     except CallError as error:
+        if error.code == NO_REPLY:
+            raise  # it may be carried out still, also after all was put back; it is settled later
         # Looked at one by one: what the store says it did not remove may be gone all the same.
         failed = [(entry, failure) for entry in copied if (failure := _tried(give_back, entry)) is not None]
         # The copy of what could not be given back is all that there is of it.

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from toolkit import paths
 from toolkit.backends import Missed, Spot, at
 from toolkit.errors import CallError
-from toolkit.history import ABORTED, DONE, GONE, UNKNOWN, UNSEEN, History, Kept
+from toolkit.history import ABORTED, DONE, GONE, PENDING, UNKNOWN, UNSEEN, History, Kept
 from toolkit.impact import Step, made, usage
 from toolkit.loss import MAX_FILE
 from toolkit.metadata import Metadata, unpacked
@@ -50,7 +51,8 @@ def settle(history: History, workspace: Workspace) -> list[Settled]:
         items = list(history.items("op.id = ?", (op,)))
         settling = _Settling(workspace, items)
         try:
-            states = settling.run()
+            # What was known when the others were left open stays as it is.
+            states = settling.run() | {i.n: i.state for i in items if i.state != PENDING}
         except CallError:
             history.abandon(op)
             continue
@@ -60,7 +62,7 @@ def settle(history: History, workspace: Workspace) -> list[Settled]:
             (item.session, path): digest
             for item in items
             if states[item.n] == DONE
-            for path, digest in _known(item)
+            for path, digest in known(item)
         }
         # What nobody knows may have been done: no limit is lifted by it.
         changed = usage(_steps(items, states, DONE, UNKNOWN))
@@ -140,11 +142,11 @@ class _Settling:
 
     def _moved(self, group: list[Kept]) -> None:
         top = group[0]
-        state = self._move_of(top)
+        # On disk a directory moves in one step; a store copies what is in it one by one, and then deletes.
+        in_one = top.type != DIRECTORY or self._backend.traits.rename
+        states = dict.fromkeys([i.n for i in group], self._move_of(top)) if in_one else self._copied(group)
         for item in reversed(group):
-            # On disk a directory moves in one step; a store moves what is in it one by one.
-            one = state if item is top or self._backend.traits.rename else self._move_of(item)
-            self._states[item.n] = one
+            self._states[item.n] = one = states[item.n]
             if one == DONE and item.path2 is not None:
                 self._now[item.path] = Found(item.type, item.after)
                 self._now[item.path2] = was(item) if item is top else None
@@ -164,6 +166,42 @@ class _Settling:
             # Copied or linked, and not yet taken away at the old place.
             return DONE
         return UNKNOWN
+
+    def _copied(self, group: list[Kept]) -> dict[int, str]:
+        """A tree of which all copies were made is moved; of another one the copies are taken away again."""
+        pairs = [(self._look(item.path), self._look(str(item.path2))) for item in group]
+        whole = all(there is not None and here in (None, there) for here, there in pairs)
+        settle = self._finished if whole else self._put_back
+        return {item.n: settle(item) for item in reversed(group)}
+
+    def _finished(self, item: Kept) -> str:
+        if self._look(item.path) is None:
+            return DONE
+        gone = self._emptied(item.path) if item.type == DIRECTORY else self._remove(item.path, item.path, "")
+        return DONE if gone else UNKNOWN
+
+    def _put_back(self, item: Kept) -> str:
+        here, there = self._look(item.path), self._look(str(item.path2))
+        if item.type == DIRECTORY:
+            self._emptied(str(item.path2))
+        elif here is None and there is not None and self._size(str(item.path2)) == item.size:
+            self._move(str(item.path2), item.path)  # the copy is all that there is of it
+        elif here is not None and here == there:
+            self._remove(str(item.path2), str(item.path2), "")
+        now = self._look(item.path)
+        return ABORTED if now is not None and now.kind == item.type else UNKNOWN
+
+    def _emptied(self, path: str) -> bool:
+        """Remove a directory if nothing is in it; whether it is gone."""
+        if self._look(path) is not None:
+            with suppress(CallError):
+                self._at(path, self._backend.remove_directory)
+            self._now.pop(path, None)
+        return self._look(path) is None
+
+    def _size(self, path: str) -> int | None:
+        found = self._at(path, self._backend.stat)
+        return None if found is None else found.size
 
     # ----------------------------------------------------------------- deletion
 
@@ -199,12 +237,12 @@ class _Settling:
         if same and (caught.startswith(CAUGHT) or self._remove(place, top.path, other)):
             return set()
         self._now.clear()
-        if self._look(top.path) is None and self._put_back(place, top.path):
+        if self._look(top.path) is None and self._move_back(place, top.path):
             return None
         self.left.append((top.path, caught))
         return set(shown.values())
 
-    def _put_back(self, place: str, path: str) -> bool:
+    def _move_back(self, place: str, path: str) -> bool:
         """Move a catch back to its own path, in directories made for it; whether that could be done.
 
         It stays where it is when a name on the way is a file by now, or leads elsewhere.
@@ -330,7 +368,8 @@ def _belongs(item: Kept, top: Kept) -> bool:
     return item.kind == "move" or (item.kind == "delete" and item.temporary == top.temporary)
 
 
-def _known(item: Kept) -> Iterator[tuple[str, str]]:
+def known(item: Kept) -> Iterator[tuple[str, str]]:
+    """What the session knows, by path, once the item is done: a digest, that it is gone, or nothing."""
     if item.kind in ("delete", "move"):
         yield item.path, GONE
     if item.kind == "move" and item.path2 is not None:

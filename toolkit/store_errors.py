@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from toolkit.ambiguous_outcome import no_reply
 from toolkit.errors import CallError
 
 
@@ -35,3 +36,13 @@ def errors(path: str) -> Iterator[None]:
         # The libraries of stores raise what they like; here that is the store's failure and not ours.
         reason = type(error).__name__
         raise CallError("io_error", f"The store failed on '{path}': {reason}", where=path) from error
+
+
+@contextmanager
+def changing(path: str) -> Iterator[None]:
+    """As `errors`, for a request that changes something: without a reply it may be carried out still."""
+    with errors(path):
+        try:
+            yield
+        except (ConnectionError, TimeoutError) as error:
+            raise no_reply(path) from error

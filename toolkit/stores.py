@@ -24,6 +24,7 @@ from toolkit.metadata import Metadata, NotKept
 from toolkit.move_by_copy import move_by_copy
 from toolkit.plan import DIRECTORY, FILE, Delete, Entry, Held, Move, Stat, whole
 from toolkit.store_abilities import kind_of, takes_create, unwrapped
+from toolkit.store_errors import changing as changing
 from toolkit.store_errors import errors as errors
 from toolkit.store_identity import identity_of
 
@@ -52,7 +53,7 @@ class Store(StoreView):
     ) -> NotKept:
         self._check_writable(spot.path)
         content = whole(data)
-        with errors(spot.path):
+        with changing(spot.path):
             self._create(spot.path, content)
         self._confirm(spot.path, content)
         return ()
@@ -70,7 +71,7 @@ class Store(StoreView):
         self._check_writable(spot.path)
         content = whole(data)
         check_content(self, spot, before)
-        with errors(spot.path):
+        with changing(spot.path):
             self._replace(spot.path, content, stat)
         self._confirm(spot.path, content)
         return ()
@@ -83,7 +84,7 @@ class Store(StoreView):
                 if entry.stat.kind == DIRECTORY:
                     self._remove_directory(entry.path)
                 else:
-                    with errors(entry.path):
+                    with changing(entry.path):
                         self._remove(entry.path, entry.stat)
                     self._confirm_gone(entry.path)
             except CallError as error:
@@ -167,7 +168,7 @@ class Store(StoreView):
 
     def make_directory(self, spot: StoreSpot) -> None:
         self._check_writable(spot.path)
-        with errors(spot.path):
+        with changing(spot.path):
             self._fs.mkdir(self._key(spot.path), create_parents=False)
         self._mark(spot.path)
         found = Stat(DIRECTORY) if self.traits.keeps else self._info(spot.path)

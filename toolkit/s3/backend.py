@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from toolkit import paths
-from toolkit.backends import BACKENDS, Missed, StoreBase, Traits, check_content, path_changed
+from toolkit.backends import BACKENDS, Missed, Traits, check_content, path_changed
 from toolkit.errors import CallError
 from toolkit.metadata import Metadata, NotKept
 from toolkit.move_by_copy import move_by_copy
 from toolkit.plan import DIRECTORY, FILE, Delete, Entry, Held, Move, Stat, whole
-from toolkit.s3.conditional import Conditional, Doomed
+from toolkit.s3.deleting import Deleting, Doomed
 from toolkit.s3.keys import (
     Rows,
     errors,
@@ -72,7 +72,7 @@ class S3Folder:
         return S3Spot(paths.child(self._path, name), below=below)
 
 
-class S3(Conditional, StoreBase):
+class S3(Deleting):
     """The keys below `root` (`bucket` or `bucket/prefix`) of an s3fs file system."""
 
     fold = False
@@ -145,6 +145,7 @@ class S3(Conditional, StoreBase):
                 message = f"'{spot.path}' is larger than {limit} bytes"
                 raise CallError("too_large", message, where=spot.path)
             data = self._body(answer["Body"])
+        self.note_attached(spot.path, answer)
         self._keep(spot.path, str(answer["ETag"]), data)
         return data
 
@@ -155,6 +156,12 @@ class S3(Conditional, StoreBase):
             return self._body(self._call("get_object", Key=key, Range=f"bytes={start}-{end - 1}")["Body"])
 
         return in_parts(self, spot, part)
+
+    def metadata(self, spot: S3Spot, stat: Stat, *, copied: bool = False) -> Metadata | None:
+        if stat.kind == DIRECTORY:
+            return None
+        with errors(spot.path):
+            return self.metadata_of(spot.path, stat)
 
     @contextmanager
     def folder(self, spot: S3Spot) -> Iterator[S3Folder]:
@@ -217,8 +224,7 @@ class S3(Conditional, StoreBase):
         """Put an object where none is, by a condition that the store keeps; without it, after a look."""
         content = whole(data)
         with errors(spot.path):
-            self.put(spot.path, content, None)
-        return ()
+            return self.put(spot.path, content, None, metadata).not_kept
 
     def replace(
         self,
@@ -233,8 +239,8 @@ class S3(Conditional, StoreBase):
         content = whole(data)
         check_content(self, spot, before)
         with errors(spot.path, taken="path_changed"):
-            self.put(spot.path, content, stat)
-        return ()
+            attached = {**self.metadata_of(spot.path, stat), **(metadata or {})}
+            return self.put(spot.path, content, stat, attached).not_kept
 
     def remove(self, spot: S3Spot, change: Delete, temporary: str) -> Iterator[str | Missed]:
         """Delete exactly the keys that were listed, each as it was judged."""
@@ -277,6 +283,7 @@ class S3(Conditional, StoreBase):
         tree = change.stat.kind == DIRECTORY
         markers = self._as_judged(change.source, change.entries) if tree else {}
         copies: dict[str, Stat] = {}
+        lost: set[str] = set()
 
         def at(entry: Entry) -> str:
             return destination.path + entry.path[len(change.source) :]
@@ -289,8 +296,9 @@ class S3(Conditional, StoreBase):
                     if not self.mark(target):
                         raise FileExistsError
                 else:
-                    tag = self.copy(entry.path, entry.stat, target, over)
-                    copies[target] = entry.stat._replace(identity=tag)
+                    made = self.copy(entry.path, entry.stat, target, over)
+                    copies[target] = entry.stat._replace(identity=made.tag)
+                    lost.update(made.not_kept)
 
         def remove() -> Iterator[str | Missed]:
             self._keep_parent(source)
@@ -328,7 +336,7 @@ class S3(Conditional, StoreBase):
             give_back=give_back,
             uncopy=uncopy,
         )
-        return ()
+        return tuple(sorted(lost))
 
     def make_directory(self, spot: S3Spot) -> None:
         with errors(spot.path):

@@ -1,97 +1,99 @@
-"""Changes on condition that a key is as it was judged, by what the server is found to keep of conditions.
+"""Changes on condition that a key is as it was judged; what a lost reply leaves open is found out by looking.
 
-Which kinds of request keep theirs is found out by breaking one of each kind, when it is first needed. For a
-kind that the server passes over, a look comes right before the change, and `keeps` says so.
+Where the server passes over a kind of condition, a look comes right before the change, and `keeps` says so.
 """
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
-from tempfile import SpooledTemporaryFile
+from contextlib import contextmanager
+from hashlib import sha256
+from tempfile import TemporaryFile
 from typing import IO, Any, NamedTuple
 
-from toolkit.backends import Missed, path_changed
+from toolkit.ambiguous_outcome import no_reply, was_made
+from toolkit.backends import StoreBase, path_changed
 from toolkit.errors import CallError
+from toolkit.metadata import Metadata, NotKept
 from toolkit.plan import Stat
-from toolkit.s3.keys import errors, is_same, refused
-from toolkit.s3.requests import PAGE, Requests
+from toolkit.s3.conditions import Conditions
+from toolkit.s3.keys import answered, is_bad_class, is_race, is_same, not_built, refused
+from toolkit.s3.metadata import OPTIONAL, TAGS, attached, named, not_kept, wants_tags, with_tags
+from toolkit.s3.sends import Sends, counted
 
-_SIDE_BY_SIDE = 16
 _IN_MEMORY = 32 << 20  # bytes of a copied object, before they go through a file
-_WRONG = '"00000000000000000000000000000000"'  # the tag of no object
-# What a PUT has to name again of the object whose content it carries.
-_FIELDS = (
-    "CacheControl", "ContentDisposition", "ContentEncoding", "ContentLanguage", "ContentType", "Metadata",
-    "StorageClass", "WebsiteRedirectLocation",
-)  # fmt: skip
+_PIECE = 1 << 20
+_MOST = 10_000  # objects whose metadata is remembered
+Look = Callable[[], str | None]
 
 
-class Doomed(NamedTuple):
-    """A key to delete, relative to the root, with the tag that it was judged by, and the path it is of."""
+class Made(NamedTuple):
+    """An object that was put somewhere: its tag, and what of its metadata it has not."""
 
-    key: str
     tag: str
-    path: str
+    not_kept: NotKept
 
 
-class Conditional(Requests):
-    """The changes that the S3 backend makes, each on condition where the server keeps the condition."""
+class Conditional(Conditions, StoreBase):
+    """The writing that the S3 backend does, on condition where the server keeps the condition."""
 
     def __init__(self, fs: Any, root: str) -> None:
         super().__init__(fs, root)
-        self._answers: dict[str, bool] = {}
+        self._attached: dict[tuple[str, str], Metadata] = {}
 
-    # ------------------------------------------------------------ what is kept
+    def change(self, path: str, method: str, look: Look, **arguments: Any) -> Any:
+        """Send a request that changes something, until a final reply comes.
 
-    def keeps(self, *kinds: str) -> bool:
-        """Whether the server keeps the conditions of all these kinds of request; asks what is not known."""
-        unknown = [kind for kind in kinds if kind not in self._answers]
-        if unknown and self.is_amazon:
-            self._answers |= {kind: self._can_send(kind) for kind in unknown}
-        elif unknown:
-            self._try(unknown)
-        return all(self._answers[kind] for kind in kinds)
-
-    def known(self, *kinds: str) -> bool:
-        """The same, where a kind that was not needed yet counts as kept; makes no request."""
-        return all(self._answers.get(kind, True) for kind in kinds)
-
-    def _can_send(self, kind: str) -> bool:
-        """Amazon keeps all of them, and an older client leaves out what it does not know."""
-        model = self._fs.s3.meta.service_model
-        shape, field = _SENT[kind]
-        return shape in model.shape_names and field in model.shape_for(shape).members
-
-    def _try(self, kinds: list[str]) -> None:
-        path = f".ringfence/probe-{secrets.token_hex(8)}"
-        key = self._key(path)
-        with errors(path):
+        Where the client sent it more than once and it is refused, an earlier sending may have done it: `look`
+        gives the tag of what is there if that is what the request leaves, else None. It gives the reply, or
+        that tag. Raises OSError for a refusal, CallError `no_reply` or whatever the look says.
+        """
+        with counted() as sends:
             try:
-                for kind in kinds:
-                    self._call("put_object", Key=key, Body=b"")
-                    self._answers[kind] = self._is_refused(_BREAKING[kind], key)
-            finally:
-                with suppress(OSError):  # a bucket may permit writing and no deleting
-                    self._call("delete_object", Key=key)
-
-    def _is_refused(self, breaking: Callable[[Conditional, str], Any], key: str) -> bool:
+                return self._call_again_in_a_race(sends, method, **arguments)
+            except CallError:
+                raise
+            except Exception as error:
+                if sends.count and not answered(error):
+                    raise no_reply(path) from error
+                if not_built(error):
+                    self.forget()
+                gone = isinstance(error, FileNotFoundError)
+                if sends.count < 2 or not (gone or refused(error)):
+                    raise
+                refusal = error
         try:
-            answer = breaking(self, key)
+            tag = look()
         except OSError as error:
-            return refused(error)
-        return any(row.get("Code") == "PreconditionFailed" for row in answer.get("Errors", ()))
+            raise no_reply(path) from error
+        if tag is None:
+            raise refusal
+        self.note_resolved(path)
+        return tag
+
+    def _call_again_in_a_race(self, sends: Sends, method: str, **arguments: Any) -> Any:
+        """Amazon refuses one of two requests that meet, with no word on the condition."""
+        try:
+            return self._call(method, **arguments)
+        except OSError as error:
+            if not is_race(error):
+                raise
+        sends.count -= 1  # that one is known not to have done it
+        if hasattr(arguments.get("Body"), "seek"):
+            arguments["Body"].seek(0)
+        return self._call(method, **arguments)
 
     # ----------------------------------------------------------------- writing
 
-    def put(self, path: str, data: bytes | IO[bytes], over: Stat | None, **fields: Any) -> str:
-        """Put an object where none is, or `over` the one that was judged. The tag it has then.
+    def put(
+        self, path: str, data: bytes | IO[bytes], over: Stat | None, metadata: Metadata | None = None
+    ) -> Made:
+        """Put an object where none is, or `over` the one that was judged.
 
         Raises FileExistsError or OSError for a condition that was not met.
         """
         condition = {}
+        self.keeps("content", "create" if over is None else "replace")  # both at once, and before the change
         if over is not None:
             if self.keeps("replace"):
                 condition = {"IfMatch": over.identity}
@@ -101,65 +103,154 @@ class Conditional(Requests):
             condition = {"IfNoneMatch": "*"}
         elif self._exact(path) is not None:
             raise FileExistsError
-        answer = self._call("put_object", Key=self._key(path), Body=data, **condition, **fields)
-        return str(answer["ETag"])
 
-    def copy(self, path: str, stat: Stat, target: str, over: Stat | None) -> str:
-        """Copy the object that was judged, to where none is or `over` the one that was. The copy's tag.
+        def look() -> str | None:
+            return self._found(path, digest_of(data), over)
+
+        fields, refusals = named(metadata), []
+        while True:
+            try:
+                more = {"Key": self._key(path), "Body": data, **condition, **fields}
+                answer = self.change(path, "put_object", look, **more)
+                break
+            except OSError as error:
+                field = _refused_field(error, fields)
+                if field is None:
+                    raise
+                del fields[field]
+                refusals.append(OPTIONAL[field])
+        if not self.keeps("content") and (self._digest(path) or ("", ""))[1] != digest_of(data):
+            raise CallError("io_error", f"'{path}' does not hold what was written to it", where=path)
+        return _made(answer, metadata, tuple(refusals), copied=False)
+
+    def copy(self, path: str, stat: Stat, target: str, over: Stat | None) -> Made:
+        """Copy the object that was judged, to where none is or `over` the one that was.
 
         Where the server passes over the conditions of a copy, the content goes through here: a PUT keeps its.
         """
         if not self.keeps("copy from", "copy over" if over else "copy to"):
-            with self._opened(path, stat) as (file, fields):
-                return self.put(target, file, over, **fields)
+            with self._opened(path, stat) as (content, metadata):
+                return self.put(target, content, over, metadata)
+
+        def look() -> str | None:
+            source = self._digest(path)
+            if source is None or not _same_tag(source[0], stat.identity):
+                raise path_changed(path)
+            return self._found(target, source[1], over)
+
+        wanted = {
+            "Key": self._key(target),
+            "CopySource": {"Bucket": self._bucket, "Key": self._key(path)},
+            "CopySourceIfMatch": stat.identity,
+            **({"IfMatch": over.identity} if over else {"IfNoneMatch": "*"}),
+            **self._named_apart(path, stat.identity),
+        }
+        lost: tuple[str, ...] = ()
         try:
-            answer = self._call(
-                "copy_object",
-                Key=self._key(target),
-                CopySource={"Bucket": self._bucket, "Key": self._key(path)},
-                CopySourceIfMatch=stat.identity,
-                **({"IfMatch": over.identity} if over else {"IfNoneMatch": "*"}),
-            )
+            try:
+                answer = self.change(target, "copy_object", look, **wanted)
+            except PermissionError:  # perhaps only of tags
+                answer = self.change(target, "copy_object", look, **wanted, TaggingDirective="REPLACE")
+                lost = (TAGS,)
         except OSError as error:
             if refused(error):
                 self.same(path, stat)  # which of the two conditions it was
             raise
-        return str(answer["CopyObjectResult"]["ETag"])
+        return _made(answer, self._attached.get((path, _plain(stat.identity))), lost, copied=True)
+
+    def _found(self, path: str, digest: str, over: Stat | None) -> str | None:
+        """The tag of what is at `path` if it is the content that was written there.
+
+        None where it was not written. Raises CallError `outcome_unknown` where that cannot be told.
+        """
+        now = self._digest(path)
+        ours = now is not None and now[1] == digest
+        # Whoever has the name had it before, else their content would be that which was judged.
+        before = now is not None and (over is None or _same_tag(now[0], over.identity))
+        return now[0] if was_made(path, ours=ours, as_judged=before) and now is not None else None
+
+    def _digest(self, path: str) -> tuple[str, str] | None:
+        """The tag and the digest of an object, None where there is none."""
+        try:
+            answer = self._call("get_object", Key=self._key(path))
+        except FileNotFoundError:
+            return None
+        digest = sha256()
+        self._take(answer, digest.update)
+        return str(answer["ETag"]), digest.hexdigest()
 
     @contextmanager
-    def _opened(self, path: str, stat: Stat) -> Iterator[tuple[IO[bytes], dict[str, Any]]]:
-        """The content of exactly the object that was judged, and what belongs to it besides."""
+    def _opened(self, path: str, stat: Stat) -> Iterator[tuple[bytes | IO[bytes], Metadata]]:
+        """The content of exactly the object that was judged, and what is attached to it."""
+        answer = self._get(path, stat)
+        self.note_attached(path, answer)
+        if answer["ContentLength"] <= _IN_MEMORY:
+            yield self._body(answer["Body"]), self.metadata_of(path, stat)
+            return
+        with TemporaryFile() as file:
+            self._take(answer, file.write)
+            file.seek(0)
+            yield file, self.metadata_of(path, stat)
+
+    def _take(self, answer: Any, use: Callable[[bytes], Any]) -> None:
+        """Read the body of a reply piece by piece."""
         from fsspec.asyn import sync
 
-        answer = self._get(path, stat)
-        fields = {name: answer[name] for name in _FIELDS if answer.get(name)}
-        if answer.get("TagCount"):
-            fields["Tagging"] = self._tags(path)
-        with SpooledTemporaryFile(_IN_MEMORY) as file:
+        async def take() -> None:
+            async with answer["Body"] as stream:
+                while piece := await stream.read(_PIECE):
+                    use(piece)
 
-            async def take() -> None:
-                async with answer["Body"] as stream:
-                    while piece := await stream.read(1 << 20):
-                        file.write(piece)
-
-            sync(self._fs.loop, take)
-            file.seek(0)
-            yield file, fields
+        sync(self._fs.loop, take)
 
     def _get(self, path: str, judged: Stat | None) -> Any:
         """The reply to a GET, which is of the object that was judged."""
         answer = self._call("get_object", Key=self._key(path))
-        # Some servers quote a tag here and not in a listing.
-        if judged is not None and str(answer["ETag"]).strip('"') != judged.identity.strip('"'):
+        if judged is not None and not _same_tag(str(answer["ETag"]), judged.identity):
             answer["Body"].close()
             raise path_changed(path)
         return answer
 
-    def _tags(self, path: str) -> str:
+    # ---------------------------------------------------------------- metadata
+
+    def metadata_of(self, path: str, stat: Stat) -> Metadata:
+        """What is attached to the object that was judged; one more request where no GET has shown it."""
+        name = path, _plain(stat.identity)
+        if name not in self._attached:
+            reply = self._call("head_object", Key=self._key(path))
+            if not _same_tag(str(reply["ETag"]), stat.identity):
+                raise path_changed(path)
+            self.note_attached(path, reply)
+        if wants_tags(self._attached[name]):
+            self._attached[name] = with_tags(self._attached[name], self._tags(path))
+        return self._attached[name]
+
+    def note_attached(self, path: str, reply: Any) -> None:
+        """Remember what the reply to a GET or HEAD shows of an object besides its content."""
+        self._attached[path, _plain(str(reply["ETag"]))] = attached(reply)
+        while len(self._attached) > _MOST:
+            del self._attached[next(iter(self._attached))]
+
+    def _tags(self, path: str) -> str | None:
         from urllib.parse import urlencode
 
-        rows = self._call("get_object_tagging", Key=self._key(path))["TagSet"]
+        try:
+            rows = self._call("get_object_tagging", Key=self._key(path))["TagSet"]
+        except PermissionError:
+            return None
         return urlencode([(row["Key"], row["Value"]) for row in rows])
+
+    def _named_apart(self, path: str, tag: str) -> dict[str, Any]:
+        """What a COPY does not take along by itself."""
+        found = self._attached.get((path, _plain(tag)), {})
+        storage = found.get("StorageClass") or self.classes.get((path, tag))
+        redirect = found.get("WebsiteRedirectLocation")
+        return {
+            **({"StorageClass": storage} if storage else {}),
+            **({"WebsiteRedirectLocation": redirect} if redirect else {}),
+        }
+
+    # --------------------------------------------------------------- directories
 
     def mark(self, path: str) -> bool:
         """Put the marker of a directory where there is none; what is there stays. Whether it was made."""
@@ -167,10 +258,15 @@ class Conditional(Requests):
         if not self.keeps("create"):
             if self._marker(path) is not None:
                 return False
-            self._call("put_object", Key=self._key(marker), Body=b"")
+            self.change(path, "put_object", _never, Key=self._key(marker), Body=b"")
             return True
+
+        def look() -> str | None:
+            found = self._marker(path)
+            return found.identity if found is not None and not found.size else None
+
         try:
-            self._call("put_object", Key=self._key(marker), Body=b"", IfNoneMatch="*")
+            self.change(path, "put_object", look, Key=self._key(marker), Body=b"", IfNoneMatch="*")
         except OSError as error:
             if not refused(error):
                 raise
@@ -178,71 +274,12 @@ class Conditional(Requests):
                 return False
             # A server that keeps directories of its own refuses where a directory has no marker, too; such
             # a directory goes with its last key.
-            self._call("put_object", Key=self._key(marker), Body=b"")
+            self.change(path, "put_object", _never, Key=self._key(marker), Body=b"")
         return True
 
     def _marker(self, path: str) -> Stat | None:
         """The object `path/` itself, from a listing: some servers show one to a GET that is not there."""
         return self._page(path, "", limit=1)[0].get("")
-
-    # ---------------------------------------------------------------- deleting
-
-    def delete(self, doomed: list[Doomed]) -> Iterator[str | Missed]:
-        """Delete keys that are as they were judged; gives the path of each, or why it stays.
-
-        Where the server passes over the condition, many keys need a look right before, by who calls this.
-        """
-        if self._one_by_one(len(doomed)):
-            yield from self._each(doomed)
-            return
-        conditional = bool(doomed) and self.keeps("delete many")
-        for first in range(0, len(doomed), PAGE):
-            yield from self._batch(doomed[first : first + PAGE], conditional=conditional)
-
-    def _one_by_one(self, count: int) -> bool:
-        if count == 1:
-            return self.keeps("delete") or not self.keeps("delete many")
-        return count > 1 and not self.keeps("delete many") and self.keeps("delete")
-
-    def _each(self, doomed: list[Doomed]) -> Iterator[str | Missed]:
-        if len(doomed) == 1:
-            yield self._delete(doomed[0])
-            return
-        with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
-            for first in range(0, len(doomed), PAGE):
-                yield from pool.map(self._delete, doomed[first : first + PAGE])
-
-    def _delete(self, one: Doomed) -> str | Missed:
-        condition = {}
-        if self.keeps("delete"):
-            condition = {"IfMatch": one.tag}
-        elif not self._is_as_judged(one):
-            return _another(one.path)
-        try:
-            with errors(one.path, taken="path_changed"):
-                self._call("delete_object", Key=self._key(one.key), **condition)
-        except CallError as error:
-            # What is gone was deleted: by this request, which the client sends again, or by somebody else.
-            if error.code == "not_found" or (error.code == "path_changed" and self._now(one) is None):
-                return one.path
-            return Missed(one.path, error.message, error.code)
-        return one.path
-
-    def _is_as_judged(self, one: Doomed) -> bool:
-        now = self._now(one)
-        return now is not None and now.identity == one.tag
-
-    def _now(self, one: Doomed) -> Stat | None:
-        return self._marker(one.path) if one.key.endswith("/") else self._exact(one.path)
-
-    def _batch(self, page: list[Doomed], *, conditional: bool) -> Iterator[str | Missed]:
-        tag = {self._key(one.key): one.tag for one in page}
-        objects = [{"Key": key, "ETag": tag[key]} if conditional else {"Key": key} for key in tag]
-        with errors(page[0].path):
-            answer = self._call("delete_objects", Delete={"Objects": objects, "Quiet": True})
-        failed = {row["Key"]: row for row in answer.get("Errors", ())}
-        for key, one in zip(tag, page, strict=True):
-            yield _said(one.path, failed.get(key))
 
     def same(self, path: str, judged: Stat) -> None:
         """Raises CallError `path_changed` unless the object is the one that was judged."""
@@ -251,43 +288,39 @@ class Conditional(Requests):
             raise path_changed(path)
 
 
-def _said(path: str, error: dict[str, Any] | None) -> str | Missed:
-    if error is None or error["Code"] == "NoSuchKey":  # somebody else was faster, or the client asked twice
-        return path
-    if error["Code"] == "PreconditionFailed":
-        return _another(path)
-    return Missed(path, str(error.get("Message") or error["Code"]))
+def digest_of(data: bytes | IO[bytes]) -> str:
+    if isinstance(data, bytes):
+        return sha256(data).hexdigest()
+    digest = sha256()
+    data.seek(0)
+    while piece := data.read(_PIECE):
+        digest.update(piece)
+    return digest.hexdigest()
 
 
-def _another(path: str) -> Missed:
-    error = path_changed(path)
-    return Missed(path, error.message, error.code)
+def _made(answer: Any, metadata: Metadata | None, refused: tuple[str, ...], *, copied: bool) -> Made:
+    """By the reply to a PUT or COPY, or by the tag alone where that was lost."""
+    if isinstance(answer, str):
+        return Made(answer, not_kept(metadata, None, refused, copied=copied))
+    tag = answer["CopyObjectResult"]["ETag"] if copied else answer["ETag"]
+    return Made(str(tag), not_kept(metadata, answer, refused, copied=copied))
 
 
-def _copy_onto_itself(store: Conditional, key: str, **condition: str) -> Any:
-    source = {"Bucket": store._bucket, "Key": key}
-    return store._call("copy_object", Key=key, CopySource=source, MetadataDirective="REPLACE", **condition)
+def _refused_field(error: OSError, fields: dict[str, Any]) -> str | None:
+    """A field without which the server may take the object: it has no such class, or we no right to tag."""
+    if not (isinstance(error, PermissionError) or not_built(error) or is_bad_class(error)):
+        return None
+    return next((field for field in OPTIONAL if field in fields), None)
 
 
-# One broken condition of each kind, on a key that is there.
-_BREAKING: dict[str, Callable[[Conditional, str], Any]] = {
-    "create": lambda store, key: store._call("put_object", Key=key, Body=b"", IfNoneMatch="*"),
-    "replace": lambda store, key: store._call("put_object", Key=key, Body=b"", IfMatch=_WRONG),
-    "copy from": lambda store, key: _copy_onto_itself(store, key, CopySourceIfMatch=_WRONG),
-    "copy to": lambda store, key: _copy_onto_itself(store, key, IfNoneMatch="*"),
-    "copy over": lambda store, key: _copy_onto_itself(store, key, IfMatch=_WRONG),
-    "delete": lambda store, key: store._call("delete_object", Key=key, IfMatch=_WRONG),
-    "delete many": lambda store, key: store._call(
-        "delete_objects", Delete={"Objects": [{"Key": key, "ETag": _WRONG}]}
-    ),
-}
-# The field of the client's model that sends each.
-_SENT = {
-    "create": ("PutObjectRequest", "IfNoneMatch"),
-    "replace": ("PutObjectRequest", "IfMatch"),
-    "copy from": ("CopyObjectRequest", "CopySourceIfMatch"),
-    "copy to": ("CopyObjectRequest", "IfNoneMatch"),
-    "copy over": ("CopyObjectRequest", "IfMatch"),
-    "delete": ("DeleteObjectRequest", "IfMatch"),
-    "delete many": ("ObjectIdentifier", "ETag"),
-}
+def _same_tag(one: str, other: str) -> bool:
+    # Some servers quote a tag in one reply and not in another.
+    return _plain(one) == _plain(other)
+
+
+def _plain(tag: str) -> str:
+    return tag.strip('"')
+
+
+def _never() -> None:
+    """Without a condition nothing is refused because it was done before."""

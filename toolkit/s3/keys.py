@@ -17,6 +17,8 @@ from toolkit.text import escape
 
 _TAKEN = ("PreconditionFailed", "ConditionalRequestConflict", "412", "409")
 
+_NOT_BUILT = 501
+
 Rows = dict[str, Stat]  # keys below a directory, relative to it
 
 
@@ -92,9 +94,38 @@ def two_of_one_name(path: str) -> CallError:
 
 def refused(error: BaseException) -> bool:
     """Whether a condition was not met; servers differ in how they spell it, and so does s3fs."""
+    return isinstance(error, FileExistsError) or _code(error) in _TAKEN
+
+
+def is_race(error: BaseException) -> bool:
+    """Whether the request met another one, which tells nothing of its condition."""
+    return _code(error) == "ConditionalRequestConflict"
+
+
+def is_bad_class(error: BaseException) -> bool:
+    """Whether the server has no storage class of the name."""
+    return _code(error) == "InvalidStorageClass"
+
+
+def _code(error: BaseException) -> str:
     answer = getattr(error.__cause__, "response", None) or {}
-    code = str(answer.get("Error", {}).get("Code"))
-    return isinstance(error, FileExistsError) or code in _TAKEN
+    return str(answer.get("Error", {}).get("Code"))
+
+
+def answered(error: BaseException) -> bool:
+    """Whether the server itself said no, for good; what it answers in trouble says nothing of what it did."""
+    status = _status(error)
+    return (400 <= status < 500 and status not in (408, 429)) or status == _NOT_BUILT
+
+
+def not_built(error: BaseException) -> bool:
+    """Whether the server has nothing of the kind."""
+    return _status(error) == _NOT_BUILT
+
+
+def _status(error: BaseException) -> int:
+    answer = getattr(error.__cause__, "response", None) or {}
+    return int(answer.get("ResponseMetadata", {}).get("HTTPStatusCode") or 0)
 
 
 @contextmanager

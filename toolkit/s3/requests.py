@@ -12,10 +12,13 @@ from toolkit import paths
 from toolkit.errors import CallError
 from toolkit.plan import DIRECTORY, Stat
 from toolkit.s3.keys import Rows, entries_of, errors, left_out_of, stat_of
+from toolkit.s3.sends import watch
 from toolkit.store_identity import identity_of
 
 PAGE = 1000  # keys in one answer, and in one request to delete
 _MAX_KEY = 1024
+_STANDARD = "STANDARD"
+_MOST_CLASSES = 100_000
 
 
 class Requests:
@@ -26,18 +29,26 @@ class Requests:
         self.root = root.strip("/")
         self._bucket, _, prefix = self.root.partition("/")
         self._prefix = f"{prefix}/" if prefix else ""
+        # What listings have shown of objects in another class than the usual, by path and tag.
+        self.classes: dict[tuple[str, str], str] = {}
         self._find()
         self.place = identity_of(fs, self.root)
         self.is_amazon = self.place.protocols == ("s3",)
 
     def _call(self, method: str, **arguments: Any) -> Any:
         from botocore.exceptions import BotoCoreError
+        from fsspec.asyn import sync
 
         try:
-            return self._fs.call_s3(method, Bucket=self._bucket, **arguments)
+            return sync(self._fs.loop, self._send, method, arguments)
         except BotoCoreError as error:
             # No credentials, no such host: what the client found out before the store said anything.
             raise ConnectionError(errno.EIO, f"{type(error).__name__}") from error
+
+    async def _send(self, method: str, arguments: dict[str, Any]) -> Any:
+        await self._fs.set_session()
+        watch(await self._fs.get_s3(self._bucket))
+        return await self._fs._call_s3(method, Bucket=self._bucket, **arguments)
 
     def _find(self) -> None:
         """Fail once, at the start, where there is no such bucket or no way to it."""
@@ -78,6 +89,10 @@ class Requests:
         with errors(path):
             answer = self._call("list_objects_v2", Prefix=directory + name, MaxKeys=limit, **more)
         rows = {row["Key"][len(directory) :]: stat_of(row) for row in answer.get("Contents", ())}
+        for row in answer.get("Contents", ()):
+            if row.get("StorageClass") not in (None, _STANDARD) and len(self.classes) < _MOST_CLASSES:
+                name = row["Key"][len(self._prefix) :]
+                self.classes[name, str(row["ETag"])] = row["StorageClass"]
         rows |= {
             row["Prefix"][len(directory) :]: Stat(DIRECTORY, 0) for row in answer.get("CommonPrefixes", ())
         }
