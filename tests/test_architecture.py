@@ -355,7 +355,7 @@ OPENERS = {
     "Store": {"toolkit.stores"},
     "S3": {"toolkit.stores"},
     "Azure": {"toolkit.stores"},
-    "Sftp": {"toolkit.stores", "toolkit.sftp"},
+    "Sftp": {"toolkit.sftp.opening", "toolkit.sftp.backend"},
     "url_to_fs": {"toolkit.stores"},
     "filesystem": set(),
     "LocalFileSystem": set(),

@@ -390,9 +390,9 @@ def store_on(fs: Any, root: str) -> WritableTree:
 
         return S3(fs, root)
     if "sftp" in protocols and hasattr(fs, "ftp"):
-        from toolkit.sftp import Sftp
+        from toolkit.sftp import sftp_on
 
-        return Sftp(fs.ftp, root, identity_of(fs, ""))
+        return sftp_on(fs, root)
     if "az" in protocols and hasattr(fs, "service_client"):
         from toolkit.azure import Azure
 

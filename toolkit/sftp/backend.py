@@ -10,22 +10,21 @@ import errno
 import secrets
 import stat as S
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
-from urllib.parse import unquote
 
 from toolkit import paths
 from toolkit.backends import BACKENDS, Missed, StoreBase, check_content, is_link, path_changed
 from toolkit.errors import CallError
 from toolkit.loss import MAX_FILE
-from toolkit.places import StoragePlace, shown, split_url
+from toolkit.places import StoragePlace
 from toolkit.plan import DIRECTORY, FILE, LINK, OTHER, SET_ID, Delete, Entry, Held, Move, Stat, whole
-from toolkit.store_identity import sftp_authority
-from toolkit.stores import errors
+from toolkit.sftp.connection import Connection, NoReply, errors
 
 MAX_LINKS = 8
 STATE = ".ringfence"
+_ONE_REQUEST = 32 << 10  # bytes that one READ gives
 _KINDS = {S.S_IFREG: FILE, S.S_IFDIR: DIRECTORY, S.S_IFLNK: LINK}
 
 
@@ -55,40 +54,42 @@ class SftpFolder:
 
 
 class Sftp(StoreBase):
-    """What lies below `root` on the server that `client` (a paramiko.SFTPClient) is connected to."""
+    """What lies below `root` on a server."""
 
     traits = BACKENDS["sftp"]
     fold = False
 
-    def __init__(
-        self, client: Any, root: str, server: StoragePlace, closing: Callable[[], None] = lambda: None
-    ) -> None:
-        self._client = client
-        self._closing = closing
+    def __init__(self, connection: Connection, root: str, server: StoragePlace) -> None:
+        self._connection = connection
         try:
-            self.root = str(client.normalize(root)).rstrip("/")
-            found = S.S_ISDIR(client.stat(self.root or "/").st_mode)
+            self.root = str(connection.ask(lambda client: client.normalize(root))).rstrip("/")
+            found = S.S_ISDIR(connection.ask(lambda client: client.stat(self.root or "/")).st_mode)
         except OSError:
-            closing()
+            connection.close()
             raise CallError("not_found", "The project root does not exist on the server") from None
         if not found:
-            closing()
+            connection.close()
             raise CallError("not_a_directory", "The project root is not a directory on the server")
         former = f"{server.former}{self.root}" if server.former else ""
         self.place = replace(server, path=self.root, former=former)
 
     def close(self) -> None:
-        self._closing()
+        self._connection.close()
 
     def beside(self, suffix: str) -> Sftp:
         """The directory with this one's name and a suffix, made where there is none. Closed with this one."""
         path = self.root + suffix
-        with _errors(suffix):
-            try:
-                self._client.lstat(path)
-            except FileNotFoundError:
-                self._client.mkdir(path, 0o700)
-        return Sftp(self._client, path, replace(self.place, former=""))
+
+        def is_there() -> bool:
+            with suppress(FileNotFoundError):
+                self._connection.ask(lambda client: client.lstat(path))
+                return True
+            return False
+
+        with errors(suffix):
+            if not is_there():
+                self._connection.change(lambda client: client.mkdir(path, 0o700), made=is_there)
+        return Sftp(self._connection, path, replace(self.place, former=""))
 
     # ------------------------------------------------------------------ looking
 
@@ -133,15 +134,24 @@ class Sftp(StoreBase):
             raise CallError("is_directory", f"'{spot.path}' is a directory", where=spot.path)
         if found.kind != FILE:
             raise CallError("not_regular_file", f"'{spot.path}' is not a regular file", where=spot.path)
+        if known is not None and not alike(known, found):
+            raise path_changed(spot.path)
         most, data = MAX_FILE if limit is None else limit, b""
         if (found.size or 0) <= most:
-            with _errors(spot.path), self._client.open(self._at(spot.path), "rb") as file:
-                if found.size:
-                    file.prefetch(found.size)
-                data = bytes(file.read(most + 1))  # a server may send more than it says
+            with errors(spot.path):
+                data = self._connection.ask(lambda client: self._content(client, spot.path, found, most))
         if (found.size or 0) > most or len(data) > most:
             raise CallError("too_large", f"'{spot.path}' is larger than {most} bytes", where=spot.path)
         return data
+
+    def _content(self, client: Any, path: str, found: Stat, most: int) -> bytes:
+        with client.open(self._at(path), "rb") as file:
+            # A name may lead elsewhere since the look: what is open now says whether it is what was seen.
+            if not alike(found, self._stat(path, file.stat())):
+                raise path_changed(path)
+            if (found.size or 0) > _ONE_REQUEST:
+                file.prefetch(found.size)
+            return bytes(file.read(most + 1))  # a server may send more than it says
 
     def chunks(self, spot: SftpSpot, known: Stat | None = None) -> Iterator[bytes]:
         yield self.read(spot)
@@ -154,14 +164,15 @@ class Sftp(StoreBase):
         """The entries of a directory by name, and the names that are none, or another's in this directory."""
         found: dict[str, Stat] = {}
         left_out: list[str] = []
-        with _errors(path):
-            for row in self._client.listdir_attr(self._at(path)):
+        with errors(path):
+            for row in self._connection.ask(lambda client: client.listdir_attr(self._at(path))):
                 if row.filename in found or not _is_name(row.filename):
                     left_out.append(row.filename)
                     continue
                 below = paths.child(path, row.filename)
-                known = row if row.st_mode is not None else self._client.lstat(self._at(below))
-                found[row.filename] = self._stat(below, known)
+                found[row.filename] = self._stat(
+                    below, row if row.st_mode is not None else self._lstat(below)
+                )
         return sorted(found.items(), key=lambda row: row[0]), left_out
 
     def rights(self, spot: SftpSpot, stat: Stat) -> tuple[bool, bool]:
@@ -190,13 +201,10 @@ class Sftp(StoreBase):
     def create(self, spot: SftpSpot, data: bytes | Held, mode: int | None, temporary: str) -> None:
         """Whole or not at all: SFTP's rename, unlike POSIX's, fails where the new name is taken."""
         content = whole(data)
-        with _errors(spot.path):
+        with errors(spot.path):
             beside = self._temporary(spot, content, mode, temporary)
-            try:
+            with self._or_without(beside):
                 self._rename_new(beside, spot.path)
-            except BaseException:
-                self._client.remove(self._at(beside))
-                raise
 
     def replace(
         self,
@@ -208,16 +216,17 @@ class Sftp(StoreBase):
         before: bytes | None = None,
     ) -> None:
         content = whole(data)
-        check_content(self, spot, before)
-        self._same(spot.path, stat)
-        with _errors(spot.path):
+        with errors(spot.path):
             beside = self._temporary(spot, content, stat.mode if mode is None else mode, temporary)
-            self._client.posix_rename(self._at(beside), self._at(spot.path))
+            with self._or_without(beside):
+                # As late as can be: between this look and the rename nothing stops another writer.
+                check_content(self, spot, before)
+                self._rename_over(beside, spot.path, stat)
 
     def remove(self, spot: SftpSpot, change: Delete, temporary: str) -> Iterator[str | Missed]:
         """Rename out of the way, make sure it is what was listed, then remove exactly that."""
         caught = f"{STATE}/{temporary or _own_name()}"
-        with _errors(spot.path):
+        with errors(spot.path):
             self._make_state()
             self._rename_new(spot.path, caught)
         if self._differs(caught, change):
@@ -225,10 +234,9 @@ class Sftp(StoreBase):
             raise path_changed(spot.path)
         kept = False
         for entry in (*reversed(change.entries), Entry(change.path, change.stat)):
-            at = self._at(caught + entry.path[len(change.path) :])
             try:
-                with _errors(entry.path):
-                    (self._client.rmdir if entry.stat.kind == DIRECTORY else self._client.remove)(at)
+                with errors(entry.path):
+                    self._remove(caught + entry.path[len(change.path) :], entry.stat.kind)
             except CallError as error:
                 kept = True
                 yield Missed(entry.path, error.message, error.code)
@@ -239,41 +247,38 @@ class Sftp(StoreBase):
 
     def move(self, source: SftpSpot, destination: SftpSpot, change: Move) -> None:
         self._same(source.path, change.stat)
-        with _errors(destination.path):
+        with errors(destination.path):
             if change.over is None:
                 self._rename_new(source.path, destination.path)
-                return
-            self._same(destination.path, change.over)
-            self._client.posix_rename(self._at(source.path), self._at(destination.path))
+            else:
+                self._rename_over(source.path, destination.path, change.over)
 
     def make_directory(self, spot: SftpSpot) -> None:
-        with _errors(spot.path):
+        with errors(spot.path):
             if self._look(spot.path) is not None:
                 raise FileExistsError
-            self._client.mkdir(self._at(spot.path))
+            self._make(spot.path, lambda client: client.mkdir(self._at(spot.path)), Stat(DIRECTORY))
 
     def remove_directory(self, spot: SftpSpot) -> None:
-        with _errors(spot.path):
-            if self._client.listdir(self._at(spot.path)):
+        with errors(spot.path):
+            if self._connection.ask(lambda client: client.listdir(self._at(spot.path))):
                 message = f"'{spot.path}' is not empty"
                 raise CallError("directory_not_empty", message, where=spot.path)
-            self._client.rmdir(self._at(spot.path))
+            self._remove(spot.path, DIRECTORY)
 
     def make_link(self, spot: SftpSpot, target: str) -> None:
-        with _errors(spot.path):
-            self._client.symlink(target, self._at(spot.path))
+        with errors(spot.path):
+            made = Stat(LINK, target=target)
+            self._make(spot.path, lambda client: client.symlink(target, self._at(spot.path)), made)
 
     def set_mode(self, spot: SftpSpot, mode: int) -> None:
-        with _errors(spot.path):
-            self._client.chmod(self._at(spot.path), mode)
+        with errors(spot.path):
+            self._set(lambda client: client.chmod(self._at(spot.path), mode))
 
     def sweep(self, spot: SftpSpot, temporary: str) -> None:
         """Remove a temporary that a dead process left beside `spot`."""
-        with _errors(spot.path):
-            try:
-                self._client.remove(self._at(paths.child(paths.parent(spot.path), temporary)))
-            except FileNotFoundError:
-                pass
+        with errors(spot.path), suppress(FileNotFoundError):
+            self._remove(paths.child(paths.parent(spot.path), temporary), FILE)
 
     # ------------------------------------------------------------------- inside
 
@@ -281,100 +286,133 @@ class Sftp(StoreBase):
         return (self.root or "/") if path == paths.ROOT else f"{self.root}/{path}"
 
     def _look(self, path: str) -> Stat | None:
-        with _errors(path):
+        with errors(path):
             try:
-                return self._stat(path, self._client.lstat(self._at(path)))
+                return self._stat(path, self._lstat(path))
             except FileNotFoundError:
                 return None
+
+    def _lstat(self, path: str) -> Any:
+        return self._connection.ask(lambda client: client.lstat(self._at(path)))
 
     def _stat(self, path: str, row: Any) -> Stat:
         # Of what a server does not say what it is, nothing is opened.
         kind = OTHER if row.st_mode is None else _KINDS.get(S.S_IFMT(row.st_mode), OTHER)
+        readlink = lambda client: client.readlink(self._at(path))  # noqa: E731
         return Stat(
             kind=kind,
             size=row.st_size,
             modified=row.st_mtime,
             accessed=row.st_atime,
             mode=None if row.st_mode is None else S.S_IMODE(row.st_mode),
-            target=self._client.readlink(self._at(path)) if kind == LINK else None,
+            target=self._connection.ask(readlink) if kind == LINK else None,
             identity=f"{row.st_mtime}:{row.st_size}:{row.st_mode}",
         )
 
     def _same(self, path: str, judged: Stat) -> None:
         now = self._look(path)
-        if now is None or not _alike(judged, now):
+        if now is None or not alike(judged, now):
             raise path_changed(path)
+
+    # Each change below says what it looks like once it is made, for when its reply is lost.
 
     def _temporary(self, spot: SftpSpot, data: bytes, mode: int | None, name: str) -> str:
         path = paths.child(paths.parent(spot.path), name or _own_name())
-        with self._client.open(self._at(path), "wx") as file:
-            file.set_pipelined(True)
-            file.write(data)
-        if mode is not None:
-            # The new file is the account's own, whoever owned the old one.
-            self._client.chmod(self._at(path), mode & ~SET_ID)
+
+        def write(client: Any) -> None:
+            with client.open(self._at(path), "wx") as file:
+                file.set_pipelined(True)
+                file.write(data)
+            if mode is not None:
+                # The new file is the account's own, whoever owned the old one.
+                client.chmod(self._at(path), mode & ~SET_ID)
+
+        def again(client: Any) -> None:
+            with suppress(FileNotFoundError):
+                client.remove(self._at(path))
+            write(client)
+
+        self._connection.change(write, again=again, made=lambda: False)
         return path
 
-    def _rename_new(self, source: str, destination: str) -> None:
+    @contextmanager
+    def _or_without(self, temporary: str) -> Iterator[None]:
+        """Takes a temporary away where what it is for fails; where it cannot, settling does."""
         try:
-            self._client.rename(self._at(source), self._at(destination))
+            yield
+        except BaseException:
+            with suppress(CallError, OSError):
+                self._remove(temporary, FILE)
+            raise
+
+    def _rename_new(self, source: str, destination: str) -> None:
+        """Rename to where nothing is. Raises FileExistsError and OSError."""
+        rename = lambda client: client.rename(self._at(source), self._at(destination))  # noqa: E731
+        try:
+            self._connection.change(rename, made=lambda: self._is_renamed(source, destination))
+        except NoReply:
+            raise
         except OSError:
             # The protocol has one word for every failure.
             if self._look(destination) is not None:
                 raise FileExistsError(errno.EEXIST, "already there") from None
             raise
 
+    def _rename_over(self, source: str, destination: str, judged: Stat) -> None:
+        """Rename over the file that was judged. Raises CallError `path_changed`, and OSError."""
+
+        def rename(client: Any) -> None:
+            if not self._is_renamed(source, destination):
+                self._same(destination, judged)
+                client.posix_rename(self._at(source), self._at(destination))
+
+        self._connection.change(rename, made=lambda: self._is_renamed(source, destination))
+
+    def _is_renamed(self, source: str, destination: str) -> bool:
+        return self._look(source) is None and self._look(destination) is not None
+
+    def _remove(self, path: str, kind: str) -> None:
+        """Remove a file, link or empty directory of our own. Raises OSError."""
+        self._connection.change(
+            lambda client: (client.rmdir if kind == DIRECTORY else client.remove)(self._at(path)),
+            made=lambda: self._look(path) is None,
+        )
+
+    def _make(self, path: str, send: Callable[[Any], object], wanted: Stat) -> None:
+        def made() -> bool:
+            now = self._look(path)
+            return now is not None and (now.kind, now.target) == (wanted.kind, wanted.target)
+
+        self._connection.change(send, made=made)
+
+    def _set(self, send: Callable[[Any], object]) -> None:
+        """Set what may be set twice."""
+        self._connection.change(send, made=lambda: False)
+
     def _make_state(self) -> None:
-        if self._look(STATE) is None:
-            self._client.mkdir(self._at(STATE), 0o700)
-            with self._client.open(self._at(f"{STATE}/.gitignore"), "w") as note:
+        if self._look(STATE) is not None:
+            return
+        self._make(STATE, lambda client: client.mkdir(self._at(STATE), 0o700), Stat(DIRECTORY))
+
+        def ignore(client: Any) -> None:
+            with client.open(self._at(f"{STATE}/.gitignore"), "w") as note:
                 note.write(b"*\n")
+
+        self._set(ignore)
 
     def _differs(self, caught: str, change: Delete) -> bool:
         now = self._look(caught)
-        if now is None or not _alike(change.stat, now):
+        if now is None or not alike(change.stat, now):
             return True
         found = dict(self._walk(caught)) if now.kind == DIRECTORY else {}
         judged = {entry.path[len(change.path) :]: entry.stat for entry in change.entries}
-        return found.keys() != judged.keys() or any(not _alike(judged[key], found[key]) for key in found)
+        return found.keys() != judged.keys() or any(not alike(judged[key], found[key]) for key in found)
 
     def _walk(self, path: str, shown: str = "") -> Iterator[tuple[str, Stat]]:
         for name, stat in self.level(path)[0]:
             yield f"{shown}/{name}", stat
             if stat.kind == DIRECTORY:
                 yield from self._walk(paths.child(path, name), f"{shown}/{name}")
-
-
-def open_sftp(url: str, options: dict[str, Any]) -> Sftp:
-    """Connect to the server of an sftp:// URL; only to one whose key is known, as `ssh` does."""
-    try:
-        import paramiko
-    except ImportError:
-        hint = "pip install 'ringfence[sftp]'"
-        raise CallError("io_error", "What an sftp:// root needs is not installed", hint=hint) from None
-    split = split_url(url)
-    if split.password is not None:
-        raise CallError(
-            "path_invalid",
-            f"There is a password in the URL of {shown(url)}, where programs and logs show it",
-            hint="use a key or the SSH agent, or options={'password': …} from Python",
-        )
-    client = paramiko.SSHClient()
-    named = {"port": split.port, "username": unquote(split.username or ""), **options}
-    try:
-        client.load_system_host_keys()
-        client.connect(split.hostname or "", **{key: value for key, value in named.items() if value})
-        sftp = client.open_sftp()
-    except Exception as error:
-        client.close()
-        told = isinstance(error, OSError | paramiko.SSHException)
-        reason = str(error) if told else type(error).__name__
-        raise CallError("io_error", f"'{split.hostname}' cannot be reached by SFTP: {reason}") from None
-    account, port = sftp.get_channel().get_transport().get_username(), split.port or 22
-    former = f"sftp://{split.username + '@' if split.username else ''}{split.hostname}:{port}"
-    authority = sftp_authority(account, split.hostname or "", named["port"] or 22)
-    server = StoragePlace(("sftp",), authority, "", former="" if former == f"sftp://{authority}" else former)
-    return Sftp(sftp, unquote(split.path) or ".", server, client.close)
 
 
 def _spliced(link: Stat, names: tuple[str, ...], count: int) -> list[str]:
@@ -396,18 +434,7 @@ def _own_name() -> str:
     return f".ringfence-{secrets.token_hex(8)}"
 
 
-def _alike(judged: Stat, now: Stat) -> bool:
+def alike(judged: Stat, now: Stat) -> bool:
     if judged.kind != now.kind:
         return False
     return judged.kind == DIRECTORY or (judged.target, judged.identity) == (now.target, now.identity)
-
-
-@contextmanager
-def _errors(path: str) -> Iterator[None]:
-    with errors(path):
-        try:
-            yield
-        except PermissionError:
-            raise CallError("permission_denied", f"Permission denied: '{path}'", where=path) from None
-        except EOFError:
-            raise OSError(errno.EIO, "the connection was lost") from None
