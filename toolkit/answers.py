@@ -32,7 +32,7 @@ _PARAMETERS = ("path", "source", "destination", "tasks", "task_ids")
 _OF_PATHS = (
     "not_found", "already_exists", "is_directory", "not_a_directory", "not_regular_file", "hard_linked",
     "path_changed", "stale_read", "permission_denied", "io_error", "too_large", "directory_not_empty",
-    "protected_path",
+    "protected_path", "no_reply", "outcome_unknown",
 )  # fmt: skip
 
 
@@ -61,6 +61,10 @@ def success(attempt: Attempt, plan: Plan, more: dict[str, Any]) -> Result:
         content += f"\n\nNote: {names} that no path can have {_be(attempt.left_out)} not shown"
     if attempt.outcome is not None and attempt.outcome.unconditional:
         data["unconditional"] = list(attempt.outcome.unconditional)
+    if attempt.outcome is not None and attempt.outcome.resolved:
+        shown = {agent_view.path_of(attempt, path) or "" for path in attempt.outcome.resolved}
+        data["resolved"] = sorted(shown)
+        content += "\n\nNote: the store's answer was lost; a look shows that the change was made"
     if attempt.lost:
         data["not_recoverable"] = sorted({agent_view.path_of(attempt, path) or "" for path in attempt.lost})
         content += f"\n\nNote: {plural(len(attempt.lost), 'file')} cannot be restored"
@@ -194,7 +198,8 @@ def raise_failure(outcome: Outcome, may_name: Callable[[str], bool] | None = Non
         if outcome.error is not None:
             raise outcome.error
         why = f": {named[0].why}" if named else ""
-        raise CallError(outcome.failures[0].code, f"Nothing was done{why}")
+        known = set(outcome.stands.values()) == {ABORTED}
+        raise CallError(outcome.failures[0].code, f"Nothing {'was' if known else 'is known to be'} done{why}")
     done = sorted(path for path, known in outcome.seen.items() if known != UNSEEN)
     list_of = "; ".join(f"'{escape(missed.path)}' ({missed.why})" for missed in named[:3])
     raise CallError(
@@ -238,6 +243,7 @@ def record(attempt: Attempt, result: Result) -> dict[str, Any]:
         "freed": totals.freed,
         "durable": policy.durable,
         **_unconditional(attempt),
+        **_resolved(attempt),
         **_failures(attempt),
         **({"tasks": _tasks(attempt, result)} if "succeeded" in result.data else {}),
         "seconds": round(time.time() - attempt.started, 6),
@@ -248,6 +254,12 @@ def _unconditional(attempt: Attempt) -> dict[str, Any]:
     """The kinds of change that the store made after a look only."""
     found = attempt.outcome.unconditional if attempt.outcome is not None else ()
     return {"unconditional": list(found)} if found else {}
+
+
+def _resolved(attempt: Attempt) -> dict[str, Any]:
+    """The paths whose change is known to be done by a look, and how many there are."""
+    found = sorted(set(attempt.outcome.resolved)) if attempt.outcome is not None else []
+    return {"resolved": found[:_MOST], "resolutions": len(found)} if found else {}
 
 
 def _failures(attempt: Attempt) -> dict[str, Any]:

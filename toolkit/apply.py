@@ -12,10 +12,11 @@ from dataclasses import dataclass, field, replace
 
 from policy import Amount
 from toolkit import paths
+from toolkit.ambiguous_outcome import NO_REPLY, OUTCOME_UNKNOWN
 from toolkit.backends import Missed, Spot, WritableTree, spot_at
 from toolkit.busy import Busy
 from toolkit.errors import CallError
-from toolkit.history import ABORTED, DONE, GONE, UNKNOWN, UNSEEN, History, Operation
+from toolkit.history import ABORTED, DONE, GONE, PENDING, UNKNOWN, UNSEEN, History, Operation
 from toolkit.intent import Intent
 from toolkit.loss import unconditional
 from toolkit.plan import (
@@ -38,6 +39,8 @@ from toolkit.workspace import Workspace
 _SIDE_BY_SIDE = 8
 _VERY_MANY = 64  # so many new files are synced all at once
 _UNSURE = ("io_error", "partial_failure")  # what fails with these may have been made all the same
+# The state of what failed with one of these; with any other code it was not done.
+_STATES = {NO_REPLY: PENDING, OUTCOME_UNKNOWN: UNKNOWN}
 _PATIENCE, _PAUSE = 2.0, 0.02  # seconds a call waits for another one at the same path
 
 
@@ -56,11 +59,20 @@ class Outcome:
     seconds: dict[str, float] = field(default_factory=dict)
     undone: set[int] = field(default_factory=set)
     unconditional: tuple[str, ...] = ()  # kinds of change before which the store only had a look
+    # Paths whose change is known to be done by a look, because the store's reply was lost.
+    resolved: list[str] = field(default_factory=list)
 
     @property
     def stands(self) -> dict[int, str]:
         """The states, where what was taken back counts as not done."""
         return self.states | dict.fromkeys(self.undone, ABORTED)
+
+    def miss(self, n: int, missed: Missed) -> None:
+        """Note that an item failed. What may have been done all the same leaves its path unknown."""
+        self.failures.append(missed)
+        self.states[n] = _STATES.get(missed.code, ABORTED)
+        if self.states[n] != ABORTED:
+            self.seen[missed.path] = UNSEEN
 
     @property
     def partial(self) -> bool:
@@ -82,7 +94,7 @@ def apply(
 
     Raises CallError when nothing was changed; what went wrong half-way is in the Outcome.
     """
-    work = _Work(workspace, spots, progress, history.check)
+    work = _Work(workspace, spots, progress, history)
     try:
         numbered = work.number(plan.changes)
         work.intent.look_through(numbered)
@@ -101,6 +113,7 @@ def apply(
                             outcome.error = CallError(missed.code, missed.why, where=missed.path)
                     work.set_modes()
             backend = workspace.backend
+            outcome.resolved.extend(getattr(backend, "take_resolved", tuple)())
             traits_at = getattr(backend, "traits_at", lambda _: backend.traits)
             outcome.unconditional = unconditional(plan.changes, traits_at)
             if any(missed.code in _UNSURE for missed in outcome.failures):
@@ -128,6 +141,8 @@ def _look_again(outcome: Outcome, workspace: Workspace, history: History) -> Non
     try:
         found = verdicts(workspace, list(history.items("op.id = ?", (outcome.op,))))
     except CallError:
+        # Not known to be undone either: it is looked at again before the next call.
+        outcome.states.update({n: PENDING for n, state in outcome.states.items() if state == ABORTED})
         return
     for n, state in found.items():
         if state in (DONE, UNKNOWN) and outcome.states.get(n) == ABORTED:
@@ -166,13 +181,15 @@ class _Work:
         workspace: Workspace,
         spots: dict[str, Spot],
         progress: Progress,
-        still_ours: Callable[[], None],
+        history: History,
     ) -> None:
+        self._workspace = workspace
+        self._history = history
         self._backend = workspace.writable()
         self._below = workspace.below
         self._spots = spots
         self._own: list[Spot] = []
-        self._still_ours = still_ours
+        self._still_ours = history.check
         self._progress = progress
         self.intent = Intent(workspace.backend, spots, progress)
         self._made: set[str] = set()
@@ -232,15 +249,40 @@ class _Work:
             else:
                 self._one(change, outcome)
                 outcome.states.update(dict.fromkeys(numbers, DONE))
+            failed = None
         except CallError as error:
-            if not apart or isinstance(change, MakeDirectory):
-                outcome.error = error
-            outcome.failures.append(Missed(path_of(change), error.message, error.code))
+            failed = error
+            for path in _paths(change):
+                if error.code in _STATES:
+                    outcome.seen[path] = UNSEEN
             for n in numbers:
-                outcome.states.setdefault(n, ABORTED)
-        ends = (change.source, change.destination) if isinstance(change, Move) else (change.path,)
-        self._stirred.update(map(paths.parent, ends))
+                outcome.states.setdefault(n, _STATES.get(error.code, ABORTED))
+            outcome.failures.append(Missed(path_of(change), error.message, error.code))
+        if any(outcome.states[n] == PENDING for n in numbers) and self._look(change, numbers, outcome):
+            failed = None
+        if failed is not None and (not apart or isinstance(change, MakeDirectory)):
+            outcome.error = failed
+        self._stirred.update(map(paths.parent, _paths(change)))
         self._progress.step("changing", count - deleted)
+
+    def _look(self, change: Change, numbers: range, outcome: Outcome) -> bool:
+        """Where no reply came, see what was done all the same; whether all of the change was.
+
+        What was not done yet may still be: it stays open.
+        """
+        from toolkit.settle import known, verdicts
+
+        items = [i for i in self._history.items("op.id = ?", (outcome.op,)) if i.n in numbers]
+        with suppress(CallError):
+            found = verdicts(self._workspace, items)
+            done = [i for i in items if (outcome.states[i.n], found[i.n]) == (PENDING, DONE)]
+            outcome.states.update({item.n: DONE for item in done})
+            outcome.seen.update(row for item in done for row in known(item))
+            found_done = {item.path for item in done}
+            outcome.resolved.extend(found_done)
+            outcome.failures[:] = [missed for missed in outcome.failures if missed.path not in found_done]
+            self._made |= found_done if isinstance(change, MakeDirectory) else set()
+        return all(outcome.states[n] == DONE for n in numbers)
 
     def set_modes(self) -> None:
         """Give directories that were made again the modes they had, once everything is in them."""
@@ -315,8 +357,7 @@ class _Work:
             if not self._backend.traits.rename:
                 self._still_ours()
             if isinstance(step, Missed):
-                outcome.failures.append(step)
-                outcome.states[at[step.path]] = ABORTED
+                outcome.miss(at[step.path], step)
             else:
                 outcome.states[at[step]] = DONE
                 outcome.seen[step] = GONE
@@ -345,3 +386,7 @@ class _Work:
         spot = spot_at(self._backend, path)
         self._own.append(spot)
         return spot
+
+
+def _paths(change: Change) -> tuple[str, ...]:
+    return (change.source, change.destination) if isinstance(change, Move) else (change.path,)

@@ -242,12 +242,12 @@ class Attempt:
         """What the limits see: tasks are counted by `max_tasks`, so their files are not."""
         return self.usage if not self.known_tool.tasks else without_files(self.usage)
 
-    def stands(self) -> list[Step]:
-        """What of the plan was done and not taken back by itself."""
+    def stands(self, *more: str) -> list[Step]:
+        """What of the plan was done and not taken back by itself, and what is in one of the states `more`."""
         if self.plan is None or self.outcome is None:
             return []
         states = self.outcome.stands
-        return [step for n, step in enumerate(steps(self.plan.changes)) if states.get(n) == DONE]
+        return [step for n, step in enumerate(steps(self.plan.changes)) if states.get(n) in (DONE, *more)]
 
     def _mind_loss(self, plan: Plan) -> None:
         """What could not be brought back is never done on a rule's word alone: a person is asked."""

@@ -207,6 +207,14 @@ class StoreBase:
     def together(self) -> AbstractContextManager[None]:
         return nullcontext()
 
+    def note_resolved(self, path: str) -> None:
+        """Keep the path of a change whose reply was lost, and which a look has shown to be made."""
+        self.__dict__.setdefault("_resolved", []).append(path)
+
+    def take_resolved(self) -> tuple[str, ...]:
+        """The paths kept by `note_resolved` since this was last asked."""
+        return tuple(dict.fromkeys(self.__dict__.pop("_resolved", ())))
+
 
 def spot_at(backend: Tree, path: str) -> Spot:
     """Resolve again a canonical path that was judged or recorded; the caller releases the spot.

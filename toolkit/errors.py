@@ -117,6 +117,18 @@ CODES: dict[str, Code] = {
         "error", "host", "the operating system does not permit it", "report it to the user"
     ),
     "io_error": Code("error", "host", "the file system failed", "report it to the user"),
+    "no_reply": Code(
+        "error",
+        "host",
+        "the store did not answer, so it is not known yet whether the change was made",
+        "look at the path; the next call finds out, and the log says so",
+    ),
+    "outcome_unknown": Code(
+        "error",
+        "host",
+        "the store's answer was lost and what is there now does not tell whether the change was made",
+        "look at the path; what was there before is in the history",
+    ),
     "cancelled": Code(
         "error",
         "agent",

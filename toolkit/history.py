@@ -122,6 +122,7 @@ class History:
         self._late: list[_End] = []
         self._head = BEGINNING  # the last record of the audit that was written from here
         self._sole = False  # whether nobody else has written since, as far as is known
+        self.left_open = False  # whether something waits to be settled that this process was at
 
     # ------------------------------------------------------------------ writing
 
@@ -176,6 +177,7 @@ class History:
 
         `usage` is what was done, where that is less than what the intent reserved of the session's limits.
         What cannot be written now is written before the next change; until then the intent is open.
+        With an item that is `pending` still, the operation stays open, to be settled before the next call.
         """
         end = op, states, seen, record, usage
         try:
@@ -199,17 +201,20 @@ class History:
         usage: dict[str, Amount] | None,
     ) -> str:
         left = set(states.values()) or {DONE}  # with nothing to do, all of it is done
-        state = left.pop() if len(left) == 1 else PARTIAL
+        state = PENDING if PENDING in left else left.pop() if len(left) == 1 else PARTIAL
         with self._state.transaction() as db:
             db.executemany(
                 "UPDATE item SET state=? WHERE op=? AND n=?", [(s, op, n) for n, s in states.items()]
             )
             db.execute("UPDATE op SET state=? WHERE id=?", (state, op))
+            if state == PENDING:
+                db.execute("UPDATE op SET owner = '' WHERE id = ?", (op,))
             if usage is not None:
                 _lower(db, op, usage)
             _remember(db, seen)
             added = audit.append(db, record, self._state.key, self._head, last=self._sole)
         self._wrote(*added)
+        self.left_open = self.left_open or state == PENDING
         return state
 
     def _wrote(self, after: audit.Head, head: audit.Head) -> None:
@@ -231,6 +236,7 @@ class History:
 
     def abandon(self, op: int) -> None:
         """Leave an open operation to be settled: whoever was at it does not know what became of it."""
+        self.left_open = True
         with self._state.transaction() as db:
             db.execute("UPDATE op SET owner = '' WHERE id = ? AND state = 'pending'", (op,))
 

@@ -25,7 +25,8 @@ from toolkit.call import Result, ToolCall, again, as_call, call_id_of, failed, p
 from toolkit.errors import CallError
 from toolkit.faked import import_past_the_fake
 from toolkit.following import Following
-from toolkit.history import DONE, History
+from toolkit.history import DONE, UNKNOWN, History
+from toolkit.history import PENDING as LEFT_OPEN
 from toolkit.impact import usage
 from toolkit.local_roots import local_path
 from toolkit.progress import Progress, Tell
@@ -149,6 +150,14 @@ class Session(TakesBack):
             self.close()
             raise
 
+    def _settle_left_open(self) -> None:
+        """Settle what an earlier call of this session left open, because the store did not answer."""
+        if self.history.left_open:
+            from toolkit.settle import settle
+
+            self.history.left_open = False  # true again for what cannot be looked at now either
+            settle(self.history, self.workspace)
+
     def _key(self, given: bytes | str | Path | None) -> bytes | None:
         if given is None:
             return None
@@ -235,6 +244,7 @@ class Session(TakesBack):
         attempt = Attempt(self, call)
         try:
             self._following.check()
+            self._settle_left_open()
             result = attempt.run(progress)
         except CallError as error:
             error = answers.unable(attempt, answers.veiled(attempt, error))
@@ -285,7 +295,8 @@ class Session(TakesBack):
                 if attempt.tool is not None:  # what a person does, the session's agent has not seen
                     seen |= self._keyed(attempt.outcome.seen)
                 short = set(attempt.outcome.stands.values()) != {DONE}
-                done = usage(attempt.stands()) if short else None
+                # What nobody knows may have been done: no limit is lifted by it.
+                done = usage(attempt.stands(LEFT_OPEN, UNKNOWN)) if short else None
                 self.history.finish(attempt.outcome.op, attempt.outcome.states, seen, record, done)
         except CallError as error:
             if attempt.outcome is None:
@@ -370,6 +381,7 @@ class Session(TakesBack):
             with suppress(CallError):  # whoever needs the task folders finds out
                 self.workspace.open_tasks()
             try:
+                self._settle_left_open()
                 result = act(attempt)
             except CallError as error:
                 result = failed(None, error)

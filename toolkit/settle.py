@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 from toolkit import paths
 from toolkit.backends import Missed, Spot, at
 from toolkit.errors import CallError
-from toolkit.history import ABORTED, DONE, GONE, UNKNOWN, UNSEEN, History, Kept
+from toolkit.history import ABORTED, DONE, GONE, PENDING, UNKNOWN, UNSEEN, History, Kept
 from toolkit.impact import Step, made, usage
 from toolkit.loss import MAX_FILE
 from toolkit.plan import DIRECTORY, FILE, LINK, Delete, Entry, Move, Stat, sha256
@@ -47,7 +47,8 @@ def settle(history: History, workspace: Workspace) -> list[Settled]:
             continue  # another process was faster
         items = list(history.items("op.id = ?", (op,)))
         try:
-            states = verdicts(workspace, items)
+            # What was known when the others were left open stays as it is.
+            states = verdicts(workspace, items) | {i.n: i.state for i in items if i.state != PENDING}
         except CallError:
             history.abandon(op)
             continue
@@ -55,7 +56,7 @@ def settle(history: History, workspace: Workspace) -> list[Settled]:
             (item.session, path): digest
             for item in items
             if states[item.n] == DONE
-            for path, digest in _known(item)
+            for path, digest in known(item)
         }
         # What nobody knows may have been done: no limit is lifted by it.
         changed = usage(_steps(items, states, DONE, UNKNOWN))
@@ -289,7 +290,8 @@ def _belongs(item: Kept, top: Kept) -> bool:
     return item.kind == "move" or (item.kind == "delete" and item.temporary == top.temporary)
 
 
-def _known(item: Kept) -> Iterator[tuple[str, str]]:
+def known(item: Kept) -> Iterator[tuple[str, str]]:
+    """What the session knows, by path, once the item is done: a digest, that it is gone, or nothing."""
     if item.kind in ("delete", "move"):
         yield item.path, GONE
     if item.kind == "move" and item.path2 is not None:

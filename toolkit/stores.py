@@ -14,6 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from toolkit import paths
+from toolkit.ambiguous_outcome import no_reply
 from toolkit.backends import (
     BACKENDS,
     CONSERVATIVE,
@@ -153,7 +154,7 @@ class Store(StoreBase):
 
     def create(self, spot: StoreSpot, data: bytes | Held, mode: int | None, temporary: str) -> None:
         content = whole(data)
-        with errors(spot.path):
+        with changing(spot.path):
             self._create(spot.path, content)
 
     def replace(
@@ -167,7 +168,7 @@ class Store(StoreBase):
     ) -> None:
         content = whole(data)
         check_content(self, spot, before)
-        with errors(spot.path):
+        with changing(spot.path):
             self._replace(spot.path, content, stat)
 
     def remove(self, spot: StoreSpot, change: Delete, temporary: str) -> Iterator[str | Missed]:
@@ -177,7 +178,7 @@ class Store(StoreBase):
                 if entry.stat.kind == DIRECTORY:
                     self._remove_directory(entry.path)
                 else:
-                    with errors(entry.path):
+                    with changing(entry.path):
                         self._remove(entry.path, entry.stat)
             except CallError as error:
                 if not change.entries:
@@ -257,7 +258,7 @@ class Store(StoreBase):
         )
 
     def make_directory(self, spot: StoreSpot) -> None:
-        with errors(spot.path):
+        with changing(spot.path):
             self._fs.mkdir(self._key(spot.path), create_parents=False)
         self._mark(spot.path)
 
@@ -451,6 +452,16 @@ def _seconds(value: Any) -> float | None:
     if isinstance(value, datetime):
         return value.timestamp()
     return float(value) if isinstance(value, int | float) else None
+
+
+@contextmanager
+def changing(path: str) -> Iterator[None]:
+    """As `errors`, for a request that changes something: without a reply it may be carried out still."""
+    with errors(path):
+        try:
+            yield
+        except (ConnectionError, TimeoutError) as error:
+            raise no_reply(path) from error
 
 
 @contextmanager

@@ -236,6 +236,11 @@ class Joined:
         for step in side.remove(inner, _inside(change, head), temporary):
             yield _shown(step, head)
 
+    def take_resolved(self) -> tuple[str, ...]:
+        """Of the workspace; a store of tasks is a directory of this machine, or tells by its answers."""
+        taken: tuple[str, ...] = getattr(self._main, "take_resolved", tuple)()
+        return taken
+
     def put_away(self, spot: Spot, change: Delete, name: str) -> Iterator[str | Missed]:
         yield from self._main.put_away(spot, change, name)
 
