@@ -65,10 +65,24 @@ def success(attempt: Attempt, plan: Plan, more: dict[str, Any]) -> Result:
         shown = {agent_view.path_of(attempt, path) or "" for path in attempt.outcome.resolved}
         data["resolved"] = sorted(shown)
         content += "\n\nNote: the store's answer was lost; a look shows that the change was made"
+    if attempt.outcome is not None:
+        data |= not_kept(attempt.outcome)
+        content += not_kept_note(data)
     if attempt.lost:
         data["not_recoverable"] = sorted({agent_view.path_of(attempt, path) or "" for path in attempt.lost})
         content += f"\n\nNote: {plural(len(attempt.lost), 'file')} cannot be restored"
     return Result(attempt.call.id, "ok", content, data, agent_view.decision(attempt, attempt.decided))
+
+
+def not_kept(outcome: Outcome) -> dict[str, Any]:
+    """The field that says which metadata could not be kept, if there is any."""
+    names = sorted({name for lost in outcome.not_kept.values() for name in lost})
+    return {"metadata_not_kept": names} if names else {}
+
+
+def not_kept_note(data: dict[str, Any]) -> str:
+    names = data.get("metadata_not_kept", ())
+    return f"\n\nNote: not kept: {', '.join(map(escape, names))}" if names else ""
 
 
 def _be(count: int) -> str:
@@ -86,11 +100,12 @@ def told(attempt: Attempt, plan: Plan, tell: Callable[[Failed, str], Told]) -> R
             hint = f"`ringfence undo {attempt.name}` takes back what was done"
         error = CallError(answer.code, answer.content.partition("\n")[0].rstrip(":"), hint=hint).to_json()
     status = "ok" if error is None else "error"
+    more = {} if attempt.outcome is None else not_kept(attempt.outcome)
     return Result(
         attempt.call.id,
         status,
-        answer.content,
-        answer.data,
+        answer.content + not_kept_note(more),
+        answer.data | more,
         agent_view.decision(attempt, attempt.decided),
         error,
     )
@@ -244,6 +259,7 @@ def record(attempt: Attempt, result: Result) -> dict[str, Any]:
         "durable": policy.durable,
         **_unconditional(attempt),
         **_resolved(attempt),
+        **_not_kept(attempt),
         **_failures(attempt),
         **({"tasks": _tasks(attempt, result)} if "succeeded" in result.data else {}),
         "seconds": round(time.time() - attempt.started, 6),
@@ -260,6 +276,13 @@ def _resolved(attempt: Attempt) -> dict[str, Any]:
     """The paths whose change is known to be done by a look, and how many there are."""
     found = sorted(set(attempt.outcome.resolved)) if attempt.outcome is not None else []
     return {"resolved": found[:_MOST], "resolutions": len(found)} if found else {}
+
+
+def _not_kept(attempt: Attempt) -> dict[str, Any]:
+    """The metadata that could not be kept, path by path."""
+    found = attempt.outcome.not_kept if attempt.outcome is not None else {}
+    rows = [{"path": path, "fields": list(names)} for path, names in list(found.items())[:_MOST]]
+    return {"metadata_not_kept": rows} if rows else {}
 
 
 def _failures(attempt: Attempt) -> dict[str, Any]:

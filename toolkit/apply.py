@@ -19,6 +19,7 @@ from toolkit.errors import CallError
 from toolkit.history import ABORTED, DONE, GONE, PENDING, UNKNOWN, UNSEEN, History, Operation
 from toolkit.intent import Intent
 from toolkit.loss import unconditional
+from toolkit.metadata import NotKept
 from toolkit.plan import (
     DIRECTORY,
     Change,
@@ -61,6 +62,7 @@ class Outcome:
     unconditional: tuple[str, ...] = ()  # kinds of change before which the store only had a look
     # Paths whose change is known to be done by a look, because the store's reply was lost.
     resolved: list[str] = field(default_factory=list)
+    not_kept: dict[str, NotKept] = field(default_factory=dict)  # by path
 
     @property
     def stands(self) -> dict[int, str]:
@@ -111,7 +113,7 @@ def apply(
                         if plan.atomic and outcome.failures and outcome.error is None:
                             missed = outcome.failures[0]
                             outcome.error = CallError(missed.code, missed.why, where=missed.path)
-                    work.set_modes()
+                    work.dress(outcome)
             backend = workspace.backend
             outcome.resolved.extend(getattr(backend, "take_resolved", tuple)())
             traits_at = getattr(backend, "traits_at", lambda _: backend.traits)
@@ -175,6 +177,11 @@ def _begin(
             time.sleep(_PAUSE)
 
 
+def _note(outcome: Outcome, path: str, lost: NotKept) -> None:
+    if lost:
+        outcome.not_kept[path] = lost
+
+
 class _Work:
     def __init__(
         self,
@@ -194,7 +201,7 @@ class _Work:
         self.intent = Intent(workspace.backend, spots, progress)
         self._made: set[str] = set()
         self._stirred: set[str] = set()
-        self._modes: list[tuple[str, int]] = []
+        self._dressed: list[MakeDirectory | MakeLink] = []
 
     def release(self) -> None:
         """Let go of the places looked up so far: a tree has more entries than a process has descriptors."""
@@ -284,10 +291,12 @@ class _Work:
             self._made |= found_done if isinstance(change, MakeDirectory) else set()
         return all(outcome.states[n] == DONE for n in numbers)
 
-    def set_modes(self) -> None:
-        """Give directories that were made again the modes they had, once everything is in them."""
-        for path, mode in reversed(self._modes):
-            self._backend.set_mode(self._resolved(path), mode)
+    def dress(self, outcome: Outcome) -> None:
+        """Give directories that were made again what they had, once everything is in them; and links."""
+        for change in reversed(self._dressed):
+            mode = change.mode if isinstance(change, MakeDirectory) else None
+            spot = self._resolved(change.path)
+            _note(outcome, change.path, self._backend.set_metadata(spot, mode, change.metadata))
             self._backend.release(self._own.pop())
 
     def _one(self, change: Write | Move | MakeDirectory | MakeLink, outcome: Outcome) -> None:
@@ -297,14 +306,15 @@ class _Work:
             backend.check(source)
             backend.check(destination)
             self._check_tree(source, change)
-            backend.move(source, destination, self._current(change, source))
+            lost = backend.move(source, destination, self._current(change, source))
+            _note(outcome, change.destination, lost)
             self._moved_seen(change, outcome)
             return
         spot = self._new_spot(change.path)
         backend.check(spot)
         match change:
             case Write():
-                self._write(spot, change)
+                _note(outcome, change.path, self._write(spot, change))
                 outcome.seen[change.path] = change.after_digest
             case MakeDirectory():
                 try:
@@ -314,10 +324,12 @@ class _Work:
                     if not (change.incidental and error.code == "already_exists"):
                         raise
                 self._made.add(change.path)
-                if change.mode is not None:
-                    self._modes.append((change.path, change.mode))
+                if change.mode is not None or change.metadata:
+                    self._dressed.append(change)
             case MakeLink():
                 backend.make_link(spot, change.target)
+                if change.metadata:
+                    self._dressed.append(change)
 
     def _check_tree(self, source: Spot, change: Move) -> None:
         """A rename takes along what came into a directory since it was listed, which nobody judged."""
@@ -334,17 +346,18 @@ class _Work:
         same = len(inodes) == 1 or not self._backend.traits.race_free
         return replace(change, stat=now) if now is not None and same else change
 
-    def _write(self, spot: Spot, change: Write) -> None:
+    def _write(self, spot: Spot, change: Write) -> NotKept:
         name, before = self.intent.name(change), change.before
         if change.stat is None:
-            self._backend.create(spot, change.data, change.mode, name)
-            return
+            return self._backend.create(spot, change.data, change.mode, name, change.metadata)
         if isinstance(before, Held):
             if hashed(self._backend.chunks(spot)) != (before.digest, before.size):
                 message = f"'{change.path}' changed after it was read"
                 raise CallError("path_changed", message, where=change.path)
             before = None
-        self._backend.replace(spot, change.data, change.stat, change.mode, name, before)
+        return self._backend.replace(
+            spot, change.data, change.stat, change.mode, name, before, change.metadata
+        )
 
     def _delete(self, change: Delete, first: int, outcome: Outcome) -> Iterator[None]:
         spot = self._spot(change.path)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from toolkit.answers import raise_failure
+from toolkit.answers import not_kept, not_kept_note, raise_failure
 from toolkit.apply import apply
 from toolkit.attempt import Attempt
 from toolkit.call import Result
@@ -68,6 +68,7 @@ def take_back(
             plan, session.workspace, session.history, operation, {}, spots={}, progress=progress
         )
         raise_failure(attempt.outcome)
+        data |= not_kept(attempt.outcome)
     if way.conflicts:
         raise CallError(
             "partial_failure" if plan.changes else "path_changed",
@@ -75,7 +76,7 @@ def take_back(
             hint="look at the files named; --force takes them back too, and what is there now is kept",
             data=data,
         )
-    return Result(None, "ok", _text(plan, way, "✓ Taken back"), data)
+    return Result(None, "ok", _text(plan, way, "✓ Taken back") + not_kept_note(data), data)
 
 
 def _text(plan: Plan, way: Way, verb: str) -> str:

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from policy.glob import Fold
 from toolkit import paths
 from toolkit.errors import CallError
+from toolkit.metadata import Metadata, NotKept
 from toolkit.places import StoragePlace
 from toolkit.plan import LINK, Delete, Held, Move, Stat
 
@@ -140,6 +141,14 @@ class Tree(Protocol):
         """The content piece by piece, where the backend can read it so; only where `traits.catches` is it
         `path_changed` when it is not the `known` one."""
 
+    def metadata(self, spot: Any, stat: Stat, *, copied: bool = False) -> Metadata | None:
+        """What is attached to the entry `stat`, as far as it can be put on again; with `copied` only the
+        fields that a copy takes along. None where there is nothing.
+
+        Of a file it is asked after `read` or `chunks` of the same `stat`: a store may remember what came with
+        the content. `path_changed` where the backend sees that it is not the `stat` any more.
+        """
+
     def folder(self, spot: Any) -> AbstractContextManager[Folder]: ...
     def rights(self, spot: Any, stat: Stat) -> tuple[bool, bool]:
         """Whether what is there, and was `stat` just now, may be read and may be written by its mode."""
@@ -157,9 +166,19 @@ class Tree(Protocol):
 
 
 class WritableTree(Tree, Protocol):
-    """The same tree, to change. Who may have one is a list in the tests; `Workspace.writable` gives it."""
+    """The same tree, to change. Who may have one is a list in the tests; `Workspace.writable` gives it.
 
-    def create(self, spot: Any, data: bytes | Held, mode: int | None, temporary: str) -> None: ...
+    What puts content or metadata somewhere gives the fields that could not be kept, in words for people.
+    """
+
+    def create(
+        self,
+        spot: Any,
+        data: bytes | Held,
+        mode: int | None,
+        temporary: str,
+        metadata: Metadata | None = None,
+    ) -> NotKept: ...
     def replace(
         self,
         spot: Any,
@@ -168,9 +187,13 @@ class WritableTree(Tree, Protocol):
         mode: int | None,
         temporary: str,
         before: bytes | None = None,
-    ) -> None:
+        metadata: Metadata | None = None,
+    ) -> NotKept:
         """Put new content in the place of the file `stat`; `path_changed` where it is another, or does not
-        hold `before` any more."""
+        hold `before` any more.
+
+        What is attached to the file stays, but for the fields that are in `metadata`.
+        """
 
     def remove(self, spot: Any, change: Delete, temporary: str) -> Iterator[str | Missed]: ...
     def put_away(self, spot: Any, change: Delete, name: str) -> Iterator[str | Missed]:
@@ -182,11 +205,13 @@ class WritableTree(Tree, Protocol):
     def let_go(self, name: str) -> None:
         """Remove for good what was put away under `name`, or what is left of it."""
 
-    def move(self, source: Any, destination: Any, change: Move) -> None: ...
+    def move(self, source: Any, destination: Any, change: Move) -> NotKept: ...
     def make_directory(self, spot: Any) -> None: ...
     def remove_directory(self, spot: Any) -> None: ...
     def make_link(self, spot: Any, target: str) -> None: ...
-    def set_mode(self, spot: Any, mode: int) -> None: ...
+    def set_metadata(self, spot: Any, mode: int | None, metadata: Metadata | None) -> NotKept:
+        """Give a directory or a link that was made again what it had; a directory once all is in it."""
+
     def sweep(self, spot: Any, temporary: str) -> None: ...
     def together(self) -> AbstractContextManager[None]:
         """Make durable all at once what is changed inside, where the backend can."""
@@ -197,6 +222,12 @@ class StoreBase:
 
     def is_there(self) -> bool:
         return True
+
+    def metadata(self, spot: Any, stat: Stat, *, copied: bool = False) -> Metadata | None:
+        return None
+
+    def set_metadata(self, spot: Any, mode: int | None, metadata: Metadata | None) -> NotKept:
+        return ()
 
     def put_away(self, spot: Any, change: Delete, name: str) -> Iterator[str | Missed]:
         raise CallError("io_error", "This store cannot put away what is deleted")

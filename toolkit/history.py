@@ -18,6 +18,7 @@ from toolkit.busy import Taken
 from toolkit.chain import BEGINNING
 from toolkit.errors import CallError
 from toolkit.keeping import FILED, Keeping
+from toolkit.metadata import Metadata, unpacked
 from toolkit.plan import FILE, Held, sha256, whole
 from toolkit.shelf import CAUGHT, LARGE, Shelf
 from toolkit.state import Database, State
@@ -39,7 +40,7 @@ class Item:
     """One path's change: `kind` is "write", "delete", "move", "directory" or "link", `type` the entry's own.
 
     `before` and `after` are contents to keep, given as such, or the digest of content that is kept elsewhere.
-    `metadata` is what the store attached to the file besides, as JSON.
+    `metadata` is what the store attached to the file besides, as text of `toolkit.metadata`.
     """
 
     kind: str
@@ -123,6 +124,7 @@ class History:
         self._head = BEGINNING  # the last record of the audit that was written from here
         self._sole = False  # whether nobody else has written since, as far as is known
         self.left_open = False  # whether something waits to be settled that this process was at
+        self._tops: dict[str, str | None] = {}  # the last catch asked for, and where it was before
 
     # ------------------------------------------------------------------ writing
 
@@ -296,6 +298,16 @@ class History:
                     return found
             start, step = start + step, step * 4
         return None
+
+    def metadata(self, item: Kept) -> Metadata | None:
+        """What was attached to what an item found, from the row, or where it stays as it was caught."""
+        if item.metadata is not None or self.shelf is None or not (item.temporary or "").startswith(CAUGHT):
+            return unpacked(item.metadata)
+        if item.temporary not in self._tops:
+            rows = self._state.rows("SELECT path FROM caught WHERE name = ?", (item.temporary,))
+            self._tops = {str(item.temporary): str(rows[0][0]) if rows else None}
+        top = self._tops[str(item.temporary)]
+        return None if top is None else self.shelf.attached(f"{item.temporary}{item.path[len(top) :]}")
 
     def seen(self, session: str, path: str) -> str | None:
         """The digest of what the session last read or wrote at `path`, "gone" if it deleted it, else None."""

@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 
-from toolkit.backends import Spot, Tree, at, spot_at
+from toolkit.backends import Spot, Tree, at
 from toolkit.history import UNSEEN, Item
 from toolkit.loss import MAX_FILE, in_pieces, is_kept
+from toolkit.metadata import Metadata, packed
 from toolkit.plan import (
     DIRECTORY,
     FILE,
     LINK,
+    SET_ID,
     Change,
     Delete,
     Entry,
@@ -51,17 +54,19 @@ class Intent:
             case Write():
                 self._keeping()
                 before, after = change.kept()
+                metadata = self._metadata(change.path, change.stat)
                 yield Item(
                     kind="write",
                     path=change.path,
                     type=FILE,
                     before=before,
                     after=after,
-                    mode=kept_mode(change.stat) if change.stat else None,
+                    mode=kept_mode(change.stat, metadata) if change.stat else None,
                     size=length(change.before) if change.before is not None else _size_of_file(change.stat),
                     grown=length(change.data),
                     identity=change.stat.identity if change.stat else "",
                     temporary=self.name(change),
+                    metadata=packed(metadata),
                 )
             case Delete():
                 name, stays = self.name(change), self.stays(change)
@@ -89,16 +94,20 @@ class Intent:
     def _lost(self, entry: Entry, temporary: str, digests: Mapping[str, str], stays: bool) -> Item:
         stat = entry.stat
         before = self._kept(entry, digests, stays) if stat.kind == FILE else None
+        # What stays as it was caught has its metadata on it; set-id bits are kept only with the owner.
+        here = stays and not (stat.mode or 0) & SET_ID
+        metadata = None if here else self._metadata(entry.path, stat)
         return Item(
             kind="delete",
             path=entry.path,
             type=stat.kind,
             before=before,
-            mode=kept_mode(stat),
+            mode=kept_mode(stat, metadata),
             target=stat.target,
             size=length(before) if isinstance(before, bytes | Held) else _size_of_file(stat),
             identity=stat.identity,
             temporary=temporary,
+            metadata=packed(metadata),
         )
 
     def _moved(self, change: Move) -> Item:
@@ -112,6 +121,7 @@ class Intent:
         self.digests[change.source] = known or UNSEEN
         replaced = change.over if change.over is not None and change.over.kind == FILE else None
         over = self._content(change.destination, replaced) if replaced else None
+        metadata = self._metadata(change.destination, change.over)
         return Item(
             kind="move",
             path=change.source,
@@ -119,11 +129,12 @@ class Intent:
             path2=change.destination,
             before=over,
             after=content,
-            mode=kept_mode(change.over) if change.over else None,
+            mode=kept_mode(change.over, metadata) if change.over else None,
             target=change.over.target if change.over else None,
             size=length(over) if over is not None else (replaced.size or 0) if replaced else 0,
             grown=change.stat.size or 0,
             identity=change.stat.identity,
+            metadata=packed(metadata),
         )
 
     def stays(self, change: Delete) -> bool:
@@ -172,16 +183,10 @@ class Intent:
 
     def _held(self, path: str, judged: Stat) -> Held:
         """A file's content, read piece by piece now and, where it is to be kept, once more."""
-        backend = self._backend
 
         def chunks() -> Iterator[bytes]:
-            own = path not in self._spots
-            spot = spot_at(backend, path) if own else self._spots[path]
-            try:
-                yield from backend.chunks(spot, judged)
-            finally:
-                if own:
-                    backend.release(spot)
+            with self._at(path) as spot:
+                yield from self._backend.chunks(spot, judged)
 
         if path not in self._helds:
             self._helds[path] = Held(*hashed(self._while_wanted(chunks())), chunks)
@@ -194,11 +199,18 @@ class Intent:
             yield piece
 
     def _read(self, path: str, judged: Stat) -> bytes:
-        if path in self._spots:
-            return self._backend.read(self._spots[path], MAX_FILE, judged)
-        # Released at once: a tree has more entries than a process has descriptors.
-        with at(self._backend, path) as spot:
+        with self._at(path) as spot:
             return self._backend.read(spot, MAX_FILE, judged)
+
+    def _metadata(self, path: str, judged: Stat | None) -> Metadata | None:
+        if judged is None:
+            return None
+        with self._at(path) as spot:
+            return self._backend.metadata(spot, judged)
+
+    def _at(self, path: str) -> AbstractContextManager[Spot]:
+        # One that was not judged is released at once: a tree has more entries than a process has descriptors.
+        return nullcontext(self._spots[path]) if path in self._spots else at(self._backend, path)
 
     def name(self, change: Change) -> str:
         if id(change) not in self._names:

@@ -131,7 +131,9 @@ class _Net:
         node = self._overlay.get(path)
         if node is not None and node.origin is not None:
             data = self._overlay.read(node) if node.kind == FILE else None
-            self._overlay.put(path, Node(node.kind, node.digest, node.target, node.mode, data=data))
+            metadata = self._overlay.metadata(node) if node.stat is not None else node.metadata
+            made = Node(node.kind, node.digest, node.target, node.mode, data=data, metadata=metadata)
+            self._overlay.put(path, made)
 
     # -------------------------------------------------------------------- order
 
@@ -197,8 +199,9 @@ class _Net:
 
     def _directory(self, path: str) -> Change:
         node = self._overlay.over[path]
-        mode = node.mode if node is not None else None
-        return MakeDirectory(path, incidental=mode is None, mode=mode)
+        if node is None:
+            return MakeDirectory(path, incidental=True)
+        return MakeDirectory(path, incidental=node.mode is None, mode=node.mode, metadata=node.metadata)
 
     # ------------------------------------------------------------------ content
 
@@ -207,11 +210,12 @@ class _Net:
             node = self._overlay.over[path]
             assert node is not None, "what is new is planned"
             if node.kind == LINK:
-                yield MakeLink(path, node.target or "")
+                yield MakeLink(path, node.target or "", node.metadata)
                 continue
             now = self._overlay.disk(path) if node.origin == path else None
             before = self._overlay.content(now) if now is not None else None
-            yield Write(path, self._bytes(node), before, now.stat if now else None, node.mode)
+            stat = now.stat if now else None
+            yield Write(path, self._bytes(node), before, stat, node.mode, node.metadata)
 
     def shown(self) -> Iterator[Shown]:
         overlay = self._overlay

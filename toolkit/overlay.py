@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from toolkit import paths
 from toolkit.backends import Spot, Tree, at
+from toolkit.metadata import Metadata
 from toolkit.plan import DIRECTORY, FILE, LINK, Entry, Held, Stat, kept_mode, restored_mode, sha256
 from toolkit.shelf import LARGE, hashed
 
@@ -19,7 +20,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """One entry. `origin` is where it is on the disk now, None for one that has to be made.
+    """One entry. `origin` is where it is on the disk now, None for one that has to be made, with `metadata`.
 
     `digest` is what a file is to hold, `data` the bytes themselves where the history has them not.
     """
@@ -31,6 +32,7 @@ class Node:
     origin: str | None = None
     stat: Stat | None = None
     data: bytes | None = None
+    metadata: Metadata | None = None
 
 
 class Overlay:
@@ -96,7 +98,8 @@ class Overlay:
     def hold(self, path: str) -> None:
         """Keep the directory that is at `path` now for the one planned there."""
         node = self.over[path]
-        self.put(path, Node(DIRECTORY, mode=node.mode if node is not None else None, origin=path))
+        mode, metadata = (None, None) if node is None else (node.mode, node.metadata)
+        self.put(path, Node(DIRECTORY, mode=mode, origin=path, metadata=metadata))
         self._whole.add(path)
 
     def is_planned_whole(self, path: str) -> bool:
@@ -127,6 +130,12 @@ class Overlay:
     def read(self, node: Node) -> bytes:
         assert node.origin is not None, "only what is on the disk can be read there"
         return self._at(node.origin, self._backend.read)
+
+    def metadata(self, node: Node) -> Metadata | None:
+        """What is attached to an entry that is on the disk now."""
+        stat = node.stat
+        assert node.origin is not None and stat is not None, "only what is on the disk has any there"
+        return self._at(node.origin, lambda spot: self._backend.metadata(spot, stat))
 
     def content(self, node: Node) -> bytes | Held:
         """The same, piece by piece where it is large and the backend gives it so."""
@@ -173,7 +182,7 @@ class Overlay:
 
 def _on_disk(path: str, stat: Stat) -> Node:
     target = stat.target if stat.kind == LINK else None
-    mode = stat.mode if stat.kind == DIRECTORY else restored_mode(kept_mode(stat))
+    mode = stat.mode if stat.kind == DIRECTORY else restored_mode(kept_mode(stat, None))
     return Node(stat.kind, target=target, mode=mode, origin=path, stat=stat)
 
 

@@ -11,16 +11,17 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from toolkit.metadata import Metadata
+
 FILE, DIRECTORY, LINK, OTHER = "file", "directory", "link", "other"
 SET_ID = 0o6000  # the bits of a mode that let a program run as its owner or group
-_OWN = 0o200000  # in a mode that the history keeps: owner and group were those of whoever kept it
+_OWNED = 0o200000  # in a mode that the history keeps: whose the file was is known
 
 
 class Stat(NamedTuple):
     """What is known of an entry. Times are POSIX seconds, sizes bytes; None is "the store does not know".
 
-    `identity` is a text that differs whenever the entry may be another one or hold other content. `own` says
-    of a file with set-id bits that owner and group are this process's own.
+    `identity` is a text that differs whenever the entry may be another one or hold other content.
     """
 
     kind: str
@@ -31,7 +32,6 @@ class Stat(NamedTuple):
     links: int = 1
     target: str | None = None
     identity: str = ""
-    own: bool = False
 
 
 class Entry(NamedTuple):
@@ -76,7 +76,8 @@ class Held:
 class Write:
     """Put `data` at `path`; `before` and `stat` are what it replaces, None where nothing is yet.
 
-    `before` alone is None where nothing here can keep so much.
+    `before` alone is None where nothing here can keep so much. `metadata` are fields to put on; None: what is
+    replaced keeps its own.
     """
 
     path: str
@@ -84,6 +85,7 @@ class Write:
     before: bytes | Held | None = None
     stat: Stat | None = None
     mode: int | None = None
+    metadata: Metadata | None = field(default=None, hash=False)
     _digests: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
 
     # Asked for again by the answer, the plan, the history and what the session has seen.
@@ -135,11 +137,15 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class MakeDirectory:
-    """Make one directory; `incidental` if it is a parent made on the way, `mode` if it had one before."""
+    """Make one directory; `incidental` if it is a parent made on the way.
+
+    `mode` and `metadata` are of the one that was here before.
+    """
 
     path: str
     incidental: bool = False
     mode: int | None = None
+    metadata: Metadata | None = field(default=None, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,6 +154,7 @@ class MakeLink:
 
     path: str
     target: str
+    metadata: Metadata | None = field(default=None, hash=False)
 
 
 Change = Write | Delete | Move | MakeDirectory | MakeLink
@@ -234,18 +241,19 @@ def paths_of(change: Change) -> Iterator[tuple[str, ...]]:
 _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
-def kept_mode(stat: Stat) -> int | None:
-    """The mode as the history keeps it: a file's set-id bits only where owner and group can be had again."""
+def kept_mode(stat: Stat, metadata: Metadata | None) -> int | None:
+    """The mode as the history keeps it: a file's set-id bits only with its `owner`, the one field of the
+    metadata that means the same on every store."""
     mode = stat.mode
     if mode is None or stat.kind == DIRECTORY or not mode & SET_ID:
         return mode
-    return mode | _OWN if stat.own else mode & ~SET_ID
+    return mode | _OWNED if metadata and "owner" in metadata else mode & ~SET_ID
 
 
 def restored_mode(kept: int | None) -> int | None:
     """The mode that a file gets back. What older versions kept does not say whose the file was."""
-    if kept is None or kept & _OWN:
-        return None if kept is None else kept & ~_OWN
+    if kept is None or kept & _OWNED:
+        return None if kept is None else kept & ~_OWNED
     return kept & ~SET_ID
 
 

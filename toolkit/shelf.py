@@ -15,6 +15,7 @@ from pathlib import Path
 from toolkit import holes
 from toolkit.backends import Tree, at
 from toolkit.errors import CallError
+from toolkit.metadata import Metadata
 from toolkit.plan import Held
 from toolkit.protection import HIDDEN
 
@@ -70,6 +71,12 @@ class Shelf:
         if found is None:
             return None
         return Held(digest, size, lambda: checked(digest, self._chunks(path)))
+
+    def attached(self, path: str) -> Metadata | None:
+        """The metadata of an entry in a catch, by its path among the hidden; None where that is not there."""
+        with at(self.backend, f"{HIDDEN}/{path}") as spot:
+            found = self.backend.stat(spot)
+            return None if found is None else self.backend.metadata(spot, found)
 
     def forget(self, digest: str) -> int:
         """Remove a file; the bytes that it took."""

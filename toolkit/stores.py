@@ -27,6 +27,7 @@ from toolkit.backends import (
 )
 from toolkit.errors import CallError
 from toolkit.local_roots import refuse_local
+from toolkit.metadata import Metadata, NotKept
 from toolkit.move_by_copy import move_by_copy
 from toolkit.plan import DIRECTORY, FILE, OTHER, Delete, Entry, Held, Move, Stat, sha256, whole
 from toolkit.store_identity import identity_of
@@ -152,10 +153,18 @@ class Store(StoreBase):
     def check(self, spot: StoreSpot) -> None:
         """A key is the same key however long it is held."""
 
-    def create(self, spot: StoreSpot, data: bytes | Held, mode: int | None, temporary: str) -> None:
+    def create(
+        self,
+        spot: StoreSpot,
+        data: bytes | Held,
+        mode: int | None,
+        temporary: str,
+        metadata: Metadata | None = None,
+    ) -> NotKept:
         content = whole(data)
         with changing(spot.path):
             self._create(spot.path, content)
+        return ()
 
     def replace(
         self,
@@ -165,11 +174,13 @@ class Store(StoreBase):
         mode: int | None,
         temporary: str,
         before: bytes | None = None,
-    ) -> None:
+        metadata: Metadata | None = None,
+    ) -> NotKept:
         content = whole(data)
         check_content(self, spot, before)
         with changing(spot.path):
             self._replace(spot.path, content, stat)
+        return ()
 
     def remove(self, spot: StoreSpot, change: Delete, temporary: str) -> Iterator[str | Missed]:
         """Delete exactly what was listed, files first; anything that differs by now is kept and reported."""
@@ -213,7 +224,7 @@ class Store(StoreBase):
             with errors(path), suppress(FileExistsError):
                 self._create(path + "/", b"")
 
-    def move(self, source: StoreSpot, destination: StoreSpot, change: Move) -> None:
+    def move(self, source: StoreSpot, destination: StoreSpot, change: Move) -> NotKept:
         """Copy, verify, then delete: a store has no rename of its own that can be relied on."""
         if change.over is not None:
             self._same(destination.path, change.over)
@@ -256,6 +267,7 @@ class Store(StoreBase):
             give_back=give_back,
             uncopy=uncopy,
         )
+        return ()
 
     def make_directory(self, spot: StoreSpot) -> None:
         with changing(spot.path):
@@ -282,9 +294,6 @@ class Store(StoreBase):
 
     def make_link(self, spot: StoreSpot, target: str) -> None:
         raise CallError("io_error", "This store has no links")
-
-    def set_mode(self, spot: StoreSpot, mode: int) -> None:
-        """A store without modes keeps none."""
 
     def sweep(self, spot: StoreSpot, temporary: str) -> None:
         """A store writes one object at a time and leaves no temporary."""

@@ -11,6 +11,7 @@ from functools import cache
 
 from toolkit import paths
 from toolkit.history import DONE, History, Kept
+from toolkit.metadata import Metadata
 from toolkit.net import Shown, net
 from toolkit.overlay import Node, Overlay, is_file
 from toolkit.plan import DIRECTORY, FILE, LINK, Change, Plan, restored_mode
@@ -57,7 +58,7 @@ def undo(
     A path goes from where the last of its changes left it to where it was before the first of them. It is
     left alone where it is now in neither of these states nor in one between them.
     """
-    back = _Back(Overlay(workspace.backend), force)
+    back = _Back(Overlay(workspace.backend), force, history.metadata)
     inner = _along(items)
     progress = progress or Progress()
     progress.start(len(items))
@@ -80,7 +81,7 @@ def restore(
     force: bool = False,
 ) -> Way:
     """The way to one version of one file; `last` is what the history takes to be at `path` now."""
-    back = _Back(Overlay(workspace.backend), force)
+    back = _Back(Overlay(workspace.backend), force, history.metadata)
     wanted, known = _of_version(version), _of_version(last)
     if wanted is not None and wanted.mode is None:
         wanted.mode = last.mode
@@ -91,9 +92,10 @@ def restore(
 class _Back:
     """Changes taken back one by one on an overlay; what does not fit is stuck unless an older one fits."""
 
-    def __init__(self, overlay: Overlay, force: bool) -> None:
+    def __init__(self, overlay: Overlay, force: bool, attached: Callable[[Kept], Metadata | None]) -> None:
         self._overlay = overlay
         self._force = force
+        self._attached = attached
         self._stuck: dict[str, str] = {}
 
     def way(self, history: History, session: str | None) -> Way:
@@ -114,17 +116,19 @@ class _Back:
         if item.lost:
             self._stuck[item.path] = NOT_KEPT
         else:
-            self.step(item.path, _file(item.before, restored_mode(item.mode)), _file(item.after), CHANGED)
+            self.step(item.path, self._found(item), _file(item.after), CHANGED)
 
     def deleted(self, item: Kept) -> None:
         if item.type == DIRECTORY:
-            self.step(item.path, Node(DIRECTORY, mode=item.mode), None, TAKEN)
+            node = Node(DIRECTORY, mode=item.mode, metadata=self._attached(item))
+            self.step(item.path, node, None, TAKEN)
         elif item.type == LINK:
-            self.step(item.path, Node(LINK, target=item.target), None, TAKEN)
+            node = Node(LINK, target=item.target, metadata=self._attached(item))
+            self.step(item.path, node, None, TAKEN)
         elif item.before is None:
             self._stuck[item.path] = NOT_KEPT
         else:
-            self.step(item.path, _file(item.before, restored_mode(item.mode)), None, TAKEN)
+            self.step(item.path, self._found(item), None, TAKEN)
 
     def made_link(self, item: Kept) -> None:
         self.step(item.path, None, Node(LINK, target=item.target), CHANGED)
@@ -138,9 +142,9 @@ class _Back:
     def moved(self, item: Kept) -> None:
         assert item.path2 is not None, "a move has two ends"
         source, target = self._overlay.get(item.path), self._overlay.get(item.path2)
-        before = _file(item.before, restored_mode(item.mode))
+        before = self._found(item)
         if before is None and item.target is not None:
-            before = Node(LINK, target=item.target)
+            before = Node(LINK, target=item.target, metadata=self._attached(item))
         left = Node(item.type, item.after)
         if self._is(source, left) and self._is(target, before):
             self._fits(item.path, item.path2)
@@ -156,6 +160,12 @@ class _Back:
                 self._stuck[item.path2] = NOT_KEPT
 
     # ------------------------------------------------------------------- pieces
+
+    def _found(self, item: Kept) -> Node | None:
+        """The file that an item found, None where there was none."""
+        if item.before is None:
+            return None
+        return _file(item.before, restored_mode(item.mode), self._attached(item))
 
     def step(self, path: str, before: Node | None, after: Node | None, why: str) -> None:
         """Have `before` at `path`, where `after` is what was left there."""
@@ -227,14 +237,14 @@ _STEPS: dict[str, Callable[[_Back, Kept], None]] = {
 }
 
 
-def _file(digest: str | None, mode: int | None = None) -> Node | None:
-    return None if digest is None else Node(FILE, digest, mode=mode)
+def _file(digest: str | None, mode: int | None = None, metadata: Metadata | None = None) -> Node | None:
+    return None if digest is None else Node(FILE, digest, mode=mode, metadata=metadata)
 
 
 def _of_version(version: Version) -> Node | None:
     if version.kind == LINK and version.target is not None:
-        return Node(LINK, target=version.target)
-    return _file(version.digest, version.mode)
+        return Node(LINK, target=version.target, metadata=version.metadata)
+    return _file(version.digest, version.mode, version.metadata)
 
 
 def _along(items: list[Kept]) -> set[tuple[int, int]]:

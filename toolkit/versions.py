@@ -7,10 +7,11 @@ content what was not recorded.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from toolkit.errors import CallError
 from toolkit.history import DONE, History, Kept
+from toolkit.metadata import Metadata
 from toolkit.plan import DIRECTORY, FILE, LINK, restored_mode
 
 INITIAL = "initial"
@@ -23,7 +24,7 @@ class Version:
 
     `digest` and `target` are both None where nothing was there (a tombstone). Where `kept` is false the
     file was there and was moved along with its directory, its content not looked at, or was too large to be
-    kept.
+    kept. `mode` and `metadata` are what the next change found, as far as one is known.
     """
 
     path: str
@@ -39,6 +40,7 @@ class Version:
     mode: int | None = None
     op: int = 0
     kept: bool = True
+    metadata: Metadata | None = field(default=None, hash=False)
 
     @property
     def gone(self) -> bool:
@@ -68,7 +70,7 @@ def versions(history: History, path: str, session: str | None = None) -> list[Ve
     lines: dict[str, list[Version]] = {}
     for item, at in _events(history, path):
         if session in (None, item.session):
-            _extend(lines.setdefault(item.session, []), item, at)
+            _extend(lines.setdefault(item.session, []), item, at, history.metadata(item))
     return [version for line in lines.values() for version in line]
 
 
@@ -91,7 +93,7 @@ def _events(history: History, path: str) -> list[tuple[Kept, str]]:
     return [found[key] for key in sorted(found)]
 
 
-def _extend(line: list[Version], item: Kept, at: str) -> None:
+def _extend(line: list[Version], item: Kept, at: str, metadata: Metadata | None) -> None:
     arrived = item.kind == "move" and item.path2 == at
     came_from = item.path if arrived else at
     before, after = ends(item, at)
@@ -99,8 +101,11 @@ def _extend(line: list[Version], item: Kept, at: str) -> None:
         _fill(line, before)
     if not line or (before.kept and not before.same(line[-1])):
         _append(line, item, came_from, before)
+    if item.kind != "move" and before != NOTHING:
+        line[-1] = replace(line[-1], mode=restored_mode(item.mode), metadata=metadata)
     if arrived and replaced(item) != NOTHING:
         _append(line, item, at, replaced(item))
+        line[-1] = replace(line[-1], mode=restored_mode(item.mode), metadata=metadata)
     _append(line, item, at, after)
 
 

@@ -18,6 +18,7 @@ from toolkit.backends import Folder, Spot, Tree, WritableTree, at
 from toolkit.errors import CallError
 from toolkit.local_roots import local_path
 from toolkit.loss import MAX_FILE, in_pieces, is_kept
+from toolkit.metadata import Metadata
 from toolkit.places import shown
 from toolkit.plan import DIRECTORY, Change, Entry, Held, MakeDirectory, Place, Stat
 from toolkit.protection import TASKS, Protection
@@ -221,6 +222,11 @@ class View:
             return self._backend.read(folder.spot(what.name), limit, known)
         with at(self._backend, what.path) as spot:
             return self._backend.read(spot, limit, known)
+
+    def copied(self, place: Place) -> Metadata | None:
+        """The metadata that a copy of a file takes along; asked once the file was read."""
+        assert place.stat is not None, "only what is there is copied"
+        return self._backend.metadata(self._spot(place), place.stat, copied=True)
 
     def replaced(self, place: Place) -> bytes | Held | None:
         """What a file holds that is about to be replaced, piece by piece where it is large and that can be.

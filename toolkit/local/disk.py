@@ -14,10 +14,9 @@ from contextlib import contextmanager
 from toolkit import paths
 from toolkit.backends import BACKENDS, Missed, is_link, path_changed
 from toolkit.errors import CallError
-from toolkit.local import bulk, kernel, placing
+from toolkit.local import attributes, bulk, kernel, placing
 from toolkit.local.files import (
     LIST,
-    READ,
     chunks,
     errors,
     look,
@@ -30,6 +29,7 @@ from toolkit.local.files import (
 )
 from toolkit.local.folder import LocalFolder
 from toolkit.local.walk import MAX_STEPS, LocalSpot, Walk
+from toolkit.metadata import Metadata, NotKept
 from toolkit.name_folding import folding_of
 from toolkit.places import local_place
 from toolkit.plan import DIRECTORY, LINK, Delete, Held, Move, Stat
@@ -123,6 +123,10 @@ class Local:
         """The content of a regular file, piece by piece; `path_changed` if it is not the `known` one."""
         return chunks(spot, known)
 
+    def metadata(self, spot: LocalSpot, stat: Stat, *, copied: bool = False) -> Metadata | None:
+        """Owner and group, times, extended attributes; a copy takes those attributes along that users set."""
+        return attributes.metadata_of(spot, stat, copied=copied)
+
     @contextmanager
     def folder(self, spot: LocalSpot) -> Iterator[LocalFolder]:
         """The directory at `spot`, open; another mount than the root's, or one too deep, is refused."""
@@ -187,16 +191,26 @@ class Local:
         if not same:
             raise path_changed(spot.path)
 
-    def create(self, spot: LocalSpot, data: bytes | Held, mode: int | None, temporary: str) -> None:
+    def create(
+        self,
+        spot: LocalSpot,
+        data: bytes | Held,
+        mode: int | None,
+        temporary: str,
+        metadata: Metadata | None = None,
+    ) -> NotKept:
         """Make a new file, whole or not at all; `already_exists` when the name is taken."""
         with errors(spot.path):
-            placing.write(spot.fd, temporary, data, mode, durable=self.durable)
+            lost = placing.write(
+                spot.fd, temporary, data, mode, durable=self.durable, metadata=metadata or {}
+            )
             try:
                 placing.name_new(self.kernel, LocalSpot(spot.fd, (temporary,)), spot)
             except BaseException:
                 unlink_quietly(temporary, spot.fd)
                 raise
             self.sync(spot.fd)
+        return lost
 
     def replace(
         self,
@@ -206,8 +220,10 @@ class Local:
         mode: int | None,
         temporary: str,
         before: bytes | None = None,
-    ) -> None:
-        """Put new content in a file's place by rename, keeping mode, owner and extended attributes.
+        metadata: Metadata | None = None,
+    ) -> NotKept:
+        """Put new content in a file's place by rename, keeping mode, owner and extended attributes, but for
+        what is in `metadata`.
 
         `path_changed` where it is not the one in `stat`, or does not hold `before` any more.
         """
@@ -218,8 +234,8 @@ class Local:
                     raise path_changed(spot.path)
                 if before is not None and read_all(old, info, None, spot.path) != before:
                     raise path_changed(spot.path)
-                wanted = S.S_IMODE(info.st_mode) if mode is None else mode
-                placing.write(spot.fd, temporary, data, wanted, durable=self.durable, old=(old, info))
+                fields, mode, lost = attributes.for_replacing(old, info, mode, metadata)
+                lost += placing.write(spot.fd, temporary, data, mode, durable=self.durable, metadata=fields)
             finally:
                 if old >= 0:
                     os.close(old)
@@ -232,6 +248,7 @@ class Local:
                 unlink_quietly(temporary, spot.fd)
                 raise
             self.sync(spot.fd)
+        return lost
 
     def remove(self, spot: LocalSpot, change: Delete, temporary: str) -> Iterator[str | Missed]:
         """Rename what is there out of the way, make sure it is what was listed, then let go of it.
@@ -258,7 +275,7 @@ class Local:
         with errors(HIDDEN), hidden(self.fd) as folder:
             remove_all(folder, name)
 
-    def move(self, source: LocalSpot, destination: LocalSpot, change: Move) -> None:
+    def move(self, source: LocalSpot, destination: LocalSpot, change: Move) -> NotKept:
         """Rename within the workspace; never over anything but the one file the plan named."""
         with errors(source.path):
             if stat_of(lstat(source)).identity != change.stat.identity:
@@ -271,6 +288,7 @@ class Local:
                 self.rename_new(source, destination)
             self.sync(source.fd)
             self.sync(destination.fd)
+        return ()
 
     def make_directory(self, spot: LocalSpot) -> None:
         with errors(spot.path):
@@ -287,11 +305,13 @@ class Local:
             os.symlink(target, spot.name, dir_fd=spot.fd)
             self.sync(spot.fd)
 
-    def set_mode(self, spot: LocalSpot, mode: int) -> None:
+    def set_metadata(self, spot: LocalSpot, mode: int | None, metadata: Metadata | None) -> NotKept:
         with errors(spot.path):
-            fd = os.open(spot.name, READ, dir_fd=spot.fd)
+            if S.S_ISLNK(lstat(spot).st_mode):
+                return attributes.put_on_link(spot, metadata or {})
+            fd = os.open(spot.name, LIST, dir_fd=spot.fd)
             try:
-                os.fchmod(fd, mode)
+                return attributes.put_on(fd, metadata or {}, mode)
             finally:
                 os.close(fd)
 

@@ -15,7 +15,7 @@ from toolkit.backends import path_changed
 from toolkit.errors import CallError
 from toolkit.faked import is_faked
 from toolkit.local.walk import LocalSpot
-from toolkit.plan import DIRECTORY, FILE, LINK, OTHER, SET_ID, Stat
+from toolkit.plan import DIRECTORY, FILE, LINK, OTHER, Stat
 
 KINDS = {S.S_IFREG: FILE, S.S_IFDIR: DIRECTORY, S.S_IFLNK: LINK}
 READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | os.O_CLOEXEC
@@ -25,8 +25,6 @@ NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOL
 _KIND, _RIGHTS = 0o170000, 0o7777  # the parts of a mode
 _TRIES = 8
 _CHUNK = 1 << 20
-# Rights that the kernel itself takes from a file whose content is changed.
-_NOT_KEPT = {"security.capability", "security.ima", "security.evm"}
 
 
 def stat_of(info: os.stat_result, target: str | None = None) -> Stat:
@@ -43,7 +41,6 @@ def stat_of(info: os.stat_result, target: str | None = None) -> Stat:
         info.st_nlink,
         target,
         f"{info.st_ino}:{info.st_mtime_ns}:{changed}",
-        bool(mode & SET_ID) and is_own(info),
     )
 
 
@@ -129,25 +126,6 @@ def read_all(fd: int, info: os.stat_result, limit: int | None, path: str, known:
 
 def _first(size: int) -> int:
     return min(size + 1, 1 << 26) if size else _CHUNK
-
-
-def keep_attributes(old: int, fd: int) -> None:
-    """Give the new file at `fd` the extended attributes of the one at `old`, as far as is permitted."""
-    if not hasattr(os, "listxattr") or is_faked():
-        return
-    try:
-        for name in os.listxattr(old):
-            if name not in _NOT_KEPT:
-                _keep_attribute(old, fd, name)
-    except OSError:
-        pass  # a file system without them
-
-
-def _keep_attribute(old: int, fd: int, name: str) -> None:
-    try:
-        os.setxattr(fd, name, os.getxattr(old, name))
-    except OSError:
-        pass  # only some may be set by everybody
 
 
 def unlink_quietly(name: str, fd: int) -> None:

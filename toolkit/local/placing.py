@@ -11,10 +11,11 @@ import stat as S
 
 from toolkit import holes
 from toolkit.errors import CallError
-from toolkit.local import kernel
-from toolkit.local.files import LIST, NEW, is_own, keep_attributes, lstat, open_regular, unlink_quietly
+from toolkit.local import attributes, kernel
+from toolkit.local.files import LIST, NEW, lstat, open_regular, unlink_quietly
 from toolkit.local.walk import LocalSpot
-from toolkit.plan import SET_ID, Held, pieces
+from toolkit.metadata import Metadata, NotKept
+from toolkit.plan import Held, pieces
 
 # What a file system says that has no hard links, or a kernel that has no such call.
 _CANNOT = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL)
@@ -37,26 +38,16 @@ def write(
     mode: int | None,
     *,
     durable: bool,
-    old: tuple[int, os.stat_result] | None = None,
-) -> None:
+    metadata: Metadata,
+) -> NotKept:
     """Make the file `name` in the directory `folder`, or nothing; `mode` None leaves it to the umask.
 
-    It gets the owner and the extended attributes of `old`, what `opened` gave, and those set-id bits that
-    `old` has too where owner and group could be kept. Raises OSError.
+    Gives the fields of `metadata` that could not be kept. Raises OSError.
     """
     fd = os.open(name, NEW, 0o666 if mode is None else 0o600, dir_fd=folder)
-    kept = 0
     try:
         holes.write_all(fd, pieces(data))
-        if old is not None:
-            # Before fchmod: changing the owner clears the set-uid and set-gid bits.
-            kept = old[1].st_mode & SET_ID if _keep_owner(fd, old[1]) else 0
-            if old[0] >= 0:
-                keep_attributes(old[0], fd)
-        if mode is not None:
-            if old is None and mode & SET_ID and is_own(os.fstat(fd)):
-                kept = SET_ID  # an undo, of a file that was this account's own
-            os.fchmod(fd, mode & ~SET_ID | mode & kept)
+        lost = attributes.put_on(fd, metadata, mode)
         if durable:
             os.fsync(fd)
     except BaseException:
@@ -64,23 +55,7 @@ def write(
         raise
     finally:
         os.close(fd)
-
-
-def _keep_owner(fd: int, old: os.stat_result) -> bool:
-    """Give the file the owner and group of the old one; whether it has both."""
-    new = os.fstat(fd)
-    if (old.st_uid, old.st_gid) == (new.st_uid, new.st_gid):
-        return True
-    try:
-        os.fchown(fd, old.st_uid, old.st_gid)
-        return True
-    except PermissionError:
-        pass  # only root may give a file away
-    try:
-        os.fchown(fd, -1, old.st_gid)
-    except PermissionError:
-        pass
-    return False
+    return lost
 
 
 def name_new(able: kernel.Kernel, temporary: LocalSpot, spot: LocalSpot) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from toolkit import paths
 from toolkit.backends import BACKENDS, Missed, StoreBase, Traits, check_content, path_changed
 from toolkit.errors import CallError
+from toolkit.metadata import Metadata, NotKept
 from toolkit.move_by_copy import move_by_copy
 from toolkit.plan import DIRECTORY, FILE, Delete, Entry, Held, Move, Stat, whole
 from toolkit.s3.conditional import Conditional, Doomed
@@ -205,11 +206,19 @@ class S3(Conditional, StoreBase):
     def check(self, spot: S3Spot) -> None:
         """A key is the same key however long it is held."""
 
-    def create(self, spot: S3Spot, data: bytes | Held, mode: int | None, temporary: str) -> None:
+    def create(
+        self,
+        spot: S3Spot,
+        data: bytes | Held,
+        mode: int | None,
+        temporary: str,
+        metadata: Metadata | None = None,
+    ) -> NotKept:
         """Put an object where none is, by a condition that the store keeps; without it, after a look."""
         content = whole(data)
         with errors(spot.path):
             self.put(spot.path, content, None)
+        return ()
 
     def replace(
         self,
@@ -219,11 +228,13 @@ class S3(Conditional, StoreBase):
         mode: int | None,
         temporary: str,
         before: bytes | None = None,
-    ) -> None:
+        metadata: Metadata | None = None,
+    ) -> NotKept:
         content = whole(data)
         check_content(self, spot, before)
         with errors(spot.path, taken="path_changed"):
             self.put(spot.path, content, stat)
+        return ()
 
     def remove(self, spot: S3Spot, change: Delete, temporary: str) -> Iterator[str | Missed]:
         """Delete exactly the keys that were listed, each as it was judged."""
@@ -258,7 +269,7 @@ class S3(Conditional, StoreBase):
         marked = [path for path in directories if path in markers and path not in holding]
         yield from self.delete([Doomed(path + "/", markers[path].identity, path) for path in marked])
 
-    def move(self, source: S3Spot, destination: S3Spot, change: Move) -> None:
+    def move(self, source: S3Spot, destination: S3Spot, change: Move) -> NotKept:
         """Copy each object on condition that it is as judged and its new name free, then delete.
 
         Where either is refused, all is put back.
@@ -317,6 +328,7 @@ class S3(Conditional, StoreBase):
             give_back=give_back,
             uncopy=uncopy,
         )
+        return ()
 
     def make_directory(self, spot: S3Spot) -> None:
         with errors(spot.path):
@@ -339,9 +351,6 @@ class S3(Conditional, StoreBase):
 
     def make_link(self, spot: S3Spot, target: str) -> None:
         raise CallError("io_error", "This store has no links")
-
-    def set_mode(self, spot: S3Spot, mode: int) -> None:
-        """A store without modes keeps none."""
 
     def sweep(self, spot: S3Spot, temporary: str) -> None:
         """A store writes one object at a time and leaves no temporary."""

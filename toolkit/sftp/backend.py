@@ -18,6 +18,7 @@ from toolkit import paths
 from toolkit.backends import BACKENDS, Missed, StoreBase, check_content, is_link, path_changed
 from toolkit.errors import CallError
 from toolkit.loss import MAX_FILE
+from toolkit.metadata import Metadata, NotKept
 from toolkit.places import StoragePlace
 from toolkit.plan import DIRECTORY, FILE, LINK, OTHER, SET_ID, Delete, Entry, Held, Move, Stat, whole
 from toolkit.sftp.connection import Connection, NoReply, errors
@@ -198,13 +199,21 @@ class Sftp(StoreBase):
         if self.resolve(names, follow=True).path != paths.join(names):
             raise path_changed(spot.path)
 
-    def create(self, spot: SftpSpot, data: bytes | Held, mode: int | None, temporary: str) -> None:
+    def create(
+        self,
+        spot: SftpSpot,
+        data: bytes | Held,
+        mode: int | None,
+        temporary: str,
+        metadata: Metadata | None = None,
+    ) -> NotKept:
         """Whole or not at all: SFTP's rename, unlike POSIX's, fails where the new name is taken."""
         content = whole(data)
         with errors(spot.path):
             beside = self._temporary(spot, content, mode, temporary)
             with self._or_without(beside):
                 self._rename_new(beside, spot.path)
+        return ()
 
     def replace(
         self,
@@ -214,7 +223,8 @@ class Sftp(StoreBase):
         mode: int | None,
         temporary: str,
         before: bytes | None = None,
-    ) -> None:
+        metadata: Metadata | None = None,
+    ) -> NotKept:
         content = whole(data)
         with errors(spot.path):
             beside = self._temporary(spot, content, stat.mode if mode is None else mode, temporary)
@@ -222,6 +232,7 @@ class Sftp(StoreBase):
                 # As late as can be: between this look and the rename nothing stops another writer.
                 check_content(self, spot, before)
                 self._rename_over(beside, spot.path, stat)
+        return ()
 
     def remove(self, spot: SftpSpot, change: Delete, temporary: str) -> Iterator[str | Missed]:
         """Rename out of the way, make sure it is what was listed, then remove exactly that."""
@@ -245,13 +256,14 @@ class Sftp(StoreBase):
         if kept:
             self._rename_new(caught, spot.path)
 
-    def move(self, source: SftpSpot, destination: SftpSpot, change: Move) -> None:
+    def move(self, source: SftpSpot, destination: SftpSpot, change: Move) -> NotKept:
         self._same(source.path, change.stat)
         with errors(destination.path):
             if change.over is None:
                 self._rename_new(source.path, destination.path)
             else:
                 self._rename_over(source.path, destination.path, change.over)
+        return ()
 
     def make_directory(self, spot: SftpSpot) -> None:
         with errors(spot.path):
@@ -271,9 +283,11 @@ class Sftp(StoreBase):
             made = Stat(LINK, target=target)
             self._make(spot.path, lambda client: client.symlink(target, self._at(spot.path)), made)
 
-    def set_mode(self, spot: SftpSpot, mode: int) -> None:
-        with errors(spot.path):
-            self._set(lambda client: client.chmod(self._at(spot.path), mode))
+    def set_metadata(self, spot: SftpSpot, mode: int | None, metadata: Metadata | None) -> NotKept:
+        if mode is not None:
+            with errors(spot.path):
+                self._set(lambda client: client.chmod(self._at(spot.path), mode))
+        return ()
 
     def sweep(self, spot: SftpSpot, temporary: str) -> None:
         """Remove a temporary that a dead process left beside `spot`."""

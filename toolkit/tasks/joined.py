@@ -25,6 +25,7 @@ from toolkit.backends import (
     spot_at,
 )
 from toolkit.errors import CallError
+from toolkit.metadata import Metadata, NotKept
 from toolkit.move_by_copy import move_by_copy
 from toolkit.places import StoragePlace
 from toolkit.plan import DIRECTORY, Delete, Entry, Held, Move, Stat, sha256
@@ -177,6 +178,10 @@ class Joined:
         side, inner = self._there(spot)
         yield from side.chunks(inner, known)
 
+    def metadata(self, spot: Spot, stat: Stat, *, copied: bool = False) -> Metadata | None:
+        side, inner = self._at(spot)
+        return None if side is None else side.metadata(inner, stat, copied=copied)
+
     @contextmanager
     def folder(self, spot: Spot) -> Iterator[Folder]:
         side, inner = self._there(spot)
@@ -207,10 +212,17 @@ class Joined:
         if side is not None:
             side.check(inner)
 
-    def create(self, spot: Spot, data: bytes | Held, mode: int | None, temporary: str) -> None:
+    def create(
+        self,
+        spot: Spot,
+        data: bytes | Held,
+        mode: int | None,
+        temporary: str,
+        metadata: Metadata | None = None,
+    ) -> NotKept:
         self._make_trash(spot)
         side, inner = self._there(spot)
-        side.create(inner, data, mode, temporary)
+        return side.create(inner, data, mode, temporary, metadata)
 
     def replace(
         self,
@@ -220,12 +232,13 @@ class Joined:
         mode: int | None,
         temporary: str,
         before: bytes | None = None,
-    ) -> None:
+        metadata: Metadata | None = None,
+    ) -> NotKept:
         side, inner = self._there(spot)
         if not side.traits.catches:  # which would say it of the path that it knows the file by
             check_content(self, spot, before)
             before = None
-        side.replace(inner, data, stat, mode, temporary, before)
+        return side.replace(inner, data, stat, mode, temporary, before, metadata)
 
     def remove(self, spot: Spot, change: Delete, temporary: str) -> Iterator[str | Missed]:
         side, inner = self._there(spot)
@@ -247,19 +260,17 @@ class Joined:
     def let_go(self, name: str) -> None:
         self._main.let_go(name)
 
-    def move(self, source: Spot, destination: Spot, change: Move) -> None:
+    def move(self, source: Spot, destination: Spot, change: Move) -> NotKept:
         if not isinstance(source, TaskSpot) or not isinstance(destination, TaskSpot):
             if isinstance(source, TaskSpot) or isinstance(destination, TaskSpot):
                 raise CallError("invalid_move", "Nothing moves between the workspace and the task store")
-            self._main.move(source, destination, change)
-            return
+            return self._main.move(source, destination, change)
         self._make_trash(destination)
         there, here = self._there(source), self._there(destination)
         if _is_local(there[0]):
             # Two directories of one disk: the descriptors are all that a rename needs.
-            there[0].move(there[1], here[1], change)
-            return
-        _carry(there[0], here[0], source, destination, change)
+            return there[0].move(there[1], here[1], change)
+        return _carry(there[0], here[0], source, destination, change)
 
     def make_directory(self, spot: Spot) -> None:
         side, inner = self._there(spot)
@@ -273,9 +284,9 @@ class Joined:
         side, inner = self._there(spot)
         side.make_link(inner, target)
 
-    def set_mode(self, spot: Spot, mode: int) -> None:
+    def set_metadata(self, spot: Spot, mode: int | None, metadata: Metadata | None) -> NotKept:
         side, inner = self._there(spot)
-        side.set_mode(inner, mode)
+        return side.set_metadata(inner, mode, metadata)
 
     def sweep(self, spot: Spot, temporary: str) -> None:
         side, inner = self._at(spot)
@@ -356,11 +367,12 @@ def _inside(change: Delete, head: str) -> Delete:
 
 def _carry(
     there: WritableTree, here: WritableTree, source: TaskSpot, destination: TaskSpot, change: Move
-) -> None:
+) -> NotKept:
     """Copy, verify, then delete: between two places of a store that has no rename."""
     if here.stat(destination.inner) is not None:
         raise CallError("already_exists", f"'{destination.path}' already exists", where=destination.path)
     old, new = source.inner.path, destination.inner.path
+    lost: dict[str, None] = {}
 
     def at(side: WritableTree, top: str, entry: Entry) -> Spot:
         return spot_at(side, top + entry.path[len(change.source) :])  # a store's spot holds nothing open
@@ -370,7 +382,7 @@ def _carry(
             taker.make_directory(target)
             return
         data = giver.read(original, None)
-        taker.create(target, data, None, "")
+        lost.update(dict.fromkeys(taker.create(target, data, None, "", giver.metadata(original, entry.stat))))
         if sha256(taker.read(target, None)) != sha256(data):
             raise CallError("io_error", f"'{entry.path}' was not copied whole", where=entry.path)
 
@@ -398,3 +410,4 @@ def _carry(
         give_back=give_back,
         uncopy=uncopy,
     )
+    return tuple(lost)

@@ -1,4 +1,4 @@
-"""copy_file: one file's bytes and mode under another name."""
+"""copy_file: one file's bytes, mode and what a copy takes along of its metadata, under another name."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     data = view.read(source)
     mode = None if stat.mode is None else stat.mode & ~SET_ID
     before = view.replaced(destination)
-    change = Write(destination.real, data, before, destination.stat, mode)
+    change = Write(destination.real, data, before, destination.stat, mode, view.copied(source))
     ends = f"{targets.led_to(source)} to {targets.led_to(destination)}"
     over = " over the file that is there" if destination.stat else ""
     return Plan(
