@@ -107,3 +107,76 @@ def test_a_connection_that_goes_once_changes_no_answer(server: SftpServer, root:
                     undone = open_session.undo(result.data["call_id"])
                     assert undone.ok, (at, acted, undone)
                     assert tree(place) == before, (at, acted)
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_a_connection_that_stays_away_leaves_what_the_next_start_settles(
+    server: SftpServer, root: Path, tmp_path: Path, call: str
+) -> None:
+    """Whatever it goes at: what is said to be done is, what is not is not, and undo leads to where it was."""
+    fill(root)
+    before = tree(root)
+    first, last, after = requests_of(server, root, call)
+    tool, arguments = CALLS[call]
+    silent = 0
+    for at in range(first, last + 1):
+        for acted in (True, False):
+            place, state = root / f"{at}-{acted}", tmp_path / f"state-{at}-{acted}"
+            place.mkdir()
+            fill(place)
+            with session(server, place, state) as open_session, pytest.MonkeyPatch.context() as patch:
+                Cut(at - first + 1, acted, stays=True).install(patch)
+                result = open_session.call({"tool": tool, "arguments": arguments})
+            silent += bool(result.error and result.error["code"] == "no_reply")
+            with session(server, place, state) as open_session:
+                items = list(open_session.history.items("1 = 1", ()))
+                assert {item.state for item in items} <= {"done", "aborted"}, (at, acted, items)
+                if result.ok:
+                    assert tree(place) == after, (at, acted)
+                if {item.state for item in items} == {"done"}:
+                    assert tree(place) == after, (at, acted)
+                if items and tree(place) != before:
+                    assert "done" in {item.state for item in items}, (at, acted)
+                    assert open_session.undo(items[0].call).ok, (at, acted)
+                assert tree(place) == before, (at, acted)
+            assert not list(place.rglob(".ringfence-*")), (at, acted)
+    assert silent
+
+
+def test_the_next_call_settles_what_was_left_open(server: SftpServer, root: Path) -> None:
+    fill(root)
+    first, last, _ = requests_of(server, root, "edit")
+    place = root / "again"
+    place.mkdir()
+    fill(place)
+    with session(server, place, ":memory:") as open_session:
+        with pytest.MonkeyPatch.context() as patch:
+            Cut(last - first + 1, acted=True, stays=True).install(patch)
+            tool, arguments = CALLS["edit"]
+            result = open_session.call({"tool": tool, "arguments": arguments})
+        assert result.error and result.error["code"] == "no_reply", result
+        assert open_session.call({"tool": "read_file", "arguments": {"path": "a"}}).ok
+        assert {item.state for item in open_session.history.items("1 = 1", ())} == {"done"}
+        assert (place / "a").read_text() == "1\ntwo\n"
+
+
+def test_what_a_look_alone_has_shown_is_said(server: SftpServer, root: Path) -> None:
+    fill(root)
+    first, last, _ = requests_of(server, root, "edit")
+    place = root / "again"
+    place.mkdir()
+    fill(place)
+    with session(server, place, ":memory:") as open_session, pytest.MonkeyPatch.context() as patch:
+        Cut(last - first + 1, acted=True).install(patch)
+        tool, arguments = CALLS["edit"]
+        result = open_session.call({"tool": tool, "arguments": arguments})
+        assert result.ok and result.data["resolved"] == ["a"], result
+
+
+def test_another_server_is_not_taken_for_the_one_that_went(server: SftpServer, root: Path) -> None:
+    fill(root)
+    with session(server, root, ":memory:") as open_session, pytest.MonkeyPatch.context() as patch:
+        open_session.workspace.backend._connection._host_key = "another"  # type: ignore[attr-defined]
+        Cut(1).install(patch)
+        result = open_session.call({"tool": "read_file", "arguments": {"path": "a"}})
+        assert result.error and result.error["code"] == "io_error", result

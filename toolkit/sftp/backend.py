@@ -15,13 +15,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolkit import paths
+from toolkit.ambiguous_outcome import NO_REPLY
 from toolkit.backends import BACKENDS, Missed, StoreBase, check_content, is_link, path_changed
 from toolkit.errors import CallError
 from toolkit.loss import MAX_FILE
 from toolkit.metadata import Metadata, NotKept
 from toolkit.places import StoragePlace
-from toolkit.plan import DIRECTORY, FILE, LINK, OTHER, SET_ID, Delete, Entry, Held, Move, Stat, whole
-from toolkit.sftp.connection import Connection, NoReply, errors
+from toolkit.plan import DIRECTORY, FILE, LINK, OTHER, Delete, Entry, Held, Move, Stat, whole
+from toolkit.sftp.attributes import OWNER, attached, lost_on_link, put_on
+from toolkit.sftp.connection import Connection, ConnectionLost, changing, errors
 
 MAX_LINKS = 8
 STATE = ".ringfence"
@@ -154,6 +156,10 @@ class Sftp(StoreBase):
                 file.prefetch(found.size)
             return bytes(file.read(most + 1))  # a server may send more than it says
 
+    def metadata(self, spot: SftpSpot, stat: Stat, *, copied: bool = False) -> Metadata | None:
+        """Owner, group and times, of which a copy takes nothing along."""
+        return None if copied else self._attached(spot.path, stat)
+
     def chunks(self, spot: SftpSpot, known: Stat | None = None) -> Iterator[bytes]:
         yield self.read(spot)
 
@@ -209,11 +215,11 @@ class Sftp(StoreBase):
     ) -> NotKept:
         """Whole or not at all: SFTP's rename, unlike POSIX's, fails where the new name is taken."""
         content = whole(data)
-        with errors(spot.path):
-            beside = self._temporary(spot, content, mode, temporary)
+        with changing(spot.path):
+            beside, lost = self._temporary(spot, content, mode, metadata or {}, temporary)
             with self._or_without(beside):
-                self._rename_new(beside, spot.path)
-        return ()
+                self._rename_new(beside, spot.path, spot.path)
+        return lost
 
     def replace(
         self,
@@ -226,73 +232,84 @@ class Sftp(StoreBase):
         metadata: Metadata | None = None,
     ) -> NotKept:
         content = whole(data)
-        with errors(spot.path):
-            beside = self._temporary(spot, content, stat.mode if mode is None else mode, temporary)
+        with changing(spot.path):
+            fields = {OWNER: self._attached(spot.path, stat).get(OWNER), **(metadata or {})}
+            fields = {name: value for name, value in fields.items() if value is not None}
+            wanted = stat.mode if mode is None else mode
+            beside, lost = self._temporary(spot, content, wanted, fields, temporary)
             with self._or_without(beside):
                 # As late as can be: between this look and the rename nothing stops another writer.
                 check_content(self, spot, before)
                 self._rename_over(beside, spot.path, stat)
-        return ()
+        return lost
 
     def remove(self, spot: SftpSpot, change: Delete, temporary: str) -> Iterator[str | Missed]:
         """Rename out of the way, make sure it is what was listed, then remove exactly that."""
         caught = f"{STATE}/{temporary or _own_name()}"
-        with errors(spot.path):
+        with changing(spot.path):
             self._make_state()
-            self._rename_new(spot.path, caught)
-        if self._differs(caught, change):
-            self._rename_new(caught, spot.path)
-            raise path_changed(spot.path)
+            self._rename_new(spot.path, caught, spot.path)
+            if self._differs(caught, change):
+                self._rename_new(caught, spot.path, spot.path)
+                raise path_changed(spot.path)
         kept = False
         for entry in (*reversed(change.entries), Entry(change.path, change.stat)):
             try:
-                with errors(entry.path):
-                    self._remove(caught + entry.path[len(change.path) :], entry.stat.kind)
+                with changing(entry.path):
+                    self._remove(caught + entry.path[len(change.path) :], entry.stat.kind, entry.path)
             except CallError as error:
+                if error.code == NO_REPLY:  # nor would there be one to the rest
+                    raise
                 kept = True
                 yield Missed(entry.path, error.message, error.code)
             else:
                 yield entry.path
         if kept:
-            self._rename_new(caught, spot.path)
+            with changing(spot.path):
+                self._rename_new(caught, spot.path, spot.path)
 
     def move(self, source: SftpSpot, destination: SftpSpot, change: Move) -> NotKept:
-        self._same(source.path, change.stat)
-        with errors(destination.path):
+        with errors(source.path):
+            self._same(source.path, change.stat)
+        with changing(destination.path):
             if change.over is None:
-                self._rename_new(source.path, destination.path)
+                self._rename_new(source.path, destination.path, source.path)
             else:
                 self._rename_over(source.path, destination.path, change.over)
         return ()
 
     def make_directory(self, spot: SftpSpot) -> None:
-        with errors(spot.path):
+        with changing(spot.path):
             if self._look(spot.path) is not None:
                 raise FileExistsError
             self._make(spot.path, lambda client: client.mkdir(self._at(spot.path)), Stat(DIRECTORY))
 
     def remove_directory(self, spot: SftpSpot) -> None:
-        with errors(spot.path):
+        with changing(spot.path):
             if self._connection.ask(lambda client: client.listdir(self._at(spot.path))):
                 message = f"'{spot.path}' is not empty"
                 raise CallError("directory_not_empty", message, where=spot.path)
-            self._remove(spot.path, DIRECTORY)
+            self._remove(spot.path, DIRECTORY, spot.path)
 
     def make_link(self, spot: SftpSpot, target: str) -> None:
-        with errors(spot.path):
+        with changing(spot.path):
             made = Stat(LINK, target=target)
             self._make(spot.path, lambda client: client.symlink(target, self._at(spot.path)), made)
 
     def set_metadata(self, spot: SftpSpot, mode: int | None, metadata: Metadata | None) -> NotKept:
-        if mode is not None:
-            with errors(spot.path):
-                self._set(lambda client: client.chmod(self._at(spot.path), mode))
-        return ()
+        with changing(spot.path):
+            row = self._lstat(spot.path)
+            if row.st_mode is None or S.S_ISLNK(row.st_mode):
+                return lost_on_link(row, metadata or {})
+            path = self._at(spot.path)
+            lost: list[str] = []
+            self._set(lambda client: lost.extend(put_on(client, path, metadata or {}, mode)))
+        return tuple(dict.fromkeys(lost))
 
     def sweep(self, spot: SftpSpot, temporary: str) -> None:
         """Remove a temporary that a dead process left beside `spot`."""
         with errors(spot.path), suppress(FileNotFoundError):
-            self._remove(paths.child(paths.parent(spot.path), temporary), FILE)
+            self._remove(paths.child(paths.parent(spot.path), temporary), FILE, spot.path)
 
     # ------------------------------------------------------------------- inside
 
@@ -323,6 +340,14 @@ class Sftp(StoreBase):
             identity=f"{row.st_mtime}:{row.st_size}:{row.st_mode}",
         )
 
+    def _attached(self, path: str, judged: Stat) -> Metadata:
+        """The metadata of the entry that was judged."""
+        with errors(path):
+            row = self._lstat(path)
+            if not alike(judged, self._stat(path, row)):
+                raise path_changed(path)
+        return attached(row)
+
     def _same(self, path: str, judged: Stat) -> None:
         now = self._look(path)
         if now is None or not alike(judged, now):
@@ -330,16 +355,19 @@ class Sftp(StoreBase):
 
     # Each change below says what it looks like once it is made, for when its reply is lost.
 
-    def _temporary(self, spot: SftpSpot, data: bytes, mode: int | None, name: str) -> str:
+    def _temporary(
+        self, spot: SftpSpot, data: bytes, mode: int | None, fields: Metadata, name: str
+    ) -> tuple[str, NotKept]:
+        """A new file beside a place, with what is to be there, and which of the fields it has not."""
         path = paths.child(paths.parent(spot.path), name or _own_name())
+        lost: NotKept = ()
 
         def write(client: Any) -> None:
+            nonlocal lost
             with client.open(self._at(path), "wx") as file:
                 file.set_pipelined(True)
                 file.write(data)
-            if mode is not None:
-                # The new file is the account's own, whoever owned the old one.
-                client.chmod(self._at(path), mode & ~SET_ID)
+            lost = put_on(client, self._at(path), fields, mode)
 
         def again(client: Any) -> None:
             with suppress(FileNotFoundError):
@@ -347,7 +375,7 @@ class Sftp(StoreBase):
             write(client)
 
         self._connection.change(write, again=again, made=lambda: False)
-        return path
+        return path, lost
 
     @contextmanager
     def _or_without(self, temporary: str) -> Iterator[None]:
@@ -356,15 +384,15 @@ class Sftp(StoreBase):
             yield
         except BaseException:
             with suppress(CallError, OSError):
-                self._remove(temporary, FILE)
+                self._remove(temporary, FILE, temporary)
             raise
 
-    def _rename_new(self, source: str, destination: str) -> None:
+    def _rename_new(self, source: str, destination: str, shown: str) -> None:
         """Rename to where nothing is. Raises FileExistsError and OSError."""
         rename = lambda client: client.rename(self._at(source), self._at(destination))  # noqa: E731
         try:
-            self._connection.change(rename, made=lambda: self._is_renamed(source, destination))
-        except NoReply:
+            self._change(shown, rename, lambda: self._is_renamed(source, destination))
+        except ConnectionLost:
             raise
         except OSError:
             # The protocol has one word for every failure.
@@ -376,20 +404,25 @@ class Sftp(StoreBase):
         """Rename over the file that was judged. Raises CallError `path_changed`, and OSError."""
 
         def rename(client: Any) -> None:
-            if not self._is_renamed(source, destination):
-                self._same(destination, judged)
-                client.posix_rename(self._at(source), self._at(destination))
+            self._same(destination, judged)
+            client.posix_rename(self._at(source), self._at(destination))
 
-        self._connection.change(rename, made=lambda: self._is_renamed(source, destination))
+        def again(client: Any) -> None:
+            if self._is_renamed(source, destination):
+                raise FileNotFoundError
+            rename(client)
+
+        self._change(destination, rename, lambda: self._is_renamed(source, destination), again)
 
     def _is_renamed(self, source: str, destination: str) -> bool:
         return self._look(source) is None and self._look(destination) is not None
 
-    def _remove(self, path: str, kind: str) -> None:
+    def _remove(self, path: str, kind: str, shown: str) -> None:
         """Remove a file, link or empty directory of our own. Raises OSError."""
-        self._connection.change(
+        self._change(
+            shown,
             lambda client: (client.rmdir if kind == DIRECTORY else client.remove)(self._at(path)),
-            made=lambda: self._look(path) is None,
+            lambda: self._look(path) is None,
         )
 
     def _make(self, path: str, send: Callable[[Any], object], wanted: Stat) -> None:
@@ -397,7 +430,17 @@ class Sftp(StoreBase):
             now = self._look(path)
             return now is not None and (now.kind, now.target) == (wanted.kind, wanted.target)
 
-        self._connection.change(send, made=made)
+        self._change(path, send, made)
+
+    def _change(
+        self,
+        shown: str,
+        send: Callable[[Any], object],
+        made: Callable[[], bool],
+        again: Callable[[Any], object] | None = None,
+    ) -> None:
+        if self._connection.change(send, made=made, again=again):
+            self.note_resolved(shown)
 
     def _set(self, send: Callable[[Any], object]) -> None:
         """Set what may be set twice."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
+from toolkit.ambiguous_outcome import no_reply
 from toolkit.errors import CallError
 from toolkit.stores import errors as store_errors
 
@@ -21,14 +22,10 @@ PATIENCE = 60.0  # seconds without a byte after which a server counts as gone
 
 
 class ConnectionLost(ConnectionError):
-    """The connection went while a look was under way."""
+    """The connection went and cannot be had again now."""
 
     def __init__(self) -> None:
         super().__init__(errno.EIO, "the connection was lost")
-
-
-class NoReply(ConnectionLost):
-    """The connection went while a change was under way, and nobody can look now whether it was made."""
 
 
 class Connection:
@@ -69,31 +66,29 @@ class Connection:
         *,
         made: Callable[[], bool],
         again: Callable[[Any], object] | None = None,
-    ) -> None:
+    ) -> bool:
         """Make a change. Where its reply was lost, it is sent once more (as `again`).
 
         After that a late copy of the first request can do nothing new. Where the second is refused, `made`
-        looks whether the first was made.
+        looks whether the first was made; True where that alone says so.
 
-        Raises OSError, and NoReply where nobody knows.
+        Raises OSError, and ConnectionLost where nobody knows.
         """
         with self._lock:
             try:
                 self._send(send)
-                return
+                return False
             except ConnectionLost:
-                pass
-            try:
                 self._connect()
-                try:
-                    self._send(again or send)
-                except ConnectionLost:
-                    raise
-                except OSError:
-                    if not made():
-                        raise
+            try:
+                self._send(again or send)
             except ConnectionLost:
-                raise NoReply from None
+                raise
+            except OSError:
+                if not made():
+                    raise
+                return True
+            return False
 
     def _send(self, request: Callable[[Any], T]) -> T:
         from paramiko import SSHException
@@ -149,4 +144,19 @@ def errors(path: str) -> Iterator[None]:
         except PermissionError:
             raise CallError("permission_denied", f"Permission denied: '{path}'", where=path) from None
         except EOFError:
-            raise ConnectionLost from None
+            raise OSError(errno.EIO, "the connection was lost") from None
+        except ConnectionLost as error:
+            message = f"The store failed on '{path}': {error.strerror}"
+            raise CallError("io_error", message, where=path) from error
+
+
+@contextmanager
+def changing(path: str) -> Iterator[None]:
+    """The same around what changes something: after a lost connection it may have been made all the same."""
+    try:
+        with errors(path):
+            yield
+    except CallError as error:
+        if isinstance(error.__cause__, ConnectionLost):
+            raise no_reply(path) from error
+        raise
