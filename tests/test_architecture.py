@@ -33,7 +33,7 @@ OPTIONAL = {
     "toolkit.faults.sftp_proxy": {"paramiko"},
     "toolkit.postgres": {"psycopg"},
     "toolkit.schema_ownership": {"psycopg"},
-    "toolkit.azure": {"azure"},
+    "toolkit.azure": {"azure", "aiohttp"},
     "toolkit.http": SERVING,
     "toolkit.cli.serving": SERVING,
     "toolkit.review": {*SERVING, "jinja2", "markupsafe"},

@@ -178,15 +178,15 @@ def test_a_blob_that_says_it_is_a_directory_and_holds_something_is_a_file(blobs:
 @pytest.mark.parametrize(
     ("tool", "arguments", "step", "theirs", "code"),
     [
-        ("edit_file", {"path": "a", "old_str": "mine", "new_str": "new"}, "_upload", "a", "path_changed"),
-        ("delete_file", {"path": "a"}, "_delete", "a", "path_changed"),
-        ("delete", {"path": "d"}, "_delete", "d/x", "path_changed"),
-        ("create_file", {"path": "b", "content": "1"}, "_upload", "b", "already_exists"),
-        ("create_directory", {"path": "e"}, "_upload", "e/", "already_exists"),
-        ("move_file", {"source": "a", "destination": "b"}, "_upload", "b", "already_exists"),
-        ("move_file", {"source": "a", "destination": "b"}, "_carry", "a", "path_changed"),
-        ("move_file", {"source": "a", "destination": "b"}, "_delete", "a", "path_changed"),
-        ("move_file", {"source": "d", "destination": "e"}, "_carry", "e/x", "already_exists"),
+        ("edit_file", {"path": "a", "old_str": "mine", "new_str": "new"}, "put", "a", "path_changed"),
+        ("delete_file", {"path": "a"}, "delete", "a", "path_changed"),
+        ("delete", {"path": "d"}, "delete", "d/x", "path_changed"),
+        ("create_file", {"path": "b", "content": "1"}, "put", "b", "already_exists"),
+        ("create_directory", {"path": "e"}, "put", "e/", "already_exists"),
+        ("move_file", {"source": "a", "destination": "b"}, "put", "b", "already_exists"),
+        ("move_file", {"source": "a", "destination": "b"}, "content", "a", "path_changed"),
+        ("move_file", {"source": "a", "destination": "b"}, "delete", "a", "path_changed"),
+        ("move_file", {"source": "d", "destination": "e"}, "put", "e/x", "already_exists"),
     ],
 )
 def test_what_somebody_writes_meanwhile_stays(
@@ -198,19 +198,19 @@ def test_what_somebody_writes_meanwhile_stays(
     theirs: str,
     code: str,
 ) -> None:
-    from toolkit.azure import Azure
+    from toolkit.azure.requests import Requests
 
-    inner: Callable[..., Any] = getattr(Azure, step)
+    inner: Callable[..., Any] = getattr(Requests, step)
     waiting = [theirs]
 
-    async def after_them(store: Azure, *given: Any, **more: Any) -> Any:
+    async def after_them(store: Requests, *given: Any, **more: Any) -> Any:
         if waiting:
             put(blobs, waiting.pop(), b"THEIRS")
         return await inner(store, *given, **more)
 
     put(blobs, "a", b"mine")
     put(blobs, "d/x", b"x")
-    monkeypatch.setattr(Azure, step, after_them)
+    monkeypatch.setattr(Requests, step, after_them)
     result = call(blobs, tool, **arguments)
     assert result.error and result.error["code"] in (code, "partial_failure"), result
     found = contents(blobs)
