@@ -26,19 +26,26 @@ def fields_of(properties: Any, tags: dict[str, str] | None) -> Metadata:
 
 def put_with(fields: Metadata) -> tuple[dict[str, Any], NotKept]:
     """What a PUT has to say for a blob to have these fields, and the ones that it cannot say."""
-    from azure.storage.blob import ContentSettings
+    from azure.storage.blob import ContentSettings, StandardBlobTier
 
     said: dict[str, Any] = {}
+    lost: list[str] = []
     if SETTINGS in fields:
         said["content_settings"] = ContentSettings(**fields[SETTINGS])
     if fields.get(METADATA):
         said["metadata"] = dict(fields[METADATA])
     if fields.get(TAGS):
         said["tags"] = dict(fields[TAGS])
+    elif TAGS in fields and fields[TAGS] is None:
+        lost.append(TAGS)
     if fields.get(TIER):
-        said["standard_blob_tier"] = fields[TIER]
-    lost = [TAGS] if TAGS in fields and fields[TAGS] is None else []
-    return said, tuple(lost + ([f"blob type {fields[TYPE]}"] if TYPE in fields else []))
+        try:
+            said["standard_blob_tier"] = StandardBlobTier(fields[TIER])
+        except ValueError:
+            lost.append(f"tier {fields[TIER]}")  # of a page blob, or newer than the client
+    if TYPE in fields:
+        lost.append(f"blob type {fields[TYPE]}")
+    return said, tuple(lost)
 
 
 def _text(value: Any) -> str | None:
