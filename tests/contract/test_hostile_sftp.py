@@ -39,10 +39,10 @@ def test_a_file_that_sends_more_than_it_says_is_not_read_whole(monkeypatch: pyte
 @pytest.mark.parametrize("limit", [None, 1000])
 def test_a_read_stops_at_its_limit(limit: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     from toolkit.errors import CallError
-    from toolkit.sftp import Sftp, backend
+    from toolkit.sftp import Sftp, looking
     from toolkit.sftp.connection import Connection
 
-    monkeypatch.setattr(backend, "MAX_FILE", 2000)
+    monkeypatch.setattr(looking, "MAX_FILE", 2000)
     served = Served([Odd("a", size=4, sent=120 * MIB)])
     with hostile(served) as fs:
         tree = Sftp(Connection(fs.ftp), ROOT, StoragePlace(("sftp",), "hostile", ROOT))

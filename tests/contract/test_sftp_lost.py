@@ -219,12 +219,12 @@ def test_what_the_server_does_not_give_back_is_named(
     def another(metadata: Any, *given: Any) -> Any:
         return {**attached(metadata), "owner": [4242, 4343]}
 
-    from toolkit.sftp import backend
+    from toolkit.sftp import looking
     from toolkit.sftp.attributes import attached
 
     fill(root)
     monkeypatch.setattr(paramiko.SFTPClient, "chown", refused)
-    monkeypatch.setattr(backend, "attached", another)
+    monkeypatch.setattr(looking, "attached", another)
     with session(server, root, ":memory:") as open_session:
         edited = open_session.call({"tool": "edit_file", "arguments": CALLS["edit"][1]})
         assert edited.ok and edited.data["metadata_not_kept"] == ["group", "owner"], edited
