@@ -26,7 +26,6 @@ from toolkit.plan import DIRECTORY, FILE, Delete, Entry, Held, Move, Stat, whole
 from toolkit.store_abilities import kind_of, takes_create, unwrapped
 from toolkit.store_errors import changing as changing
 from toolkit.store_errors import errors as errors
-from toolkit.store_identity import identity_of
 
 # For the backends that are built on this one, too.
 from toolkit.store_view import StoreSpot as StoreSpot
@@ -325,9 +324,9 @@ def store_on(fs: Any, root: str) -> WritableTree:
 
         return S3(fs, root)
     if kind == "sftp":
-        from toolkit.sftp import Sftp
+        from toolkit.sftp import sftp_on
 
-        return Sftp(fs.ftp, root, identity_of(fs, ""))
+        return sftp_on(fs, root)
     if kind == "abfs":
         from toolkit.azure import Azure
 

@@ -178,15 +178,15 @@ def test_a_blob_that_says_it_is_a_directory_and_holds_something_is_a_file(blobs:
 @pytest.mark.parametrize(
     ("tool", "arguments", "step", "theirs", "code"),
     [
-        ("edit_file", {"path": "a", "old_str": "mine", "new_str": "new"}, "_upload", "a", "path_changed"),
-        ("delete_file", {"path": "a"}, "_delete", "a", "path_changed"),
-        ("delete", {"path": "d"}, "_delete", "d/x", "path_changed"),
-        ("create_file", {"path": "b", "content": "1"}, "_upload", "b", "already_exists"),
-        ("create_directory", {"path": "e"}, "_upload", "e/", "already_exists"),
-        ("move_file", {"source": "a", "destination": "b"}, "_upload", "b", "already_exists"),
-        ("move_file", {"source": "a", "destination": "b"}, "_carry", "a", "path_changed"),
-        ("move_file", {"source": "a", "destination": "b"}, "_delete", "a", "path_changed"),
-        ("move_file", {"source": "d", "destination": "e"}, "_carry", "e/x", "already_exists"),
+        ("edit_file", {"path": "a", "old_str": "mine", "new_str": "new"}, "put", "a", "path_changed"),
+        ("delete_file", {"path": "a"}, "delete", "a", "path_changed"),
+        ("delete", {"path": "d"}, "delete", "d/x", "path_changed"),
+        ("create_file", {"path": "b", "content": "1"}, "put", "b", "already_exists"),
+        ("create_directory", {"path": "e"}, "put", "e/", "already_exists"),
+        ("move_file", {"source": "a", "destination": "b"}, "put", "b", "already_exists"),
+        ("move_file", {"source": "a", "destination": "b"}, "content", "a", "path_changed"),
+        ("move_file", {"source": "a", "destination": "b"}, "delete", "a", "path_changed"),
+        ("move_file", {"source": "d", "destination": "e"}, "put", "e/x", "already_exists"),
     ],
 )
 def test_what_somebody_writes_meanwhile_stays(
@@ -198,19 +198,19 @@ def test_what_somebody_writes_meanwhile_stays(
     theirs: str,
     code: str,
 ) -> None:
-    from toolkit.azure import Azure
+    from toolkit.azure.requests import Requests
 
-    inner: Callable[..., Any] = getattr(Azure, step)
+    inner: Callable[..., Any] = getattr(Requests, step)
     waiting = [theirs]
 
-    async def after_them(store: Azure, *given: Any, **more: Any) -> Any:
+    async def after_them(store: Requests, *given: Any, **more: Any) -> Any:
         if waiting:
             put(blobs, waiting.pop(), b"THEIRS")
         return await inner(store, *given, **more)
 
     put(blobs, "a", b"mine")
     put(blobs, "d/x", b"x")
-    monkeypatch.setattr(Azure, step, after_them)
+    monkeypatch.setattr(Requests, step, after_them)
     result = call(blobs, tool, **arguments)
     assert result.error and result.error["code"] in (code, "partial_failure"), result
     found = contents(blobs)
@@ -218,15 +218,88 @@ def test_what_somebody_writes_meanwhile_stays(
     assert found == {"a": b"mine", "d/x": b"x"} | {theirs: b"THEIRS"}
 
 
-def test_a_move_keeps_what_belongs_to_a_blob(blobs: Blobs) -> None:
-    from azure.storage.blob import ContentSettings
+SETTINGS = {
+    "content_type": "text/html",
+    "content_encoding": "identity",
+    "content_language": "de",
+    "content_disposition": "inline",
+    "cache_control": "no-store",
+}
+CHANGES = [
+    ("edit_file", {"path": "a", "old_str": "x", "new_str": "y"}, "a"),
+    ("insert_at_line", {"path": "a", "line": 1, "content": "y"}, "a"),
+    ("create_file", {"path": "a", "content": "y", "allow_overwrite": True}, "a"),
+    ("copy_file", {"source": "a", "destination": "b"}, "b"),
+    ("copy_file", {"source": "a", "destination": "plain", "allow_overwrite": True}, "plain"),
+    ("move_file", {"source": "a", "destination": "b"}, "b"),
+    ("move_file", {"source": "d", "destination": "e"}, "e/x"),
+    ("delete_file", {"path": "a"}, None),
+    ("delete", {"path": "d"}, None),
+]
 
-    settings = ContentSettings(content_type="text/html", cache_control="no-store")
-    put(blobs, "a", b"x", metadata={"k": "v"}, content_settings=settings)
-    assert call(blobs, "move_file", source="a", destination="b").ok
-    found = blobs.container.get_blob_client(blobs.prefix + "b").get_blob_properties()
-    assert (found.metadata, found.content_settings.content_type) == ({"k": "v"}, "text/html")
-    assert found.content_settings.cache_control == "no-store"
+
+def put_dressed(blobs: Blobs, name: str) -> None:
+    from azure.storage.blob import ContentSettings, StandardBlobTier
+
+    tier = StandardBlobTier.COOL
+    more = {"content_settings": ContentSettings(**SETTINGS), "standard_blob_tier": tier}
+    put(blobs, name, b"x", metadata={"owner": "web"}, tags={"tier": "gold"}, **more)
+
+
+def dress(blobs: Blobs, name: str) -> tuple[Any, ...]:
+    """What is attached to a blob, by the service itself."""
+    client = blobs.container.get_blob_client(blobs.prefix + name)
+    found = client.get_blob_properties()
+    settings = {key: getattr(found.content_settings, key) for key in SETTINGS}
+    return settings, found.metadata, client.get_blob_tags(), str(found.blob_tier)
+
+
+@pytest.mark.parametrize(("tool", "arguments", "end"), CHANGES)
+def test_what_belongs_to_a_blob_stays_with_it_and_comes_back(
+    blobs: Blobs, tool: str, arguments: dict[str, Any], end: str | None
+) -> None:
+    for name in ("a", "d/x"):
+        put_dressed(blobs, name)
+    put(blobs, "plain", b"plain")
+    dressed, plain = dress(blobs, "a"), dress(blobs, "plain")
+    assert dressed == (SETTINGS, {"owner": "web"}, {"tier": "gold"}, "Cool")
+    with blobs.open(Policy.loads(ALLOW), "default") as session:
+        result = session.call({"tool": tool, "arguments": arguments})
+        assert result.ok and "metadata_not_kept" not in result.data, result
+        if end is not None:
+            assert dress(blobs, end) == dressed
+        assert session.undo(result.data["call_id"]).ok
+    assert dress(blobs, "a") == dress(blobs, "d/x") == dressed
+    assert dress(blobs, "plain") == plain
+
+
+def test_tags_that_may_not_be_written_are_named(
+    blobs: Blobs, file_system: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from toolkit.azure.requests import Requests
+
+    inner = Requests._put
+
+    async def without_the_right(store: Requests, *given: Any) -> str:
+        if "tags" in given[-1]:
+            raise PermissionError
+        return await inner(store, *given)
+
+    put_dressed(blobs, "a")
+    monkeypatch.setattr(Requests, "_put", without_the_right)
+    result = call(blobs, "edit_file", path="a", old_str="x", new_str="y")
+    assert result.ok and result.data["metadata_not_kept"] == ["tags"], result
+    assert dress(blobs, "a")[:2] == (SETTINGS, {"owner": "web"})
+
+
+def test_a_refusal_of_another_kind_is_not_called_already_there(blobs: Blobs) -> None:
+    """Azure says 409 also of a blob that has snapshots, or that somebody has leased."""
+    put(blobs, "a", b"x")
+    blobs.container.get_blob_client(blobs.prefix + "a").create_snapshot()
+    result = call(blobs, "delete_file", path="a")
+    assert result.error and result.error["code"] == "io_error", result
+    assert "SnapshotsPresent" in str(result), result
+    assert contents(blobs)["a"] == b"x"
 
 
 def test_nothing_is_left_to_a_look(blobs: Blobs) -> None:

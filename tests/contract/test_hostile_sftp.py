@@ -38,13 +38,14 @@ def test_a_file_that_sends_more_than_it_says_is_not_read_whole(monkeypatch: pyte
 
 @pytest.mark.parametrize("limit", [None, 1000])
 def test_a_read_stops_at_its_limit(limit: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    from toolkit import sftp
     from toolkit.errors import CallError
+    from toolkit.sftp import Sftp, looking
+    from toolkit.sftp.connection import Connection
 
-    monkeypatch.setattr(sftp, "MAX_FILE", 2000)
+    monkeypatch.setattr(looking, "MAX_FILE", 2000)
     served = Served([Odd("a", size=4, sent=120 * MIB)])
     with hostile(served) as fs:
-        tree = sftp.Sftp(fs.ftp, ROOT, StoragePlace(("sftp",), "hostile", ROOT))
+        tree = Sftp(Connection(fs.ftp), ROOT, StoragePlace(("sftp",), "hostile", ROOT))
         with pytest.raises(CallError, match="larger than"):
             tree.read(tree.resolve(("a",), follow=False), limit)
     assert served.bytes <= 64 << 10
@@ -56,8 +57,9 @@ def test_a_size_without_end_is_not_asked_for_in_advance() -> None:
     with hostile(served) as fs:
         from toolkit.errors import CallError
         from toolkit.sftp import Sftp
+        from toolkit.sftp.connection import Connection
 
-        tree = Sftp(fs.ftp, ROOT, StoragePlace(("sftp",), "hostile", ROOT))
+        tree = Sftp(Connection(fs.ftp), ROOT, StoragePlace(("sftp",), "hostile", ROOT))
         with pytest.raises(CallError, match="larger than"):
             tree.read(tree.resolve(("a",), follow=False), None)
     assert served.bytes == 0

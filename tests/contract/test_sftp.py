@@ -83,6 +83,34 @@ def test_a_url_is_enough_where_the_key_is_known(server: SftpServer) -> None:
     assert Path(server.root, "by-url/a").read_text() == "1"
 
 
+def test_a_file_system_that_was_given_is_connected_again(server: SftpServer) -> None:
+    from fsspec.implementations.sftp import SFTPFileSystem
+
+    (root := Path(server.root, "again")).mkdir()
+    fs = SFTPFileSystem(**server.options(), skip_instance_cache=True)
+    allow = Policy.loads('version: 1\nrules: {"*": allow}\n')
+    with Session(str(root), allow, fs=fs, state=":memory:") as session:
+        fs.client.close()
+        assert session.call({"tool": "create_file", "arguments": {"path": "a", "content": "1"}}).ok
+    assert (root / "a").read_text() == "1"
+    fs.client.close()
+
+
+def test_threads_that_ask_at_once_each_get_their_answer(server: SftpServer, file_system: Any) -> None:
+    """The client by itself loses the reply to one of two that ask at once, which then waits for ever."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    (root := Path(server.root, "at-once")).mkdir()
+    for n in range(8):
+        (root / f"f{n}").write_text(str(n) * (n + 1))
+    allow = Policy.loads('version: 1\nrules: {"*": allow}\n')
+    with Session(str(root), allow, fs=file_system, state=":memory:") as session:
+        tree = session.workspace.backend
+        with ThreadPoolExecutor(8) as pool:
+            spots = [tree.resolve((f"f{n}",), follow=False) for n in range(8)] * 20
+            assert list(pool.map(tree.read, spots)) == [str(n).encode() * (n + 1) for n in range(8)] * 20
+
+
 @pytest.mark.usefixtures("known")
 def test_a_password_in_the_url_is_refused(server: SftpServer) -> None:
     with pytest.raises(CallError, match="There is a password") as caught:

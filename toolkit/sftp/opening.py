@@ -1,0 +1,81 @@
+"""Opens the tree of an sftp:// URL; only on a server whose key is known, as `ssh` does."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import unquote
+
+from toolkit.errors import CallError
+from toolkit.places import StoragePlace, shown, split_url
+from toolkit.sftp.backend import Sftp
+from toolkit.sftp.connection import Connection
+from toolkit.store_identity import identity_of, sftp_authority
+
+
+class _Login:
+    """The way to a server, and the connection that is open."""
+
+    def __init__(self, host: str, named: dict[str, Any]) -> None:
+        self._host = host
+        self._named = named
+        self._ssh: Any = None
+
+    def connect(self) -> Any:
+        """A new paramiko.SFTPClient; ends the one before. Raises what paramiko raises."""
+        import paramiko
+
+        self.close()
+        self._ssh = paramiko.SSHClient()
+        try:
+            self._ssh.load_system_host_keys()
+            self._ssh.connect(self._host, **{key: value for key, value in self._named.items() if value})
+            return self._ssh.open_sftp()
+        except Exception:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        if self._ssh is not None:
+            self._ssh.close()
+
+
+def open_sftp(url: str, options: dict[str, Any]) -> Sftp:
+    """Connect to the server of an sftp:// URL. Raises CallError."""
+    try:
+        import paramiko
+    except ImportError:
+        hint = "pip install 'ringfence[sftp]'"
+        raise CallError("io_error", "What an sftp:// root needs is not installed", hint=hint) from None
+    split = split_url(url)
+    if split.password is not None:
+        raise CallError(
+            "path_invalid",
+            f"There is a password in the URL of {shown(url)}, where programs and logs show it",
+            hint="use a key or the SSH agent, or options={'password': …} from Python",
+        )
+    named = {"port": split.port, "username": unquote(split.username or ""), **options}
+    login = _Login(split.hostname or "", named)
+    try:
+        client = login.connect()
+    except Exception as error:
+        told = isinstance(error, OSError | paramiko.SSHException)
+        reason = str(error) if told else type(error).__name__
+        raise CallError("io_error", f"'{split.hostname}' cannot be reached by SFTP: {reason}") from None
+    account, port = client.get_channel().get_transport().get_username(), split.port or 22
+    former = f"sftp://{split.username + '@' if split.username else ''}{split.hostname}:{port}"
+    authority = sftp_authority(account, split.hostname or "", named["port"] or 22)
+    server = StoragePlace(("sftp",), authority, "", former="" if former == f"sftp://{authority}" else former)
+    return Sftp(Connection(client, login.connect, login.close), unquote(split.path) or ".", server)
+
+
+def sftp_on(fs: Any, root: str) -> Sftp:
+    """The tree at a path of an fsspec file system, whose connection stays that one's own."""
+
+    def again() -> Any:
+        former = fs.client
+        fs._connect()
+        former.close()
+        return fs.ftp
+
+    connection = Connection(fs.ftp, again if hasattr(fs, "_connect") else None)
+    return Sftp(connection, root, identity_of(fs, ""))
