@@ -30,6 +30,7 @@ OPTIONAL = {
     "toolkit.contract": {"pytest"},
     "toolkit.s3": {"botocore"},
     "toolkit.sftp": {"paramiko"},
+    "toolkit.faults.sftp_proxy": {"paramiko"},
     "toolkit.postgres": {"psycopg"},
     "toolkit.schema_ownership": {"psycopg"},
     "toolkit.azure": {"azure"},
