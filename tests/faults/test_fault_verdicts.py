@@ -32,7 +32,7 @@ def error(code: str) -> Result:
 )
 def test_the_truth_is_what_the_store_holds(now: dict[str, Any], truth: str) -> None:
     assert EXPECTED.truth(now) == truth
-    assert verdict.Expected(BEFORE, None).truth(now) == ("not done" if now == BEFORE else "done")
+    assert verdict.Expected(BEFORE, None).truth(now) == ("not done" if now == BEFORE else "changed")
 
 
 def test_a_call_that_restores_what_is_there_is_done() -> None:
@@ -55,6 +55,28 @@ def test_a_call_that_restores_what_is_there_is_done() -> None:
 def test_an_answer(result: Result, right: set[str]) -> None:
     truths = ("done", "not done", "partly done")
     assert {truth for truth in truths if not list(verdict.of_answer(result, truth))} == right
+
+
+def test_a_change_that_depends_is_done_or_partly_done() -> None:
+    assert not list(verdict.of_answer(OK, "changed"))
+    assert not list(verdict.of_answer(error("partial_failure"), "changed"))
+    assert list(verdict.of_answer(error("io_error"), "changed"))
+
+
+def test_what_a_tree_does_not_show_may_be_what_is_not_done() -> None:
+    partial = error("partial_failure")
+    assert not list(verdict.of_answer(partial, "done", attributes=True))
+    assert list(verdict.of_answer(partial, "not done", attributes=True))
+    assert list(verdict.of_answer(error("io_error"), "done", attributes=True))
+    assert not list(verdict.of_audit({"outcome": "partial"}, "done", 0, attributes=True))
+
+
+def test_a_temporary_is_no_content_and_does_not_stay() -> None:
+    found = {"d/.ringfence-12": b"new", "a": b"old", ".ringfence/x": b""}
+    assert verdict.visible(found) == {"a": b"old", "d": {"dir": True}}
+    assert verdict.visible({**found, "d/b": b""}) == {"a": b"old", "d/b": b""}
+    del found[".ringfence/x"]
+    assert list(verdict.of_temporaries(found)) == ["'d' has a temporary in it that nobody removes"]
 
 
 def item(kind: str, state: str, path: str = "a", **more: Any) -> Kept:

@@ -104,13 +104,17 @@ def faulty_sftp(folder: Path) -> Iterator[Faulty]:
         with SftpProxy(hostname=options.pop("host"), **options) as proxy:
             clients: list[Any] = []
 
+            def hang_up() -> None:
+                while clients:
+                    clients.pop().client.close()
+
             def open_(root: Disk, policy: Policy, state: Path) -> Session:
+                hang_up()
                 clients.append(_sftp_client(server, proxy.port))
                 return Session(str(root.root), policy, fs=clients[-1], state=state, place="sftp-under-test")
 
             yield Faulty(proxy, lambda: _directory(server), open_)
-            for client in clients:
-                client.client.close()
+            hang_up()
 
 
 def _sftp_client(server: SftpServer, port: int) -> Any:

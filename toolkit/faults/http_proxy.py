@@ -79,6 +79,7 @@ class HttpProxy:
 
     kinds = frozenset(KINDS)
     looks = frozenset({"GET", "HEAD", "OPTIONS"})  # what changes nothing
+    attributes: frozenset[str] = frozenset()  # what changes no content
 
     def __init__(self, upstream: str) -> None:
         split = urlsplit(upstream)

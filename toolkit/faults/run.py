@@ -39,8 +39,9 @@ POLICY = 'version: 1\nrules: {"*": allow}\ndurable: false\n'
 class Proxy(Protocol):
     """What stands between the client library and the store; HttpProxy and SftpProxy do."""
 
-    kinds: frozenset[str]
-    looks: frozenset[str]
+    kinds: frozenset[str]  # of the faults that it knows
+    looks: frozenset[str]  # methods that change nothing
+    attributes: frozenset[str]  # methods that change what a tree does not show
 
     def arm(self, fault: Fault | None) -> None: ...
 
@@ -199,19 +200,20 @@ class _One:
             calls = self._prepare(session)
             if fault is not None and fault.kind == "stale":
                 self._change_meanwhile(raw, state, calls)
-            want = self._expected(raw.tree(), fault)
+            want = self._expected(verdict.visible(raw.tree()), fault)
             proxy.wait()
             proxy.arm(fault)
             result = self._act(session, calls)
             proxy.wait()
-            now, seen = raw.tree(), proxy.seen()
+            now, seen = verdict.visible(raw.tree()), proxy.seen()
             truth = want.truth(now)
-            false = list(verdict.of_answer(result, truth))
+            attributes = any(one.fault and one.method in proxy.attributes for one in seen)
+            false = list(verdict.of_answer(result, truth, attributes=attributes))
             call = str(result.data.get("call_id"))
             items = list(session.history.items("op.call = ?", (call,)))
             false += verdict.of_history(items, now, truth, settled=False)
         proxy.arm(None)
-        false += self._restarted(raw, state, call, want)
+        false += self._restarted(raw, state, call, want, attributes)
         answer = str(result.error["code"]) if result.error is not None else result.status
         return Run(self.case["name"], fault, answer, truth, tuple(dict.fromkeys(false)), seen)
 
@@ -249,16 +251,21 @@ class _One:
             return session.restore(**self.case["restore"])
         return session.call(self.case["call"])
 
-    def _restarted(self, raw: RawTree, state: Path, call: str, want: verdict.Expected) -> Iterator[str]:
+    def _restarted(
+        self, raw: RawTree, state: Path, call: str, want: verdict.Expected, attributes: bool
+    ) -> Iterator[str]:
         """A new session settles what was left open, holds every content, and takes the call back."""
         with self.store.open(raw, self._policy, state) as session:
-            now = raw.tree()
+            found = raw.tree()
+            yield from verdict.of_temporaries(found)
+            now = verdict.visible(found)
             truth = want.truth(now)
             items = list(session.history.items("op.call = ?", (call,)))
             yield from verdict.of_history(items, now, truth, settled=True)
             records = [record for record in audit.records(session.state) if record.get("call") == call]
             faults = len(audit.verify(session.state))
-            yield from verdict.of_audit(records[-1] if records else None, truth, faults)
+            record = records[-1] if records else None
+            yield from verdict.of_audit(record, truth, faults, attributes=attributes)
             yield from verdict.of_contents(want.before, now, lambda digest: _held(session, digest))
             states = {item.state for item in items}
             if UNKNOWN in states:
@@ -267,7 +274,7 @@ class _One:
                 back = session.undo(call)
                 if not back.ok:
                     yield f"the call cannot be undone: {back.content.splitlines()[0]}"
-            if raw.tree() != want.before and (DONE in states or truth != verdict.NOT_DONE):
+            if verdict.visible(raw.tree()) != want.before and (DONE in states or truth != verdict.NOT_DONE):
                 yield "undo does not bring back what was there"
 
 

@@ -52,6 +52,7 @@ class SftpProxy:
     looks = frozenset(
         {"read", "lstat", "fstat", "opendir", "readdir", "realpath", "stat", "readlink", "close"}
     )  # what changes nothing
+    attributes = frozenset({"setstat", "fsetstat"})  # what changes no content
 
     def __init__(self, **connect: Any) -> None:
         self.schedule = Schedule()
@@ -109,7 +110,7 @@ class SftpProxy:
             transport = paramiko.Transport(client)
             transport.add_server_key(self.host_key)
             transport.set_subsystem_handler("sftp", _Relay, self)
-            self._transports.append(transport)
+            self._transports = [*filter(paramiko.Transport.is_active, self._transports), transport]
             with contextlib.suppress(*_ENDED):
                 transport.start_server(event=threading.Event(), server=_Anybody())  # does not wait
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 from typing import Any
 
 from toolkit.call import Result
@@ -15,14 +16,14 @@ from toolkit.paths import is_below
 from toolkit.plan import sha256
 
 Tree = dict[str, Any]
-NOT_DONE, PARTLY = "not done", "partly done"
+NOT_DONE, PARTLY, CHANGED = "not done", "partly done", "changed"
 # Errors that say themselves that nobody knows (yet) what became of the change.
 UNSURE = frozenset({"no_reply", "outcome_unknown"})
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The tree before the call, and all that is there when it is done (None: anything else than before)."""
+    """The tree before the call, and all that is there when it is done (None: it depends, so any change)."""
 
     before: Tree
     after: Tree | None
@@ -30,19 +31,28 @@ class Expected:
     def truth(self, now: Tree) -> str:
         if now == self.before:
             return NOT_DONE if now != self.after else DONE
-        return DONE if self.after is None or now == self.after else PARTLY
+        if self.after is None:
+            return CHANGED
+        return DONE if now == self.after else PARTLY
 
 
-def of_answer(result: Result, truth: str) -> Iterator[str]:
-    """What is wrong with the answer, given what the store holds right after it."""
+def of_answer(result: Result, truth: str, *, attributes: bool = False) -> Iterator[str]:
+    """What is wrong with the answer, given what the store holds right after it.
+
+    `attributes` says that what failed sets what a tree does not show: then "partly" is right for "done", too.
+    """
     code = result.error["code"] if result.error is not None else None
     if code in UNSURE:
         return
     claimed = DONE if code is None else PARTLY if code == "partial_failure" else NOT_DONE
     if code == "internal_error":
         yield "the answer is internal_error"
-    elif claimed != truth:
+    elif not _agree(claimed, truth) and not (attributes and (claimed, truth) == (PARTLY, DONE)):
         yield f"the answer says {claimed} ({code or result.status}), the store {truth}"
+
+
+def _agree(claimed: str, truth: str) -> bool:
+    return claimed in (DONE, PARTLY) if truth == CHANGED else claimed == truth
 
 
 def of_history(items: Iterable[Kept], now: Tree, truth: str, *, settled: bool) -> Iterator[str]:
@@ -56,12 +66,15 @@ def of_history(items: Iterable[Kept], now: Tree, truth: str, *, settled: bool) -
         made = _MADE[item.kind](item, now)
         if item.state == DONE and not made:
             yield f"the history says that '{item.path}' is done, and it is not"
-        if item.state == ABORTED and made and item.before != item.after:
+        same = item.kind == "write" and item.before == item.after
+        if item.state == ABORTED and made and not same:
             yield f"the history says that '{item.path}' is not done, and it is"
 
 
-def of_audit(record: dict[str, Any] | None, truth: str, faults: int) -> Iterator[str]:
-    """What is wrong with the last record of the call and with the chain."""
+def of_audit(
+    record: dict[str, Any] | None, truth: str, faults: int, *, attributes: bool = False
+) -> Iterator[str]:
+    """What is wrong with the last record of the call and with the chain; `attributes` as for an answer."""
     if faults:
         yield f"the audit's chain is broken at {faults} places"
     if record is None:
@@ -71,8 +84,29 @@ def of_audit(record: dict[str, Any] | None, truth: str, faults: int) -> Iterator
     if outcome in UNSURE or outcome in ("unknown", PENDING):
         return
     claimed = {DONE: DONE, PARTIAL: PARTLY}.get(outcome, NOT_DONE)
-    if claimed != truth:
+    if not _agree(claimed, truth) and not (attributes and (claimed, truth) == (PARTLY, DONE)):
         yield f"the audit says {claimed} ({outcome}), the store {truth}"
+
+
+def visible(found: Tree) -> Tree:
+    """A tree without the names that Ringfence keeps for itself."""
+    seen = {path: what for path, what in found.items() if not _own(path)}
+    for path in found.keys() - seen.keys():
+        above = path.partition("/.ringfence")[0]
+        if above != path and not _is_there(above, seen):
+            seen[above] = {"dir": True}
+    return seen
+
+
+def of_temporaries(found: Tree) -> Iterator[str]:
+    """The temporaries that lie about when everything is settled."""
+    for path in found:
+        if _own(path):
+            yield f"'{PurePosixPath(path).parent}' has a temporary in it that nobody removes"
+
+
+def _own(path: str) -> bool:
+    return any(name.startswith(".ringfence") for name in path.split("/"))
 
 
 def of_contents(before: Tree, now: Tree, held: Callable[[str], bool]) -> Iterator[str]:
