@@ -65,10 +65,10 @@ def test_a_change_that_depends_is_done_or_partly_done() -> None:
 
 def test_what_a_tree_does_not_show_may_be_what_is_not_done() -> None:
     partial = error("partial_failure")
-    assert not list(verdict.of_answer(partial, "done", attributes=True))
-    assert list(verdict.of_answer(partial, "not done", attributes=True))
-    assert list(verdict.of_answer(error("io_error"), "done", attributes=True))
-    assert not list(verdict.of_audit({"outcome": "partial"}, "done", 0, attributes=True))
+    assert not list(verdict.of_answer(partial, "done", lenient=True))
+    assert list(verdict.of_answer(partial, "not done", lenient=True))
+    assert list(verdict.of_answer(error("io_error"), "done", lenient=True))
+    assert not list(verdict.of_audit({"outcome": "partial"}, "done", 0, lenient=True))
 
 
 def test_a_temporary_is_no_content_and_does_not_stay() -> None:
@@ -114,6 +114,12 @@ def test_a_history(given: tuple[str, Any], done: list[Any], undone: list[Any]) -
         assert not false("unknown", now)
         assert not false("pending", now, settled=False)
         assert false("pending", now) == ["'a' is still open after the restart"]
+
+
+def test_what_nobody_knows_is_open() -> None:
+    assert verdict.is_open([item("write", "done"), item("write", "pending")])
+    assert verdict.is_open([item("write", "unknown")])
+    assert not verdict.is_open([item("write", "done"), item("write", "aborted")])
 
 
 def test_a_history_that_is_empty() -> None:

@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from toolkit.call import Result
-from toolkit.history import ABORTED, DONE, PARTIAL, PENDING, Kept
+from toolkit.history import ABORTED, DONE, PARTIAL, PENDING, UNKNOWN, Kept
 from toolkit.paths import is_below
 from toolkit.plan import sha256
 
@@ -36,10 +36,11 @@ class Expected:
         return DONE if now == self.after else PARTLY
 
 
-def of_answer(result: Result, truth: str, *, attributes: bool = False) -> Iterator[str]:
+def of_answer(result: Result, truth: str, *, lenient: bool = False) -> Iterator[str]:
     """What is wrong with the answer, given what the store holds right after it.
 
-    `attributes` says that what failed sets what a tree does not show: then "partly" is right for "done", too.
+    `lenient` says that "partly" is right for "done", too: what failed sets what a tree does not show, or the
+    history still has a part of the call open.
     """
     code = result.error["code"] if result.error is not None else None
     if code in UNSURE:
@@ -47,7 +48,7 @@ def of_answer(result: Result, truth: str, *, attributes: bool = False) -> Iterat
     claimed = DONE if code is None else PARTLY if code == "partial_failure" else NOT_DONE
     if code == "internal_error":
         yield "the answer is internal_error"
-    elif not _agree(claimed, truth) and not (attributes and (claimed, truth) == (PARTLY, DONE)):
+    elif not _agree(claimed, truth) and not (lenient and (claimed, truth) == (PARTLY, DONE)):
         yield f"the answer says {claimed} ({code or result.status}), the store {truth}"
 
 
@@ -72,19 +73,19 @@ def of_history(items: Iterable[Kept], now: Tree, truth: str, *, settled: bool) -
 
 
 def of_audit(
-    record: dict[str, Any] | None, truth: str, faults: int, *, attributes: bool = False
+    record: dict[str, Any] | None, truth: str, faults: int, *, lenient: bool = False
 ) -> Iterator[str]:
-    """What is wrong with the last record of the call and with the chain; `attributes` as for an answer."""
+    """What is wrong with the last record of the call and with the chain; `lenient` as for an answer."""
     if faults:
         yield f"the audit's chain is broken at {faults} places"
     if record is None:
         yield "the audit has no record of the call"
         return
     outcome = str(record.get("outcome"))
-    if outcome in UNSURE or outcome in ("unknown", PENDING):
+    if outcome in UNSURE or outcome in (UNKNOWN, PENDING):
         return
     claimed = {DONE: DONE, PARTIAL: PARTLY}.get(outcome, NOT_DONE)
-    if not _agree(claimed, truth) and not (attributes and (claimed, truth) == (PARTLY, DONE)):
+    if not _agree(claimed, truth) and not (lenient and (claimed, truth) == (PARTLY, DONE)):
         yield f"the audit says {claimed} ({outcome}), the store {truth}"
 
 
@@ -107,6 +108,11 @@ def of_temporaries(found: Tree) -> Iterator[str]:
 
 def _own(path: str) -> bool:
     return any(name.startswith(".ringfence") for name in path.split("/"))
+
+
+def is_open(items: Iterable[Kept]) -> bool:
+    """Whether the history itself says of a part of the call that nobody knows."""
+    return any(item.state in (PENDING, UNKNOWN) for item in items)
 
 
 def of_contents(before: Tree, now: Tree, held: Callable[[str], bool]) -> Iterator[str]:
