@@ -112,6 +112,7 @@ class HttpProxy:
         self._first.clear()
 
     def seen(self) -> tuple[Seen, ...]:
+        """The requests that have ended; after `wait` they are all that came."""
         return self.schedule.seen()
 
     def wait(self, seconds: float = 30.0) -> None:
