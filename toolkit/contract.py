@@ -6,6 +6,7 @@ the workspace that the fixture gives.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -18,10 +19,22 @@ import yaml
 
 from policy import Policy
 from toolkit.call import Result
+from toolkit.faults import KINDS, Faulty, Table, check_faults, report
+from toolkit.faults.run import sample
 from toolkit.session import Session
 from toolkit.tools import TOOLS
 
-__all__ = ["CASES", "Contract", "Disk", "ReadOnlyContract", "Remote", "Tree"]
+__all__ = [
+    "CASES",
+    "Contract",
+    "Disk",
+    "FaultContract",
+    "Faulty",
+    "ReadOnlyContract",
+    "Remote",
+    "Tree",
+    "check_faults",
+]
 
 _PACKAGE = Path(__file__).resolve().parent
 # The wheel's copy first: beside an installed package `tests` can be somebody else's.
@@ -236,6 +249,36 @@ def _refused(result: Result, want: dict[str, Any]) -> bool:
     assert code in ("read_only_store", want.get("code")), result.to_line()
     assert not result.ok, result.to_line()
     return code == "read_only_store"
+
+
+class FaultContract:
+    """Calls under faults as tests. A subclass whose name begins with `Test` gives the fixture `faulty`.
+
+    `kinds` are the faults that its proxy knows. With FAULTS=all in the environment each call meets each
+    fault at each of its requests; otherwise a few faults at one request.
+    """
+
+    kinds = frozenset(KINDS)
+
+    @pytest.fixture
+    def faulty(self) -> Faulty:
+        raise NotImplementedError("give a fixture `faulty` that returns a Faulty: a store behind a proxy")
+
+    def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        if "cells" in metafunc.fixturenames:
+            table = Table.load()
+            chosen = (
+                table.cells(self.kinds) if os.environ.get("FAULTS") == "all" else sample(table, self.kinds)
+            )
+            by_call: dict[str, list[Any]] = {}
+            for cell in chosen:
+                by_call.setdefault(cell.case["name"], []).append(cell)
+            metafunc.parametrize("cells", list(by_call.values()), ids=list(by_call))
+
+    def test_a_call_under_faults(self, faulty: Faulty, cells: list[Any], tmp_path: Path) -> None:
+        runs = check_faults(faulty, tmp_path, cells)
+        assert not [run for run in runs if run.false], report(runs)
+        assert any(run.met for run in runs), report(runs)
 
 
 def cases(kind: str) -> Iterator[Any]:

@@ -123,6 +123,7 @@ def test_half_of_a_body(proxy: HttpProxy, shelf: Any) -> None:
     shelf.kept["/a"] = b"0123456789"
     proxy.arm(Fault("cut"))
     assert ask(proxy, "GET", "/a") == "IncompleteRead"
+    proxy.wait()
     assert proxy.seen()[0].told == "half"
 
 
@@ -150,6 +151,7 @@ def test_an_answer_of_yesterday(proxy: HttpProxy, shelf: Any) -> None:
     assert ask(proxy, "GET", "/a")[0] == 404
     assert ask(proxy, "HEAD", "/a")[0] == 404
     assert ask(proxy, "GET", "/a") == (200, b"now")
+    proxy.wait()
     assert [(seen.fault, seen.reached) for seen in proxy.seen()] == [
         ("stale", False), ("stale", False), ("", True),
     ]  # fmt: skip
@@ -171,6 +173,7 @@ def test_a_store_that_is_not_to_be_reached_afterwards(proxy: HttpProxy, shelf: A
     assert isinstance(ask(proxy, "PUT", "/a", b"1"), str)
     assert isinstance(ask(proxy, "PUT", "/a", b"2"), str)
     assert isinstance(ask(proxy, "GET", "/a"), str)
+    proxy.wait()
     assert shelf.kept == {"/a": b"1"}
     assert [seen.acted for seen in proxy.seen()] == [True, False, False]
     proxy.arm(None)

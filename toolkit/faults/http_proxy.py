@@ -14,9 +14,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
-from toolkit.faults.model import UNASKED, Fault, Schedule, Seen
+from toolkit.faults.model import KINDS, UNASKED, Fault, Schedule, Seen
 
-_LOOKS = ("GET", "HEAD")
 # Headers of one connection, which the next one has its own of.
 _OF_CONNECTION = ("connection", "keep-alive", "transfer-encoding", "content-length", "expect")
 _SAME_LOOK = ("range", "x-ms-range", "if-match")  # headers that make two looks at one target differ
@@ -78,6 +77,10 @@ class HttpProxy:
     Used as a context manager. `arm` says what goes wrong, `seen` what came and what became of it.
     """
 
+    kinds = frozenset(KINDS)
+    looks = frozenset({"GET", "HEAD", "OPTIONS"})  # what changes nothing
+    attributes: frozenset[str] = frozenset()  # what changes no content
+
     def __init__(self, upstream: str) -> None:
         split = urlsplit(upstream)
         if split.scheme != "http" or split.hostname is None:
@@ -109,6 +112,7 @@ class HttpProxy:
         self._first.clear()
 
     def seen(self) -> tuple[Seen, ...]:
+        """The requests that have ended; after `wait` they are all that came."""
         return self.schedule.seen()
 
     def wait(self, seconds: float = 30.0) -> None:
@@ -145,7 +149,7 @@ class HttpProxy:
             raise OSError(str(error)) from error
         finally:
             connection.close()
-        if request.method in _LOOKS:
+        if request.method in self.looks:
             self._first.setdefault(request.look, reply)
         return reply
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import paramiko
 
-from toolkit.faults.model import Fault, Schedule, Seen
+from toolkit.faults.model import KINDS, Fault, Schedule, Seen
 
 INIT, STATUS, HANDLE, EXTENDED = 1, 101, 102, 200
 OK, FAILURE = 0, 4
@@ -24,7 +24,6 @@ REQUESTS = {
     11: "opendir", 12: "readdir", 13: "remove", 14: "mkdir", 15: "rmdir", 16: "realpath", 17: "stat",
     18: "rename", 19: "readlink", 20: "symlink",
 }  # fmt: skip
-LOOKS = frozenset({"read", "lstat", "fstat", "opendir", "readdir", "realpath", "stat", "readlink"})
 _OF_HANDLES = ("close", "read", "write", "fstat", "fsetstat", "readdir")
 _ENDED = (OSError, EOFError, paramiko.SSHException)
 
@@ -48,6 +47,12 @@ class SftpProxy:
     goes wrong, `seen` what came and what became of it: methods are the protocol's requests (`open`, `rename`,
     `posix-rename`), an answer is the name of a reply or `status N`.
     """
+
+    kinds = frozenset(KINDS) - {"stale"}
+    looks = frozenset(
+        {"read", "lstat", "fstat", "opendir", "readdir", "realpath", "stat", "readlink", "close"}
+    )  # what changes nothing
+    attributes = frozenset({"setstat", "fsetstat"})  # what changes no content
 
     def __init__(self, **connect: Any) -> None:
         self.schedule = Schedule()
@@ -105,7 +110,7 @@ class SftpProxy:
             transport = paramiko.Transport(client)
             transport.add_server_key(self.host_key)
             transport.set_subsystem_handler("sftp", _Relay, self)
-            self._transports.append(transport)
+            self._transports = [*filter(paramiko.Transport.is_active, self._transports), transport]
             with contextlib.suppress(*_ENDED):
                 transport.start_server(event=threading.Event(), server=_Anybody())  # does not wait
 
