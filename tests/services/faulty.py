@@ -33,10 +33,10 @@ WAIT = 1  # seconds that a client waits for a reply; the table's slow ones take 
 
 
 @contextlib.contextmanager
-def faulty_s3(folder: Path) -> Iterator[Faulty]:
+def faulty_s3(folder: Path, start: Any = moto) -> Iterator[Faulty]:
     import fsspec
 
-    with moto(folder) as server, HttpProxy(server.endpoint) as proxy:
+    with start(folder) as server, HttpProxy(server.endpoint) as proxy:
         options = S3Server(proxy.url).options()
         options["config_kwargs"] |= {"read_timeout": WAIT, "connect_timeout": WAIT}
         # It waits longer and longer between its tries, which shows nothing more.
