@@ -197,7 +197,10 @@ class Sftp(Looking):
         except ConnectionLost:
             raise
         except OSError:
-            # The protocol has one word for every failure.
+            # The protocol has one word for every failure, and a server may fail after it has acted.
+            if self._is_renamed(source, destination):
+                self.note_resolved(shown)
+                return
             if self._look(destination) is not None:
                 raise FileExistsError(errno.EEXIST, "already there") from None
             raise
