@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolkit.audit_archive import archived, last_archived
+from toolkit import audit_index
+from toolkit.audit_archive import Packed, Summary, archived, last_archived, packed
+from toolkit.audit_index import Kind, Numbers, columns, meeting, named
 from toolkit.chain import BEGINNING, Checked, Fault, Record, check, number, seal
 from toolkit.errors import CallError
 
@@ -32,12 +36,14 @@ _CHANGED = (
 _NAMED = re.compile(r'"call":"([^"\\]*)"')
 _PAGE = "SELECT seq, body, prev, hash FROM audit WHERE seq > ? ORDER BY seq LIMIT 500"
 
+_MOST = 256  # records fetched at once
+
 Head = tuple[int, str]  # the number and the seal of the last record
-_ADD = "INSERT INTO audit VALUES(?,?,?,?)"
-ADD = f"{_ADD} ON CONFLICT(seq) DO NOTHING"  # nothing where another process was quicker
+_ADD = "INSERT INTO audit(seq, body, prev, hash, time, session, kind) VALUES(?,?,?,?,?,?,?)"
+_ADD_NEXT = f"{_ADD} ON CONFLICT(seq) DO NOTHING"  # nothing where another process was quicker
 
 
-def after(head: Head, record: dict[str, Any], key: bytes | None) -> tuple[int, str, str, str]:
+def _after(head: Head, record: dict[str, Any], key: bytes | None) -> tuple[int, str, str, str]:
     """The row that puts a record after `head`, sealed with the key if there is one."""
     seq, prev = head[0] + 1, head[1]
     body = _encode({"seq": seq, **record})
@@ -52,13 +58,15 @@ def append(
     `known` is a record that the caller knows to have been written, and (`last`) that it takes for the last
     one: where it was taken out, the new one leaves a gap.
     """
-    if last:
-        values = after(known, record, key)
-        if db.execute(ADD, values).rowcount == 1:
-            return known, (values[0], values[3])
-    head = max(_head(db.execute(_LAST).fetchone()), known, key=_number)
-    values = after(head, record, key)
-    db.execute(_ADD, values)
+    beside = columns(record)
+    head, values = known, _after(known, record, key)
+    if not last or db.execute(_ADD_NEXT, (*values, *beside)).rowcount != 1:
+        head = max(_head(db.execute(_LAST).fetchone()), known, key=_number)
+        values = _after(head, record, key)
+        db.execute(_ADD, (*values, *beside))
+    places = [(path, values[0]) for path in named(record)]
+    if places:
+        db.executemany("INSERT INTO audit_path VALUES(?,?)", places)
     return head, (values[0], values[3])
 
 
@@ -89,6 +97,22 @@ def pages(state: State, since: int) -> Iterator[list[Any]]:
             return
 
 
+def kinds(state: State) -> Iterator[tuple[Kind, int]]:
+    """How many records of each kind there are."""
+    files = packed(state.archive)
+    done = files[-1].last if files else 0
+    for kind, count in state.rows("SELECT kind, count(*) FROM audit WHERE seq > ? GROUP BY kind", (done,)):
+        if kind is not None:
+            yield audit_index.parse(str(kind)), int(count)
+    for file in files:
+        summary = file.summary()
+        if summary is not None:
+            yield from ((audit_index.parse(kind), count) for kind, count in summary.kinds.items())
+        else:
+            read = (audit_index.kind_of(json.loads(body)) for _, body in file.records())
+            yield from ((audit_index.parse(kind), count) for kind, count in Counter(read).items())
+
+
 def seal_of(state: State, seq: int) -> str | None:
     """The seal of the record with this number; None where there is none."""
     for page in pages(state, seq - 1):
@@ -96,39 +120,133 @@ def seal_of(state: State, seq: int) -> str | None:
     return None
 
 
-def matching(
-    state: State,
-    *,
-    session: str | None = None,
-    agent: str | None = None,
-    tool: str | None = None,
-    path: str | None = None,
-    effect: str | None = None,
-    since: float | None = None,
-    after: int = 0,
-) -> Iterator[dict[str, Any]]:
-    """The records after number `after` that all the conditions fit; an agent's sub-agents count as it.
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is asked of records; None asks nothing. An agent's sub-agents count as it.
 
-    `path` is a pattern as in a policy, `since` a time in POSIX seconds.
+    `path` is a pattern as in a policy; a record about a tree has every path in it. `since` and `until` are
+    times in POSIX seconds, of which the second is not included. `by` is the person who answered.
     """
-    for record in records(state, since=after):
-        named = str(record.get("agent", ""))
-        decision = record.get("decision") or {}
-        if (
-            session in (None, record.get("session"))
-            and (agent is None or named == agent or named.startswith(agent + "/"))
-            and tool in (None, record.get("tool"))
-            and effect in (None, decision.get("effect"))
-            and (since is None or record.get("time", 0.0) >= since)
-            and (path is None or any(_fits(path, one) for one in record.get("paths") or ()))
-        ):
+
+    session: str | None = None
+    agent: str | None = None
+    tool: str | None = None
+    path: str | None = None
+    effect: str | None = None
+    outcome: str | None = None
+    by: str | None = None
+    since: float | None = None
+    until: float | None = None
+
+    def fits_kind(self, kind: Kind) -> bool:
+        """Whether a record of that kind may be one; of an unknown tool the kind has no name."""
+        agent = str(kind.agent or "")
+        return (
+            (self.agent is None or agent == self.agent or agent.startswith(self.agent + "/"))
+            and (self.tool in (None, kind.tool) or kind.outcome == "unknown_tool")
+            and self.effect in (None, kind.effect)
+            and self.outcome in (None, kind.outcome)
+            and self.by in (None, kind.by)
+        )
+
+    def fits(self, state: State, record: dict[str, Any]) -> bool:
+        time = record.get("time", 0.0)
+        return (
+            self.session in (None, record.get("session"))
+            and (self.since is None or time >= self.since)
+            and (self.until is None or time < self.until)
+            and self.tool in (None, record.get("tool"))
+            and self.fits_kind(audit_index.parse(audit_index.kind_of(record)))
+            and (self.path is None or self._has(state, record, self.path))
+        )
+
+    def may_be_in(self, summary: Summary, trees: frozenset[str] | None) -> bool:
+        """Whether an archived file may have a record that fits; `trees` as of `audit_index.trees_with`."""
+        return (
+            (self.session is None or audit_index.stored(self.session) in summary.sessions)
+            and (self.since is None or summary.until >= self.since)
+            and (self.until is None or summary.since < self.until)
+            and any(self.fits_kind(audit_index.parse(kind)) for kind in summary.kinds)
+            and (
+                self.path is None
+                or trees is None
+                or not trees.isdisjoint(summary.paths)
+                or any(audit_index.fits(self.path, path) for path in summary.paths)
+            )
+        )
+
+    def _has(self, state: State, record: dict[str, Any], pattern: str) -> bool:
+        if any(audit_index.fits(pattern, path) for path in record.get("paths") or ()):
+            return True
+        call = record.get("call")
+        return isinstance(call, str) and audit_index.changed(state, call, pattern)
+
+
+def matching(state: State, wanted: Wanted, *, after: int = 0, back: bool = False) -> Iterator[dict[str, Any]]:
+    """The records after number `after` that fit, oldest first, or (`back`) newest first.
+
+    Reads only what may fit; as many as there are when it begins.
+    """
+    last, files = head(state)[0], packed(state.archive)
+    live = max(after, files[-1].last if files else 0) + 1
+    parts = [_in_database(state, wanted, live, last, back), _in_files(state, wanted, files, after, back)]
+    for body in chain.from_iterable(parts if back else parts[::-1]):
+        record = json.loads(body)
+        if wanted.fits(state, record):
             yield record
 
 
-def _fits(pattern: str, path: str) -> bool:
-    from policy.machine import matches
+def _in_database(state: State, wanted: Wanted, first: int, last: int, back: bool) -> Iterator[str]:
+    """The texts of records from `first` to `last` that may fit."""
+    if wanted.since is not None:
+        (found,) = state.rows("SELECT min(seq) FROM audit WHERE time >= ?", (wanted.since,))[0]
+        first = last + 1 if found is None else max(first, int(found))
+    if wanted.until is not None:
+        (found,) = state.rows("SELECT max(seq) FROM audit WHERE time < ?", (wanted.until,))[0]
+        last = min(last, int(found or 0))
+    if first <= last:
+        ends = (last, first) if back else (first, last)
+        yield from _bodies(state, meeting(_parts(state, wanted, back), *ends))
 
-    return matches(pattern, path, directory=True)
+
+def _in_files(state: State, wanted: Wanted, files: list[Packed], after: int, back: bool) -> Iterator[str]:
+    """The texts of archived records after number `after` that may fit, a file at a time."""
+    files = [file for file in files if file.last > after]
+    trees = audit_index.trees_with(state, wanted.path) if files and wanted.path is not None else frozenset()
+    for file in reversed(files) if back else files:
+        summary = file.summary()
+        if summary is not None and not wanted.may_be_in(summary, trees):
+            continue
+        found = [body for seq, body in file.records() if seq > after]
+        yield from reversed(found) if back else found
+
+
+def newest(state: State, wanted: Wanted, most: int) -> list[dict[str, Any]]:
+    """The last `most` records that fit, oldest first."""
+    return list(islice(matching(state, wanted, back=True), most))[::-1]
+
+
+def _parts(state: State, wanted: Wanted, back: bool) -> list[Numbers]:
+    """Where to look for the records; every one that fits is in each of them."""
+    parts: list[Numbers | None] = []
+    if wanted.session is not None:
+        parts.append(audit_index.of_session(state, wanted.session, back=back))
+    if any(one is not None for one in (wanted.agent, wanted.tool, wanted.effect, wanted.outcome, wanted.by)):
+        parts.append(audit_index.of_kind(state, wanted.fits_kind, back=back))
+    if wanted.path is not None:
+        parts.append(audit_index.of_paths(state, wanted.path, back=back))
+    return [part for part in parts if part is not None] or [audit_index.Every()]
+
+
+def _bodies(state: State, numbers: Iterator[int]) -> Iterator[str]:
+    """The texts of records, some at a time; the more the longer they are asked for."""
+    many = 8
+    while wanted := list(islice(numbers, many)):
+        marks = ",".join("?" * len(wanted))
+        rows = state.rows(f"SELECT seq, body FROM audit WHERE seq IN ({marks})", tuple(wanted))
+        found = {int(seq): str(body) for seq, body in rows}
+        yield from (found[number] for number in wanted if number in found)
+        many = min(2 * many, _MOST)
 
 
 def verify(state: State) -> list[Fault]:

@@ -5,13 +5,16 @@ A file is on the disk under its final name before its records leave the database
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import zlib
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from toolkit.audit_index import named
 from toolkit.chain import line, parsed
 from toolkit.private_files import private_directory
 from toolkit.state_errors import unavailable
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 RECORDS = 10_000  # in one file; about as many of the newest, and up to twice as many, stay in the database
 _STEP = 500  # rows that are read, or leave the database, in one go
 _NAME = re.compile(r"([0-9]{12})-([0-9]{12})\.jsonl\.gz")
+_SUMMARY = ".index.gz"  # instead of the ending of the file that it is of
 _ROWS = "SELECT seq, body, prev, hash FROM audit WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?"
 
 
@@ -47,6 +51,47 @@ def archived(folder: str | None, since: int) -> Iterator[list[Any]]:
                 rows = []
         if rows:
             yield rows
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What the records of a file have, so that a search need not read it: kinds with their number, sessions,
+    paths, the first and the last time."""
+
+    kinds: dict[str, int]
+    sessions: frozenset[str]
+    paths: frozenset[str]
+    since: float
+    until: float
+
+
+class Packed(NamedTuple):
+    """A file of the archive: the numbers of its first and its last record."""
+
+    first: int
+    last: int
+    path: Path
+
+    def records(self) -> list[tuple[int, str]]:
+        """The records in it, oldest first: number and text. What cannot be read is left out."""
+        return [(seq, body) for seq, body, _, _ in _lines(self.path)]
+
+    def summary(self) -> Summary | None:
+        """None where it is not there, or not to be read: then the records tell."""
+        import gzip
+
+        try:
+            with gzip.open(_summary_of(self.path), "rt", encoding="ascii") as file:
+                found = json.load(file)
+            sessions, places = frozenset(found["sessions"]), frozenset(found["paths"])
+            return Summary(found["kinds"], sessions, places, found["since"], found["until"])
+        except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError):
+            return None
+
+
+def packed(folder: str | None) -> list[Packed]:
+    """The files of the archive, the oldest first."""
+    return [Packed(*row) for row in _files(folder)]
 
 
 def archive(state: State, go_on: Callable[[], bool]) -> int:
@@ -75,6 +120,7 @@ def _pack(state: State, folder: str, done: int) -> None:
 
     private_directory(folder)
     end = done + RECORDS
+    name = f"{done + 1:012}-{end:012}.jsonl.gz"
     part = Path(folder, "part")  # of one that was killed, too: there is one turn for all
     fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     with os.fdopen(fd, "wb") as raw:
@@ -85,7 +131,8 @@ def _pack(state: State, folder: str, done: int) -> None:
                 since = int(rows[-1][0])
         raw.flush()
         os.fsync(raw.fileno())
-    part.rename(part.with_name(f"{done + 1:012}-{end:012}.jsonl.gz"))
+    _summarize(state, _summary_of(Path(folder, name)), done, end)
+    part.rename(part.with_name(name))
     at = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(at)
@@ -93,13 +140,45 @@ def _pack(state: State, folder: str, done: int) -> None:
         os.close(at)
 
 
+def _summarize(state: State, path: Path, done: int, end: int) -> None:
+    """Write what the records have beside them; a search goes without it where that fails half-way."""
+    import gzip
+
+    within = "seq > ? AND seq <= ?"
+    kinds = state.rows(f"SELECT kind, count(*) FROM audit WHERE {within} GROUP BY kind", (done, end))
+    sessions = state.rows(f"SELECT DISTINCT session FROM audit WHERE {within}", (done, end))
+    ((since, until),) = state.rows(f"SELECT min(time), max(time) FROM audit WHERE {within}", (done, end))
+    places: set[str] = set()
+    at = done
+    while rows := state.rows(_ROWS, (at, end, _STEP)):
+        places.update(path for _, body, _, _ in rows for path in named(json.loads(body)))
+        at = int(rows[-1][0])
+    found = {
+        "kinds": {str(kind): int(count) for kind, count in kinds},
+        "sessions": [str(name) for (name,) in sessions if name is not None],
+        "paths": sorted(places),
+        "since": since or 0.0,
+        "until": until or 0.0,
+    }
+    with gzip.open(path, "wt", encoding="ascii") as file:
+        json.dump(found, file)
+
+
+def _summary_of(path: Path) -> Path:
+    return path.with_name(path.name.removesuffix(".jsonl.gz") + _SUMMARY)
+
+
 def _leave(state: State, done: int, go_on: Callable[[], bool]) -> int:
     """Take out of the database what is in files."""
     moved = 0
     while go_on():
         with state.transaction() as db:
-            oldest = "SELECT seq FROM audit WHERE seq <= ? ORDER BY seq LIMIT ?"
-            count = db.execute(f"DELETE FROM audit WHERE seq IN ({oldest})", (done, _STEP)).rowcount
+            oldest = "SELECT seq, body FROM audit WHERE seq <= ? ORDER BY seq LIMIT ?"
+            rows = db.execute(oldest, (done, _STEP)).fetchall()
+            count = len(rows)
+            places = [(path, seq) for seq, body in rows for path in named(json.loads(body))]
+            db.executemany("DELETE FROM audit_path WHERE path = ? AND seq = ?", places)
+            db.executemany("DELETE FROM audit WHERE seq = ?", [(seq,) for seq, _ in rows])
         moved += count
         if count < _STEP:
             break

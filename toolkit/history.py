@@ -253,11 +253,6 @@ class History:
     def note(self, seen: dict[tuple[str, str], str], record: dict[str, Any]) -> None:
         """Write the audit record of a call that changed nothing, and what it read."""
         self._catch_up()
-        if self._sole and not seen:
-            values = audit.after(self._head, record, self._state.key)
-            if self._state.alone(audit.ADD, values):
-                self._head = values[0], values[3]
-                return
         with self._state.transaction() as db:
             _remember(db, seen)
             added = audit.append(db, record, self._state.key, self._head, last=self._sole)

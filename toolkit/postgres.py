@@ -135,10 +135,6 @@ class PostgresState:
         if found is None or found[0] != self.id:
             raise wrong("replaced")
 
-    def alone(self, sql: str, values: tuple[Any, ...]) -> int:
-        with self.transaction() as db:
-            return db.execute(sql, values).rowcount
-
     def insert(self, db: Database, sql: str, values: tuple[Any, ...]) -> int:
         return int(db.execute(f"{sql} RETURNING id", values).fetchone()[0])
 
@@ -260,7 +256,7 @@ class PostgresState:
 
     def _upgrade(self, found: int) -> None:
         """The steps of SQLite's, after a copy was made, in the same transaction."""
-        from toolkit.upgrade import STEPS, newer
+        from toolkit.upgrade import STEPS, finish_step, newer
 
         if found > VERSION:
             raise newer(found, VERSION)
@@ -268,6 +264,7 @@ class PostgresState:
         for step in range(found, VERSION):
             for statement in STEPS[step]:
                 self._connection.execute(_table(statement))
+            finish_step(step, _Statements(self._connection), _table)
         self._connection.execute("UPDATE version SET number = %s", (VERSION,))
 
     def _copy(self, version: int) -> None:

@@ -49,7 +49,12 @@ CREATE TABLE usage(op INTEGER NOT NULL, action TEXT NOT NULL, files INTEGER NOT 
     PRIMARY KEY(op, action)) WITHOUT ROWID;
 CREATE TABLE seen(session TEXT NOT NULL, path TEXT NOT NULL, digest TEXT NOT NULL, PRIMARY KEY(session, path))
     WITHOUT ROWID;
-CREATE TABLE audit(seq INTEGER PRIMARY KEY, body TEXT NOT NULL, prev TEXT NOT NULL, hash TEXT NOT NULL);
+CREATE TABLE audit(seq INTEGER PRIMARY KEY, body TEXT NOT NULL, prev TEXT NOT NULL, hash TEXT NOT NULL,
+    time REAL, session TEXT, kind TEXT);
+CREATE INDEX audit_time ON audit(time, seq);
+CREATE INDEX audit_session ON audit(session, seq);
+CREATE INDEX audit_kind ON audit(kind, seq);
+CREATE TABLE audit_path(path TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY(path, seq)) WITHOUT ROWID;
 CREATE TABLE approval(id TEXT PRIMARY KEY, agent TEXT NOT NULL, session TEXT NOT NULL, tool TEXT NOT NULL,
     arguments TEXT NOT NULL, digest TEXT NOT NULL, revision TEXT NOT NULL, rule TEXT, state TEXT NOT NULL,
     scope TEXT, pattern TEXT, until REAL, reason TEXT, decided_by TEXT, asked REAL NOT NULL, decided REAL,
@@ -99,9 +104,6 @@ class State(Protocol):
 
     def transaction(self, *, durable: bool = False) -> AbstractContextManager[Database]:
         """A write transaction, the only one at its time; a durable one is on the disk when it ends."""
-
-    def alone(self, sql: str, values: tuple[Any, ...]) -> int:
-        """One statement as a lazy transaction of its own; gives how many rows it changed."""
 
     def insert(self, db: Database, sql: str, values: tuple[Any, ...]) -> int:
         """Add a row, in a transaction; gives the number (`id`) that the database gave it."""
@@ -248,20 +250,6 @@ class SqliteState:
             self._durable = None  # not known until it is said
             self.db.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
             self._durable = durable
-
-    def alone(self, sql: str, values: tuple[Any, ...]) -> int:
-        import sqlite3
-
-        with self._lock:
-            self.check()
-            try:
-                self._say(False)
-                changed = self.db.execute(sql, values).rowcount
-            except sqlite3.Error as error:
-                raise unavailable(error) from None
-            self._commits += 1
-            self._begin_moving()
-            return changed
 
     def _begin_moving(self) -> None:
         if self._commits < _OFTEN or self.folder is None:

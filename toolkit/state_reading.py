@@ -81,9 +81,6 @@ class ReadState:
     def transaction(self, *, durable: bool = False) -> AbstractContextManager[Database]:
         raise wrong("read-only")
 
-    def alone(self, sql: str, values: tuple[Any, ...]) -> int:
-        raise wrong("read-only")
-
     def give_back(self, pages: int) -> None:
         raise wrong("read-only")
 

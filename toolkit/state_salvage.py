@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from toolkit import audit
+from toolkit.audit_index import fill
 from toolkit.chain import BEGINNING, KEYED, Fault, Record, check, number, seal
 from toolkit.damaged_database import DamagedTable, copy_to_read
 from toolkit.errors import CallError
@@ -136,6 +137,7 @@ def _recover(found: Salvage, key: bytes | None, by: str) -> None:
             _name_changes(found, db)
         _take_files(found, db)
         _verify(found, db, key)
+        fill(db)  # what records are found by, which is not worth recovering
         record = {"time": time.time(), "event": "state", "outcome": "salvaged", "by": by}
         audit.append(db, {**record, "recovered": found.recovered, "lost": found.lost}, key, BEGINNING)
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -182,11 +184,15 @@ def _take_loose_rows(found: Salvage, file: Path, db: sqlite3.Connection) -> None
     db.execute("BEGIN")
     for at, values in rows_of(file):
         for name in lost:
-            if len(values) == _LOOSE[name][0] and _LOOSE[name][1](found.folder, values):
+            if len(values) in _LOOSE[name][0] and _LOOSE[name][1](found.folder, values):
                 row = (at, *values[1:]) if values[0] is None else values
-                marks = ", ".join("?" * len(row))
+                columns = db.execute(f"PRAGMA table_info({name})").fetchall()
+                names, marks = (
+                    ", ".join(str(one[1]) for one in columns[: len(row)]),
+                    ", ".join("?" * len(row)),
+                )
                 with suppress(sqlite3.Error):
-                    db.execute(f"INSERT OR IGNORE INTO {name} VALUES({marks})", row)
+                    db.execute(f"INSERT OR IGNORE INTO {name}({names}) VALUES({marks})", row)
     db.execute("COMMIT")
     for name in lost:
         ((count,),) = db.execute(f"SELECT count(*) FROM {name}").fetchall()
@@ -211,7 +217,7 @@ def _name_changes(found: Salvage, db: sqlite3.Connection) -> None:
 
 
 def _is_record(_: str, row: tuple[Any, ...]) -> bool:
-    return all(isinstance(value, str) for value in row[1:]) and (
+    return all(isinstance(value, str) for value in row[1:4]) and (
         row[3].startswith(KEYED) or seal(row[2], row[1]) == row[3]
     )
 
@@ -228,12 +234,12 @@ def _is_item(_: str, row: tuple[Any, ...]) -> bool:
     return isinstance(row[0], int) and isinstance(row[1], int) and row[14] in _STATES
 
 
-# Tables whose loose rows are taken: how many columns they have, and what tells a row of theirs.
-_LOOSE: dict[str, tuple[int, Callable[[str, tuple[Any, ...]], bool]]] = {
-    "audit": (4, _is_record),
-    "blob": (4, _is_content),
-    "op": (12, _is_change),
-    "item": (16, _is_item),
+# Tables whose loose rows are taken: how many columns they have or had, and what tells a row of theirs.
+_LOOSE: dict[str, tuple[tuple[int, ...], Callable[[str, tuple[Any, ...]], bool]]] = {
+    "audit": ((4, 7), _is_record),
+    "blob": ((4,), _is_content),
+    "op": ((12,), _is_change),
+    "item": ((15, 16), _is_item),
 }
 
 

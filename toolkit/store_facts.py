@@ -24,8 +24,8 @@ class StoreFacts:
         return None
 
     def put(self, name: str, value: str) -> None:
-        with suppress(CallError):
-            self._state.alone(
+        with suppress(CallError), self._state.transaction() as db:
+            db.execute(
                 "INSERT INTO meta VALUES(?,?) ON CONFLICT(name) DO UPDATE SET value = excluded.value",
                 (name, value),
             )

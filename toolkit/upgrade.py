@@ -8,10 +8,16 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from toolkit.audit_index import fill
 from toolkit.errors import CallError
 from toolkit.private_files import private_file
+
+if TYPE_CHECKING:
+    from toolkit.state import Database
 
 # What leads from each version to the next; one statement a row.
 STEPS: dict[int, tuple[str, ...]] = {
@@ -24,6 +30,20 @@ STEPS: dict[int, tuple[str, ...]] = {
     3: (
         "ALTER TABLE item ADD COLUMN metadata TEXT",
         "CREATE TABLE meta(name TEXT PRIMARY KEY, value TEXT NOT NULL)",
+        "ALTER TABLE audit ADD COLUMN time REAL",
+        "ALTER TABLE audit ADD COLUMN session TEXT",
+        "ALTER TABLE audit ADD COLUMN kind TEXT",
+        "CREATE TABLE audit_path(path TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY(path, seq))"
+        " WITHOUT ROWID",
+    ),
+}
+# What is filled in after the statements of a step, and the statements that only come then.
+FILL: dict[int, Callable[[Database], None]] = {3: fill}
+LAST: dict[int, tuple[str, ...]] = {
+    3: (
+        "CREATE INDEX audit_time ON audit(time, seq)",
+        "CREATE INDEX audit_session ON audit(session, seq)",
+        "CREATE INDEX audit_kind ON audit(kind, seq)",
     ),
 }
 # And what each step is besides in SQLite, where a table with less around it takes fewer pages a change.
@@ -67,12 +87,21 @@ def upgrade(db: sqlite3.Connection, file: str | None, version: int) -> None:
         for step in range(found, version):
             for statement in (*STEPS[step], *SQLITE.get(step, ())):
                 db.execute(statement)
+            finish_step(step, db)
         db.execute(f"PRAGMA user_version={max(found, version)}")
         db.execute("COMMIT")
     except BaseException:
         if db.in_transaction:
             db.execute("ROLLBACK")
         raise
+
+
+def finish_step(step: int, db: Database, word: Callable[[str], str] = str) -> None:
+    """Fill in what a step has added, and index it; `word` puts a statement in the database's own words."""
+    if step in FILL:
+        FILL[step](db)
+    for statement in LAST.get(step, ()):
+        db.execute(word(statement))
 
 
 def newer(found: int, version: int) -> CallError:

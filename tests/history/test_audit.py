@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -80,8 +81,8 @@ def test_a_number_far_away_is_not_counted_to(session: Session) -> None:
 
 
 def test_the_log_is_filtered(session: Session) -> None:
-    def tools(**wanted: object) -> list[str]:
-        return [str(record["tool"]) for record in audit.matching(session.state, **wanted)]  # type: ignore
+    def tools(**wanted: Any) -> list[str]:
+        return [str(record["tool"]) for record in audit.matching(session.state, audit.Wanted(**wanted))]
 
     assert tools(effect="deny") == ["delete_file"]
     assert tools(path="f[01]") == ["create_file"] * 2
@@ -89,3 +90,20 @@ def test_the_log_is_filtered(session: Session) -> None:
     assert tools(agent="code") == []
     assert tools(tool="delete_file", session=session.session) == ["delete_file"]
     assert tools(since=1e12) == []
+
+
+def test_a_tree_is_on_record_for_every_path_in_it(session: Session) -> None:
+    for name in ("r1.md", "deep/r2.md"):
+        session.call({"tool": "create_file", "arguments": {"path": f"reports/2026/{name}", "content": "x"}})
+    session.call({"tool": "delete", "arguments": {"path": "reports/2026"}})
+    session.call({"tool": "move_file", "arguments": {"source": "reports", "destination": "old"}})
+
+    def tools(path: str) -> list[str]:
+        found = audit.matching(session.state, audit.Wanted(path=path))
+        return [str(record["tool"]) for record in found]
+
+    assert tools("reports/2026/r1.md") == ["create_file", "delete"]
+    assert tools("reports/2026/deep/*") == ["create_file", "delete"]
+    assert tools("r2.md") == ["create_file", "delete"]
+    assert tools("reports/2026/r3.md") == []
+    assert tools("old") == ["move_file"]

@@ -194,6 +194,9 @@ def aged(session: Session) -> str:
         db.execute("DROP INDEX item_before")
         db.execute("DROP TABLE meta")
         db.execute("ALTER TABLE item DROP COLUMN metadata")
+        db.execute("DROP TABLE audit_path")
+        for column in ("time", "session", "kind"):
+            db.execute(f"ALTER TABLE audit DROP COLUMN {column}")
         (name,) = db.execute("SELECT current_schema()").fetchone()
     return str(name)
 

@@ -20,14 +20,14 @@ COUNTED = Path(__file__).with_name("counted.py")
 # For one call: statements of SQL; files opened, listed, renamed, removed or made through the interpreter.
 # A file that is replaced, deleted or copied is opened once for what is attached to it.
 AT_MOST = {
-    "create_file": (15, 2),
-    "read_file": (4, 1),
-    "get_file_info": (1, 0),
-    "edit_file": (16, 6),
-    "list_directory": (1, 2),
-    "copy_file": (15, 4),
-    "move_file": (17, 3),
-    "delete_file": (15, 9),
+    "create_file": (16, 2),
+    "read_file": (5, 1),
+    "get_file_info": (4, 0),
+    "edit_file": (17, 6),
+    "list_directory": (4, 2),
+    "copy_file": (17, 4),
+    "move_file": (19, 3),
+    "delete_file": (16, 9),
 }
 
 

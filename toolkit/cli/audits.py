@@ -103,7 +103,7 @@ def export(arguments: argparse.Namespace, screen: Screen) -> int:
 
     shape, conditions = FORMATS[arguments.format], wanted(arguments)
     with open_record(arguments) as session:
-        for record in audit.matching(session.state, **conditions):
+        for record in audit.matching(session.state, conditions):
             event: dict[str, Any] | None = shape(record)
             if event is not None:
                 screen.json_line(event)

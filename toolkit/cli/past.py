@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections import deque
-from collections.abc import Collection
+from collections.abc import Iterable
+from itertools import islice
 from time import sleep
 from typing import Any
 
@@ -18,6 +18,7 @@ from toolkit.spans import instant, seconds
 from toolkit.text import because, rfc3339, size, when
 from toolkit.versions import Version
 
+_TABLE = 1_000  # records in one table
 _LOOK_AGAIN = 0.3  # seconds between two looks of `log --follow`
 
 
@@ -26,30 +27,32 @@ def log(arguments: argparse.Namespace, screen: Screen) -> int:
     conditions = wanted(arguments)
     with open_record(arguments) as session:
         shown, _ = audit.head(session.state)
-        records = audit.matching(session.state, **conditions)
-        _show_log(deque((r for r in records if r["seq"] <= shown), maxlen=arguments.lines or None), screen)
+        if arguments.lines:
+            records: Iterable[dict[str, Any]] = audit.newest(session.state, conditions, arguments.lines)
+        else:
+            records = audit.matching(session.state, conditions)
+        if not _show_log(records, screen):
+            screen.note("no records")
         while arguments.follow:
             sleep(_LOOK_AGAIN)
-            records, last = audit.matching(session.state, after=shown, **conditions), shown
-            shown, _ = audit.head(session.state)
-            fresh = [r for r in records if r["seq"] <= shown] if shown > last else []
-            if fresh:
-                _show_log(fresh, screen)
+            last, (shown, _) = shown, audit.head(session.state)
+            if shown > last:
+                _show_log(audit.matching(session.state, conditions, after=last), screen)
     return DONE
 
 
-def wanted(arguments: argparse.Namespace) -> dict[str, Any]:
+def wanted(arguments: argparse.Namespace) -> audit.Wanted:
     """What the options say of the records that are asked for."""
     if arguments.path is not None:
         _check_pattern(arguments.path)
-    return {
-        "session": arguments.session,
-        "agent": arguments.by_agent,
-        "tool": arguments.tool,
-        "path": arguments.path,
-        "effect": arguments.effect,
-        "since": None if arguments.since is None else _since(arguments.since),
-    }
+    return audit.Wanted(
+        session=arguments.session,
+        agent=arguments.by_agent,
+        tool=arguments.tool,
+        path=arguments.path,
+        effect=arguments.effect,
+        since=None if arguments.since is None else _since(arguments.since),
+    )
 
 
 def _check_pattern(text: str) -> None:
@@ -84,16 +87,20 @@ def _moment(text: str) -> float | None:
     return instant(text) if "-" in text else None
 
 
-def _show_log(records: Collection[dict[str, Any]], screen: Screen) -> None:
+def _show_log(records: Iterable[dict[str, Any]], screen: Screen) -> bool:
+    """Print records, a table of so many at a time; whether there was any."""
+    shown = False
     if screen.as_json:
         for record in records:
             screen.json_line(record)
-    elif records:
+        return True
+    rest = iter(records)
+    while some := list(islice(rest, _TABLE)):
+        shown = True
         screen.table(
-            ("time", "call", "agent", "tool", "path", "outcome", "because"), [_log_row(r) for r in records]
+            ("time", "call", "agent", "tool", "path", "outcome", "because"), [_log_row(r) for r in some]
         )
-    else:
-        screen.note("no records")
+    return shown
 
 
 def _log_row(record: dict[str, Any]) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -62,19 +62,16 @@ def routes(desk: Desk) -> list[Route]:
 
 
 def _last(session: Session, wanted: dict[str, Any]) -> list[dict[str, Any]]:
-    """The last records that fit; without any condition only those are read."""
-    last = session.state.rows("SELECT max(seq) FROM audit")[0][0] or 0
-    after = 0 if any(wanted.values()) else max(last - RECORDS, 0)
-    return list(deque(audit.matching(session.state, after=after, **wanted), maxlen=RECORDS))
+    """The last records that fit."""
+    return audit.newest(session.state, audit.Wanted(**wanted), RECORDS)
 
 
 def _hits(session: Session) -> list[Hit]:
     """The rules in the policy's order; records of earlier revisions count where the rule is the same."""
     counts: Counter[tuple[Any, ...]] = Counter()
-    for record in audit.records(session.state):
-        rule = (record.get("decision") or {}).get("rule")
-        if rule:
-            counts[rule["tier"], rule.get("agent"), rule["key"], rule["pattern"]] += 1
+    for kind, count in audit.kinds(session.state):
+        if kind.rule is not None:
+            counts[kind.rule] += count
     return [Hit(rule, counts[_key(rule)]) for rule in _rules(session.policy)]
 
 
