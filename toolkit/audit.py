@@ -198,11 +198,12 @@ def matching(state: State, wanted: Wanted, *, after: int = 0, back: bool = False
 
 def _in_database(state: State, wanted: Wanted, first: int, last: int, back: bool) -> Iterator[str]:
     """The texts of records from `first` to `last` that may fit."""
+    # Added to, a number is not looked for from the first record on, but among those that the time finds.
     if wanted.since is not None:
-        (found,) = state.rows("SELECT min(seq) FROM audit WHERE time >= ?", (wanted.since,))[0]
+        (found,) = state.rows("SELECT min(seq + 0) FROM audit WHERE time >= ?", (wanted.since,))[0]
         first = last + 1 if found is None else max(first, int(found))
     if wanted.until is not None:
-        (found,) = state.rows("SELECT max(seq) FROM audit WHERE time < ?", (wanted.until,))[0]
+        (found,) = state.rows("SELECT max(seq + 0) FROM audit WHERE time < ?", (wanted.until,))[0]
         last = min(last, int(found or 0))
     if first <= last:
         ends = (last, first) if back else (first, last)

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from policy.machine import Machine
     from toolkit.state import Database, State
 
-MANY = 5_000  # where more paths fit a pattern, most records do, and these are looked at one by one
-_PAGE = 200
+MANY = 5_000  # where more changed paths fit a pattern, most records do: these are looked at one by one
+_PAGE, _MOST = 200, 20_000  # records found at once, first and at most
+_LAST = chr(0x10FFFF)
 _RULE = ("tier", "agent", "key", "pattern")
 _FIELDS = ("event", "agent", "tool", "outcome", "by")
 _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
@@ -112,27 +113,34 @@ class Numbers(Protocol):
         """The next number from `at` on, it included; None where there is none."""
 
 
-class Column:
-    """The records with one value in an indexed column; `back` goes from the newest on."""
+class Rows:
+    """The records that a condition picks in a table; `back` goes from the newest on.
 
-    def __init__(self, state: State, table: str, column: str, value: str, *, back: bool) -> None:
+    The more are asked for, the more are read at once.
+    """
+
+    def __init__(self, state: State, table: str, where: str, values: tuple[str, ...], *, back: bool) -> None:
         compared, order = ("<=", "DESC") if back else (">=", "ASC")
-        self._sql = (
-            f"SELECT seq FROM {table} WHERE {column} = ? AND seq {compared} ?"
-            f" ORDER BY seq {order} LIMIT {_PAGE}"
-        )
-        self._state, self._value, self._sign = state, value, -1 if back else 1
+        self._sql = f"SELECT seq FROM {table} WHERE {where} AND seq {compared} ? ORDER BY seq {order} LIMIT ?"
+        self._state, self._values, self._sign = state, values, -1 if back else 1
         self._page: list[int] = []  # with the sign, so that it ascends
+        self._size = _PAGE
         self._whole = False
 
     def seek(self, at: int) -> int | None:
         wanted = self._sign * at
         place = bisect_left(self._page, wanted)
         if place == len(self._page) and not self._whole:
-            rows = self._state.rows(self._sql, (self._value, at))
+            rows = self._state.rows(self._sql, (*self._values, at, self._size))
             self._page, place = [self._sign * int(row[0]) for row in rows], 0
-            self._whole = len(rows) < _PAGE
+            self._whole = len(rows) < self._size
+            self._size = min(2 * self._size, _MOST)
         return self._sign * self._page[place] if place < len(self._page) else None
+
+
+def column(state: State, table: str, name: str, value: str, *, back: bool) -> Rows:
+    """The records with one value in an indexed column."""
+    return Rows(state, table, f"{name} = ?", (value,), back=back)
 
 
 class Every:
@@ -183,30 +191,31 @@ def kinds(state: State) -> Iterator[str]:
 def of_kind(state: State, fits: Callable[[Kind], bool], *, back: bool) -> Numbers:
     """The records whose kind fits."""
     return AnyOf(
-        (Column(state, "audit", "kind", kind, back=back) for kind in kinds(state) if fits(parse(kind))),
+        (column(state, "audit", "kind", kind, back=back) for kind in kinds(state) if fits(parse(kind))),
         back=back,
     )
 
 
 def of_session(state: State, session: str, *, back: bool) -> Numbers:
-    return Column(state, "audit", "session", stored(session), back=back)
+    return column(state, "audit", "session", stored(session), back=back)
 
 
 def of_paths(state: State, pattern: str, *, back: bool) -> Numbers | None:
-    """The records that name a path which the pattern fits, or that may be of a tree which had one in it.
+    """The records that may name a path which the pattern fits, or be of a tree which had one in it.
 
-    None where so many do that it is quicker to look at the records.
+    None where there are very many such trees: then it is quicker to look at the records.
     """
-    found: set[str] = set()
-    for path in _like(state, "audit_path", "path", pattern):
-        found.add(path)
-        if len(found) > MANY:
-            return None
     trees = trees_with(state, pattern)
     if trees is None:
         return None
-    places = sorted(found | trees)
-    return AnyOf((Column(state, "audit_path", "path", path, back=back) for path in places), back=back)
+    start, like = coarse(pattern)
+    values: tuple[str, ...] = (start, start + _LAST, like) if start else (like,)
+    where = "path >= ? AND path < ? AND " if start else ""
+    where += "path LIKE ? ESCAPE '!'"
+    named = Rows(state, "audit_path", where, values, back=back)
+    return AnyOf(
+        [named, *(column(state, "audit_path", "path", path, back=back) for path in sorted(trees))], back=back
+    )
 
 
 def trees_with(state: State, pattern: str) -> frozenset[str] | None:
@@ -242,7 +251,7 @@ def _like(state: State, table: str, column: str, pattern: str) -> Iterator[str]:
         + (f" AND {column} < ?" if start else "")
         + f" ORDER BY {column} LIMIT {_PAGE}"
     )
-    ends = (start + chr(0x10FFFF),) if start else ()
+    ends = (start + _LAST,) if start else ()
     last = start[:-1]
     while rows := state.rows(sql, (last, like, *ends)):
         yield from (str(path) for (path,) in rows if fits(pattern, str(path)))

@@ -57,14 +57,14 @@ class Changed:
         return head + _links(self.path, *self._ends) + text
 
 
-def changed(history: History, session: str, agent: str | None = None) -> list[Changed]:
+def changed(history: History, session: str, agent: str | None = None, *, since: int = 0) -> list[Changed]:
     """The files that differ between the session's beginning and its last change, by path.
 
-    With `agent` only what that one and its sub-agents changed.
+    With `agent` only what that one and its sub-agents changed; with `since` only from that operation on.
     """
     within, values = of_session(session)
-    where = f"{within} AND item.state = ? AND item.type != ?"
-    items = history.items(where, (*values, DONE, DIRECTORY))
+    where = f"{within} AND op.id >= ? AND item.state = ? AND item.type != ?"
+    items = history.items(where, (*values, since, DONE, DIRECTORY))
     story = _Story(item for item in items if agent is None or f"{item.agent}/".startswith(f"{agent}/"))
     return sorted(story.told(_readable(history)), key=lambda one: one.path)
 

@@ -156,7 +156,8 @@ class Watch(App[None]):
 
     def _list_work(self, root: TreeNode[Shown]) -> None:
         for one in self._board.work:
-            title = Text(f"{escape(one.session)} ({plural(len(one.files), 'file')})", style="bold")
+            count = plural(len(one.files), "file") + (", earlier ones not counted" if one.earlier else "")
+            title = Text(f"{escape(one.session)} ({count})", style="bold")
             node = root.add(title, data=one, expand=True)
             for agent, files in _by_agent(one).items():
                 below = node if agent == "" else node.add(Text(escape(agent), style="cyan"), expand=True)
