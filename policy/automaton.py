@@ -24,20 +24,24 @@ _AT_ONCE: Final = 500  # questions that are put in order, so that the shortest a
 _EXAMPLES: Final = 6  # remembered for each pattern
 _FEW: Final = 8  # alternatives of which the lengths are looked at
 _NEVER: Final = sys.maxsize
+_STEM: Final = "a"  # what is put before a dot
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """Paths that one pattern of each group in `every` matches, none of `none`, and for each item of
-    `unless` nothing of its first part unless something of its second. Patterns are given by number."""
+    `unless` nothing of its first part unless something of its second. Patterns are given by number.
+    `directory`: only directories."""
 
     every: tuple[tuple[int, ...], ...] = ()
     none: frozenset[int] = frozenset()
     unless: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = ()
+    directory: bool = False
 
     def __and__(self, other: Wanted) -> Wanted:
         every = dict.fromkeys((*self.every, *other.every))
-        return Wanted(tuple(every), self.none | other.none, (*self.unless, *other.unless))
+        unless = (*self.unless, *other.unless)
+        return Wanted(tuple(every), self.none | other.none, unless, self.directory or other.directory)
 
     def impossible(self) -> bool:
         """Whether one and the same pattern is wanted and not wanted."""
@@ -82,9 +86,11 @@ class Automaton:
     def find(self, wanted: Iterable[Wanted], *, first: bool = False) -> Witness | None:
         """Return the shortest path that one of these describes, or None: there is none.
 
-        With `first` any path will do.
+        A name in it that begins with a dot gets a letter in front where that is as good an example (`a.md`).
+        The root is returned only if there is no other. With `first` any path will do.
         """
         best: Witness | None = None
+        sought = Wanted()
         rooted = False
         for least, each in self._in_order(wanted, 1 if first else _AT_ONCE):
             if first and (known := self._known(each)):
@@ -96,10 +102,12 @@ class Automaton:
             found = Search(self._rows, self.budget, self._places(each), most).run()
             if found:
                 self._remember(found, each)
-                best = found
+                best, sought = found, each
             if best and (first or len(best.path) == 1):
                 break
-        return best or (Witness(".", True) if rooted else None)
+        if best is None:
+            return Witness(".", True) if rooted else None
+        return best if first else self._with_stems(best, sought)
 
     def holds(self, left: int, right: Iterable[int]) -> bool:
         """Whether everything that one pattern matches is matched by one of others."""
@@ -131,6 +139,23 @@ class Automaton:
                 least = max(least, min(_NEVER if each is None else each for each in found))
         return least
 
+    def _with_stems(self, witness: Witness, wanted: Wanted) -> Witness:
+        """Put a letter before each dot that begins a name, where the path stays what is wanted."""
+        names = witness.path.split("/")
+        for at, name in enumerate(names):
+            if name.startswith("."):
+                longer = Witness("/".join([*names[:at], _STEM + name, *names[at + 1 :]]), witness.directory)
+                if wanted.fits(self._matched(longer)):
+                    witness, names = longer, longer.path.split("/")
+        return witness
+
+    def _matched(self, witness: Witness) -> frozenset[int]:
+        """The patterns that match a path."""
+        everywhere = self._begin(range(len(self._begins)))
+        self.budget.spend(len(witness.path) * (8 + self._rows.size // 256))
+        reached = single(self._rows.read(everywhere, witness.path, witness.directory))
+        return frozenset(bisect.bisect_right(self._first, place) - 1 for place in reached)
+
     def _places(self, wanted: Wanted) -> Places:
         begin, own = self._begin, self._own
         return Places(
@@ -139,6 +164,7 @@ class Automaton:
             begin(number for item, _ in wanted.unless for number in item),
             begin(number for _, some in wanted.unless for number in some),
             tuple((own(item), own(excepts)) for item, excepts in wanted.unless),
+            wanted.directory,
         )
 
     def _begin(self, numbers: Iterable[int]) -> int:
@@ -160,7 +186,7 @@ class Automaton:
             if number not in self._examples:
                 self._example(number)
             for witness, matched in self._examples[number]:
-                if wanted.fits(matched):
+                if wanted.fits(matched) and (witness.directory or not wanted.directory):
                     return witness
         return None
 
@@ -176,10 +202,7 @@ class Automaton:
         numbers = [number for group in wanted.every for number in group if number in self._examples]
         if not numbers:
             return
-        everywhere = self._begin(range(len(self._begins)))
-        self.budget.spend(len(witness.path) * (8 + self._rows.size // 256))
-        reached = single(self._rows.read(everywhere, witness.path, witness.directory))
-        matched = frozenset(bisect.bisect_right(self._first, place) - 1 for place in reached)
+        matched = self._matched(witness)
         for number in numbers:
             if number in matched:
                 self._examples[number] = [(witness, matched), *self._examples[number][: _EXAMPLES - 1]]

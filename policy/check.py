@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from policy.engine import Policy
-from policy.model import ACTIONS, Amount, Case, Decision, Need
+from policy.model import ACTIONS, MAKES_PARENTS, Amount, Case, Decision, Need
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +50,26 @@ def _nothing(_agent: str, _key: str) -> Amount:
 
 
 def needs_of(policy: Policy, case: Case) -> tuple[Need, ...]:
-    """Return what the call of a case needs."""
+    """Return what the call of a case needs, with the parents that it makes if the case has them missing."""
     if case.tool in ACTIONS:
         return (Need(case.tool, case.path, case.directory),)
     pairs = policy.tools[case.tool]
     first = pairs[0][1] if pairs else ""
-    return tuple(
+    needs = [
         Need(action, case.path if parameter == first or case.to is None else case.to, case.directory)
         for action, parameter in pairs
-    )
+    ]
+    if case.parents == "missing":
+        needs += [each for need in needs for each in made_on_the_way(case.tool, need)]
+    return tuple(needs)
+
+
+def made_on_the_way(tool: str, need: Need) -> Iterator[Need]:
+    """Yield the making of each directory above what a tool writes, outermost first."""
+    if tool in MAKES_PARENTS and need.action == "write":
+        names = need.path.split("/")
+        for depth in range(1, len(names)):
+            yield Need("write", "/".join(names[:depth]), True, True)
 
 
 def cases_beside(path: str | Path) -> Path | None:

@@ -17,10 +17,12 @@ from policy.model import (
     DEAD_TOOLS,
     DEFAULT_AGENT,
     EFFECTS,
+    MAKES_PARENTS,
     MOST_TASKS,
     Case,
     Invariant,
     Mandatory,
+    Parents,
     Rule,
     Tasks,
 )
@@ -163,7 +165,7 @@ def _cases(reader: Reader, node: Node, out: Read) -> None:
 
 
 def _case(reader: Reader, node: Node) -> Case | None:
-    known = ("agent", "action", "tool", "path", "to", "files", "bytes", "want", "note")
+    known = ("agent", "action", "tool", "path", "to", "files", "bytes", "parents", "want", "note")
     found = reader.mapping(node, known, "a case")
     tool = _subject(reader, node, found, "a case")
     for key in ("path", "want"):
@@ -183,6 +185,7 @@ def _case(reader: Reader, node: Node) -> Case | None:
         hint = "add to: with the path it goes to" if two else "leave 'to' out"
         reader.report.add("case_invalid", message, found.get("to", node), hint)
         return None
+    parents = _parents(reader, found["parents"], tool) if "parents" in found else "missing"
     return Case(
         tool,
         path[0],
@@ -194,7 +197,16 @@ def _case(reader: Reader, node: Node) -> Case | None:
         amounts.get("bytes"),
         note,
         reader.report.where(node),
+        parents,
     )
+
+
+def _parents(reader: Reader, node: Node, tool: str) -> Parents:
+    """Read whether the directories above a case's path are there."""
+    if tool not in MAKES_PARENTS:
+        message = f"{tool} makes no directories on the way"
+        reader.report.add("case_invalid", message, node, f"only for {', '.join(sorted(MAKES_PARENTS))}")
+    return "exist" if reader.word(node, ("missing", "exist"), "parents") == "exist" else "missing"
 
 
 def _subject(reader: Reader, node: Node, found: Mapping[str, Node], what: str) -> str | None:

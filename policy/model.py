@@ -40,10 +40,14 @@ TOOL_ACTIONS: Mapping[str, tuple[tuple[str, str], ...]] = MappingProxyType(
     }
 )
 
+# Tools that make the directories missing above what they write; each of these is a `write`, too.
+MAKES_PARENTS: Final = frozenset({"copy_file", "create_directory", "create_file", "move_file"})
+
 # Names that people expect to be tools, and what to write instead.
 DEAD_TOOLS: Mapping[str, str] = MappingProxyType({"write_file": "create_file"})
 
 Tier = Literal["mandatory", "agent", "global"]
+Parents = Literal["missing", "exist"]
 
 
 _EFFECTS = ("allow", "ask", "deny")
@@ -228,6 +232,7 @@ class Case:
     bytes: int | None = None
     note: str = ""
     where: Where | None = None
+    parents: Parents = "missing"  # above a path that is written; they count only where the tool makes them
 
 
 @dataclass(frozen=True, slots=True)

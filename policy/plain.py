@@ -77,8 +77,8 @@ def from_plain(data: Mapping[str, Any]) -> Content:
             for name, rules, limits in data["agents"]
         },
         cases=tuple(
-            Case(tool, path, _EFFECTS[want], directory, agent, to, files, size, note, _where_in(where))
-            for tool, path, want, directory, agent, to, files, size, note, where in data["cases"]
+            Case(tool, path, _EFFECTS[want], directory, agent, to, files, size, note, _where_in(where), parents)
+            for tool, path, want, directory, agent, to, files, size, note, where, parents in data["cases"]
         ),
         invariants=tuple(
             Invariant(kind, agent, action, path, _EFFECTS[verdict], reason, _where_in(where))
@@ -94,7 +94,7 @@ def from_plain(data: Mapping[str, Any]) -> Content:
 
 def _case_out(case: Case) -> list[Any]:
     said = [case.tool, case.path, int(case.want), case.directory, case.agent, case.to, case.files, case.bytes]
-    return [*said, case.note, _where_out(case.where)]
+    return [*said, case.note, _where_out(case.where), case.parents]
 
 
 def _where_out(where: Where | None) -> list[Any] | None:

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from policy import parents
 from policy.automaton import Budget, Expired, Undecided, Witness
 from policy.engine import Policy
 from policy.findings import Finding
-from policy.model import ACTIONS, Effect, Invariant, Rule
+from policy.model import ACTIONS, MAKES_PARENTS, Effect, Invariant, Rule
 from policy.questions import Context, Questions, agents, context, judge, pairs, together
 
 
@@ -29,6 +30,7 @@ class Proof:
     effect: Effect | None = None
     rule: Rule | None = None
     undecided: str = ""
+    missing: str = ""  # the directory that breaks it if it is not there yet
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -38,6 +40,7 @@ class Proof:
             "tool": self.tool or None,
             "path": self.witness.path if self.witness else None,
             "directory": self.witness.directory if self.witness else None,
+            "missing": self.missing or None,
             "verdict": str(self.effect) if self.effect is not None else None,
             "rule": self.rule.to_json() if self.rule else None,
             "undecided": self.undecided or None,
@@ -50,6 +53,8 @@ class Proof:
         if self.holds is None:
             return f"undecided: {said} ({self.undecided})"
         because = str(self.rule) if self.rule else "no rule decides"
+        if self.missing:
+            because += f", if {self.missing}/ is not there yet"
         return f"broken: {said}: agent {self.agent}, {self.tool} {self.witness}: {self.effect} ({because})"
 
 
@@ -68,17 +73,35 @@ def _prove(policy: Policy, statement: Invariant, budget: Budget) -> Proof:
     wrong = [effect for effect in Effect if (effect is statement.verdict) is (statement.kind == "never")]
     best: Proof | None = None
     try:
-        questions = Questions([policy], [statement.path], budget)
+        made = statement.action in MAKES_PARENTS and Effect.DENY in wrong
+        more = parents.patterns(statement.path) if made else ()
+        questions = Questions([policy], [statement.path, *more], budget)
         region = questions.inside(statement.path)
         for where in _contexts(policy, statement, agents([policy], statement.agent, budget)):
             for effect in wrong:
                 found = questions.find(questions.verdict(where[0], effect), region)
-                if found and (best is None or len(found.path) < len(best.witness.path)):  # type: ignore[union-attr]
+                if found and _is_shorter(found, best):
                     best = _refuted(statement, where, found, effect)
+            if made and where[0].action == "write":
+                best = _on_the_way(questions, statement, where[0], best)
     except Undecided as error:
         if best is None:
             return Proof(statement, None, undecided=str(error))
     return best or Proof(statement, True)
+
+
+def _is_shorter(found: Witness, best: Proof | None) -> bool:
+    return best is None or best.witness is None or len(found.path) < len(best.witness.path)
+
+
+def _on_the_way(ask: Questions, statement: Invariant, where: Context, best: Proof | None) -> Proof | None:
+    """A shorter path that breaks a statement since a directory above it may not be made, or the best so far."""
+    denied = parents.denied_parent(ask, where, statement.path)
+    if denied is None or not _is_shorter(denied[0], best):
+        return best
+    path, directory = denied
+    effect, rule = judge(where, directory)
+    return Proof(statement, False, where.agent, where.tool, path, effect, rule, missing=directory.path)
 
 
 def _refuted(statement: Invariant, wheres: list[Context], found: Witness, effect: Effect) -> Proof:

@@ -113,10 +113,11 @@ class Rows:
     def _alphabet(self, layout: Layout) -> None:
         """Choose one character for all that no pattern tells apart; the first classes make nicer paths."""
         chosen: dict[tuple[object, ...], str] = {}
+        alike: dict[str, str] = {}
         for character in _candidates(layout):
             kinds = tuple(kind for kind in layout.classes if character in kind)
             literal = character if character in layout.letters or character == _DOT else None
-            chosen.setdefault((literal, kinds), character)
+            alike[character] = chosen.setdefault((literal, kinds), character)
         order = {character: number for number, character in enumerate(NICE)}
         self.characters = sorted(chosen.values(), key=lambda each: (order.get(each, len(order)), each))
         self.special = [
@@ -125,7 +126,8 @@ class Rows:
         ]
         self._moves = [special | layout.cross | layout.anyone for special in self.special]
         self.dot = self.characters.index(_DOT)
-        self._number = {character: number for number, character in enumerate(self.characters)}
+        number = {character: n for n, character in enumerate(self.characters)}
+        self._number = {character: number[one] for character, one in alike.items()}
 
     def close(self, bits: int) -> int:
         """Add the places that are reached without reading anything."""
@@ -160,7 +162,7 @@ class Rows:
         return self._takes[place]
 
     def read(self, bits: int, path: str, directory: bool) -> int:
-        """The places where something matches a path made of this alphabet's characters."""
+        """The places where something matches a path of characters that a witness can have, or `NICE` ones."""
         for character in path:
             bits = self.step(bits, self._number.get(character, SLASH))
         return bits & self.accepts[directory]

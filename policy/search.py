@@ -68,6 +68,7 @@ class Places:
     items: int
     excepts: int
     unless: tuple[tuple[int, int], ...]
+    directory: bool = False
 
 
 class _Node(NamedTuple):
@@ -119,7 +120,7 @@ class Search:
         return None
 
     def _matched(self, node: _Node) -> Witness | None:
-        for directory in (False, True):
+        for directory in (True,) if self._wanted.directory else (False, True):
             accepts = self._rows.accepts[directory]
             if all(1 << place & accepts for place in node.places) and not node.none & accepts:
                 items, excepts = node.items & accepts, node.excepts & accepts

@@ -62,11 +62,11 @@ def test_a_comparison_has_every_change_and_no_other(one: Any, two: Any, same: bo
     contents,
     st.sampled_from(["never", "always"]),
     st.sampled_from(["*", "a", "a*", "a/*"]),
-    st.sampled_from(["read", "write", "edit_file", "move_file"]),
+    st.sampled_from(["read", "write", "edit_file", "move_file", "create_file", "copy_file"]),
     pattern,
     st.sampled_from(list(Effect)),
 )
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_a_statement_is_proved_or_broken_by_the_shortest_path(
     content: Any, kind: Any, agent: str, what: str, where: str, verdict: Effect
 ) -> None:
@@ -92,17 +92,33 @@ def test_a_statement_is_proved_or_broken_by_the_shortest_path(
             (each is verdict) is (kind == "never") for each in _verdicts(policy, proof.agent, what, *at)
         )
         assert proof.effect in _verdicts(policy, proof.agent, what, *at)
-        assert len(proof.witness.path) <= min((len(path) for path in breaks), default=99)
+        # The root is named only where nothing else breaks it.
+        assert len(proof.witness.path) <= min((len(path) for path in breaks if path != "."), default=99)
+        assert proof.witness.path != "." or set(breaks) == {"."}
+        if proof.missing:
+            assert proof.witness.path.startswith(f"{proof.missing}/")
+            assert policy.effect(proof.agent, what, "write", proof.missing, True) is Effect.DENY
 
 
 def _verdicts(policy: Policy, name: str, what: str, path: str, directory: bool) -> list[Effect]:
+    """What a call can come to at a path, whichever of the directories above it are there."""
+
     def most(tool: str, actions: list[str]) -> Effect:
         return max(policy.effect(name, tool, action, path, directory) for action in actions)
+
+    def written() -> list[Effect]:
+        above = [path[:at] for at, letter in enumerate(path) if letter == "/"]
+        denied = any(policy.effect(name, what, "write", each, True) is Effect.DENY for each in above)
+        return [most(what, ["write"]), *([Effect.DENY] if denied else [])]
 
     if what == "edit_file":
         return [most(what, ["read", "write"])]
     if what == "move_file":
-        return [most(what, ["read", "delete"]), most(what, ["write"])]
+        return [most(what, ["read", "delete"]), *written()]
+    if what == "copy_file":
+        return [most(what, ["read"]), *written()]
+    if what == "create_file":
+        return written()
     return [
         policy.effect(name, tool, action, path, directory)
         for tool, action in pairs([policy])

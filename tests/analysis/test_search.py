@@ -71,7 +71,9 @@ def test_a_path_in_these_and_not_in_those(every: Any, none: Any, unless: Any) ->
 
 
 maps = st.one_of(effect, st.dictionaries(pattern, effect, min_size=1, max_size=4))
-rules = st.dictionaries(st.sampled_from(["read", "write", "move_file", "edit_file", "*"]), maps, max_size=4)
+rules = st.dictionaries(
+    st.sampled_from(["read", "write", "move_file", "edit_file", "create_file", "*"]), maps, max_size=4
+)
 mandatory = st.builds(
     lambda effect, keys, paths, excepts: {
         effect: keys,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from policy import READY_MADE, PolicyError
+from policy import READY_MADE, Effect, PolicyError
 from policy.check import CaseResult, cases_beside, needs_of
 from policy.check import check as run_cases
 from policy.engine import Policy
@@ -165,8 +165,8 @@ def _exercised(policy: Policy, results: tuple[CaseResult, ...]) -> set[Rule]:
     for result in results:
         case = result.case
         for need in needs_of(policy, case):
-            _, rule = policy.verdict(case.agent, case.tool, need.action, need.path, need.directory)
-            if rule is not None:
+            effect, rule = policy.verdict(case.agent, case.tool, need.action, need.path, need.directory)
+            if rule is not None and (not need.incidental or effect is Effect.DENY):
                 used.add(rule)
     return used
 

@@ -1,0 +1,42 @@
+"""Cases and statements about tools, by the table in tool_statements.yaml, and the tools it speaks of."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from policy import Effect, Policy
+from policy.check import check
+from policy.model import EFFECTS, MAKES_PARENTS, Invariant
+from policy.prove import prove
+from toolkit.tools import TOOLS
+
+TABLE = yaml.safe_load(Path(__file__).with_name("tool_statements.yaml").read_text(encoding="utf-8"))
+STATEMENTS = [(row["policy"], each) for row in TABLE for each in row["statements"]]
+
+
+def test_the_tools_that_make_parents_are_those_that_write_a_new_name() -> None:
+    asked = {name for name, tool in TOOLS.items() if "create_parents" in tool.parameters["properties"]}
+    assert asked | {"create_directory"} == MAKES_PARENTS
+
+
+@pytest.mark.parametrize("row", TABLE, ids=lambda row: row["name"])
+def test_cases(row: dict[str, Any]) -> None:
+    text = row["policy"] + yaml.safe_dump({"cases": row["cases"]}, sort_keys=False)
+    results = check(Policy.loads(text))
+    assert len(results) == len(row["cases"])
+    assert [(each.case, each.decision) for each in results if not each.passed] == []
+
+
+@pytest.mark.parametrize(("text", "row"), STATEMENTS)
+def test_statements(text: str, row: dict[str, Any]) -> None:
+    kind = "always" if "always" in row else "never"
+    statement = Invariant(kind, "*", row["what"], row["path"], EFFECTS[row[kind]])
+    (proof,) = prove(Policy.loads(text), [statement])
+    assert proof.holds is ("broken" not in row)
+    assert (str(proof.witness) if proof.witness else None) == row.get("broken")
+    if "missing" in row:
+        assert (proof.missing, proof.effect) == (row["missing"], Effect.DENY)
+        assert f"if {row['missing']}/ is not there yet" in str(proof)
+        assert proof.to_json()["missing"] == row["missing"]
