@@ -77,8 +77,8 @@ def from_plain(data: Mapping[str, Any]) -> Content:
             for name, rules, limits in data["agents"]
         },
         cases=tuple(
-            Case(tool, path, _EFFECTS[want], directory, agent, to, files, size, note, _where_in(where), parents)
-            for tool, path, want, directory, agent, to, files, size, note, where, parents in data["cases"]
+            Case(tool, path, _EFFECTS[want], directory, agent, to, files, size, note, _where_in(at), parents)
+            for tool, path, want, directory, agent, to, files, size, note, at, parents in data["cases"]
         ),
         invariants=tuple(
             Invariant(kind, agent, action, path, _EFFECTS[verdict], reason, _where_in(where))

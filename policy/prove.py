@@ -95,7 +95,7 @@ def _is_shorter(found: Witness, best: Proof | None) -> bool:
 
 
 def _on_the_way(ask: Questions, statement: Invariant, where: Context, best: Proof | None) -> Proof | None:
-    """A shorter path that breaks a statement since a directory above it may not be made, or the best so far."""
+    """A shorter path that breaks a statement, as a directory above it may not be made, or the best so far."""
     denied = parents.denied_parent(ask, where, statement.path)
     if denied is None or not _is_shorter(denied[0], best):
         return best

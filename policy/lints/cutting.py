@@ -9,7 +9,7 @@ from policy.findings import Finding
 from policy.lints.look import Look, line, said
 from policy.machine import matches
 from policy.model import Effect, Rule
-from policy.questions import Context, confirm, only
+from policy.questions import Context, judge, only, up_to
 
 
 def _cuts(look: Look, later: Effect, earlier: Effect, code: str) -> Iterator[Finding]:
@@ -59,7 +59,9 @@ def loosening(look: Look) -> Iterator[Finding]:
             found = _loosened(look, owner, key, at)
             if found:
                 where, witness = found
-                confirm(where, witness, rule.effect)
+                assert judge(where, witness)[0] is not Effect.DENY, (
+                    f"{witness} is denied whatever {rule} says"
+                )
                 everybody = where.ladders[0][-1]
                 denying = next(
                     each
@@ -77,9 +79,18 @@ def _loosened(look: Look, owner: str, key: str, at: int) -> tuple[Context, Witne
     for where, ladder, tier, place in look.contexts(owner, key):
         if ladder:
             continue
-        denied = list(look.questions.tier(where.ladders[0][-1], only(Effect.DENY)))
-        ways = (way & each for way in look.deciding(where, ladder, tier, place, at) for each in denied)
-        found = look.questions.find(ways)
+        ask, looser = look.questions, up_to(Effect.ASK)
+        denied = list(ask.tier(where.ladders[0][-1], only(Effect.DENY)))
+        # A parent's rule may be what the engine names: what counts is that nobody else denies it.
+        under = ask.floor_below(where.floor, Effect.ASK)
+        parents = list(ask._all(where.ladders[1:], [looser] * len(where.ladders[1:])))
+        ways = (
+            way & under & each & parent
+            for way in look.settling(where, ladder, tier, place, at)
+            for each in denied
+            for parent in parents
+        )
+        found = ask.find(ways)
         if found:
             return where, found
     return None

@@ -68,10 +68,24 @@ class Look:
 
     def deciding(self, where: Context, ladder: int, tier: int, place: int, at: int) -> Iterator[Wanted]:
         """Ways for one rule to be what the engine names as deciding."""
+        rule = where.ladders[ladder][tier][place][at]
+        under = self.questions.floor_below(where.floor, Effect(max(rule.effect - 1, 0)))
+        others = [
+            only_below(rule.effect, strict=n < ladder) for n in range(len(where.ladders)) if n != ladder
+        ]
+        rest = [each for n, each in enumerate(where.ladders) if n != ladder]
+        if any(not effects for effects in others):
+            return
+        for way in self.settling(where, ladder, tier, place, at):
+            for more in self.questions._all(rest, others):
+                yield way & under & more
+
+    def settling(self, where: Context, ladder: int, tier: int, place: int, at: int) -> Iterator[Wanted]:
+        """Ways for one rule to decide its ladder, whatever the floor and the other ladders say."""
         ask = self.questions
         tool, action, _ = here = where.ladders[ladder][tier]
         rule = here[place][at]
-        base = ask.is_last(here[place], at) & ask.floor_below(where.floor, Effect(max(rule.effect - 1, 0)))
+        base = ask.is_last(here[place], at)
         for earlier in where.ladders[ladder][:tier]:
             for rules in earlier:
                 base &= ask.none_of(rules)
@@ -84,15 +98,7 @@ class Look:
             ways = (base & ask.none_of(tool),)
         elif rule.effect is not Effect.DENY:
             ways = [base & each for each in ask.not_denied(action)]
-        others = [
-            only_below(rule.effect, strict=n < ladder) for n in range(len(where.ladders)) if n != ladder
-        ]
-        rest = [each for n, each in enumerate(where.ladders) if n != ladder]
-        if any(not effects for effects in others):
-            return
-        for way in ways:
-            for more in ask._all(rest, others):
-                yield way & more
+        yield from ways
 
     def covering(self, rules: Sequence[Rule], at: int) -> list[Rule]:
         """As few later rules as can be found that together match all that one rule matches."""

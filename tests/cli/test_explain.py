@@ -103,6 +103,23 @@ def test_deleting_a_directory_is_judged_on_what_is_in_it(
     assert needs == {("tmp", "ask"), ("tmp/a", "allow"), ("tmp/deep", "allow"), ("tmp/deep/x.go", "deny")}
 
 
+def test_the_directories_that_are_missing_are_named(
+    ringfence: Ringfence, policy: Write, workspace: Path
+) -> None:
+    policy('version: 1\nrules: {read: allow, write: {secrets: deny, "secrets/public/**": allow}}')
+    asked = ("explain", "create_file", "secrets/public/x/k")
+    done = ringfence(*asked)
+    assert "deny: create_file (write secrets)" in done.out
+    assert "made on the way, as they are not there: secrets, secrets/public, secrets/public/x\n" in done.out
+    (workspace / "secrets" / "public").mkdir(parents=True)
+    done = ringfence(*asked)
+    assert "allow: create_file (write secrets/public/x/k)" in done.out
+    assert "made on the way, as it is not there: secrets/public/x\n" in done.out
+    assert ringfence(*asked, "--json").json["made_on_the_way"] == ["secrets/public/x"]
+    (workspace / "secrets" / "public" / "x").mkdir()
+    assert "made on the way" not in ringfence(*asked).out
+
+
 def test_a_moved_directory_is_judged_at_both_ends(
     ringfence: Ringfence, policy: Write, workspace: Path
 ) -> None:

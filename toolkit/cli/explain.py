@@ -82,6 +82,10 @@ class Question:
         explanation = self.policy.explain(self.agent, self.what, decision.path, directory, fold=self.fold)
         return [step for step in explanation.steps if step.action == decision.action]
 
+    def made(self) -> list[str]:
+        """The directories that are missing above what is written, and would be made on the way."""
+        return list(dict.fromkeys(need.path for need in self.needs if need.incidental))
+
     def limits(self) -> tuple[Limit, ...]:
         changing = any(need.action != "read" for need in self.needs)
         return self.policy.limits(self.agent, self.what) if changing else ()
@@ -95,6 +99,7 @@ class Question:
                 {"action": n.action, "path": n.path, "directory": n.directory, "effect": str(effect)}
                 for n, effect in self.verdicts()
             ],
+            "made_on_the_way": self.made(),
             "steps": [
                 {
                     "action": step.action,
@@ -129,6 +134,10 @@ def _show(question: Question, screen: Screen) -> None:
     screen.line(f"{verdict}: {about} for agent {question.agent}, {why}", STYLES[verdict])
     if decision.hint:
         screen.line(f"  hint: {decision.hint}")
+    if made := question.made():
+        screen.line(
+            f"  made on the way, as {'they are' if made[1:] else 'it is'} not there: {', '.join(made)}"
+        )
     verdicts = question.verdicts()
     if len(verdicts) > 1:
         screen.line("\nWhat it needs:")
