@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import re
 import unicodedata
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
@@ -87,6 +88,7 @@ class Folding(IntEnum):
 
 
 Fold = bool | Folding  # a bool says whether case makes no difference
+FoldText = Callable[[str, Fold], str]
 
 
 def folded(text: str, fold: Fold = Folding.CASE) -> str:
@@ -96,6 +98,22 @@ def folded(text: str, fold: Fold = Folding.CASE) -> str:
     if fold != Folding.CASE:
         return unicodedata.normalize("NFC", text) if fold else text
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
+
+
+def by_letter(text: str, fold: Fold = Folding.CASE) -> str:
+    """Return text with only those letters folded that stay one letter: what `?` and a class look at.
+
+    `ß` folds to two letters and stays as it is written, so that `?` matches it.
+    """
+    if fold != Folding.CASE or text.isascii():
+        return text.lower() if fold == Folding.CASE else text
+    return "".join(map(_one_letter, text))
+
+
+@functools.lru_cache(maxsize=4_096)
+def _one_letter(letter: str) -> str:
+    small = folded(letter)
+    return small if len(small) == 1 else letter
 
 
 def check(text: str) -> int:
@@ -121,8 +139,8 @@ def plain_names(text: str) -> list[str]:
 
 
 @functools.lru_cache(maxsize=20_000)
-def parse(text: str, fold: Fold = Folding.NONE) -> Pattern:
-    """Read a pattern; PatternError says what is wrong with it."""
+def parse(text: str, fold: Fold = Folding.NONE, letters: bool = False) -> Pattern:
+    """Read a pattern, folded as a whole or letter by letter; PatternError says what is wrong with it."""
     names = plain_names(text)
     if names:
         segments = [_plain_segment(name, fold) for name in names]
@@ -131,7 +149,8 @@ def parse(text: str, fold: Fold = Folding.NONE) -> Pattern:
     _check_text(text)
     known: dict[tuple[int, ...], Segment] = {}  # alternatives have most of their names in common
     # Alternatives that are the same stay: a folded pattern must have as many as the plain one.
-    return Pattern(text, tuple(_branch(text, picked, fold, known) for picked in expand(text)))
+    fold_text = by_letter if letters else folded
+    return Pattern(text, tuple(_branch(text, picked, fold, fold_text, known) for picked in expand(text)))
 
 
 @functools.lru_cache(maxsize=4_096)
@@ -157,7 +176,7 @@ def parse_agent(text: str) -> tuple[Name, ...]:
             fail("agent_name", message, 'a sub-agent is written "parent/child"', text, start)
         if len(segment) > 1 and not segment.strip("*"):
             fail("agent_name", "'**' is not used in agents' names", "write '*'", text, start, len(segment))
-        names.append(_name(text, tuple(range(start, end)), False))
+        names.append(_name(text, tuple(range(start, end)), False, folded))
     return tuple(names)
 
 
@@ -188,7 +207,13 @@ def _split(text: str, picked: tuple[int, ...]) -> list[tuple[int, int]]:
     return [*spans, (start, len(picked))]
 
 
-def _branch(text: str, picked: tuple[int, ...], fold: Fold, known: dict[tuple[int, ...], Segment]) -> Branch:
+def _branch(
+    text: str,
+    picked: tuple[int, ...],
+    fold: Fold,
+    fold_text: FoldText,
+    known: dict[tuple[int, ...], Segment],
+) -> Branch:
     whole = "".join(text[offset] for offset in picked)
     if not whole:
         fail("pattern_empty", "one of the alternatives is empty", "leave it out, or write '*'", text)
@@ -205,7 +230,7 @@ def _branch(text: str, picked: tuple[int, ...], fold: Fold, known: dict[tuple[in
     for low, high in spans:
         name = inner[low:high]
         if name not in known:
-            known[name] = _segment(text, name, inner, low, fold)
+            known[name] = _segment(text, name, inner, low, fold, fold_text)
         segments.append(known[name])
     return _placed(segments, start == 0, directory, whole)
 
@@ -231,7 +256,9 @@ def _normal(segments: list[Segment]) -> tuple[Segment, ...]:
     return tuple(out)
 
 
-def _segment(text: str, picked: tuple[int, ...], inner: tuple[int, ...], low: int, fold: Fold) -> Segment:
+def _segment(
+    text: str, picked: tuple[int, ...], inner: tuple[int, ...], low: int, fold: Fold, fold_text: FoldText
+) -> Segment:
     name = "".join(text[offset] for offset in picked)
     if not name:
         offset = inner[min(low, len(inner) - 1)]
@@ -243,17 +270,17 @@ def _segment(text: str, picked: tuple[int, ...], inner: tuple[int, ...], low: in
         fail("pattern_parent", f"'{name}' is not a name", hint, text, picked[0], len(name))
     if len(name) > 1 and not name.strip("*"):
         return CROSS
-    return _name(text, picked, fold)
+    return _name(text, picked, fold, fold_text)
 
 
-def _name(text: str, picked: tuple[int, ...], fold: Fold) -> Name:
+def _name(text: str, picked: tuple[int, ...], fold: Fold, fold_text: FoldText) -> Name:
     pieces: list[tuple[Atom, ...]] = []
     atoms: list[Atom] = []
     letters: list[str] = []
 
     def settle() -> None:
         run = "".join(letters)
-        atoms.extend(folded(run, fold))
+        atoms.extend(fold_text(run, fold))
         letters.clear()
 
     at = 0

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from policy.byte_names import as_matched
-from policy.glob import Fold, folded
+from policy.glob import Fold, by_letter, folded
 from policy.names import ANY, Names
 from policy.tree import NO_ENDS, START, Ends, Tree
 
@@ -281,7 +281,7 @@ class Machine:
         if name in _NOT_NAMES or "/" in name:
             raise ValueError(f"not a name in a canonical path: {name!r}")
         plain = as_matched(name)
-        fits = self._names.find(folded(plain, self.fold) if self.fold else plain)
+        fits = self._fits(plain) if self.fold else self._names.find(plain)
         if not fits:
             kind = self._plain
         elif len(fits) == 1:
@@ -293,6 +293,16 @@ class Machine:
         if len(name) < _LONG_NAME:
             self._kinds_of[name] = kind
         return kind
+
+    def _fits(self, name: str) -> tuple[int, ...]:
+        """Return the names of patterns that fit, where some differences between two names make none.
+
+        A letter that folds to several is looked at as it is written, too: `?` and a class match one letter.
+        """
+        text = folded(name, self.fold)
+        letters = text if name.isascii() else by_letter(name, self.fold)
+        fits = self._names.find(text)
+        return fits if letters == text else tuple(sorted({*fits, *self._names.find(letters)}))
 
     def _new_kind(self, fits: tuple[int, ...]) -> Kind:
         leads = [self._leads[index] for index in fits]

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from policy.glob import CROSS, Fold, folded, parse, plain_names
+from policy.glob import CROSS, Branch, Fold, folded, parse, plain_names
 from policy.names import ANY, Key, key
 
 # Patterns that match what they end at; that if it is a directory; and what is below it.
@@ -38,9 +38,11 @@ class Tree:
             if names:
                 self._plain(number, text, [folded(name, fold) for name in names] if fold else names)
                 continue
-            for branch in parse(text, fold).branches:
-                keys = [None if segment is CROSS else key(segment) for segment in branch.segments]
-                self._add(number, keys, branch.directory)
+            letters = parse(text, fold, letters=True).branches if fold else ()
+            for at, branch in enumerate(parse(text, fold).branches):
+                self._add(number, _keys(branch), branch.directory)
+                if letters and letters[at] != branch:
+                    self._add(number, _keys(letters[at]), branch.directory)
                 if branch.root:
                     self.at_root.append(number)
 
@@ -79,6 +81,10 @@ class Tree:
         file, whole, below = before
         file, whole = file if inside or directory else file + more, whole if inside else whole + more
         self.ends[at] = file, whole, below + more
+
+
+def _keys(branch: Branch) -> list[Key | None]:
+    return [None if segment is CROSS else key(segment) for segment in branch.segments]
 
 
 def _normal(keys: list[str | None]) -> list[str | None]:

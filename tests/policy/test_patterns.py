@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from policy.glob import MAX_LENGTH, Folding, PatternError, parse, parse_agent
 from policy.machine import Machine, matches
@@ -39,6 +41,30 @@ def test_errors(row: dict) -> None:
     assert error.hint
     assert error.message == error.message[0].lower() + error.message[1:]
     assert not error.message.endswith(".")
+
+
+letters = st.sampled_from(["a", "A", "s", "S", "ß", "ẞ", "ﬁ", "f", "i", "İ", "e", "é", "\u0301", "."])
+# A class leaves a letter out in either case, so a negated one has no letter of the alphabet.
+atoms = st.one_of(letters, st.sampled_from(["*", "?", "[aß]", "[A-Z]", "[ﬁİ]", "[!x]", "[^0-9]", "/", "**"]))
+
+
+@given(
+    st.lists(atoms, min_size=1, max_size=7).map("".join), st.lists(letters, min_size=1, max_size=5), st.data()
+)
+@settings(max_examples=600, deadline=None)
+def test_what_matches_where_case_matters_matches_where_it_does_not(
+    pattern: str, name: list[str], data: st.DataObject
+) -> None:
+    try:
+        parse(pattern)
+    except PatternError:
+        return
+    slash = data.draw(st.integers(0, len(name)))
+    path = "/".join(filter(None, ("".join(name[:slash]), "".join(name[slash:]))))
+    if {".", ".."} & set(path.split("/")) or not matches(pattern, path):
+        return
+    assert matches(pattern, path, fold=Folding.CASE)
+    assert matches(pattern, path, fold=Folding.FORM)
 
 
 def test_a_pattern_has_a_length() -> None:
