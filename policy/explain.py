@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from policy.glob import Fold
 from policy.machine import Machine, matches
 from policy.model import ACTIONS, Agent, Effect, Explanation, Rule, Step
+from policy.suspect import spelled_out
 
 if TYPE_CHECKING:
     from policy.engine import Policy
@@ -149,15 +150,32 @@ def _tried(patterns: list[str], path: str, directory: bool, fold: Fold) -> list[
     }
     matching = _matching(list(tied.values()), path, fold)[directory]
     freed = {number for at, number in enumerate(tied) if at in matching}
+    spelled = _spelled(patterns, hit, path, directory, fold)
 
     def why(number: int) -> str:
         if number in hit:
             return "decides"
         if number in as_directory:
             return "matches directories only"
+        if number in spelled:
+            return f'does not match: a class is one character; for the name itself write "{spelled[number]}"'
         return "does not match: a slash ties the pattern to the root" if number in freed else "does not match"
 
     return [(number in hit, why(number)) for number in range(len(patterns))]
+
+
+def _spelled(
+    patterns: list[str], hit: Container[int], path: str, directory: bool, fold: Fold
+) -> dict[int, str]:
+    """Return the patterns that would match if their classes were names, as they would have to be written."""
+    if "[" not in path:
+        return {}
+    meant = {number: spelled_out(each) for number, each in enumerate(patterns) if "[" in each}
+    return {
+        number: text
+        for number, text in meant.items()
+        if text is not None and number not in hit and matches(text, path, directory, fold=fold)
+    }
 
 
 def _matching(patterns: list[str], path: str, fold: Fold) -> tuple[Container[int], Container[int]]:

@@ -18,6 +18,11 @@ LEVELS: tuple[Level, ...] = ("error", "warning", "note")
 # code -> (level, summary, hint)
 FINDINGS: Mapping[str, tuple[Level, str, str]] = MappingProxyType(
     {
+        "agent-unknown": (
+            "note",
+            "a case or an invariant names an agent that no entry fits",
+            "correct the name; for an agent without an entry say `default`",
+        ),
         "agent-unused": (
             "warning",
             "an agent's entry speaks for no agent, since later ones take all its names",
@@ -70,6 +75,16 @@ FINDINGS: Mapping[str, tuple[Level, str, str]] = MappingProxyType(
             "an agent's rule loosens what a global rule denies",
             "if nobody may do it, say it under mandatory",
         ),
+        "pattern-class-name": (
+            "error",
+            "a class of characters spells the name of a file that is there, and does not match it",
+            "put the bracket in brackets: [[]id]",
+        ),
+        "pattern-class-word": (
+            "note",
+            "a class of characters looks like a word; it matches one character",
+            "for the name itself put the bracket in brackets: [[]id]",
+        ),
         "pattern-directory-name": (
             "warning",
             "a slash at the end after what looks like a file's name: it matches directories only",
@@ -90,6 +105,11 @@ FINDINGS: Mapping[str, tuple[Level, str, str]] = MappingProxyType(
             "a name has letters or signs that look like others",
             "type the name again, or use '?'",
         ),
+        "pattern-near-miss": (
+            "note",
+            "a pattern matches no file here, and a name beside it is one letter away",
+            "correct the name",
+        ),
         "pattern-not-ascii": (
             "note",
             "a pattern has letters beyond ASCII: names that look the same may be spelt in two ways",
@@ -105,6 +125,11 @@ FINDINGS: Mapping[str, tuple[Level, str, str]] = MappingProxyType(
             "'**/' before a single name says nothing: a name without a slash is any depth already",
             "leave '**/' out",
         ),
+        "pattern-unmatched": (
+            "note",
+            "a pattern that lets something through matches no file here",
+            "nothing to do where the files are yet to come",
+        ),
         "too-complex": (
             "warning",
             "a question about the policy passed its bound and has no answer",
@@ -119,19 +144,27 @@ FINDINGS: Mapping[str, tuple[Level, str, str]] = MappingProxyType(
 )
 
 
+# Notes that `--strict` takes for warnings: harmless where it is meant, and often a slip.
+STRICTER: frozenset[str] = frozenset({"agent-unknown", "pattern-near-miss"})
+
+
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing about a policy, with the shortest path that shows it where there is one."""
+    """One thing about a policy, with the shortest path that shows it where there is one.
+
+    `strict`: found by a check that takes the notes of `STRICTER` for warnings.
+    """
 
     code: str
     message: str
     where: Where | None = None
     path: str | None = None
     hint: str = ""
+    strict: bool = False
 
     @property
     def level(self) -> Level:
-        return FINDINGS[self.code][0]
+        return "warning" if self.strict and self.code in STRICTER else FINDINGS[self.code][0]
 
     def to_json(self) -> dict[str, Any]:
         return {

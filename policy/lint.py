@@ -28,7 +28,7 @@ def lint(
     except Undecided as error:
         return [Finding("too-complex", f"the rules: {error}")]
     found = [finding for name in LINTS for finding in run(look, name)]
-    return sorted(dict.fromkeys(found), key=_place)
+    return sorted(dict.fromkeys(found), key=place_of)
 
 
 def run(look: Look, name: str) -> list[Finding]:
@@ -41,7 +41,8 @@ def run(look: Look, name: str) -> list[Finding]:
     return found
 
 
-def _place(finding: Finding) -> tuple[str, int, int, str]:
+def place_of(finding: Finding) -> tuple[str, int, int, str]:
+    """Where a finding stands among others."""
     where = finding.where
     return (where.file, where.line, where.column, finding.code) if where else ("", 0, 0, finding.code)
 

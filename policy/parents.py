@@ -31,7 +31,7 @@ def above(pattern: str) -> list[Above]:
     """Return all directories below which a pattern matches something."""
     found = [Above(pattern)]  # a match covers everything below it
     for picked in expand(pattern):
-        names, tied = _names("".join(pattern[offset] for offset in picked))
+        names, tied = names_of("".join(pattern[offset] for offset in picked))
         if not tied:
             return [Above("**")]
         at = next((n for n, name in enumerate(names) if _crosses(name)), None)
@@ -43,8 +43,8 @@ def above(pattern: str) -> list[Above]:
     return list(dict.fromkeys(found))
 
 
-def _names(alternative: str) -> tuple[list[str], bool]:
-    """Return the names of an alternative, and whether it is tied to the root."""
+def names_of(alternative: str) -> tuple[list[str], bool]:
+    """Return the names of a pattern without braces, and whether it is tied to the root."""
     text = alternative.removesuffix("/")
     names = text.removeprefix("./").removeprefix("/").split("/")
     return names, len(names) > 1 or text.startswith(("/", "./"))

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 
 from policy.automaton import Automaton, Budget, Undecided, Wanted, Witness
 from policy.engine import Policy
+from policy.machine import matches
 from policy.model import ACTIONS, Effect, Mandatory, Rule
+from policy.rows import NICE
 
 Effects = frozenset[Effect]
 Tier = tuple[tuple[Rule, ...], tuple[Rule, ...], tuple[Rule, ...]]  # by tool, by action, by `*`
@@ -270,12 +272,31 @@ def agents(policies: Sequence[Policy], selector: str = "**", budget: Budget | No
             witness = automaton.find([wanted])
             if witness is not None:
                 name = witness.path
-                meaning = tuple(
-                    tuple(dict.fromkeys(entry.name if entry else None for _, entry in policy.chain(name)))
-                    for policy in policies
-                )
-                found.setdefault(meaning, name)
+                nicer = _as_a_name(name, keys)
+                if _meaning(policies, nicer) == _meaning(policies, name) and matches("/" + chosen, nicer):
+                    name = nicer
+                found.setdefault(_meaning(policies, name), name)
     return list(found.values())
+
+
+def _meaning(policies: Sequence[Policy], name: str) -> tuple[object, ...]:
+    """The entries that speak for an agent and its parents, in each policy."""
+    return tuple(
+        tuple(dict.fromkeys(entry.name if entry else None for _, entry in policy.chain(name)))
+        for policy in policies
+    )
+
+
+def _as_a_name(name: str, keys: Iterable[str]) -> str:
+    """The shortest name of a kind of agents, made to look like one where it is of no entry's letters."""
+    written = {part for key in keys for part in key.split("/")}
+    parts = name.split("/")
+    for at, part in enumerate(parts):
+        if part == NICE[0] and part not in written:
+            parts[at] = "helper" if at else "another-agent"
+        elif part[-1] in "-_." and part not in written:
+            parts[at] = f"{part}1"
+    return "/".join(parts)
 
 
 Entry = tuple[tuple[str, ...], tuple[str, ...]]  # keys that fit, and keys that do not

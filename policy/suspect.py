@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
-from itertools import groupby
+from itertools import groupby, pairwise
 from types import MappingProxyType
+
+from policy.braces import class_end
+from policy.glob import MAX_LENGTH
 
 # Extensions that folders have too (conf.d, repo.git, Some.app), and version numbers, are no file's.
 _FILE = re.compile(r"(?:^|[/*}\]])[^/]*\.(?!(?:d|git|app)/$)[A-Za-z][A-Za-z0-9]{0,4}/$")
@@ -14,6 +17,8 @@ _GLUED = re.compile(r"(?:^|/)(?=[^/]*\*\*)(?!\*+(?:/|$))[^/]+")
 _HOST = re.compile(
     r"[A-Za-z]:/|/(?:home|Users|root|etc|var|usr|mnt|opt)/|~(?:/|$|[a-z]+/)|\$[A-Za-z{]|%[A-Za-z_]+%"
 )
+# A class with nothing but letters, after the dots of a route that takes the rest, up to a dot or a slash.
+_WORD = re.compile(r"(?:^|[/{,])\[{1,2}(?:\.{3})?([A-Za-z_][A-Za-z0-9_]+)\]{1,2}(?=$|[./,}])")
 _REGEX = re.compile(r"\.\+|^\^|\$$|\(\?|\([^()]*\|[^()]*\)|\[[^\]/]+\]\+")
 # Strokes and stars that no compatibility form leads from.
 _SIGNS = frozenset("\u2044\u2215\u2217\u29f8\u2010\u2212")
@@ -70,8 +75,35 @@ def _as_ascii(character: str) -> bool:
     )
 
 
+def _class_word(pattern: str) -> bool:
+    """Whether a class that is a whole name, or all before its first dot, could be a word."""
+    return any(
+        not (len(word) == 2 and word[0].lower() == word[1].lower())
+        and any(ord(after) - ord(before) != 1 for before, after in pairwise(word))
+        for word in _WORD.findall(pattern)
+    )
+
+
+def spelled_out(pattern: str) -> str | None:
+    """Return the pattern that takes each class of several characters as it is written; None without one."""
+    out: list[str] = []
+    at, found = 0, False
+    while at < len(pattern):
+        end = class_end(pattern, at) if pattern[at] == "[" else at + 1
+        inner = pattern[at + 1 : end - 1]
+        if len(inner) > 1:
+            found = True
+            out += ["[[]", *(f"[{each}]" if each in "*?[{}" else each for each in inner), "]"]
+        else:
+            out.append(pattern[at:end])
+        at = end
+    text = "".join(out)
+    return text if found and len(text) <= MAX_LENGTH else None
+
+
 SUSPECTS: Mapping[str, Callable[[str], bool]] = MappingProxyType(
     {
+        "pattern-class-word": _class_word,
         "pattern-directory-name": _directory_name,
         "pattern-glued-stars": lambda pattern: bool(_GLUED.search(pattern)),
         "pattern-host-path": lambda pattern: bool(_HOST.match(pattern)),

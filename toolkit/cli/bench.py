@@ -12,6 +12,7 @@ from policy.glob import PatternError, parse, parse_agent
 from policy.model import EFFECTS, Invariant
 from policy.prove import prove as prove_all
 from policy.search import Budget
+from toolkit.cli.agent_option import mention_unknown
 from toolkit.cli.perform import DONE, FELL_SHORT, UsageError, deadline
 from toolkit.cli.place import policy_file, policy_of, root_of
 from toolkit.cli.revisions import checkout, load_revision, policy_files, top_folder
@@ -31,6 +32,7 @@ def prove(arguments: argparse.Namespace, screen: Screen) -> int:
     statements = [_statement(arguments, policy)] if arguments.kind else list(policy.invariants)
     if not statements:
         raise UsageError("the policy has no invariants; give one: never allow delete 'secrets/**'")
+    mention_unknown(policy, dict.fromkeys(each.agent for each in statements), screen)
     proofs = prove_all(policy, statements, expired=expired)
     if screen.as_json:
         screen.json([proof.to_json() for proof in proofs])

@@ -13,6 +13,7 @@ from typing import BinaryIO
 from policy import TOOL_ACTIONS
 from toolkit.approvals import SINGLE_CALLS
 from toolkit.call import MAX_BYTES, Result
+from toolkit.cli.agent_option import mention_unknown
 from toolkit.cli.perform import DONE, FELL_SHORT, UsageError
 from toolkit.cli.place import approval_channel, open_session, options_of
 from toolkit.cli.screen import STYLES, Screen, is_terminal
@@ -27,6 +28,7 @@ def run(arguments: argparse.Namespace, screen: Screen) -> int:
         open_session(arguments, screen, channel) as session,
         _opened(arguments.file, screen) as source,
     ):
+        mention_unknown(session.policy, [session.agent], screen)
         if arguments.landlock:
             from toolkit.cli.process_confinement import confine
 
@@ -67,6 +69,7 @@ def call(arguments: argparse.Namespace, screen: Screen) -> int:
     # One session for all single calls: a grant fits the session that asked, and the call is sent again.
     arguments.session = arguments.session or SINGLE_CALLS
     with open_session(arguments, screen) as session, screen.progress() as progress:
+        mention_unknown(session.policy, [session.agent], screen)
         result = session.call(line, progress)
     looks = all(action == "read" for action, _ in TOOL_ACTIONS.get(arguments.tool, ()))
     show(result, screen, changed=not looks, place=options_of(arguments))

@@ -14,6 +14,7 @@ from typing import Any
 
 from policy import Decision, Effect, Limit, Need, Policy, Step
 from policy.glob import Fold
+from toolkit.cli.agent_option import mention_unknown
 from toolkit.cli.perform import DONE, UsageError
 from toolkit.cli.place import policy_of, root_of
 from toolkit.cli.screen import STYLES, Screen
@@ -41,6 +42,7 @@ def explain(arguments: argparse.Namespace, screen: Screen) -> int:
     except CallError as error:
         _show_refusal(agent, what, error, screen)
         return DONE
+    mention_unknown(policy, [agent], screen)
     question = Question(policy, agent, what, needs, fold)
     if screen.as_json:
         screen.json(question.to_json())

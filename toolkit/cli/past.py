@@ -5,14 +5,17 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from itertools import islice
 from time import sleep
 from typing import Any
 
+from policy import Policy, PolicyError
 from toolkit import audit
 from toolkit.changes import Changed
+from toolkit.cli.agent_option import mention_unknown
 from toolkit.cli.perform import DONE, UsageError
-from toolkit.cli.place import open_record
+from toolkit.cli.place import open_record, policy_in, root_of
 from toolkit.cli.screen import Screen
 from toolkit.spans import instant, seconds
 from toolkit.text import because, rfc3339, size, when
@@ -33,12 +36,22 @@ def log(arguments: argparse.Namespace, screen: Screen) -> int:
             records = audit.matching(session.state, conditions)
         if not _show_log(records, screen):
             screen.note("no records")
+            if arguments.by_agent:
+                _mention_agent(arguments, screen)
         while arguments.follow:
             sleep(_LOOK_AGAIN)
             last, (shown, _) = shown, audit.head(session.state)
             if shown > last:
                 _show_log(audit.matching(session.state, conditions, after=last), screen)
     return DONE
+
+
+def _mention_agent(arguments: argparse.Namespace, screen: Screen) -> None:
+    """Say that the policy in force knows no such agent, if there is a policy that says."""
+    place = policy_in(arguments, root_of(arguments)[0])
+    with suppress(PolicyError):
+        if place is not None:
+            mention_unknown(Policy.load(place), [arguments.by_agent], screen)
 
 
 def wanted(arguments: argparse.Namespace) -> audit.Wanted:

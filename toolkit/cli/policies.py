@@ -5,17 +5,19 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from policy import READY_MADE, Effect, PolicyError
+from policy.agent_names import unknown_agents
 from policy.check import CaseResult, cases_beside, needs_of
 from policy.check import check as run_cases
 from policy.engine import Policy
 from policy.findings import Finding
 from policy.ignoring import ignoring
-from policy.lint import lint
+from policy.lint import lint, place_of
 from policy.loading import load_cases
 from policy.model import Rule
 from policy.prove import Proof, broken, prove
@@ -25,7 +27,10 @@ from toolkit.cli.perform import DONE, FELL_SHORT, USAGE, UsageError, deadline
 from toolkit.cli.place import policy_file, policy_in, root_of
 from toolkit.cli.revisions import policy_files, top_folder
 from toolkit.cli.screen import Screen
+from toolkit.cli.workspace_patterns import Seen, compare, look
 from toolkit.finding import POLICY_FILE
+from toolkit.local_roots import local_path
+from toolkit.text import plural
 
 _STYLES = {"error": "red", "warning": "yellow", "note": "dim"}
 
@@ -44,6 +49,7 @@ class Report:
     rules: int = 0
     late: bool = False  # whether the deadline left something open
     not_run: int = 0  # cases that it left
+    seen: Seen | None = None  # the names of the workspace that its patterns were compared with
 
     @property
     def covered(self) -> int:
@@ -89,7 +95,10 @@ def check(arguments: argparse.Namespace, screen: Screen) -> int:
     named = list(dict.fromkeys(named or [_of_the_root(arguments)]))
     least = arguments.coverage
     expired = deadline(arguments.deadline)
-    reports = [_report(name, expired) for name in named]
+    reports = [_report(name, expired, _workspace(arguments, name)) for name in named]
+    if arguments.strict:
+        for report in reports:
+            report.findings = [replace(finding, strict=True) for finding in report.findings]
     if screen.as_json:
         screen.json([report.to_json(least) for report in reports])
     elif arguments.format != "text":
@@ -123,7 +132,16 @@ def _of_the_root(arguments: argparse.Namespace) -> str:
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
-def _report(name: str, expired: Callable[[], bool]) -> Report:
+def _workspace(arguments: argparse.Namespace, name: str) -> str | None:
+    """The folder here that a policy is for: that of `--root`, else its own if it is in force there."""
+    if name in READY_MADE:
+        return None
+    if arguments.root is not None:
+        return local_path(arguments.root)
+    return str(Path(name).parent) if Path(name).name == POLICY_FILE else None
+
+
+def _report(name: str, expired: Callable[[], bool], workspace: str | None) -> Report:
     """A policy's findings, its own cases and those of the file beside it, and its invariants."""
     path = policy_file(name)
     report = Report(name, path)
@@ -143,8 +161,15 @@ def _report(name: str, expired: Callable[[], bool]) -> Report:
         passed = f"cases: the deadline passed after {len(report.results):,} of {len(cases):,}"
         found.append(Finding("too-complex", passed))
     report.late = expired() and any(finding.code == "too-complex" for finding in found)
-    report.findings = ignoring(found, path.name, path.read_text(encoding="utf-8"))
     rules = _rules(policy, path.name)
+    found += unknown_agents(policy, cases, policy.invariants)
+    if workspace is not None:
+        with suppress(OSError):  # what cannot be opened is no workspace
+            report.seen = look(workspace)
+            found += compare(rules, report.seen)
+    for place in filter(None, (path, beside)):
+        found = ignoring(found, place.name, place.read_text(encoding="utf-8"))
+    report.findings = sorted(found, key=place_of)
     used = _exercised(policy, report.results)
     report.rules = len(rules)
     report.unused = [rule for rule in rules if rule not in used]
@@ -180,6 +205,8 @@ def _show(report: Report, least: int | None, notes: bool, screen: Screen) -> Non
             continue
         where = f"{finding.where}: " if finding.where else ""
         screen.line(f"{where}{finding.level}: {finding.message} [{finding.code}]", _STYLES[finding.level])
+    if notes and report.seen and report.seen.not_opened:
+        screen.line(f"names in {report.seen.not_opened:,} directories were not compared with", "dim")
     for proof in report.proofs:
         if proof.holds:
             screen.line(str(proof), "green")
@@ -194,7 +221,9 @@ def _show(report: Report, least: int | None, notes: bool, screen: Screen) -> Non
     elif report.results:
         screen.line(f"{report.name}: all {len(report.results)} cases passed", "green")
     else:
-        screen.line(f"{report.name}: loads; it has no cases", "yellow")
+        errors = sum(finding.level == "error" for finding in report.findings)
+        state = f"loads, with {plural(errors, 'error')}" if errors else "loads"
+        screen.line(f"{report.name}: {state}; it has no cases", "red" if errors else "yellow")
     if least is not None:
         for rule in report.unused:
             screen.line(f"no case exercises {rule}")

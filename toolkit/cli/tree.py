@@ -9,6 +9,7 @@ from pathlib import PurePath
 from policy import Policy
 from policy.model import ACTIONS, DEFAULT_AGENT, EFFECTS, Agent
 from policy.questions import agents as kinds_of_agents
+from toolkit.cli.agent_option import mention_unknown
 from toolkit.cli.exchange import put
 from toolkit.cli.perform import DONE, UsageError
 from toolkit.cli.place import policy_of, root_of
@@ -23,6 +24,7 @@ def show_matrix(arguments: argparse.Namespace, screen: Screen) -> int:
         raise UsageError("--html: say where to with --out FILE")
     root, _ = root_of(arguments)
     policy = policy_of(arguments, root)
+    mention_unknown(policy, arguments.agents or (), screen)
     agents = arguments.agents or _kinds(policy)
     with closing(Workspace(root)) as workspace:
         found = matrix(workspace, policy, arguments.path, agents, arguments.actions or ACTIONS)

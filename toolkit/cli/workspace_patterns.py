@@ -1,0 +1,184 @@
+"""Patterns against the names that are in a workspace: a class that spells one, a name that is nearly one.
+
+Looks at names only, up to a bound, and follows no link. What is not there yet is no mistake: a rule for it is
+reported only where a name beside it is one slip away, or as a note where it lets something through.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from policy.findings import Finding
+from policy.glob import Fold, folded
+from policy.machine import Machine, matches
+from policy.model import Effect, Rule
+from policy.parents import names_of
+from policy.suspect import spelled_out
+from toolkit.name_folding import folding_of
+
+MOST_NAMES = 50_000
+_WILD = frozenset("*?[{")
+
+
+@dataclass(slots=True)
+class Seen:
+    """The names of a workspace, those nearest to the root first."""
+
+    fold: Fold
+    paths: list[tuple[str, bool]] = field(default_factory=list)  # and whether it is a directory
+    inside: dict[str, dict[str, bool]] = field(default_factory=dict)  # by directory, "" for the root
+    not_opened: int = 0  # directories whose names were not looked at
+
+    def child(self, directory: str, name: str) -> str | None:
+        """The name that is there, as the file system compares it."""
+        wanted = folded(name, self.fold)
+        return next((each for each in self.inside[directory] if folded(each, self.fold) == wanted), None)
+
+
+def look(root: str, most: int = MOST_NAMES) -> Seen:
+    """Look at the names below a folder of this machine; OSError if it cannot be opened."""
+    fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        seen = Seen(folding_of(fd, root))
+    finally:
+        os.close(fd)
+    waiting = deque([""])
+    while waiting and len(seen.paths) < most:
+        at = waiting.popleft()
+        found = _names(Path(root, at), most)
+        if found is None:
+            seen.not_opened += 1
+            continue
+        seen.inside[at] = found
+        for name in sorted(found):
+            path = f"{at}/{name}" if at else name
+            seen.paths.append((path, found[name]))
+            if found[name]:
+                waiting.append(path)
+    seen.not_opened += len(waiting)
+    return seen
+
+
+def _names(place: Path, most: int) -> dict[str, bool] | None:
+    """The names in a directory; None where it cannot be read, or holds more than `most`."""
+    found: dict[str, bool] = {}
+    try:
+        with os.scandir(place) as entries:
+            for entry in entries:
+                if len(found) == most:
+                    return None
+                found[entry.name] = entry.is_dir(follow_symlinks=False)
+    except OSError:
+        return None
+    return found
+
+
+def compare(rules: Iterable[Rule], seen: Seen) -> list[Finding]:
+    """Return what there is to say about the patterns of these rules in this workspace."""
+    patterns = list(dict.fromkeys(rule.pattern for rule in rules))
+    used = _matching(patterns, seen)
+    spelled = {each: said for each in patterns if (said := _spelled(each, seen)) is not None}
+    slips = {
+        each: meant for each in patterns if each not in used and (meant := _slip(each, seen)) is not None
+    }
+    found: list[Finding] = []
+    for rule in rules:
+        pattern = rule.pattern
+        if pattern in spelled:
+            path, right = spelled[pattern]
+            text = f'"{pattern}" does not match {path}, which is there; for the name itself write "{right}"'
+            found.append(Finding("pattern-class-name", text, rule.where, path, f'write "{right}"'))
+        elif pattern in slips:
+            text = f'"{pattern}" matches no file here; did you mean "{slips[pattern]}"?'
+            found.append(Finding("pattern-near-miss", text, rule.where))
+        elif pattern not in used and not seen.not_opened and _opens_a_place(rule):
+            found.append(Finding("pattern-unmatched", f'"{pattern}" matches no file here', rule.where))
+    return found
+
+
+def _matching(patterns: list[str], seen: Seen) -> set[str]:
+    """Return the patterns that match something."""
+    machine = Machine(patterns, seen.fold, range(len(patterns)))
+    used: set[int] = set(machine.top.directory.last)
+    for path, directory in seen.paths:
+        with suppress(ValueError):  # a name that no call can have
+            state = machine.at(path)
+            used.update((state.directory if directory else state.file).last)
+    return {patterns[number] for number in used}
+
+
+def _spelled(pattern: str, seen: Seen) -> tuple[str, str] | None:
+    """A path that a pattern names letter by letter and does not match, and the pattern that does."""
+    meant = spelled_out(pattern)
+    if meant is None:
+        return None
+    for path, directory in seen.paths:
+        hits = (matches(each, path, directory, fold=seen.fold) for each in (meant, pattern))
+        if "[" in path and next(hits) and not next(hits):
+            return path, meant
+    return None
+
+
+def _slip(pattern: str, seen: Seen) -> str | None:
+    """The pattern that was meant, if one of its names is not there and one beside it is nearly the same."""
+    if "{" in pattern:
+        return None
+    names, tied = names_of(pattern)
+    if not tied and not pattern.endswith("/"):
+        return None  # a name at any depth: most are there for what may come
+    at = ""
+    for number, name in enumerate(names):
+        if _WILD & set(name) or at not in seen.inside:
+            return None
+        there = seen.child(at, name)
+        if there is None:
+            only = number < len(names) - 1 or pattern.endswith("/")
+            near = next(_near(name, seen.inside[at], only), None)
+            return None if near is None else _with(pattern, names, number, near)
+        at = f"{at}/{there}" if at else there
+    return None
+
+
+def _with(pattern: str, names: list[str], number: int, name: str) -> str:
+    front = "/" if pattern.startswith("/") else ""
+    end = "/" if pattern.endswith("/") else ""
+    return front + "/".join([*names[:number], name, *names[number + 1 :]]) + end
+
+
+def _near(name: str, there: dict[str, bool], directories: bool) -> Iterator[str]:
+    return (each for each in sorted(there) if (there[each] or not directories) and is_one_slip(name, each))
+
+
+def is_one_slip(one: str, other: str) -> bool:
+    """Whether two names differ by case, or by one letter that is wrong, missing, added or in the wrong place.
+
+    Names that differ by a digit or by the dot at the start are two names.
+    """
+    if one.casefold() == other.casefold():
+        return one != other
+    short, long = sorted((one, other), key=len)
+    if len(short) < 3:
+        return False
+    head = _alike(short, long)
+    tail = _alike(short[head:][::-1], long[head:][::-1])
+    left, right = short[head : len(short) - tail], long[head : len(long) - tail]
+    if len(right) == 2 and left == right[::-1]:
+        return True
+    return len(right) == 1 and len(left) <= 1 and (left + right).isalpha()
+
+
+def _alike(one: str, other: str) -> int:
+    """How many characters two texts begin with alike."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
+
+
+def _opens_a_place(rule: Rule) -> bool:
+    """Whether a rule lets something through at a place that it names from the root."""
+    names, tied = names_of(rule.pattern)
+    return rule.effect is not Effect.DENY and rule.tier != "mandatory" and tied and not _WILD & set(names[0])
