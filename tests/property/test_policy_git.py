@@ -8,6 +8,7 @@ several bytes beside `?` and classes, which git counts by the byte.
 
 import itertools
 import random
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 
 from policy.glob import PatternError, parse
 from policy.machine import matches
+from policy.suspect import suspects
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is what this compares with")
 
@@ -84,13 +86,30 @@ def git_says(root: Path, patterns: list[str]) -> dict[tuple[int, str], bool]:
     }
 
 
+def git_crosses(pattern: str) -> list[str]:
+    """What `**` and a slash after literal text stand for in git alone, which matches without that text.
+
+    So `a**/b` is `a*/**/b` there, and by the same token `ab`.
+    """
+    glued = re.fullmatch(r"([^*?\[]*[^*?\[/])\*{2,}/(.+)", pattern)
+    if not glued:
+        return []
+    text, rest = glued.groups()
+    front = text if "/" in text else f"/{text}"  # with a slash in it the pattern is tied to the root
+    return [f"{front}*/**/{rest}", f"{front}{rest}", *git_crosses(f"{front}{rest}")]
+
+
 def differences(root: Path, patterns: list[str]) -> list[tuple[str, str, bool]]:
     said = git_says(root, patterns)
     return [
         (pattern, path, said[number, path])
         for (number, pattern), path in itertools.product(enumerate(patterns), TREE)
         if (path.isascii() or not set(pattern) & set("?["))
-        and matches(pattern, path.removesuffix("/"), path.endswith("/")) is not said[number, path]
+        and any(
+            matches(each, path.removesuffix("/"), path.endswith("/"))
+            for each in (pattern, *git_crosses(pattern))
+        )
+        is not said[number, path]
     ]
 
 
@@ -139,3 +158,18 @@ def test_matches_as_git_does_where_it_is_known_to_be_hard(tmp_path: Path) -> Non
         "*/b/*",
     ]  # fmt: skip
     assert differences(tmp_path, patterns) == []
+
+
+def test_stars_glued_to_a_name_are_one_star_and_git_itself_makes_more_of_some(tmp_path: Path) -> None:
+    patterns = [
+        "a**/b", "b**/a", "b**/ab", "/b**", "b**/", "x/a**", "b/b**/a", "a.b**/a", "b***/a", "***/a",
+        "b**b/a", "*b**/a", "**b/a", "b/**b", "b/a**", "/b**/a", "b**/**/a", "b**/*", "?**/a", "b/b**",
+        "b/b**/", "***", ".a**/a]", "b****/a", "b**a", "b**/b/**", "b/***", "[b]**/a",
+    ]  # fmt: skip
+    assert differences(tmp_path, patterns) == []
+    crossing = [pattern for pattern in patterns if git_crosses(pattern)]
+    assert [pattern for pattern in crossing if "pattern-glued-stars" not in suspects(pattern)] == []
+    assert crossing[:3] == ["a**/b", "b**/a", "b**/ab"]
+    # The same text without what git makes of it: one star, as its manual says.
+    assert not matches("b**/a", "b/b/a")
+    assert matches("b**/a", "ba/a")

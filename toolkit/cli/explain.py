@@ -12,7 +12,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from policy import Decision, Effect, Limit, Need, Policy, Step
+from policy import ACTIONS, Decision, Effect, Limit, Need, Policy, Step
 from policy.glob import Fold
 from toolkit.cli.agent_option import mention_unknown
 from toolkit.cli.perform import DONE, UsageError
@@ -136,7 +136,7 @@ def _show(question: Question, screen: Screen) -> None:
     screen.line(f"{verdict}: {about} for agent {question.agent}, {why}", STYLES[verdict])
     if decision.hint:
         screen.line(f"  hint: {decision.hint}")
-    if made := question.made():
+    if question.what not in ACTIONS and (made := question.made()):
         screen.line(
             f"  made on the way, as {'they are' if made[1:] else 'it is'} not there: {', '.join(made)}"
         )
