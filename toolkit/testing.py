@@ -60,8 +60,9 @@ def _assert(
     needs = needs_of(policy, case)
     decision = policy.decide(agent, what, needs)
     for need in needs if OBSERVERS else ():
-        _, rule = policy.verdict(agent, what, need.action, need.path, need.directory)
-        observe(policy, rule)
+        effect, rule = policy.verdict(agent, what, need.action, need.path, need.directory)
+        if not need.incidental or effect is Effect.DENY:
+            observe(policy, rule)
     shown = f"{what} {path}" + (f" to {to}" if to else "") + f" for agent {agent}"
     if decision.effect is not want:
         raise AssertionError(f"{shown}: {decision.effect}, not {want}\n{_why(decision)}")

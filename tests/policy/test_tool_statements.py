@@ -1,5 +1,6 @@
 """Cases and statements about tools, by the table in tool_statements.yaml, and the tools it speaks of."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from policy import Effect, Policy
 from policy.check import check
 from policy.model import EFFECTS, MAKES_PARENTS, Invariant
 from policy.prove import prove
+from toolkit.session import Session
 from toolkit.tools import TOOLS
 
 TABLE = yaml.safe_load(Path(__file__).with_name("tool_statements.yaml").read_text(encoding="utf-8"))
@@ -40,3 +42,26 @@ def test_statements(text: str, row: dict[str, Any]) -> None:
         assert (proof.missing, proof.effect) == (row["missing"], Effect.DENY)
         assert f"if {row['missing']}/ is not there yet" in str(proof)
         assert proof.to_json()["missing"] == row["missing"]
+
+
+CREATED = [
+    (row["policy"], each)
+    for row in TABLE
+    for each in row["cases"]
+    if each.get("tool") in ("create_file", "create_directory")
+]
+
+
+@pytest.mark.parametrize(("text", "row"), CREATED)
+def test_a_call_in_such_a_workspace_is_decided_as_the_case_is(
+    tmp_path: Path, text: str, row: dict[str, Any]
+) -> None:
+    root = tmp_path / "root"
+    place = (root / row["path"]).parent if row.get("parents") == "exist" else root
+    place.mkdir(parents=True)
+    arguments = {"path": row["path"], **({"content": "x"} if row["tool"] == "create_file" else {})}
+    call = {"id": "1", "tool": row["tool"], "arguments": arguments}
+    with Session(str(root), Policy.loads(text), state=str(tmp_path / "state"), ask="queue") as session:
+        result = session.call(json.dumps(call))
+    wanted = {"allow": "ok", "ask": "approval_required", "deny": "denied"}[row["want"]]
+    assert result.status == wanted

@@ -6,12 +6,14 @@ patterns by recursion.
 
 import fnmatch
 import json
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policy import Amount, Decision, Effect, Need, Policy, loads
+from policy import Amount, Case, Decision, Effect, Need, Policy, loads
+from policy.check import check
 
 RANK = {"allow": 0, "ask": 1, "deny": 2}
 AGENTS = ["coder", "coder/x", "coder/x/y", "review-1", "other", "other/x"]
@@ -186,6 +188,27 @@ def test_an_explanation_comes_to_the_same_rule(policy: dict, asked: list) -> Non
                 assert hit(pattern, path, True)
             if "a slash ties" in step.why:
                 assert hit("**/" + pattern.removeprefix("./").lstrip("/"), path, directory)
+
+
+@settings(max_examples=150, deadline=None)
+@given(policies, questions, st.sampled_from(["missing", "exist"]), paths)
+def test_a_case_of_a_tool_is_judged_as_brute_force_does(
+    policy: dict, asked: list, parents: str, to: str
+) -> None:
+    engine = made(policy)
+    for agent, tool, path, directory in asked:
+        if "." in (path, to):
+            continue
+        case = Case(tool, path, Effect.ALLOW, directory, agent, to if tool == "move_file" else None)
+        (found,) = check(engine, [replace(case, parents=parents)])
+        ends = {action: to if action == "write" and tool == "move_file" else path for action in TOOLS[tool]}
+        right = max(judge(policy, agent, tool, action, end, directory) for action, end in ends.items())
+        if tool in ("create_file", "move_file") and parents == "missing":
+            names = ends["write"].split("/")
+            above = ["/".join(names[:n]) for n in range(1, len(names))]
+            denied = any(judge(policy, agent, tool, "write", each, True) == RANK["deny"] for each in above)
+            right = RANK["deny"] if denied else right
+        assert int(found.decision.effect) == right, (agent, tool, path, to, directory)
 
 
 # Laws
