@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from policy.automaton import Automaton, Wanted, Witness
+from policy.automaton import Automaton, Undecided, Wanted, Witness
 from policy.braces import expand
 from policy.glob import MAX_LENGTH
 from policy.machine import ROOT
@@ -28,7 +28,7 @@ class Above:
 
 
 def above(pattern: str) -> list[Above]:
-    """Return all directories below which a pattern matches something."""
+    """Return all directories below which a pattern matches something; Undecided if it is too long to say."""
     found = [Above(pattern)]  # a match covers everything below it
     for picked in expand(pattern):
         names, tied = names_of("".join(pattern[offset] for offset in picked))
@@ -37,10 +37,16 @@ def above(pattern: str) -> list[Above]:
         at = next((n for n, name in enumerate(names) if _crosses(name)), None)
         for depth in range(1, len(names) if at is None else at + 1):
             before = "/" + "/".join(names[:depth])
-            found += [Above(before, f"{before}/*")] if len(before) + 2 <= MAX_LENGTH else []
+            found.append(Above(before, _bounded(f"{before}/*")))
         if at is not None:
-            found.append(Above("/".join(["", *names[:at], "**"])))
+            found.append(Above(_bounded("/".join(["", *names[:at], "**"]))))
     return list(dict.fromkeys(found))
+
+
+def _bounded(pattern: str) -> str:
+    if len(pattern) > MAX_LENGTH:
+        raise Undecided("too complex: the pattern is too long")
+    return pattern
 
 
 def names_of(alternative: str) -> tuple[list[str], bool]:
@@ -81,5 +87,5 @@ def denied_parent(ask: Questions, where: Context, pattern: str) -> tuple[Witness
 def _below(ask: Questions, directory: str, pattern: str) -> Witness | None:
     """Return the shortest path below a directory that a pattern matches."""
     literal = "".join(f"[{each}]" if each in _SPECIAL else each for each in directory)
-    both = Automaton([pattern, f"/{literal}/*"], budget=ask.automaton.budget)
+    both = Automaton([pattern, _bounded(f"/{literal}/*")], budget=ask.automaton.budget)
     return both.find([Wanted(((0,), (1,)))])

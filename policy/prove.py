@@ -14,6 +14,7 @@ from policy import parents
 from policy.automaton import Budget, Expired, Undecided, Witness
 from policy.engine import Policy
 from policy.findings import Finding
+from policy.machine import ROOT
 from policy.model import ACTIONS, MAKES_PARENTS, Effect, Invariant, Rule
 from policy.questions import Context, Questions, agents, context, judge, pairs, together
 
@@ -91,7 +92,12 @@ def _prove(policy: Policy, statement: Invariant, budget: Budget) -> Proof:
 
 
 def _is_shorter(found: Witness, best: Proof | None) -> bool:
-    return best is None or best.witness is None or len(found.path) < len(best.witness.path)
+    """Whether a path is a better example than the one so far; any other is better than the root."""
+    return best is None or best.witness is None or _length(found) < _length(best.witness)
+
+
+def _length(witness: Witness) -> tuple[bool, int]:
+    return witness.path == ROOT, len(witness.path)
 
 
 def _on_the_way(ask: Questions, statement: Invariant, where: Context, best: Proof | None) -> Proof | None:

@@ -83,12 +83,12 @@ def _loosened(look: Look, owner: str, key: str, at: int) -> tuple[Context, Witne
         denied = list(ask.tier(where.ladders[0][-1], only(Effect.DENY)))
         # A parent's rule may be what the engine names: what counts is that nobody else denies it.
         under = ask.floor_below(where.floor, Effect.ASK)
-        parents = list(ask._all(where.ladders[1:], [looser] * len(where.ladders[1:])))
+        parents = where.ladders[1:]
         ways = (
             way & under & each & parent
             for way in look.settling(where, ladder, tier, place, at)
             for each in denied
-            for parent in parents
+            for parent in ask._all(parents, [looser] * len(parents))
         )
         found = ask.find(ways)
         if found:

@@ -31,6 +31,15 @@ def test_cases(row: dict[str, Any]) -> None:
     assert [(each.case, each.decision) for each in results if not each.passed] == []
 
 
+def test_a_pattern_that_is_too_long_to_ask_about_is_undecided() -> None:
+    policy = Policy.loads("version: 1\nrules: {write: allow}")
+    for pattern in ("x" * 1_021 + "/**", "x" * 1_000 + "/" + "y" * 23):
+        (proof,) = prove(policy, [Invariant("never", "*", "create_file", pattern, Effect.DENY)])
+        assert proof.holds in (None, True)
+    (proof,) = prove(policy, [Invariant("never", "*", "create_file", "x" * 1_021 + "/**", Effect.DENY)])
+    assert "too long" in proof.undecided
+
+
 @pytest.mark.parametrize(("text", "row"), STATEMENTS)
 def test_statements(text: str, row: dict[str, Any]) -> None:
     kind = "always" if "always" in row else "never"

@@ -22,7 +22,12 @@ POLICIES: tuple[Command, ...] = (
                 action="store_true",
                 says="also every ringfence.yaml of the git repository, and what these extend",
             ),
-            opt("--strict", action="store_true", says="warnings give exit status 1, too"),
+            opt(
+                "--strict",
+                action="store_true",
+                says="warnings give exit status 1, too, and so do notes that are often a slip"
+                " (see docs/reference/checks)",
+            ),
             opt("--notes", action="store_true", says="show findings of level note, too"),
             opt(
                 "--coverage",
@@ -49,7 +54,9 @@ POLICIES: tuple[Command, ...] = (
         ),
         "Shows every problem of a policy that does not load (exit status 2), every case that is not decided"
         " as it wants, every invariant that is not proved and every finding of level error (exit status 1)."
-        " Findings are exact: each has a page in docs/reference/checks. What a bound or the deadline leaves"
+        " Findings about rules are exact: each has a page in docs/reference/checks. Names of agents that no"
+        " entry fits, and patterns of the policy in force that nearly name what is in its folder, are"
+        " mentioned. What a bound or the deadline leaves"
         " open is `too-complex`, never guessed.",
     ),
     Command(

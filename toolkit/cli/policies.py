@@ -29,7 +29,6 @@ from toolkit.cli.revisions import policy_files, top_folder
 from toolkit.cli.screen import Screen
 from toolkit.cli.workspace_patterns import Seen, compare, look
 from toolkit.finding import POLICY_FILE
-from toolkit.local_roots import local_path
 from toolkit.text import plural
 
 _STYLES = {"error": "red", "warning": "yellow", "note": "dim"}
@@ -137,7 +136,8 @@ def _workspace(arguments: argparse.Namespace, name: str) -> str | None:
     if name in READY_MADE:
         return None
     if arguments.root is not None:
-        return local_path(arguments.root)
+        root, _ = root_of(arguments)
+        return None if "://" in root else root
     return str(Path(name).parent) if Path(name).name == POLICY_FILE else None
 
 
