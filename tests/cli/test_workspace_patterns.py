@@ -65,6 +65,16 @@ def test_what_was_not_looked_at_is_counted_and_nothing_is_said_of_it(tmp_path: P
     assert look(str(tmp_path), 3).paths == []  # more names than are looked at
 
 
+def test_nothing_is_said_of_what_a_link_leads_to(tmp_path: Path) -> None:
+    made(tmp_path, ["there/a"])
+    (tmp_path / "src").symlink_to("there")
+    (tmp_path / "nowhere").symlink_to("gone")
+    rules = loads("version: 1\nrules: {read: {'src/**': allow, 'src/': ask, 'nowhere': ask}}").content.rules
+    seen = look(str(tmp_path))
+    assert (seen.not_opened, ("src", True) in seen.paths, ("nowhere", False) in seen.paths) == (1, True, True)
+    assert compare(rules["read"], seen) == []
+
+
 @pytest.mark.parametrize(
     ("one", "other", "slip"),
     [

@@ -32,7 +32,7 @@ class Seen:
     fold: Fold
     paths: list[tuple[str, bool]] = field(default_factory=list)  # and whether it is a directory
     inside: dict[str, dict[str, bool]] = field(default_factory=dict)  # by directory, "" for the root
-    not_opened: int = 0  # directories whose names were not looked at
+    not_opened: int = 0  # directories, and links to some, whose names were not looked at
 
     def child(self, directory: str, name: str) -> str | None:
         """The name that is there, as the file system compares it."""
@@ -54,28 +54,33 @@ def look(root: str, most: int = MOST_NAMES) -> Seen:
         if found is None:
             seen.not_opened += 1
             continue
-        seen.inside[at] = found
-        for name in sorted(found):
+        names, links = found
+        seen.inside[at] = names
+        seen.not_opened += len(links)
+        for name in sorted(names):
             path = f"{at}/{name}" if at else name
-            seen.paths.append((path, found[name]))
-            if found[name]:
+            seen.paths.append((path, names[name]))
+            if names[name] and name not in links:
                 waiting.append(path)
     seen.not_opened += len(waiting)
     return seen
 
 
-def _names(place: Path, most: int) -> dict[str, bool] | None:
-    """The names in a directory; None where it cannot be read, or holds more than `most`."""
+def _names(place: Path, most: int) -> tuple[dict[str, bool], set[str]] | None:
+    """The names in a directory, and which of them are links to one; None for one unreadable or too large."""
     found: dict[str, bool] = {}
+    links: set[str] = set()
     try:
         with os.scandir(place) as entries:
             for entry in entries:
                 if len(found) == most:
                     return None
-                found[entry.name] = entry.is_dir(follow_symlinks=False)
+                found[entry.name] = entry.is_dir()
+                if found[entry.name] and entry.is_symlink():
+                    links.add(entry.name)
     except OSError:
         return None
-    return found
+    return found, links
 
 
 def compare(rules: Iterable[Rule], seen: Seen) -> list[Finding]:
