@@ -61,8 +61,8 @@ SHOWN = {
     "opencode-map.jsonc": ("opencode", 0, 0),
     "opencode-fork.json": ("opencode-fork", 1, 0),
     "gemini.toml": ("gemini", 0, 0),
-    "cline.clineignore": ("clineignore", 6, 6),
-    "roo.rooignore": ("rooignore", 3, 3),
+    "cline.clineignore": ("clineignore", 24, 24),
+    "roo.rooignore": ("rooignore", 6, 6),
 }
 
 

@@ -113,8 +113,16 @@ class Machine:
         self.forever: list[int] = []  # places that stay an end whatever comes
         for language in languages:
             self._add(language)
+        # Most places lead to the next one, to themselves, or to both: one shift for all of these.
+        self._shift = self._loop = self._odd = 0
+        for place, after in enumerate(self._after):
+            bit = 1 << place
+            if after & ~(bit | bit << 1):
+                self._odd |= bit
+                continue
+            self._shift |= bit if after & bit << 1 else 0
+            self._loop |= after & bit
         self._fits: list[int] = []
-        self._bits = self._next = 0  # the last places asked about, and all that follow them
 
     def _add(self, language: Language) -> None:
         start = len(self.kinds)
@@ -166,22 +174,30 @@ class Machine:
             self._after[place] |= after
 
     def read(self, alphabet: Sequence[str]) -> None:
-        """Choose the characters that `step` is asked about, by number."""
+        """Choose the characters that are read, by number."""
+        places: dict[CharClass, int] = {}
+        for place, kind in enumerate(self.kinds):
+            places[kind] = places.get(kind, 0) | 1 << place
         self._fits = [
-            sum(1 << place for place, kind in enumerate(self.kinds) if character in kind)
+            reduce(int.__or__, (bits for kind, bits in places.items() if character in kind), 0)
             for character in alphabet
         ]
 
-    def step(self, bits: int, number: int) -> int:
-        """The places one character further on."""
-        if bits != self._bits:
-            self._bits = bits
-            self._next = reduce(int.__or__, (self._after[place] for place in numbers(bits)), 0)
-        return self._next & self._fits[number]
+    def following(self, bits: int) -> int:
+        """All places that may be one character further on."""
+        found = (bits & self._shift) << 1 | bits & self._loop
+        for place in numbers(bits & self._odd):
+            found |= self._after[place]
+        return found
 
-    def matched(self, bits: int) -> frozenset[int]:
-        """The languages of which the text read so far is one."""
-        return frozenset(at for at, whole in enumerate(self.whole) if bits & whole)
+    def steps(self, bits: int) -> list[int]:
+        """The places one character further on, for each character."""
+        found = self.following(bits)
+        return [found & fits for fits in self._fits]
+
+    def step(self, bits: int, number: int) -> int:
+        """The places one character further on, for the character of this number."""
+        return self.following(bits) & self._fits[number]
 
 
 def numbers(bits: int) -> Iterator[int]:

@@ -1,0 +1,47 @@
+"""Claim: each ready-made policy is exported to each format, and compared with it, in under 5 s of the processor.
+
+python benchmarks/exports.py
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Sequence
+
+from _size import size
+
+from policy import READY_MADE, Policy, ready_made
+from toolkit.cli.exchange import written_and_read
+from toolkit.formats.disagree import compare
+from toolkit.formats.source import Format, Setting
+from toolkit.formats.table import FORMATS
+
+MAX_SECONDS = 5.0
+
+
+def seconds(name: str, given: Format) -> float:
+    """Processor time to write a policy in a format, read it back and compare the two on every path."""
+    policy = Policy.load(ready_made(name))
+    start = time.process_time()
+    compared = compare(written_and_read(policy, given, "default", Setting())[2], policy)
+    if compared.undecided:
+        raise AssertionError(compared.undecided)
+    return time.process_time() - start
+
+
+def main(names: Sequence[str]) -> int:
+    slowest = 0.0
+    for name in names:
+        for given in FORMATS.values():
+            if given.write is None:
+                continue
+            took = seconds(name, given)
+            slowest = max(slowest, took)
+            print(f"{name} as {given.name}: {took:.2f} s of the processor")
+    print(f"the slowest: {slowest:.2f} s")
+    return int(slowest > MAX_SECONDS)
+
+
+if __name__ == "__main__":
+    sys.exit(main(READY_MADE[: size(len(READY_MADE), 1)]))

@@ -1,0 +1,169 @@
+"""The settings' own judge and a policy's judge as machines that read a path character by character.
+
+By the rules alone, without the engine, so that the two can be held against each other and against it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from policy.glob import parse
+from policy.model import Effect, Rule
+from policy.questions import Context
+from toolkit.formats.language import BELOW, Language, Machine, Row, covering, of_branch
+from toolkit.formats.last_match import Forgetting, LastMatch, Listed, Matches
+from toolkit.formats.source import Subject
+
+CLOSED = -1  # the state below a directory that is denied for good; no places are these bits
+Cause = tuple[int, ...]  # what decides, down to a run of rules that say the same
+
+
+class StateMachine(Protocol):
+    """A judge: states are numbers, and equal states have equal verdicts whatever comes."""
+
+    machine: Machine
+
+    def steps(self, bits: int) -> list[int]:
+        """What is one character further on, for each character; the first is the slash."""
+
+    def state(self, step: int) -> int:
+        """The state that such a step leads to."""
+
+    def verdict(self, bits: int, directory: bool) -> Effect:
+        """What the path read so far gets."""
+
+    def cause(self, bits: int, directory: bool) -> Cause:
+        """What decides about it."""
+
+
+class SettingsMachine:
+    """The settings' own judge for one subject."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self.machine = Machine([rule.language for rule in subject.rules])
+        rules: Listed = [
+            (rule.effect, Matches([] if rule.folder else [at], [at])) for at, rule in enumerate(subject.rules)
+        ]
+        self._last = LastMatch(self.machine, rules)
+        self._forget = Forgetting(self.machine, [rules], (0,))
+
+    def steps(self, bits: int) -> list[int]:
+        found = self.machine.steps(max(bits, 0))
+        if bits == CLOSED:
+            return [CLOSED] * len(found)
+        if self.subject.above:
+            decided = self._last.decides(bits, True)
+            if (decided[0] if decided else self.subject.default) is Effect.DENY:
+                found[0] = CLOSED
+        return found
+
+    def state(self, step: int) -> int:
+        return step if self.subject.above else self._forget(step)
+
+    def verdict(self, bits: int, directory: bool) -> Effect:
+        """These tools ask about a name, and do not say what it is: `directory` changes nothing."""
+        if bits == CLOSED:
+            return Effect.DENY
+        decided = self._last.decides(bits, False)
+        return decided[0] if decided else self.subject.default
+
+    def cause(self, bits: int, directory: bool) -> Cause:
+        if bits == CLOSED:
+            return (-2,)
+        decided = self._last.decides(bits, False)
+        return (decided[1] if decided else -1,)
+
+
+class PolicyMachine:
+    """A policy's judge for one agent, tool and action."""
+
+    def __init__(self, where: Context) -> None:
+        self._languages: list[Language] = []
+        ladders = [[[self._list(rules) for rules in tier] for tier in ladder] for ladder in where.ladders]
+        floor = [
+            (item.effect, self._list(item.rules), [(item.effect, self._pattern(x)) for x in item.excepts])
+            for item in where.floor
+        ]
+        self.machine = Machine(self._languages)
+        plain: list[Listed] = [
+            [rule for said, rules, excepts in floor if said is effect and not excepts for rule in rules]
+            for effect in (Effect.DENY, Effect.ASK)
+        ]
+        self._ladders = [
+            [[LastMatch(self.machine, rules) for rules in tier] for tier in ladder] for ladder in ladders
+        ]
+        self._plain = [LastMatch(self.machine, rules) for rules in plain]
+        self._excepting = [
+            (LastMatch(self.machine, rules), LastMatch(self.machine, excepts))
+            for _, rules, excepts in floor
+            if excepts
+        ]
+        lists = [rules for ladder in ladders for tier in ladder for rules in tier if rules]
+        closing = [0] if len(lists) == 1 else []
+        closing += [len(lists) + at for at in range(2)]
+        lists += plain
+        lists += [each for _, rules, excepts in floor if excepts for each in (rules, excepts)]
+        self._forget = Forgetting(self.machine, lists, closing)
+
+    def _list(self, rules: Iterable[Rule]) -> Listed:
+        return [(rule.effect, self._pattern(rule.pattern)) for rule in rules]
+
+    def _pattern(self, text: str) -> Matches:
+        found = Matches([], [])
+        for branch in parse(text).branches:
+            one = of_branch(branch)
+            if branch.directory:
+                found.directory.append(self._add(one))
+            covered = Row((one, BELOW)) if branch.directory else covering(one)
+            number = self._add(covered)
+            found.leaf.append(number)
+            found.directory.append(number)
+        return found
+
+    def _add(self, language: Language) -> int:
+        self._languages.append(language)
+        return len(self._languages) - 1
+
+    def steps(self, bits: int) -> list[int]:
+        return self.machine.steps(bits)
+
+    def state(self, step: int) -> int:
+        return self._forget(step)
+
+    def verdict(self, bits: int, directory: bool) -> Effect:
+        return self._decides(bits, directory)[0]
+
+    def cause(self, bits: int, directory: bool) -> Cause:
+        return self._decides(bits, directory)[1]
+
+    def _decides(self, bits: int, directory: bool) -> tuple[Effect, Cause]:
+        """The strictest of the ladders and of the floor."""
+        best = max(
+            (_ladder(ladder, bits, directory, at) for at, ladder in enumerate(self._ladders)),
+            key=lambda said: said[0],
+        )
+        floor = [(each.decides(bits, directory), -1 - at) for at, each in enumerate(self._plain)]
+        for at, (rules, excepts) in enumerate(self._excepting):
+            if not excepts.decides(bits, directory):
+                floor.append((rules.decides(bits, directory), -3 - at))
+        for decided, number in floor:
+            if decided and decided[0] > best[0]:
+                best = decided[0], (number,)
+        return best
+
+
+def _ladder(
+    ladder: list[list[LastMatch]], bits: int, directory: bool, number: int
+) -> tuple[Effect, Cause]:
+    """What the first tier that decides says: the tool's list, the action's, else that of `*`."""
+    for at, tier in enumerate(ladder):
+        tool, action, anything = (each.decides(bits, directory) for each in tier)
+        if tool and not (action and action[0] is Effect.DENY):
+            return tool[0], (number, at, 0, tool[1])
+        if action:
+            return action[0], (number, at, 1, action[1])
+        if anything:
+            return anything[0], (number, at, 2, anything[1])
+    return Effect.ASK, (number,)
