@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import subprocess
 from collections.abc import Callable
@@ -41,10 +42,28 @@ def imported(name: str, text: str, setting: Setting | None = None) -> tuple[Impo
     return found, policy, compare(found.subjects, policy)
 
 
-def hold(name: str, text: str, paths: list[str], own: Own, setting: Setting | None = None) -> None:
+# Every path of up to four of these characters.
+EVERY_PATH = [
+    "".join(letters)
+    for length in range(1, 5)
+    for letters in itertools.product("ab./", repeat=length)
+    if all(part.strip(".") for part in "".join(letters).split("/"))
+]
+
+
+def hold(
+    name: str, text: str, paths: list[str], own: Own, setting: Setting | None = None, *, looser: bool = False
+) -> None:
     """The tool's own judge against the policy, and both against what the comparison says."""
     found, policy, compared = imported(name, text, setting)
     assert not compared.undecided
+    if not looser:
+        assert not [each for each in compared.found if each.looser]
+        for subject in found.subjects:
+            for path in EVERY_PATH:
+                theirs = Effect[own(subject.agent, subject.tool, path).upper()]
+                ours = policy.effect(subject.agent, subject.tool, subject.action, path)
+                assert ours >= theirs or (subject.denies_only and theirs is not Effect.DENY), (subject, path)
     assert compare(found.subjects, policy, quick=False) == compared
     for subject in found.subjects:
         listed = {(d.source, d.result) for d in compared.found if d.subject == subject}
@@ -161,8 +180,9 @@ IGNORED = st.lists(st.builds(lambda mark, line: mark + line, st.sampled_from([""
 
 
 @given(IGNORED, st.lists(PATHS, max_size=12), st.booleans())
-@example(lines=["**/", "!a/**/"], paths=["a", "a/b", "a/b/a"], any_case=False)
-def test_ignore_files(lines: list[str], paths: list[str], any_case: bool) -> None:
+@example(lines=["**/", "!a/**/"], paths=["a", "a/b", "a/b/a"], exact_case=True)
+@example(lines=["b", "*.b", "!a/b", "!a.b"], paths=["a.b/a.b", "a/b/a", "b/a.b"], exact_case=False)
+def test_ignore_files(lines: list[str], paths: list[str], exact_case: bool) -> None:
     text = "\n".join(lines)
 
     def says(agent: str, tool: str, path: str) -> str:
@@ -180,7 +200,7 @@ def test_ignore_files(lines: list[str], paths: list[str], any_case: bool) -> Non
                 return "deny"
         return "ask"
 
-    hold("clineignore", text, paths, says, Setting(any_case=any_case))
+    hold("clineignore", text, paths, says, Setting(exact_case=exact_case), looser=exact_case)
 
 
 def _itself(body: str, path: str) -> bool:

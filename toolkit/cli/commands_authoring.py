@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
-from toolkit.cli.options import ENDPOINT, JSON, PLACE, POLICY, ROOT, STATE, Command, opt
+from toolkit.cli.options import ENDPOINT, JSON, PLACE, POLICY, ROOT, STATE, Command, count, opt
 
 FORMATS = ("claude-code", "clineignore", "gemini", "opencode", "opencode-fork", "rooignore")
 OUT = opt("--out", metavar="FILE", completes="file", says="write to this new file, not to stdout")
 ANY_CASE = opt(
     "--any-case",
     action="store_true",
-    says="write the patterns of an ignore file so that case does not matter, as its own tool has it",
+    says="accepted, and changes nothing: case does not matter in an ignore file",
+)
+SECONDS = opt(
+    "--seconds",
+    type=count,
+    default=60,
+    metavar="N",
+    says="how long to compare the two; what is not compared by then is undecided, with exit status 1"
+    " (default: 60)",
+)
+ALLOW_LOOSER = opt(
+    "--allow-looser",
+    action="store_true",
+    says="write --out also where the result lets more through, or where that is not known",
 )
 
 AUTHORING: tuple[Command, ...] = (
@@ -26,6 +39,13 @@ AUTHORING: tuple[Command, ...] = (
             ),
             opt("file", metavar="FILE", completes="file", says="the file of the settings, or - for stdin"),
             OUT,
+            ALLOW_LOOSER,
+            SECONDS,
+            opt(
+                "--exact-case",
+                action="store_true",
+                says="take the patterns of an ignore file in exactly their case; its tool ignores case",
+            ),
             ANY_CASE,
             opt(
                 "--absolute",
@@ -39,9 +59,9 @@ AUTHORING: tuple[Command, ...] = (
             "ringfence import claude-code .claude/settings.json --out ringfence.yaml",
             "ringfence import opencode opencode.json --json",
         ),
-        "Lists what a policy does not say, each with its place and the reason. Ends with the paths on which"
-        " settings and policy disagree, looked for among all paths: none, or the shortest of each kind, and"
-        " exit status 1.",
+        "Prints the policy first, then what it does not say, each with its place and the reason, then the"
+        " paths on which settings and policy disagree, looked for among all paths: none, or the shortest of"
+        " each cause, and exit status 1. --out writes no policy that is looser than the settings.",
     ),
     Command(
         "matrix",
@@ -127,13 +147,15 @@ AUTHORING: tuple[Command, ...] = (
             ),
             opt("--agent", metavar="NAME", default="default", says="whose rules (default: default)"),
             OUT,
+            ALLOW_LOOSER,
+            SECONDS,
             ANY_CASE,
             ROOT,
             JSON,
         ),
         ("ringfence export opencode ringfence.yaml --agent coder", "ringfence export clineignore baseline"),
         "Reads what it wrote back in, and ends with the paths on which the two disagree; exit status 1 if"
-        " there are any.",
+        " there are any. --out writes no settings that are looser than the policy.",
     ),
     Command(
         "replay",

@@ -145,9 +145,10 @@ def _mode(settings: dict[str, Any], permissions: dict[str, Any], reading: Readin
 
 
 def _rule(rule: Any, effect: Effect, where: str, reading: Reading) -> None:
-    match = _RULE.fullmatch(rule) if isinstance(rule, str) else None
+    match = _RULE.fullmatch(text(rule, where))
     if match is None:
-        raise FormatError(f"{shown(rule)} is not a rule", where, 'write "Tool" or "Tool(what)"')
+        reading.out.left.append(Left(where, shown(rule), 'not a rule, and skipped there; write "Tool(what)"'))
+        return
     tool, what = match[1], match[2]
     names = [name for name in TOOLS if fnmatchcase(name, tool)]
     reason = _left_out(tool, what, names, effect)
@@ -160,12 +161,14 @@ def _rule(rule: Any, effect: Effect, where: str, reading: Reading) -> None:
         for key in keys:
             reading.found[key].append((effect, ANYTHING, Entry("*", effect, f"{where} {rule}")))
         return
-    try:
-        _add(_anchored(what, effect, reading.setting), keys, effect, where, rule, reading)
-    except _Outside as error:
-        reading.out.left.append(Left(where, rule, str(error), harmless=True))
-    except gitignore.LineError as error:
-        raise FormatError(f"{rule!r} cannot be said in a policy: {error}", where) from None
+    if what.startswith("!"):
+        why = "a pattern that takes another one back; "
+        why += "asked about, which is stricter" if effect is Effect.ALLOW else "left out, which is stricter"
+        reading.out.left.append(Left(where, rule, why))
+        if effect is not Effect.ALLOW:
+            return
+        what, effect = what[1:], Effect.ASK
+    _add(what, keys, effect, where, rule, reading)
 
 
 def _left_out(tool: str, what: str | None, names: list[str], effect: Effect) -> tuple[str, bool] | None:
@@ -184,19 +187,26 @@ def _left_out(tool: str, what: str | None, names: list[str], effect: Effect) -> 
     return None
 
 
-def _add(
-    anchored: Iterable[tuple[Language, str]],
-    keys: Iterable[str],
-    effect: Effect,
-    where: str,
-    what: str,
-    reading: Reading,
-) -> None:
-    for language, pattern in anchored:
-        comment = Entry("", effect, f"{where} {what}")
-        for entry in entries([pattern], comment, reading.out.left, where, what):
+def _add(body: str, keys: Iterable[str], effect: Effect, where: str, what: str, reading: Reading) -> None:
+    """Add a rule for the paths of a pattern; what cannot be said is noted."""
+    left = reading.out.left
+    try:
+        lines = list(_anchored(body, effect, reading.setting))
+    except (_Outside, gitignore.LineError) as error:
+        left.append(Left(where, what, str(error), harmless=True))
+        return
+    for line in lines:
+        if line.wider:
+            ends = "; the allow is left out" if effect is Effect.ALLOW else ", which is stricter"
+            left.append(Left(where, what, line.wider + ends))
+            if effect is Effect.ALLOW:
+                continue
+        language = Row((line.language, BELOW_IT)) if line.folder else covering(line.language)
+        language = ANYTHING if line == _EVERYTHING else language
+        entry = Entry("", effect, f"{where} {what}")
+        for each in entries([line.pattern], entry, left, where, what):
             for key in keys:
-                reading.found[key].append((effect, language, entry))
+                reading.found[key].append((each.effect, language, each))
 
 
 def _sandbox(settings: dict[str, Any], reading: Reading) -> None:
@@ -206,27 +216,21 @@ def _sandbox(settings: dict[str, Any], reading: Reading) -> None:
         for number, path in enumerate(_list(files, name, "sandbox.filesystem")):
             where = f"sandbox.filesystem.{name}[{number}]"
             body = text(path, where)
-            try:
-                # A path there is from the file system's root, from home, or from the workspace.
-                start = body if body.startswith(("//", "~")) else f"/{body}"
-                here = body if body.startswith(("/", "~", "./")) else f"./{body}"
-                found = _anchored(start if body.startswith("/") else here, Effect.DENY, reading.setting)
-                _add(found, keys, Effect.DENY, where, body, reading)
+            # A path there is from the file system's root, from home, or from the workspace.
+            start = body if body.startswith(("//", "~")) else f"/{body}"
+            here = body if body.startswith(("/", "~", "./")) else f"./{body}"
+            before = len(reading.out.left)
+            _add(start if body.startswith("/") else here, keys, Effect.DENY, where, body, reading)
+            if len(reading.out.left) == before:
                 why = "about commands in the sandbox; denied to the file tools, too, which is stricter"
                 reading.out.left.append(Left(where, body, why))
-            except _Outside as error:
-                reading.out.left.append(Left(where, body, str(error), harmless=True))
-            except gitignore.LineError as error:
-                raise FormatError(f"{body!r} cannot be said in a policy: {error}", where) from None
 
 
 class _Outside(Exception):
     """A rule about paths that are not in the workspace."""
 
 
-def _anchored(what: str, effect: Effect, setting: Setting) -> Iterator[tuple[Language, str]]:
-    if what.startswith("!"):
-        raise gitignore.LineError("'!' at the start")
+def _anchored(what: str, effect: Effect, setting: Setting) -> Iterator[gitignore.Line]:
     if what.startswith("//"):
         yield from _absolute(what[1:], setting)
     elif what == "~" or what.startswith("~/"):
@@ -237,23 +241,19 @@ def _anchored(what: str, effect: Effect, setting: Setting) -> Iterator[tuple[Lan
             body = f"/{body}"
         # A rule that denies or asks for `name/**` means every folder of that name.
         depth = effect is not Effect.ALLOW and re.fullmatch(r"[^/*?\[]+/\*\*", what) is not None
-        yield _read(body, depth=depth)
+        yield gitignore.line(body, depth=depth)
 
 
-def _read(body: str, *, depth: bool = False) -> tuple[Language, str]:
-    line = gitignore.line(body, depth=depth)
-    if line.folder:
-        return Row((line.language, BELOW_IT)), line.pattern
-    return covering(line.language), line.pattern
+_EVERYTHING = gitignore.Line(False, ANYTHING, False, "*")
 
 
-def _absolute(what: str, setting: Setting) -> Iterator[tuple[Language, str]]:
+def _absolute(what: str, setting: Setting) -> Iterator[gitignore.Line]:
     """A pattern from the file system's root, seen from the workspace."""
     names = [name for name in what.strip("/").split("/") if name]
     places = {0}
     for folder in setting.root.strip("/").split("/"):
         if any(at == len(names) for at in places):
-            yield ANYTHING, "*"
+            yield _EVERYTHING
             return
         places = {after for at in places for after in _past(names, at, folder)}
     rests = ["/".join(names[at:]) for at in sorted(places)]
@@ -261,11 +261,11 @@ def _absolute(what: str, setting: Setting) -> Iterator[tuple[Language, str]]:
         raise _Outside("about paths outside of the workspace, which nothing there can reach")
     for rest in rests:
         if rest in ("", "**"):
-            yield ANYTHING, "*"
+            yield _EVERYTHING
             return
     tail = "/" if what.endswith("/") else ""
     for rest in rests:
-        yield _read(f"/{rest}{tail}")
+        yield gitignore.line(f"/{rest}{tail}")
 
 
 def _past(names: list[str], at: int, part: str) -> set[int]:

@@ -14,10 +14,10 @@ from policy.automaton import Undecided, Witness
 from policy.engine import Policy
 from policy.model import Effect, Rule
 from policy.questions import Context, confirm, context
-from toolkit.formats.language import covering
 from toolkit.formats.pair_walk import Difference, PairWalk
 from toolkit.formats.source import Judged, Subject
 from toolkit.formats.state_machines import PolicyMachine, SettingsMachine
+from toolkit.formats.whole_paths import covered
 
 Expired = Callable[[], bool]
 Tell = Callable[[str, int, int | None], None]
@@ -101,8 +101,8 @@ class _Comparing:
             here, why = self._disagreements(subject, where)
             found += here
             if here and not why and not subject.above:
-                rules = tuple(replace(rule, language=covering(rule.language)) for rule in subject.rules)
-                others, why = self._disagreements(replace(subject, rules=rules), where)
+                below = replace(subject, rules=covered(subject.rules))
+                others, why = self._disagreements(below, where)
                 elsewhere += others
             else:
                 elsewhere += here

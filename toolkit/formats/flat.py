@@ -27,7 +27,7 @@ def flat(policy: Policy, agent: str, root: str = "/workspace") -> Flat:
     tiers = [policy.content.rules, *([entry.rules] if entry else [])]
     for tier in tiers:
         for tool in tier:
-            if tool in policy.tools and not _changes(policy, tool):
+            if tool in policy.tools and not changes(policy, tool):
                 why = "for a tool that no other program has"
                 left.append(Left(_place(tier[tool][0]) if tier[tool] else "", tool, why, harmless=True))
     for limits in (policy.content.limits, entry.limits if entry else {}):
@@ -45,7 +45,7 @@ def _action(policy: Policy, tiers: list[RuleMap], action: str, left: list[Left])
     for tier in tiers:
         for key in ("*", action):
             out += [(rule.pattern, rule.effect) for rule in tier.get(key, ())]
-    tools = [tool for tool in policy.tools if action in _changes(policy, tool)]
+    tools = [tool for tool in policy.tools if action in changes(policy, tool)]
     more: Listed = []
     for tier in tiers:
         for tool in tools:
@@ -112,7 +112,7 @@ def _from_the_last_star(rules: Listed) -> Listed:
     return [("*", Effect.ASK), *rules] if start is None else rules[start:]
 
 
-def _changes(policy: Policy, tool: str) -> set[str]:
+def changes(policy: Policy, tool: str) -> set[str]:
     """The actions under which a tool's rules are said: what it changes, else what it reads.
 
     None for a tool that names no path (the tools for tasks): the rules of another tool have nothing like it.

@@ -14,7 +14,6 @@ from typing import Any
 from policy.model import DEFAULT_AGENT, Effect
 from toolkit.formats import regex, wildcard
 from toolkit.formats.flat import regex as of_pattern
-from toolkit.formats.language import ANYTHING, Either, Language
 from toolkit.formats.recognize import other_than, recognized
 from toolkit.formats.source import (
     NO_RULE,
@@ -23,7 +22,6 @@ from toolkit.formats.source import (
     Flat,
     FormatError,
     Imported,
-    Judged,
     Left,
     Maps,
     Setting,
@@ -33,8 +31,8 @@ from toolkit.formats.source import (
     tightened,
 )
 from toolkit.formats.source import text as text_of
+from toolkit.formats.whole_paths import EVERYTHING, Writing
 from toolkit.formats.wildcard import Any1, Kind, Star
-from toolkit.formats.written import entries
 
 DECISIONS = {"allow": Effect.ALLOW, "ask_user": Effect.ASK, "deny": Effect.DENY}
 # A policy's key, the tool and action it is compared on, their tool, and what happens where no rule speaks.
@@ -203,20 +201,14 @@ def _merged(row: wildcard.Tokens) -> wildcard.Tokens:
 def _judge(rules: list[dict[str, Any]], agent: str, out: Imported) -> Maps:
     maps: Maps = {}
     for key, tool, action, theirs, default in TOOLS:
-        maps[key] = [Entry("*", default, NO_RULE)]
-        judged: list[Judged] = []
+        writing = Writing(default, out.left, Entry("*", default, NO_RULE))
         own = [rule for rule in rules if {"*", theirs} & set(rule["tools"])]
         for rule in _in_order(own):
-            where, said = rule["where"], rule["effect"]
-            language: Language = ANYTHING
-            texts = ["*"]
-            if rule["paths"] is not None:
-                language = Either(tuple(map(wildcard.language, rule["paths"])))
-                texts = [text for each in rule["paths"] for text in wildcard.patterns(each)]
-            judged.append(Judged(said, language, patterns=tuple(texts)))
-            entry = Entry("", said, f"{where} {rule['what']}")
-            maps[key] += entries(texts, entry, out.left, where, rule["what"])
-        out.subjects.append(Subject(tool, action, tuple(judged), default, agent))
+            variants = [EVERYTHING] if rule["paths"] is None else rule["paths"]
+            writing.add(variants, rule["effect"], rule["where"], rule["what"])
+        writing.finish()
+        maps[key] = writing.entries
+        out.subjects.append(Subject(tool, action, tuple(writing.judged), default, agent))
     if maps["create_file"] == maps["edit_file"]:
         return {"read": maps["read"], "write": maps["create_file"]}
     return maps

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from policy.glob import MAX_LENGTH, CharClass
+from policy.glob import CharClass
 from toolkit.formats.language import (
     IN_NAME,
     NAME,
@@ -15,24 +15,30 @@ from toolkit.formats.language import (
     Many,
     One,
     Row,
+    either_case,
     letter,
 )
+from toolkit.formats.source import LONGEST
 
 _SPECIAL = "*?[{}"
 
 
 class LineError(ValueError):
-    """Why a line cannot be said in a policy."""
+    """Why a line matches no path at all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line: what it matches by itself (`folder`: folders only), and the pattern that says it."""
+    """A line: what it matches by itself (`folder`: folders only), and the pattern that says it.
+
+    `wider`: why both match more than the line does; empty where they match the same.
+    """
 
     negated: bool
     language: Language
     folder: bool
     pattern: str
+    wider: str = ""
 
 
 Piece = str | CharClass | None  # a character as it is, a class, or a star
@@ -60,21 +66,55 @@ def line(text: str, *, fold: bool = False, any_case: bool = False, depth: bool =
     body = body.removeprefix("/")
     if not body:
         raise LineError("it names nothing")
-    if len(body) > MAX_LENGTH:
-        raise LineError(f"it has {len(body)} characters; {MAX_LENGTH} are allowed")
-    segments = [_segment(part) for part in body.split("/")]
+    wider = ""
+    if len(body) > LONGEST:
+        wider, folder = f"it has {len(body)} characters; only its start is said", False
+        body = _shortened(body)
+    segments: list[Segment] = []
+    for part in body.split("/"):
+        segment, unsaid = _segment(part)
+        segments.append(segment)
+        if unsaid:
+            wider, folder = unsaid, False  # what comes after it is below what it now matches
+            break
     if any(segment == () for segment in segments):
-        raise LineError("two slashes with no name between them")
+        raise LineError("two slashes with no name between them match nothing")
     if not anchored and (segments[0] is not None or len(segments) == 1):
         segments = [None, *segments]
     while len(segments) > 1 and segments[-1] is None and segments[-2] is None:
         segments.pop()
-    return Line(negated, _language(segments, fold), folder, _pattern(segments, folder, any_case))
+    pattern = _pattern(segments, folder, any_case)
+    if len(pattern) > LONGEST:
+        return _without_letters(Line(negated, _language(segments, fold), folder, pattern, wider), segments)
+    return Line(negated, _language(segments, fold), folder, pattern, wider)
 
 
-def _segment(part: str) -> Segment:
+def _shortened(body: str) -> str:
+    """The start of a long line and a star: all that the line matches, and more."""
+    cut = body[: LONGEST - 8]
+    for special in "[\\":
+        cut = cut.partition(special)[0]
+    return cut.rstrip("/") + "*"
+
+
+def _without_letters(long: Line, segments: list[Segment]) -> Line:
+    """The line with `?` for each letter, which may be written in two cases."""
+    plain = [
+        segment and tuple(IN_NAME if _cased(piece) else piece for piece in segment) for segment in segments
+    ]
+    pattern = _pattern(plain, long.folder, any_case=False)
+    wider = long.wider or "its letters in both cases are too long; said with '?' for each"
+    return Line(long.negated, _language(plain, False), long.folder, pattern, wider)
+
+
+def _cased(piece: Piece) -> bool:
+    return isinstance(piece, str) and len(either_case(piece)) > 1
+
+
+def _segment(part: str) -> tuple[Segment, str]:
+    """One name, and why what is read matches more than it does."""
     if len(part) > 1 and not part.strip("*"):
-        return None
+        return None, ""
     found: list[Piece] = []
     at = 0
     while at < len(part):
@@ -82,7 +122,7 @@ def _segment(part: str) -> Segment:
         at += 1
         if character == "\\":
             if at == len(part):
-                raise LineError("a backslash at the end")
+                raise LineError("a backslash at the end matches nothing")
             found.append(part[at])
             at += 1
         elif character == "*":
@@ -91,13 +131,22 @@ def _segment(part: str) -> Segment:
         elif character == "?":
             found.append(IN_NAME)
         elif character == "[":
-            kind, at = _class(part, at)
+            try:
+                kind, at = _class(part, at)
+            except _ClassError as error:
+                if not found or found[-1] is not None:
+                    found.append(None)
+                return tuple(found), f"{error}; said with a star from there on"
             found.append(kind)
         else:
             found.append(character)
     if "".join(each for each in found if isinstance(each, str)) in (".", "..") and None not in found:
-        raise LineError("'.' and '..' are no names")
-    return tuple(found)
+        raise LineError("'.' and '..' are no names, and match nothing")
+    return tuple(found), ""
+
+
+class _ClassError(ValueError):
+    """Why a class cannot be said in a policy."""
 
 
 def _class(part: str, at: int) -> tuple[CharClass, int]:
@@ -107,16 +156,18 @@ def _class(part: str, at: int) -> tuple[CharClass, int]:
     start = at
     while at < len(part) and (part[at] != "]" or at == start):
         if part[at] == "\\" or part.startswith("[:", at):
-            raise LineError("a class with a backslash or a name in it")
+            raise _ClassError("a class with a backslash or a name in it")
         low = high = part[at]
         if part[at + 1 : at + 2] == "-" and part[at + 2 : at + 3] not in ("]", ""):
             high, at = part[at + 2], at + 2
         if high < low:
-            raise LineError("a range that runs backwards")
+            raise _ClassError("a range that runs backwards")
         ranges.append((low, high))
         at += 1
     if at >= len(part):
-        raise LineError("a class that is not closed")
+        raise _ClassError("a class that is not closed")
+    if any(set(pair) & set("]-!^/") for pair in ranges):
+        raise _ClassError("a class with ']', '-', '!', '^' or '/' in it")
     return CharClass(negated, tuple(ranges)), at + 1
 
 
@@ -151,7 +202,8 @@ def _other_case(kind: CharClass) -> Iterator[tuple[str, str]]:
     for low, high in kind.ranges:
         for code in range(ord(low), min(ord(high), 0x7F) + 1):
             other = chr(code).swapcase()
-            yield other, other
+            if other != chr(code):
+                yield other, other
 
 
 def _pattern(segments: list[Segment], folder: bool, any_case: bool) -> str:
@@ -172,13 +224,11 @@ def _written(piece: Piece, any_case: bool) -> str:
     if piece is None:
         return "*"
     if isinstance(piece, str):
-        if any_case and piece.swapcase() != piece:
-            return f"[{''.join(sorted({piece, piece.swapcase()}))}]"
+        if any_case and len(either_case(piece)) > 1:
+            return f"[{''.join(either_case(piece))}]"
         return f"[{piece}]" if piece in _SPECIAL else piece
     if piece == IN_NAME:
         return "?"
     ranges = [*piece.ranges, *(_other_case(piece) if any_case else ())]
-    if any(set(pair) & set("]-!^/") for pair in ranges):
-        raise LineError("a class with ']', '-', '!', '^' or '/' in it")
     inner = "".join(low if low == high else f"{low}-{high}" for low, high in dict.fromkeys(ranges))
     return f"[{'!' if piece.negated else ''}{inner}]"

@@ -7,22 +7,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from policy.glob import MAX_LENGTH
 from policy.model import ACTIONS, Effect
 from toolkit.formats import gitignore
+from toolkit.formats.negations import ordered
 from toolkit.formats.recognize import not_settings
 from toolkit.formats.source import (
     Entry,
     Exported,
     Flat,
-    FormatError,
     Imported,
     Judged,
     Left,
     Setting,
     Subject,
 )
-from toolkit.formats.written import entries
+from toolkit.formats.written import entries, fault
+
+_SHOWN = 100  # characters of a line in a message
+_AGAIN = ("once more", "after a line that opens")
 
 
 def reader(name: str) -> Callable[[str, Setting], Imported]:
@@ -38,29 +40,46 @@ def _read(text: str, setting: Setting, name: str) -> Imported:
     not_settings(text, name.removeprefix("."))
     out = Imported()
     judged: list[Judged] = []
-    listed: list[Entry] = []
+    places: dict[tuple[str, ...], tuple[str, str]] = {}
     for number, body in [*gitignore.lines(text), (0, name)]:
         where = f"line {number}" if number else "built in"
         if body.startswith("!include "):
             out.left.append(Left(where, body, "another file is not followed; import it by itself"))
             continue
-        try:
-            line = gitignore.line(body, fold=True, any_case=setting.any_case)
-        except gitignore.LineError as error:
-            shown = body if len(body) <= MAX_LENGTH else body[:40] + "…"
-            raise FormatError(f"{shown!r} cannot be said in a policy: {error}", where) from None
-        effect = Effect.ASK if line.negated else Effect.DENY
-        judged.append(Judged(effect, line.language, line.folder, (line.pattern,)))
-        listed += entries([line.pattern], Entry("", effect, f"{where} {body}"), out.left, where, body)
-    out.everybody["*"] = listed
+        rule = _judged(body, where, setting, out)
+        if rule is not None:
+            judged.append(rule)
+            places.setdefault(rule.patterns, (where, body))
+    for rule in ordered(judged):
+        where, body = places.get(rule.patterns, _AGAIN)
+        entry = Entry("", rule.effect, f"{where} {body}")
+        out.everybody.setdefault("*", []).extend(entries(rule.patterns, entry, out.left, where, body))
     for action in ACTIONS:
         out.subjects.append(Subject(action, action, tuple(judged), above=True, denies_only=True))
     out.notes.append(
         "such a file only denies: what it does not name asks, until a rule before its rules says more"
     )
-    if not setting.any_case:
-        out.notes.append("it takes no notice of case; --any-case writes the patterns so")
+    if setting.exact_case:
+        out.notes.append("the tool takes no notice of case; without --exact-case the policy takes none, too")
     return out
+
+
+def _judged(body: str, where: str, setting: Setting, out: Imported) -> Judged | None:
+    """One line as a rule; what it cannot say is noted."""
+    shown = body if len(body) <= _SHOWN else body[:_SHOWN] + "…"
+    try:
+        line = gitignore.line(body, fold=True, any_case=not setting.exact_case)
+    except gitignore.LineError as error:
+        out.left.append(Left(where, shown, str(error), harmless=True))
+        return None
+    why = line.wider.partition(";")[0] or fault(line.pattern)
+    if why and line.negated:
+        out.left.append(Left(where, shown, f"{why}; what it opens is left out"))
+        return None
+    if line.wider:
+        out.left.append(Left(where, shown, f"{line.wider}, which is stricter"))
+    effect = Effect.ASK if line.negated else Effect.DENY
+    return Judged(effect, line.language, line.folder, (line.pattern,))
 
 
 def write(flat: Flat) -> Exported:

@@ -59,8 +59,13 @@ def text(letters: str, *, fold: bool = False) -> Language:
 
 
 def letter(character: str, *, fold: bool = False) -> CharClass:
-    both = sorted({character, character.lower(), character.upper()}) if fold else [character]
-    return CharClass(False, tuple((each, each) for each in both if len(each) == 1))
+    both = either_case(character) if fold else [character]
+    return CharClass(False, tuple((each, each) for each in both))
+
+
+def either_case(character: str) -> list[str]:
+    """A character in both cases, where the other case is one character."""
+    return sorted(each for each in {character, character.lower(), character.upper()} if len(each) == 1)
 
 
 def optional(part: Language) -> Language:

@@ -1,4 +1,4 @@
-"""Lists in which the last match decides, over the places of a machine: what decides, and what may be forgotten.
+"""Lists in which the last match decides, over the places of a machine: what decides, and what to forget.
 
 Rests on one thing: the languages of a later rule have higher places.
 """

@@ -12,16 +12,13 @@ from typing import Any
 
 from policy.model import DEFAULT_AGENT, EFFECTS, Effect
 from toolkit.formats import wildcard
-from toolkit.formats.language import Either, Language
 from toolkit.formats.recognize import settings_of
 from toolkit.formats.source import (
     COMMANDS,
-    Entry,
     Exported,
     Flat,
     FormatError,
     Imported,
-    Judged,
     Left,
     Maps,
     Setting,
@@ -33,7 +30,7 @@ from toolkit.formats.source import (
     shown,
     text,
 )
-from toolkit.formats.written import entries
+from toolkit.formats.whole_paths import Writing
 
 # Their names for what a policy calls read, write and delete: patches delete under `edit`.
 ACTIONS = {"read": "read", "write": "edit", "delete": "edit"}
@@ -174,22 +171,19 @@ def _judge(rules: list[Rule], agent: str, out: Imported, setting: Setting, order
             why = COMMANDS if rule.action == "bash" else "not about reading or editing files"
             out.left.append(Left(rule.where, what, why, harmless=True))
     for action, theirs in ACTIONS.items():
-        judged: list[Judged] = []
-        maps[action] = []
+        writing = Writing(Effect.ASK, out.left)
         for rule in rules:
             if not _names(rule.action, theirs):
                 continue
             variants = _variants(rule.resource, setting, ordered)
-            language: Language = Either(tuple(wildcard.language(each) for each in variants))
             what = f"{rule.action} {rule.resource}"
-            said = [pattern for each in variants for pattern in wildcard.patterns(each)]
-            judged.append(Judged(rule.effect, language, patterns=tuple(said)))
-            if not said:
+            if not variants:
                 why = "matches no path in the workspace"
                 out.left.append(Left(rule.where, what, why, harmless=True))
-            entry = Entry("", rule.effect, f"{rule.where} {what}")
-            maps[action] += entries(said, entry, out.left, rule.where, what)
-        out.subjects.append(Subject(action, action, tuple(judged), Effect.ASK, agent))
+            writing.add(variants, rule.effect, rule.where, what)
+        writing.finish()
+        maps[action] = writing.entries
+        out.subjects.append(Subject(action, action, tuple(writing.judged), Effect.ASK, agent))
     return maps
 
 

@@ -13,7 +13,6 @@ from typing import Any
 from policy.model import DEFAULT_AGENT, Effect
 from toolkit.formats import wildcard
 from toolkit.formats.fork_patterns import longest_decides
-from toolkit.formats.language import Either
 from toolkit.formats.recognize import settings_of
 from toolkit.formats.source import (
     COMMANDS,
@@ -23,7 +22,6 @@ from toolkit.formats.source import (
     Flat,
     FormatError,
     Imported,
-    Judged,
     Left,
     Maps,
     Setting,
@@ -35,7 +33,7 @@ from toolkit.formats.source import (
     shown,
     tightened,
 )
-from toolkit.formats.written import entries
+from toolkit.formats.whole_paths import Writing
 
 # A policy's key, the tool and action it is compared on, and their key.
 TOOLS = (
@@ -162,23 +160,20 @@ def _judge(tiers: list[Tier], agent: str, out: Imported, setting: Setting) -> Ma
     maps: Maps = {}
     for key, tool, action, theirs in TOOLS:
         default = Effect.ALLOW if theirs == "read" else Effect.ASK
-        maps[key] = [Entry("*", default, NO_RULE)]
-        judged: list[Judged] = []
+        writing = Writing(default, out.left, Entry("*", default, NO_RULE))
         said = [
             rule for name in ("*", theirs) for tier in reversed(tiers) for rule in tier.said.get(name, ())
         ]
         more = [rule for tier in reversed(tiers) for rule in tier.stricter.get(theirs, ())]
         for pattern, effect_, where in tightened(said, more, lambda rule: rule[1]):
             variants = _variants(pattern, setting)
-            texts = [text for each in variants for text in wildcard.patterns(each)]
-            language = Either(tuple(map(wildcard.language, variants)))
-            judged.append(Judged(effect_, language, patterns=tuple(texts)))
-            if not texts:
+            if not variants:
                 why = "matches no path in the workspace"
                 out.left.append(Left(where, pattern, why, harmless=True))
-            entry = Entry("", effect_, f"{where} {pattern}")
-            maps[key] += entries(texts, entry, out.left, where, pattern)
-        out.subjects.append(Subject(tool, action, tuple(judged), default, agent))
+            writing.add(variants, effect_, where, pattern)
+        writing.finish()
+        maps[key] = writing.entries
+        out.subjects.append(Subject(tool, action, tuple(writing.judged), default, agent))
     if maps["create_file"] == maps["edit_file"]:
         rest = {key: maps[key] for key in ("read", "delete")}
         return {"read": rest["read"], "write": maps["create_file"], "delete": rest["delete"]}

@@ -15,6 +15,7 @@ from policy.model import DEFAULT_AGENT, EFFECTS, Effect
 from toolkit.formats.language import Language
 
 NO_RULE = "what is done where no rule speaks"
+LONGEST = 1000  # characters of a pattern that is written; a key in YAML has at most 1,024, with its quotes
 COMMANDS = "a rule about commands, which a policy for files does not have"
 
 
@@ -35,7 +36,7 @@ class Setting:
     root: str = "/workspace"
     home: str = "/home/user"
     absolute: bool = False
-    any_case: bool = False
+    exact_case: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,13 +59,15 @@ class Left:
 class Judged:
     """One rule of the settings: the paths it matches (itself, and for a folder only), and what it says.
 
-    `patterns` are the rules of the policy that were written for it, in order.
+    `patterns` are the rules of the policy that were written for it, in order. `after`: what the policy says
+    next of what is below a match; None: its rule covers that.
     """
 
     effect: Effect
     language: Language
     folder: bool = False
     patterns: tuple[str, ...] = ()
+    after: tuple[Judged, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,10 +30,10 @@ class StateMachine(Protocol):
     def state(self, step: int) -> int:
         """The state that such a step leads to."""
 
-    def verdict(self, bits: int, directory: bool) -> Effect:
+    def verdict(self, bits: int, directory: bool, /) -> Effect:
         """What the path read so far gets."""
 
-    def cause(self, bits: int, directory: bool) -> Cause:
+    def cause(self, bits: int, directory: bool, /) -> Cause:
         """What decides about it."""
 
 
@@ -62,14 +62,14 @@ class SettingsMachine:
     def state(self, step: int) -> int:
         return step if self.subject.above else self._forget(step)
 
-    def verdict(self, bits: int, directory: bool) -> Effect:
-        """These tools ask about a name, and do not say what it is: `directory` changes nothing."""
+    def verdict(self, bits: int, _: bool) -> Effect:
+        """These tools ask about a name, and do not say what it is."""
         if bits == CLOSED:
             return Effect.DENY
         decided = self._last.decides(bits, False)
         return decided[0] if decided else self.subject.default
 
-    def cause(self, bits: int, directory: bool) -> Cause:
+    def cause(self, bits: int, _: bool) -> Cause:
         if bits == CLOSED:
             return (-2,)
         decided = self._last.decides(bits, False)
@@ -154,9 +154,7 @@ class PolicyMachine:
         return best
 
 
-def _ladder(
-    ladder: list[list[LastMatch]], bits: int, directory: bool, number: int
-) -> tuple[Effect, Cause]:
+def _ladder(ladder: list[list[LastMatch]], bits: int, directory: bool, number: int) -> tuple[Effect, Cause]:
     """What the first tier that decides says: the tool's list, the action's, else that of `*`."""
     for at, tier in enumerate(ladder):
         tool, action, anything = (each.decides(bits, directory) for each in tier)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from policy.engine import Policy
 from policy.errors import PolicyError, visible
 from policy.glob import PatternError, parse
-from toolkit.formats.source import Entry, FormatError, Imported, Left, Maps
+from policy.invisible import is_invisible
+from policy.model import Effect
+from toolkit.formats.source import LONGEST, Entry, FormatError, Imported, Left, Maps
 
 
 def policy_text(imported: Imported, title: str) -> str:
@@ -48,16 +51,41 @@ def _quoted(text: str) -> str:
 
 
 def entries(patterns: Iterable[str], entry: Entry, left: list[Left], where: str, what: str) -> list[Entry]:
-    """Entries for patterns that a policy can say; the others are noted."""
+    """Entries for patterns. One that a policy cannot have is noted: an allow is left out, others wider."""
     found = []
     for pattern in patterns:
-        try:
-            parse(pattern)
-        except PatternError as error:
-            left.append(Left(where, what, error.message))
-            continue
-        found.append(Entry(pattern, entry.effect, entry.comment))
+        error = fault(pattern)
+        if error is None:
+            found.append(replace(entry, pattern=pattern))
+        elif entry.effect is Effect.ALLOW:
+            left.append(Left(where, what, f"{error}; left out"))
+        else:
+            wider = _wider(pattern)
+            left.append(Left(where, what, f"{error}; {wider} is denied, which is stricter"))
+            found.append(Entry(wider, Effect.DENY, entry.comment))
     return found
+
+
+def fault(pattern: str) -> str | None:
+    """What is wrong with a pattern of a policy."""
+    if len(pattern) > LONGEST:
+        return f"the pattern has {len(pattern)} characters, more than a key of a policy"
+    try:
+        parse(pattern)
+    except PatternError as error:
+        return error.message
+    return None
+
+
+def _wider(pattern: str) -> str:
+    """A pattern that loads and matches no less: unusual characters as `?`, then a directory further up."""
+    names = "".join("?" if is_invisible(each) or each == "\\" else each for each in pattern).split("/")
+    for end in range(len(names), 1, -1):
+        shorter = "/".join(names[:end])
+        if fault(shorter) is None and names[end - 1] != "**":
+            return shorter
+    first = names[0] if len(names) == 1 else f"/{names[0]}"
+    return "*" if names[0] == "**" or fault(first) else first
 
 
 def json_of(text: str) -> Any:

@@ -1,0 +1,51 @@
+"""A policy as another tool's settings, read back in so that the two can be compared. Values only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from policy.engine import Policy
+from policy.model import DEFAULT_AGENT
+from toolkit.formats.flat import changes, flat
+from toolkit.formats.source import Format, FormatError, Left, Setting, Subject
+
+DELETES = ("opencode", "opencode-fork")  # whose settings speak of deleting
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """The settings, what they do not say, and what they say when they are read again."""
+
+    text: str
+    left: tuple[Left, ...]
+    subjects: tuple[Subject, ...]
+
+
+def outgoing(policy: Policy, given: Format, agent: str, setting: Setting) -> Outgoing:
+    """Write what a policy says of one agent. Raises FormatError."""
+    if given.write is None:
+        raise FormatError(f"{given.name} is read, and not written")
+    written = given.write(flat(policy, agent, setting.root))
+    back = given.read(written.text, setting)
+    subjects = [each for each in back.subjects if each.agent == DEFAULT_AGENT]
+    if given.name not in DELETES:
+        subjects = [each for each in subjects if each.action != "delete"]
+    left = tuple(dict.fromkeys([*written.left, *back.left]))
+    return Outgoing(written.text, left, tuple(_for_tools(subjects, policy, agent)))
+
+
+def _for_tools(subjects: Sequence[Subject], policy: Policy, agent: str) -> Iterator[Subject]:
+    """Each subject for this agent; one for an action also for each tool whose rules come under it."""
+    named = set(policy.content.rules)
+    for entry in policy.content.agents.values():
+        named.update(entry.rules)
+    for item in policy.content.mandatory:
+        named.update(item.keys)
+    for subject in subjects:
+        yield replace(subject, agent=agent)
+        if subject.tool != subject.action:
+            continue
+        for tool in sorted(named & set(policy.tools) - {subject.action}):
+            if subject.action in changes(policy, tool):
+                yield replace(subject, agent=agent, tool=tool)
