@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from toolkit.cli.options import ENDPOINT, JSON, PLACE, POLICY, ROOT, STATE, Command, count, opt
 
-FORMATS = ("claude-code", "clineignore", "gemini", "opencode", "opencode-fork", "rooignore")
+FORMATS = (
+    "claude-code",
+    "clineignore",
+    "codeowners",
+    "codex",
+    "gemini",
+    "opencode",
+    "opencode-fork",
+    "rooignore",
+)
+WRITTEN = tuple(name for name in FORMATS if name not in ("codeowners", "codex"))
 OUT = opt("--out", metavar="FILE", completes="file", says="write to this new file, not to stdout")
 ANY_CASE = opt(
     "--any-case",
@@ -135,9 +145,9 @@ AUTHORING: tuple[Command, ...] = (
         (
             opt(
                 "format",
-                choices=FORMATS,
+                choices=WRITTEN,
                 metavar="FORMAT",
-                says=f"whose settings: {', '.join(FORMATS)}",
+                says=f"whose settings: {', '.join(WRITTEN)}",
             ),
             opt(
                 "policy_file",

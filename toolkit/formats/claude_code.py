@@ -14,8 +14,8 @@ from typing import Any
 
 from policy.model import Effect
 from toolkit.formats import gitignore
-from toolkit.formats.language import ANYTHING, Language, Row, covering
-from toolkit.formats.language import BELOW as BELOW_IT
+from toolkit.formats.anchors import Outside, absolute, covered, home
+from toolkit.formats.language import ANYTHING, Language
 from toolkit.formats.recognize import settings_of
 from toolkit.formats.source import (
     COMMANDS,
@@ -192,7 +192,7 @@ def _add(body: str, keys: Iterable[str], effect: Effect, where: str, what: str, 
     left = reading.out.left
     try:
         lines = list(_anchored(body, effect, reading.setting))
-    except (_Outside, gitignore.LineError) as error:
+    except (Outside, gitignore.LineError) as error:
         left.append(Left(where, what, str(error), harmless=True))
         return
     for line in lines:
@@ -201,8 +201,7 @@ def _add(body: str, keys: Iterable[str], effect: Effect, where: str, what: str, 
             left.append(Left(where, what, line.wider + ends))
             if effect is Effect.ALLOW:
                 continue
-        language = Row((line.language, BELOW_IT)) if line.folder else covering(line.language)
-        language = ANYTHING if line == _EVERYTHING else language
+        language = covered(line)
         entry = Entry("", effect, f"{where} {what}")
         for each in entries([line.pattern], entry, left, where, what):
             for key in keys:
@@ -226,15 +225,11 @@ def _sandbox(settings: dict[str, Any], reading: Reading) -> None:
                 reading.out.left.append(Left(where, body, why))
 
 
-class _Outside(Exception):
-    """A rule about paths that are not in the workspace."""
-
-
 def _anchored(what: str, effect: Effect, setting: Setting) -> Iterator[gitignore.Line]:
     if what.startswith("//"):
-        yield from _absolute(what[1:], setting)
+        yield from absolute(what[1:], setting)
     elif what == "~" or what.startswith("~/"):
-        yield from _absolute(setting.home.rstrip("/") + what[1:], setting)
+        yield from absolute(home(what, setting), setting)
     else:
         body = what.removeprefix("./") if what.startswith("./") else what
         if body != what and "/" not in body.rstrip("/"):
@@ -242,42 +237,6 @@ def _anchored(what: str, effect: Effect, setting: Setting) -> Iterator[gitignore
         # A rule that denies or asks for `name/**` means every folder of that name.
         depth = effect is not Effect.ALLOW and re.fullmatch(r"[^/*?\[]+/\*\*", what) is not None
         yield gitignore.line(body, depth=depth)
-
-
-_EVERYTHING = gitignore.Line(False, ANYTHING, False, "*")
-
-
-def _absolute(what: str, setting: Setting) -> Iterator[gitignore.Line]:
-    """A pattern from the file system's root, seen from the workspace."""
-    names = [name for name in what.strip("/").split("/") if name]
-    places = {0}
-    for folder in setting.root.strip("/").split("/"):
-        if any(at == len(names) for at in places):
-            yield _EVERYTHING
-            return
-        places = {after for at in places for after in _past(names, at, folder)}
-    rests = ["/".join(names[at:]) for at in sorted(places)]
-    if not rests:
-        raise _Outside("about paths outside of the workspace, which nothing there can reach")
-    for rest in rests:
-        if rest in ("", "**"):
-            yield _EVERYTHING
-            return
-    tail = "/" if what.endswith("/") else ""
-    for rest in rests:
-        yield gitignore.line(f"/{rest}{tail}")
-
-
-def _past(names: list[str], at: int, part: str) -> set[int]:
-    if at == len(names):
-        return set()
-    name = names[at]
-    if name == "**":
-        return {at, *_past(names, at + 1, part)}
-    fits = re.fullmatch(
-        "".join(".*" if c == "*" else "." if c == "?" else re.escape(c) for c in name), part, re.DOTALL
-    )
-    return {at + 1} if fits else set()
 
 
 _ELSEWHERE = {"additionalDirectories", "disableBypassPermissionsMode", "disableAutoMode"}

@@ -32,7 +32,9 @@ def flat(policy: Policy, agent: str, root: str = "/workspace") -> Flat:
                 left.append(Left(_place(tier[tool][0]) if tier[tool] else "", tool, why, harmless=True))
     for limits in (policy.content.limits, entry.limits if entry else {}):
         left += [Left(f"limits.{key}", key, "limits cannot be said") for key in limits]
-    actions = {action: tuple(_action(policy, tiers, action, left)) for action in ACTIONS}
+    actions = {
+        action: tuple(_with_names(action, _action(policy, tiers, action, left), left)) for action in ACTIONS
+    }
     return Flat(agent, actions, tuple(dict.fromkeys(left)), root)
 
 
@@ -68,6 +70,24 @@ def _action(policy: Policy, tiers: list[RuleMap], action: str, left: list[Left])
         if item.excepts:
             left.append(Left(where, f"except {', '.join(item.excepts)}", "said without its exceptions"))
     return stricter(out, more)
+
+
+def _with_names(action: str, rules: Listed, left: list[Left]) -> Iterator[tuple[str, Effect]]:
+    """The rules, where one for directories only also holds for a name that may be anything."""
+    strictest = Effect.ASK  # of what may decide where the next rule does not
+    for pattern, effect in rules:
+        strictest = effect if pattern == "*" else max(strictest, effect)
+        every = list(alternatives(pattern))
+        names = [each.rstrip("/") for each in every if each.endswith("/")]
+        if not names or effect is Effect.ALLOW:
+            yield pattern, effect
+            continue
+        why = "for directories only; said for any name, which is stricter"
+        left.append(Left(action, f"{pattern}: {effect}", why))
+        # What asks must not open a name that was denied.
+        yield from ((name, max(effect, strictest)) for name in names)
+        if strictest > effect or len(names) < len(every):
+            yield pattern, effect
 
 
 def stricter(rules: Listed, more: Listed) -> Listed:

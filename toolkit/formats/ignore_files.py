@@ -5,7 +5,7 @@ Both ask a library that takes no notice of case; below an ignored folder nothing
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from policy.model import ACTIONS, Effect
 from toolkit.formats import gitignore
@@ -83,19 +83,44 @@ def _judged(body: str, where: str, setting: Setting, out: Imported) -> Judged | 
 
 
 def write(flat: Flat) -> Exported:
-    """Write what may not be read; these files know nothing else."""
+    """Write what may not be read or not be changed; these files know nothing else."""
     lines: list[str] = []
     left = list(flat.left)
-    for pattern, effect in flat.actions["read"]:
-        if effect is Effect.DENY:
-            lines += _lines(pattern, "")
-        elif lines:
-            lines += _lines(pattern, "!")
-    if flat.actions["write"] != flat.actions["read"]:
-        left.append(Left("write", "rules for writing", "the file is one list for reading and changing"))
+    reads, writes = _denies(flat.actions["read"]), _denies(flat.actions["write"])
+    for pattern, denied in _either(reads, writes):
+        if denied or pattern.lower() == pattern.upper():
+            lines += _lines(pattern, "" if denied else "!")
+        else:
+            why = "the file takes no notice of case, and would open other names, too; left out"
+            left.append(Left("read, write", f"{pattern}: no deny", why))
+    if writes != reads:
+        why = "the file is one list for reading and changing: what is denied for one is denied for both"
+        left.append(Left("write", "rules for writing", why))
     if any(effect is Effect.ASK for _, effect in flat.actions["read"]):
         left.append(Left("read", "rules that ask", "the file only denies"))
     return Exported("\n".join(lines) + "\n", tuple(left))
+
+
+def _denies(rules: Sequence[tuple[str, Effect]]) -> list[tuple[str, bool]]:
+    """The rules as what they deny and what they open again; without those that open nothing."""
+    out: list[tuple[str, bool]] = []
+    for at, (pattern, effect) in enumerate(rules):
+        later = {each for each, said in rules[at + 1 :] if said is Effect.DENY}
+        if effect is Effect.DENY and pattern not in later:
+            out.append((pattern, True))
+        elif effect is not Effect.DENY and any(denied for _, denied in out):
+            out.append((pattern, False))
+    return out
+
+
+def _either(one: list[tuple[str, bool]], other: list[tuple[str, bool]]) -> list[tuple[str, bool]]:
+    """What one of two lists denies; nowhere less."""
+    if all(denied for _, denied in one):
+        one, other = other, one
+    if not all(denied for _, denied in other):
+        # Of both what is opened is left out of one, which only denies more.
+        other = [(pattern, denied) for pattern, denied in other if denied]
+    return list(dict.fromkeys([*one, *other]))
 
 
 def _lines(pattern: str, mark: str) -> list[str]:

@@ -29,7 +29,15 @@ KEYS: Mapping[str, tuple[str, ...]] = {
         *("autoCompact", "skills"),
     ),
     "gemini": ("rule", "safety_checker"),
+    "codex": (
+        *("sandbox_mode", "approval_policy", "default_permissions", "permissions", "profile", "profiles"),
+        *("sandbox_workspace_write", "projects", "model", "model_provider", "mcp_servers", "features"),
+        *("model_reasoning_effort", "notify", "tools", "tui", "history", "hooks", "agents", "skills"),
+        *("project_doc_max_bytes", "shell_environment_policy", "web_search", "plugins", "apps"),
+    ),
 }
+
+CODEX = ("sandbox_mode", "approval_policy", "default_permissions")  # keys that no other tool has
 
 
 def settings_of(text: str, name: str) -> dict[str, Any]:
@@ -73,12 +81,12 @@ def other_than(name: str, text: str) -> str:
 
 
 def _as_toml(text: str) -> dict[str, Any]:
-    """A file of Gemini CLI, else nothing."""
+    """A file of Gemini CLI or Codex, else nothing."""
     try:
         found = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError):
         return {}
-    return found if "rule" in found else {}
+    return found if {"rule", *CODEX} & set(found) else {}
 
 
 def _hint(settings: Any, name: str) -> str:
@@ -99,4 +107,6 @@ def whose(settings: Any) -> str | None:
         return "opencode-fork"
     if {"permission", "agent", "mode"} & set(settings):
         return "opencode"
+    if set(CODEX) & set(settings):
+        return "codex"
     return "gemini" if isinstance(settings.get("rule"), list) else None

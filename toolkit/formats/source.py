@@ -94,6 +94,7 @@ class Entry:
     pattern: str
     effect: Effect
     comment: str = ""
+    reason: str = ""
 
 
 Maps = dict[str, list[Entry]]  # by key of `rules`

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from toolkit.formats import claude_code, gemini, ignore_files, opencode, opencode_fork
+from toolkit.formats import claude_code, codeowners, codex, gemini, ignore_files, opencode, opencode_fork
 from toolkit.formats.source import Format
 
 FORMATS: Mapping[str, Format] = MappingProxyType(
@@ -16,6 +16,8 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
             Format(
                 "clineignore", "Cline's ignore file", ignore_files.reader(".clineignore"), ignore_files.write
             ),
+            Format("codeowners", "CODEOWNERS of GitHub or GitLab", codeowners.read, None),
+            Format("codex", "Codex's config.toml or .rules", codex.read, None),
             Format("gemini", "Gemini CLI's policy TOML", gemini.read, gemini.write),
             Format("opencode", "OpenCode's opencode.json, both forms", opencode.read, opencode.write),
             Format(

@@ -43,7 +43,13 @@ def _maps(maps: Maps, indent: str) -> Iterable[str]:
         for at, entry in enumerate(entries):
             if last[entry.pattern] == at:
                 comment = f"  # {visible(entry.comment)}" if entry.comment else ""
-                yield f"{indent}  {_quoted(entry.pattern)}: {entry.effect}{comment}"
+                yield f"{indent}  {_quoted(entry.pattern)}: {_said(entry)}{comment}"
+
+
+def _said(entry: Entry) -> str:
+    if not entry.reason:
+        return str(entry.effect)
+    return f"{{effect: {entry.effect}, reason: {_quoted(visible(entry.reason))}}}"
 
 
 def _quoted(text: str) -> str:

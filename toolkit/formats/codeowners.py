@@ -1,0 +1,78 @@
+"""CODEOWNERS of GitHub and GitLab: what has an owner asks before it is changed; the reason names the owner.
+
+The file says nothing of reading and allows nothing; a line that takes an owner away is left out.
+"""
+
+from __future__ import annotations
+
+import re
+
+from policy.model import Effect
+from toolkit.formats import gitignore
+from toolkit.formats.anchors import covered
+from toolkit.formats.recognize import not_settings
+from toolkit.formats.source import Entry, FormatError, Imported, Judged, Left, Setting, Subject
+from toolkit.formats.written import entries
+
+_SECTION = re.compile(r"\^?\[([^\]]+)\](?:\[\d+\])?(.*)")
+_WORDS = re.compile(r"(?:\\.|[^\s\\])+")
+_OWNER = re.compile(r"@?@[\w./-]+|[^\s@]+@[^\s@]+")
+_CHANGES = ("write", "delete")
+
+
+def read(text: str, setting: Setting) -> Imported:
+    """Read a CODEOWNERS file."""
+    not_settings(text, "codeowners")
+    out = Imported()
+    judged: list[Judged] = []
+    listed: list[Entry] = []
+    everybody: list[str] = []  # the owners of a section for lines that name none
+    for number, body in gitignore.lines(text):
+        section = _SECTION.fullmatch(body)
+        if section:
+            everybody = _words(section[2])
+            continue
+        pattern, *owners = _words(body)
+        _line(f"line {number}", pattern, owners or everybody, judged, listed, out)
+    for action in _CHANGES:
+        out.everybody[action] = list(listed)
+        out.subjects.append(Subject(action, action, tuple(judged)))
+    out.notes.append(
+        "a file of owners allows nothing: as it stands everything asks; with `extends: [yours.yaml]` in it,"
+        " what your policy allows asks where it has an owner"
+    )
+    return out
+
+
+def _words(line: str) -> list[str]:
+    """The words of a line up to a comment; a blank after a backslash belongs to its word."""
+    found: list[str] = []
+    for word in _WORDS.findall(line):
+        if word.startswith("#"):
+            break
+        found.append(word)
+    return found
+
+
+def _line(
+    where: str, pattern: str, owners: list[str], judged: list[Judged], listed: list[Entry], out: Imported
+) -> None:
+    shown = " ".join([pattern, *owners])
+    unknown = [owner for owner in owners if not _OWNER.fullmatch(owner)]
+    if unknown:
+        raise FormatError(f"{unknown[0]!r} is no owner", where, "write @user, @team/name or an address")
+    if not owners or pattern.startswith("!"):
+        why = "it takes an owner away; left out, so that what an earlier line names still asks"
+        out.left.append(Left(where, shown, why))
+        return
+    try:
+        # A directory's own name is asked about, too: when the directory is moved or deleted.
+        line = gitignore.line(pattern.rstrip("/") or pattern)
+    except gitignore.LineError as error:
+        out.left.append(Left(where, shown, str(error), harmless=True))
+        return
+    if line.wider:
+        out.left.append(Left(where, shown, f"{line.wider}, which is stricter"))
+    judged.append(Judged(Effect.ASK, covered(line)))
+    entry = Entry("", Effect.ASK, f"{where} {pattern}", f"owned by {' '.join(owners)}")
+    listed += entries([line.pattern], entry, out.left, where, shown)
