@@ -119,3 +119,112 @@ def _claude_fits(what: str, effect: str, path: str) -> bool:
     if what.startswith("./"):
         what = what[1:]
     return gitignored(what, path)
+
+
+def claude_settings(settings: dict[str, Any], tool: str, path: str) -> Verdict:
+    """With the keys that change what a prompt becomes; a denial for `*` is one for every tool."""
+    permissions = settings.get("permissions", {})
+    mode = permissions.get("defaultMode")
+    if mode == "plan" and tool != "read":
+        return "deny"
+    never = (
+        mode == "dontAsk"
+        or settings.get("denyInsteadOfPrompting")
+        or permissions.get("denyInsteadOfPrompting")
+    )
+    named = {
+        effect: [
+            each
+            for rule in permissions.get(effect, ())
+            for each in (["Read", "Edit"] if rule == "*" and effect != "allow" else [rule])
+            if re.fullmatch(r"(Read|Edit|Write)(\([^!].*\))?", each) and not each.startswith("Write(")
+        ]
+        for effect in ("allow", "ask", "deny")
+    }
+    if mode in ("acceptEdits", "bypassPermissions") and "Edit" not in named["allow"]:
+        named["allow"].append("Edit")
+    return claude(named, tool, path, never_asks=bool(never))
+
+
+def opencode_settings(settings: dict[str, Any], agent: str, tool: str, path: str) -> Verdict:
+    """The older form: rules of everybody, then the agent's; a tool that is off is denied."""
+    rules = OPENCODE_STARTS + opencode_map(settings.get("permission", {}))
+    levels = [settings.get("tools", {})]
+    for key in ("mode", "agent"):
+        own = settings.get(key, {}).get(agent, {})
+        rules = rules + opencode_map(own.get("permission", {}))
+        levels.insert(0, own.get("tools", {}))
+    theirs = {"read": "read", "create_file": "write", "edit_file": "edit", "delete": "edit"}[tool]
+    for level in levels:
+        if theirs in level:
+            if not level[theirs]:
+                return "deny"
+            break
+        if "*" in level:
+            if not level["*"]:
+                return "deny"
+            break
+    return opencode(rules, "read" if tool == "read" else "edit", path)
+
+
+def fork_settings(settings: dict[str, Any], agent: str, tool: str, path: str) -> Verdict:
+    """Its rules, and what an agent's `tools` turns off."""
+    permission = settings.get("permission", {})
+    own = settings.get("agents", {}).get(agent, {})
+    theirs = {"read": "read", "create_file": "write", "edit_file": "edit", "delete": "delete"}[tool]
+    if own.get("tools", {}).get(theirs) is False:
+        return "deny"
+    return fork(own.get("permission", {}), permission.get("rules", {}), theirs, path)
+
+
+def gemini(rules: list[dict[str, Any]], agent: str, called: str, path: str, conditions: bool) -> Verdict:
+    """The highest priority, of equals the first; `conditions`: whether those beside the path hold."""
+    import json
+
+    arguments = json.dumps({"file_path": path}, separators=(",", ":"), ensure_ascii=False)
+    for rule in sorted(rules, key=lambda rule: -int(rule["priority"])):
+        tools = rule.get("toolName", "*")
+        if not {"*", called} & set([tools] if isinstance(tools, str) else tools):
+            continue
+        if rule.get("subagent", agent) != agent or "default" not in rule.get("modes", ["default"]):
+            continue
+        if "commandPrefix" in rule or ("interactive" in rule and not conditions):
+            continue
+        pattern = rule.get("argsPattern")
+        if pattern is None or re.search(str(pattern), arguments):
+            return {"ask_user": "ask"}.get(str(rule["decision"]), str(rule["decision"]))
+    return "allow" if called == "read_file" else "ask"
+
+
+Entry = tuple[str, str]  # a path of a profile, and its access
+
+
+def codex(entries: list[Entry], approval: str, action: str, path: str) -> Verdict:
+    """A deny at or above a path, then a glob, then the deepest entry; what does not get through is asked."""
+    asks = "deny" if approval == "never" else "ask"
+    fitting = [(name, access) for name, access in entries if _codex_fits(name, path)]
+    if any(access in ("deny", "none") for _, access in fitting):
+        return "deny"
+    globs = [access for name, access in fitting if "*" in name.removesuffix("/**") and access != "write"]
+    deepest = max(
+        (
+            (_depth(name), access == "write", access)
+            for name, access in fitting
+            if "*" not in name.removesuffix("/**")
+        ),
+        default=(0, False, "nothing"),
+    )[2]
+    access = globs[0] if globs else deepest
+    if access == "nothing":
+        return asks
+    if action == "read":
+        return "allow"
+    return ("ask" if approval == "untrusted" else "allow") if access == "write" else asks
+
+
+def _depth(name: str) -> int:
+    return 0 if name in (".", "/") else 1 + name.removesuffix("/**").strip("/").count("/")
+
+
+def _codex_fits(name: str, path: str) -> bool:
+    return name in (".", "/") or gitignored("/" + name.removesuffix("/**"), path)

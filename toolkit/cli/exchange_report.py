@@ -111,11 +111,9 @@ class Report:
         if self.compared.none:
             return f"the two agree on every path{apart}", "yellow" if apart else "green"
         if not self.compared.elsewhere:
-            return (
-                "all of it is below a name that the settings match by itself: there a policy's rule covers"
-                f" what is below, too; everywhere else the two agree{apart}",
-                "dim",
-            )
+            where = "is below a name that the settings match by itself"
+            where += ", where " + ("some of it is looser" if self._any_looser() else "the result is stricter")
+            return f"all of it {where}; everywhere else the two agree{apart}", "dim"
         stricter = "" if self._any_looser() else ", nowhere looser"
         return f"the two disagree, with one example for each cause above{stricter}{apart}", "yellow"
 

@@ -70,7 +70,8 @@ class _Access:
         """What decides comes last: a deny, then a glob, then the deeper path; of one path `write`."""
         inside = self.scoped or line != EVERYTHING
         names = [name for name in (line.pattern if inside else self.path).split("/") if name]
-        return inside and self.denies, self.is_glob, inside, len(names), self.access == "write"
+        depth = 0 if inside and line == EVERYTHING else len(names)
+        return inside and self.denies, self.is_glob, inside, depth, self.access == "write"
 
 
 def read(file: str, setting: Setting) -> Imported:

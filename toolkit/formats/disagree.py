@@ -100,9 +100,8 @@ class _Comparing:
             where = context(self._policy, subject.agent, subject.tool, subject.action)
             here, why = self._disagreements(subject, where)
             found += here
-            if here and not why and not subject.above:
-                below = replace(subject, rules=covered(subject.rules))
-                others, why = self._disagreements(below, where)
+            if here and not why:
+                others, why = self._disagreements(_as_below(subject), where)
                 elsewhere += others
             else:
                 elsewhere += here
@@ -112,7 +111,7 @@ class _Comparing:
 
     def _disagreements(self, subject: Subject, where: Context) -> tuple[list[Disagreement], str]:
         """Where they disagree, as far as it was looked for, and why that was not far enough."""
-        key = subject.rules, subject.default, subject.above, subject.denies_only, where.meaning
+        key = replace(subject, tool="", action="", agent=""), where.meaning
         if key not in self._answers:
             self._answers[key] = self._answer(subject, where)
         differences, why = self._answers[key]
@@ -139,6 +138,13 @@ class _Comparing:
         yield from PairWalk(
             source, target, denies_only=subject.denies_only, expired=self._expired, seen=seen
         ).run()
+
+
+def _as_below(subject: Subject) -> Subject:
+    """The settings where what is below a match is as a policy has it."""
+    if subject.above:
+        return replace(subject, opens=False)
+    return replace(subject, rules=covered(subject.rules))
 
 
 def _confirmed(subject: Subject, where: Context, found: Difference) -> Disagreement:

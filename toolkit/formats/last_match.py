@@ -44,6 +44,11 @@ class LastMatch:
         if any(one >= other for one, other in pairwise(every)):
             raise AssertionError("a later rule has lower places than an earlier one")
 
+    def any(self, bits: int, effect: Effect, directory: bool) -> bool:
+        """Whether a rule with this effect matches, whatever the last one says."""
+        hit = bits & self._whole[directory]
+        return any(self._decides[place + 1][0] is effect for place in numbers(hit))
+
     def decides(self, bits: int, directory: bool) -> tuple[Effect, int] | None:
         """The effect of the last rule that matches, and its run; None: none does."""
         hit = bits & self._whole[directory]

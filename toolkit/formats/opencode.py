@@ -12,13 +12,16 @@ from typing import Any
 
 from policy.model import DEFAULT_AGENT, EFFECTS, Effect
 from toolkit.formats import wildcard
+from toolkit.formats.language import ANYTHING
 from toolkit.formats.recognize import settings_of
 from toolkit.formats.source import (
     COMMANDS,
+    Entry,
     Exported,
     Flat,
     FormatError,
     Imported,
+    Judged,
     Left,
     Maps,
     Setting,
@@ -65,6 +68,13 @@ class Switch:
 Tools = dict[str, Switch]  # by the name that the file has
 # What `tools` can turn off, by the action that it comes under.
 SWITCHES = {"read": ("read",), "edit": ("write", "edit", "patch", "multiedit", "apply_patch")}
+# A policy's tools, and theirs that do the same: what is off for one of them alone.
+ALONE = {
+    "create_file": ("write",),
+    "edit_file": ("edit",),
+    "insert_at_line": ("edit",),
+    "delete": ("patch", "apply_patch"),
+}
 FORK = "the fork with a `delete` tool writes `rules` there: ringfence import opencode-fork"
 
 
@@ -77,10 +87,12 @@ def read(file: str, setting: Setting) -> Imported:
     everybody = base + list(_rules(settings, ""))
     tools = _tools(settings, "", out)
     out.everybody = _judge([*everybody, *_off(tools)], DEFAULT_AGENT, out, setting, ordered)
+    _alone(out.everybody, DEFAULT_AGENT, out, tools)
     for name, (own, switched) in _agents(settings, out).items():
         if own or switched:
             rules = [*everybody, *own, *_off(switched, tools)]
             out.agents[name] = _judge(rules, name, out, setting, ordered)
+            _alone(out.agents[name], name, out, switched, tools)
     out.left = list(dict.fromkeys(out.left))
     if not ordered:
         out.notes.append("on top of the rules that OpenCode starts from: everything allowed, *.env asks")
@@ -128,6 +140,20 @@ def _off(*levels: Tools) -> Iterator[Rule]:
         named = [state for state in off if state.named]
         if named or (off and len(off) == len(said)):
             yield Rule(action, "*", Effect.DENY, (named or off)[0].where)
+
+
+def _alone(maps: Maps, agent: str, out: Imported, *levels: Tools) -> None:
+    """Deny what does the work of a tool that a wildcard turns off while another that edits is on."""
+    for tool, theirs in ALONE.items():
+        states = [_state(each, levels) for each in theirs]
+        off = [state for state in states if state and not state.on]
+        if len(off) < len(theirs):
+            continue
+        maps[tool] = [*maps.get(tool, ()), Entry("*", Effect.DENY, off[0].where)]
+        action = "delete" if tool == "delete" else "write"
+        rule = Judged(Effect.DENY, ANYTHING, patterns=("*",))
+        out.subjects = [each for each in out.subjects if (each.tool, each.agent) != (tool, agent)]
+        out.subjects.append(Subject(tool, action, (rule,), Effect.ASK, agent))
 
 
 def _state(tool: str, levels: tuple[Tools, ...]) -> Switch | None:

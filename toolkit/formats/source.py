@@ -74,7 +74,8 @@ class Judged:
 class Subject:
     """All rules of the settings that speak of one agent and tool or action; the last match decides.
 
-    `above`: as with .gitignore, a folder that is denied denies everything below it, whatever else is said.
+    `above`: as with .gitignore, a folder that is denied denies everything below it, whatever else is said;
+    without `opens` a folder is denied once any rule denies it, also where a later one opens it.
     `denies_only`: the settings say what is denied and leave all else open.
     """
 
@@ -84,6 +85,7 @@ class Subject:
     default: Effect = Effect.ASK
     agent: str = DEFAULT_AGENT
     above: bool = False
+    opens: bool = True
     denies_only: bool = False
 
 

@@ -55,7 +55,8 @@ class SettingsMachine:
             return [CLOSED] * len(found)
         if self.subject.above:
             decided = self._last.decides(bits, True)
-            if (decided[0] if decided else self.subject.default) is Effect.DENY:
+            closed = (decided[0] if decided else self.subject.default) is Effect.DENY
+            if closed or (not self.subject.opens and self._last.any(bits, Effect.DENY, True)):
                 found[0] = CLOSED
         return found
 
