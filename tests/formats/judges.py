@@ -94,7 +94,8 @@ def _gitignore_regex(body: str) -> str:
         if part == "**":
             out += ".+" if last else "(?:[^/]+/)*"
             continue
-        out += re.sub(r"\\\*+", "[^/]*", re.escape(part)).replace("\\?", "[^/]")
+        stars = re.sub(r"\\\*+", "[^/]*", re.escape(part)).replace("\\?", "[^/]")
+        out += re.sub(r"\\\[(\w+)\\\]", r"[\1]", stars)
         out += "" if last else "/"
     return out
 
@@ -228,3 +229,21 @@ def _depth(name: str) -> int:
 
 def _codex_fits(name: str, path: str) -> bool:
     return name in (".", "/") or gitignored("/" + name.removesuffix("/**"), path)
+
+
+def ignored(lines: list[str], path: str) -> Verdict:
+    """As npm's `ignore`: no notice of case, the last line that matches; below an ignored directory all is."""
+    names = path.lower().split("/")
+    for end in range(1, len(names) + 1):
+        here, last, said = "/".join(names[:end]), end == len(names), False
+        for line in lines:
+            body = line.removeprefix("!").lower()
+            if not body or (body.endswith("/") and last):
+                continue
+            expression = _gitignore_regex(body.strip("/") if body.endswith("/") else body.removeprefix("/"))
+            seen = here if "/" in body.rstrip("/") else names[end - 1]
+            if re.fullmatch(expression, seen):
+                said = not line.startswith("!")
+        if said:
+            return "deny"
+    return "ask"

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import tomllib
+from typing import Any
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from policy import Policy
 from policy.model import Effect
 from tests.formats import judges
+from tests.formats.test_laws import EVERY_PATH
+from toolkit.cli.commands_authoring import WRITTEN
 from toolkit.formats.disagree import compare
+from toolkit.formats.exporting import outgoing
 from toolkit.formats.flat import flat
 from toolkit.formats.source import Setting
 from toolkit.formats.table import FORMATS
@@ -96,3 +102,70 @@ def test_opencodes_settings_let_nothing_more_through(
         for path in paths:
             theirs = Effect[judges.opencode(said, "read" if action == "read" else "edit", path).upper()]
             assert theirs >= policy.effect("default", tool, action, path), (tool, path)
+
+
+AGENT = st.none() | st.dictionaries(KEYS, RULES, max_size=2)
+EXCEPTED = st.lists(
+    st.tuples(
+        st.sampled_from(["read", "write", "create_file", "*"]), PATTERNS, EFFECTS, st.none() | PATTERNS
+    ),
+    max_size=2,
+)
+# Theirs for a policy's tool, where they have one.
+NAMED = {"read_file": "read_file", "create_file": "write_file", "edit_file": "replace"}
+
+
+def settings_of(name: str, policy: Policy, agent: str) -> str:
+    return outgoing(policy, FORMATS[name], agent, Setting(root=ROOT)).text
+
+
+def verdict(name: str, text: str, tool: str, action: str, path: str) -> str | None:
+    """The tool's own judge for one call; None: it has no such tool, or says nothing but deny."""
+    if name == "claude-code":
+        theirs = {"read_file": "read"}.get(tool, tool)
+        return None if action == "delete" else judges.claude(json.loads(text)["permissions"], theirs, path)
+    if name == "gemini":
+        rules = tomllib.loads(text).get("rule", [])
+        return judges.gemini(rules, "default", NAMED[tool], path, True) if tool in NAMED else None
+    if name == "opencode":
+        listed = json.loads(text)["permissions"]
+        said = [(each["action"], each["resource"], each["effect"]) for each in listed]
+        return judges.opencode(said, "read" if action == "read" else "edit", path)
+    if name == "opencode-fork":
+        key = next(key for named, _, key in CALLS if named == tool)
+        return judges.fork({}, json.loads(text)["permission"]["rules"], key, f"{ROOT}/{path}")
+    return None if action == "delete" else judges.ignored(text.splitlines(), path)
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+@given(st.dictionaries(KEYS, RULES, max_size=3), EXCEPTED, AGENT)
+@example({"write": {"*": "allow", "a/": "deny"}}, [], None)
+@example({"read": {"*": "deny", "a": "allow"}, "write": "allow"}, [], None)
+@example({"read": {"*.b": "deny", "{a/,b}": "ask"}}, [("*", "a/", "ask", "a/b")], {"delete": {"b/": "deny"}})
+def test_no_export_lets_more_through(
+    name: str,
+    rules: dict[str, Any],
+    floor: list[tuple[str, str, str, str | None]],
+    own: dict[str, Any] | None,
+) -> None:
+    mandatory = [
+        {effect: key, "paths": [pattern]} | ({"except": [excepts]} if excepts else {})
+        for key, pattern, effect, excepts in floor
+        if effect != "allow"
+    ]
+    document: dict[str, Any] = {"version": 1, "rules": rules, "mandatory": mandatory}
+    if own is not None:
+        document["agents"] = {"coder": {"rules": own}}
+    policy = Policy.loads(json.dumps(document))
+    for agent in ("default", "coder"):
+        text = settings_of(name, policy, agent)
+        for tool, action, _ in CALLS:
+            for path in EVERY_PATH:
+                said = verdict(name, text, tool, action, path)
+                if said is None:
+                    continue
+                for directory in (False, True):
+                    ours = policy.effect(agent, tool, action, path, directory)
+                    if name.endswith("ignore") and ours is not Effect.DENY:
+                        continue  # such a file only denies
+                    assert Effect[said.upper()] >= ours, (agent, tool, path, directory, text)

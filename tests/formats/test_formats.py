@@ -521,3 +521,141 @@ def test_rules_for_task_folders_ask_about_no_file(name: str) -> None:
     assert [left.what for left in out.left if not left.harmless] == []
     subjects = FORMATS[name].read(out.text, ROOT).subjects
     assert {disagree.judge(each, "a") for each in subjects if each.action != "delete"} == {Effect.ALLOW}
+
+
+def test_a_file_is_written_only_where_nothing_is_looser(ringfence: Ringfence, workspace: Path) -> None:
+    (workspace / ".clineignore").write_text("*.pem\n")
+    words = ("import", "clineignore", ".clineignore", "--out", "p.yaml")
+    done = ringfence(*words, "--exact-case")
+    assert done.status == 1
+    assert not (workspace / "p.yaml").exists()
+    assert "p.yaml was not written: it is looser; --allow-looser writes it" in done.err
+    assert ringfence(*words, "--exact-case", "--allow-looser").status == 1
+    assert '"*.pem": deny' in (workspace / "p.yaml").read_text()
+    (workspace / "p.yaml").unlink()
+    done = ringfence(*words, "--any-case")
+    assert done.status == 0
+    assert "note: --any-case changes nothing" in done.err
+    assert '"*.[Pp][Ee][Mm]": deny' in (workspace / "p.yaml").read_text()
+
+
+def test_a_comparison_that_was_not_finished_says_so(
+    ringfence: Ringfence, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The result is there before the comparison begins; a file is not, since nobody knows what it opens."""
+    (workspace / "p.yaml").write_text("version: 1\nrules: {read: {'*': allow, '*.pem': deny}}\n")
+    monkeypatch.setattr("toolkit.cli.exchange.deadline", lambda _: lambda: True)
+    done = ringfence("export", "claude-code", "p.yaml")
+    assert done.status == 1
+    assert json.loads(done.out)["permissions"]["deny"] == ["Read(*.pem)"]
+    assert "undecided: default, read read: too complex: the time was over" in done.err
+    assert done.err.rstrip().endswith("the comparison was not finished; --seconds gives it more time")
+    done = ringfence("export", "claude-code", "p.yaml", "--out", "settings.json")
+    assert "settings.json was not written: it may be looser" in done.err
+    assert not (workspace / "settings.json").exists()
+    assert ringfence("export", "claude-code", "p.yaml", "--json").json["finished"] is False
+
+
+def test_the_result_is_printed_before_the_comparison(
+    ringfence: Ringfence, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    (workspace / "p.yaml").write_text("version: 1\nrules: {read: {'*': allow, '*.pem': deny}}\n")
+    monkeypatch.setattr("toolkit.cli.exchange.compare", broken)
+    done = ringfence("export", "claude-code", "p.yaml")
+    assert done.status != 0
+    assert json.loads(done.out)["permissions"]["deny"] == ["Read(*.pem)"]
+
+
+def test_each_cause_of_a_difference_has_its_example(ringfence: Ringfence, workspace: Path) -> None:
+    (workspace / ".clineignore").write_text("*.pem\nsecret/\n!secret/ok\n")
+    done = ringfence("import", "clineignore", ".clineignore", "--exact-case", "--json")
+    assert {row["looser"] for row in done.json["disagree"]} == {True}
+    done = ringfence("import", "clineignore", ".clineignore")
+    assert done.status == 0
+    settings = {"permission": {"edit": {"*": "ask", "*.md": "allow", "*.sql": "deny"}}}
+    done = ringfence("import", "opencode", "-", "--json", stdin=json.dumps(settings).encode())
+    causes = {(row["source"], row["result"]) for row in done.json["disagree"] if row["action"] == "write"}
+    assert causes == {("ask", "deny"), ("allow", "deny"), ("allow", "ask")}
+    assert not any(row["looser"] for row in done.json["disagree"])
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "action", "path", "want"),
+    [
+        # Below a name that an allow matches, what stands before it still holds.
+        ("opencode", '{"permission": {"edit": {"*": "deny", "*.md": "allow"}}}', "write", "a.md", "allow"),
+        ("opencode", '{"permission": {"edit": {"*": "deny", "*.md": "allow"}}}', "write", "a.md/x", "deny"),
+        (
+            "opencode-fork",
+            '{"permission": {"rules": {"read": {"*": "deny", "a": "ask"}}}}',
+            "read",
+            "a/b",
+            "deny",
+        ),
+        # Below an ignored directory nothing is opened, and below what is opened the other lines hold.
+        ("clineignore", "secret/\n!secret/ok\n", "read", "secret/ok", "deny"),
+        ("clineignore", "*.pem\n!docs\n", "read", "docs/a.pem", "deny"),
+        ("clineignore", "build/*\n!build/keep\n", "read", "build/keep/a", "ask"),
+        ("clineignore", "*.Env\n", "read", "prod.ENV", "deny"),
+    ],
+)
+def test_nothing_is_opened_on_the_way(name: str, text: str, action: str, path: str, want: str) -> None:
+    found = FORMATS[name].read(text, ROOT)
+    policy = Policy.loads(policy_text(found, "opened"))
+    assert str(policy.effect("default", "create_file" if action == "write" else action, action, path)) == want
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "message"),
+    [
+        ('sandbox_mode = "all"', "sandbox_mode", "'all' is not one of"),
+        ('approval_policy = "sometimes"', "approval_policy", "'sometimes' is not one of"),
+        ('default_permissions = "dev"', "permissions.dev", "there is no profile 'dev'"),
+        ('model = "x"\nprofile = 1', "profile", "1 is not text"),
+        ('default_permissions = "a"\n[permissions.a]\nextends = "a"', "permissions.a", "'a' extends itself"),
+        ('[package]\nname = "x"', "", "none of the keys of codex settings"),
+        ("prefix_rule(", "", "neither TOML nor rules"),
+    ],
+)
+def test_codex_settings_that_cannot_be_read(text: str, where: str, message: str) -> None:
+    with pytest.raises(FormatError, match=message) as caught:
+        FORMATS["codex"].read(text, ROOT)
+    assert caught.value.where == where
+
+
+def test_codex_profiles_and_what_they_leave_out() -> None:
+    text = """
+profile = "careful"
+sandbox_mode = "workspace-write"
+[profiles.careful]
+approval_policy = "untrusted"
+[profiles.fast]
+approval_policy = "never"
+[hooks]
+PreToolUse = []
+"""
+    found = FORMATS["codex"].read(text, ROOT)
+    assert [left.where for left in found.left] == ["profiles.fast", "hooks"]
+    policy = Policy.loads(policy_text(found, "codex"))
+    assert policy.effect("default", "edit_file", "write", "a") is Effect.ASK
+    rules = 'prefix_rule(pattern = ["rm", "-rf"], decision = "forbidden")\nhost_executable(name = "git")\n'
+    found = FORMATS["codex"].read(rules, ROOT)
+    assert [(left.where, left.harmless) for left in found.left] == [("line 1", True), ("line 2", True)]
+
+
+def test_codeowners_of_gitlab() -> None:
+    text = "* @all\n[Docs][2] @writers\ndocs/ # not theirs alone\n/my\\ file @a b@example.org\n!docs/free\n"
+    found = FORMATS["codeowners"].read(text, ROOT)
+    reasons = {entry.pattern: entry.reason for entry in found.everybody["write"]}
+    assert reasons == {
+        "*": "owned by @all",
+        "docs": "owned by @writers",
+        "/my file": "owned by @a b@example.org",
+    }
+    assert [left.where for left in found.left] == ["line 5"]
+    found = FORMATS["codeowners"].read("a someone\n", ROOT)
+    assert [left.why.partition(",")[0] for left in found.left] == ["'someone' is no owner"]
+    assert [entry.pattern for entry in found.everybody["write"]] == ["a"]

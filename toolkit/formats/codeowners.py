@@ -11,7 +11,7 @@ from policy.model import Effect
 from toolkit.formats import gitignore
 from toolkit.formats.anchors import covered
 from toolkit.formats.recognize import not_settings
-from toolkit.formats.source import Entry, FormatError, Imported, Judged, Left, Setting, Subject
+from toolkit.formats.source import Entry, Imported, Judged, Left, Setting, Subject
 from toolkit.formats.written import entries
 
 _SECTION = re.compile(r"\^?\[([^\]]+)\](?:\[\d+\])?(.*)")
@@ -60,7 +60,8 @@ def _line(
     shown = " ".join([pattern, *owners])
     unknown = [owner for owner in owners if not _OWNER.fullmatch(owner)]
     if unknown:
-        raise FormatError(f"{unknown[0]!r} is no owner", where, "write @user, @team/name or an address")
+        why = f"{unknown[0]!r} is no owner, and the line is skipped there; asked about, which is stricter"
+        out.left.append(Left(where, shown, why))
     if not owners or pattern.startswith("!"):
         why = "it takes an owner away; left out, so that what an earlier line names still asks"
         out.left.append(Left(where, shown, why))

@@ -33,7 +33,8 @@ def flat(policy: Policy, agent: str, root: str = "/workspace") -> Flat:
     for limits in (policy.content.limits, entry.limits if entry else {}):
         left += [Left(f"limits.{key}", key, "limits cannot be said") for key in limits]
     actions = {
-        action: tuple(_with_names(action, _action(policy, tiers, action, left), left)) for action in ACTIONS
+        action: tuple(_with_names(action, _from_the_last_star(_action(policy, tiers, action, left)), left))
+        for action in ACTIONS
     }
     return Flat(agent, actions, tuple(dict.fromkeys(left)), root)
 

@@ -61,7 +61,10 @@ def read(text: str, setting: Setting) -> Imported:
     try:
         document = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise FormatError(f"the file is not TOML: {error}", "", other_than("gemini", text)) from None
+        hint = other_than("gemini", text)
+        if "\\" in text and not hint:
+            hint = "in TOML a pattern with a backslash stands between single quotes"
+        raise FormatError(f"the file is not TOML: {error}", "", hint) from None
     recognized(document, "gemini")
     listed = document.get("rule", [])
     if not isinstance(listed, list):
