@@ -181,6 +181,7 @@ IGNORED = st.lists(st.builds(lambda mark, line: mark + line, st.sampled_from([""
 
 @given(IGNORED, st.lists(PATHS, max_size=12), st.booleans())
 @example(lines=["**/", "!a/**/"], paths=["a", "a/b", "a/b/a"], exact_case=True)
+@example(lines=["a/a", "**/a/a", "!a/a"], paths=["a/a/a"], exact_case=False)
 @example(lines=["b", "*.b", "!a/b", "!a.b"], paths=["a.b/a.b", "a/b/a", "b/a.b"], exact_case=False)
 def test_ignore_files(lines: list[str], paths: list[str], exact_case: bool) -> None:
     text = "\n".join(lines)

@@ -46,8 +46,10 @@ def _again(deny: Judged, opened: Judged) -> Iterator[Judged]:
         yield _deny(deny, _below(pattern))
     if not meet(Row((opened.language, BELOW)), deny.language):
         return
-    if "/" not in pattern.rstrip("/") or pattern.startswith("**/"):
-        yield _deny(deny, f"{_below(other)}/{pattern.removeprefix('**/')}")
+    name = pattern.removeprefix("**/")
+    anywhere = pattern.startswith("**/") or "/" not in pattern
+    if anywhere and "/" not in name.removesuffix("/**"):  # of more names the first may be one that was opened
+        yield _deny(deny, f"{_below(other)}/{name}")
     elif meet(opened.language, deny.language):
         yield _deny(deny, _below(other))
     else:
