@@ -307,9 +307,13 @@ class _Work:
         """Give directories that were made again what they had, once everything is in them; and links."""
         for change in reversed(self._dressed):
             mode = change.mode if isinstance(change, MakeDirectory) else None
-            spot = self._resolved(change.path)
-            _note(outcome, change.path, self._backend.set_metadata(spot, mode, change.metadata))
-            self._backend.release(self._own.pop())
+            try:
+                spot = self._resolved(change.path)
+                _note(outcome, change.path, self._backend.set_metadata(spot, mode, change.metadata))
+            except CallError as error:
+                # Somebody else has moved it away meanwhile; what was made before that was made.
+                outcome.failures.append(Missed(change.path, error.message, error.code))
+            self.release()
 
     def _one(self, change: Write | Move | MakeDirectory | MakeLink, outcome: Outcome) -> None:
         backend = self._backend

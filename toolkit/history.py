@@ -206,10 +206,12 @@ class History:
         left = set(states.values()) or {DONE}  # with nothing to do, all of it is done
         state = PENDING if PENDING in left else left.pop() if len(left) == 1 else PARTIAL
         with self._state.transaction() as db:
+            open_ = "UPDATE op SET state=? WHERE id=? AND state='pending'"
+            if not db.execute(open_, (state, op)).rowcount:
+                return state  # the commit of an earlier try was lost on its way back, or it was settled
             db.executemany(
                 "UPDATE item SET state=? WHERE op=? AND n=?", [(s, op, n) for n, s in states.items()]
             )
-            db.execute("UPDATE op SET state=? WHERE id=?", (state, op))
             if state == PENDING:
                 db.execute("UPDATE op SET owner = '' WHERE id = ?", (op,))
             if usage is not None:
@@ -351,6 +353,23 @@ class History:
     def call(self, name: str, session: str | None = None) -> list[Kept]:
         """The items of the call that `name` means. Raises as `operation` does."""
         return list(self.items("op.call = ?", (self.operation(name, session)[0],)))
+
+    def last(self, path: str, before: int) -> Kept | None:
+        """The last change done at `path`, not counting that of operation `before` or a later one."""
+        rows = list(
+            self.items(
+                "item.state = 'done' AND op.id = (SELECT max(op) FROM item"
+                " WHERE (path = ? OR path2 = ?) AND state = 'done' AND op < ?) AND (path = ? OR path2 = ?)",
+                (path, path, before, path, path),
+            )
+        )
+        return rows[-1] if rows else None
+
+    def begun(self, op: int) -> dict[str, Any]:
+        """Who began an operation and when, by the names that audit records have for it."""
+        names = ("call", "session", "agent", "tool", "started")
+        (row,) = self._state.rows(f"SELECT {', '.join(names)} FROM op WHERE id = ?", (op,))
+        return dict(zip(names, row, strict=True))
 
     def operation(self, name: str, session: str | None = None) -> tuple[str, int]:
         """The call that `name` means and the number of its last operation.

@@ -7,6 +7,7 @@ back what was caught for deletion, and removes no content that the history does 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -53,6 +54,7 @@ def settle(history: History, workspace: Workspace) -> list[Settled]:
         try:
             # What was known when the others were left open stays as it is.
             states = settling.run() | {i.n: i.state for i in items if i.state != PENDING}
+            _overtaken(history, items, states, settling)
         except CallError:
             history.abandon(op)
             continue
@@ -66,18 +68,32 @@ def settle(history: History, workspace: Workspace) -> list[Settled]:
         }
         # What nobody knows may have been done: no limit is lifted by it.
         changed = usage(_steps(items, states, DONE, UNKNOWN))
-        record = _record(items, states)
+        begun = history.begun(op)
+        record = _record(begun, items, states)
         if settling.left:
             record["left"] = [{"path": path, "caught": name} for path, name in settling.left]
         outcome = history.finish(op, states, seen, record, changed)
-        if items:
-            done.append(Settled(items[0].call, items[0].tool, outcome))
+        done.append(Settled(begun["call"], begun["tool"], outcome))
     return done
 
 
 def verdicts(workspace: Workspace, items: list[Kept]) -> dict[int, str]:
     """What became of each item of an operation, by number; what it left lying about is swept."""
     return _Settling(workspace, items).run()
+
+
+def _overtaken(history: History, items: list[Kept], states: dict[int, str], settling: _Settling) -> None:
+    """Mark as aborted a change that found another call's at its path, planned before that one was made.
+
+    The intents of both were never open at once: had this one been made, the file would not be as the other
+    one left it.
+    """
+    at = Counter(item.path for item in items)
+    for item in items:
+        if states[item.n] == UNKNOWN and at[item.path] == 1:
+            last = history.last(item.path, item.op)
+            if last is not None and settling.is_left_by(last, item.path):
+                states[item.n] = ABORTED
 
 
 class _Settling:
@@ -103,7 +119,7 @@ class _Settling:
                     self._moved(group)
                 case _:
                     self._put(top, self._made(top))
-        if UNKNOWN in self._states.values() and not self.left:
+        if UNKNOWN in self._states.values() and not self.left and len(self._items) > 1:
             self._now.clear()
             self._states = by_stage(self._items, self._look) or self._states
         if set(self._states.values()) == {DONE}:
@@ -216,6 +232,8 @@ class _Settling:
             now = self._look(item.path)
             if left is not None and item.path in left:
                 state = UNKNOWN
+            elif now is None and caught is None and (top.temporary or "").startswith(CAUGHT):
+                state = UNKNOWN  # it would be in the quarantine, had this call taken it away
             elif now is None:
                 state = DONE
             else:
@@ -286,6 +304,12 @@ class _Settling:
             self._at(item.path, lambda spot: self._backend.sweep(spot, str(item.temporary)))
 
     # ------------------------------------------------------------------ looking
+
+    def is_left_by(self, item: Kept, path: str) -> bool:
+        """Whether what is at `path` is what this change left there."""
+        if item.path == path and item.kind in ("delete", "move"):
+            return self._look(path) is None
+        return item.after is not None and self._look(path) == Found(FILE, item.after)
 
     def _look(self, path: str) -> Found | None:
         if path not in self._now:
@@ -389,21 +413,16 @@ def _steps(items: list[Kept], states: dict[int, str], *kinds: str) -> Iterator[S
         yield Step(item.kind, item.type, item.grown if own else item.size, over)
 
 
-def _record(items: list[Kept], states: dict[int, str]) -> dict[str, Any]:
+def _record(begun: dict[str, Any], items: list[Kept], states: dict[int, str]) -> dict[str, Any]:
     """The audit record of a call whose process ended before it could write one."""
-    if not items:
-        return {"time": time.time(), "event": "settled", "outcome": ABORTED}
-    first, done = items[0], made(_steps(items, states, DONE))
+    done = made(_steps(items, states, DONE))
+    outcomes = set(states.values()) or {DONE}  # with nothing to do, all of it is done
     return {
         "time": time.time(),
         "event": "settled",
-        "call": first.call,
-        "session": first.session,
-        "agent": first.agent,
-        "tool": first.tool,
+        **begun,
         "paths": list(dict.fromkeys(path for i in items[:100] for path in (i.path, i.path2) if path)),
-        "started": first.started,
-        "outcome": next(iter(set(states.values()))) if len(set(states.values())) == 1 else "partial",
+        "outcome": outcomes.pop() if len(outcomes) == 1 else "partial",
         "files": done.files,
         "written": done.written,
         "freed": done.freed,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from toolkit.errors import CallError
 from toolkit.history import Item, Operation
 from toolkit.local.removing import Removal
 from toolkit.session import Session
+from toolkit.shelf import LARGE
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 
@@ -311,6 +313,169 @@ def test_an_undo_with_nothing_to_change_is_done(tmp_path: Path) -> None:
         assert undone.ok
         states = session.state.rows("SELECT state FROM op WHERE call = ?", (undone.data["call_id"],))
     assert states == [("done",)]
+
+
+@pytest.mark.parametrize("size", [9, LARGE + 1])
+@pytest.mark.parametrize("tool", ["create_file", "move_file", "delete_file"])
+def test_a_change_that_a_deletion_was_faster_than_is_aborted(root: Path, tool: str, size: int) -> None:
+    (root / "f").write_bytes(b"x" * size)
+    arguments: dict[str, Any] = {
+        "create_file": {"path": "f", "content": "ours", "allow_overwrite": True},
+        "move_file": {"source": "f", "destination": "g"},
+        "delete_file": {"path": "f"},
+    }[tool]
+    process = os.fork()
+    if process == 0:
+        session = opened(root)
+        begin = session.history.begin
+
+        def late(*given: Any) -> int:
+            child = os.fork()
+            if child == 0:
+                with opened(root) as other:
+                    other.session = "t"
+                    call(other, "delete_file", path="f")
+                os._exit(0)
+            os.waitpid(child, 0)
+            begin(*given)
+            os.kill(os.getpid(), signal.SIGKILL)
+            return 0
+
+        session.history.begin = late  # type: ignore[method-assign]
+        call(session, tool, **arguments)
+        os._exit(0)  # what is small is read once more in the turn to write, and refused
+    os.waitpid(process, 0)
+    with opened(root) as session:
+        assert set(settled(session)) <= {"aborted"}
+        assert session.state.rows("SELECT count(*) FROM op WHERE state = 'done'") == [(1,)]
+
+
+@pytest.mark.parametrize("there", [True, False], ids=["replaced", "made"])
+def test_a_write_that_another_call_was_faster_than_is_aborted(root: Path, there: bool) -> None:
+    """Planned, then overtaken, then killed: nobody but calls was there, so it is known what happened."""
+    if there:
+        (root / "f").write_text("first")
+
+    def overtaken(session: Session) -> None:
+        begin = session.history.begin
+
+        def late(*arguments: Any) -> int:
+            session.history.begin = begin  # type: ignore[method-assign]
+            process = os.fork()
+            if process == 0:
+                with opened(root) as other:
+                    other.session = "t"
+                    call(other, "create_file", path="f", content="theirs", allow_overwrite=True)
+                os._exit(0)
+            os.waitpid(process, 0)
+            return begin(*arguments)
+
+        session.history.begin = late  # type: ignore[method-assign]
+        call(session, "create_file", path="f", content="ours", allow_overwrite=there)
+
+    dies(root, overtaken, "replace" if there else "create")
+    with opened(root) as session:
+        assert settled(session) == ["aborted"]
+        assert (root / "f").read_text() == "theirs"
+
+
+@pytest.mark.parametrize("tool", ["move_file", "delete_file"])
+def test_a_change_of_a_large_file_that_a_write_was_faster_than_is_aborted(root: Path, tool: str) -> None:
+    """What is large is read before the turn to write, in which nobody else changes anything."""
+    (root / "f").write_bytes(b"x" * (LARGE + 1))
+
+    def overtaken(session: Session) -> None:
+        begin = session.history.begin
+
+        def late(*arguments: Any) -> int:
+            process = os.fork()
+            if process == 0:
+                with opened(root) as other:
+                    call(other, "create_file", path="f", content="theirs", allow_overwrite=True)
+                os._exit(0)
+            os.waitpid(process, 0)
+            return begin(*arguments)
+
+        session.history.begin = late  # type: ignore[method-assign]
+        call(
+            session, tool, **({"path": "f"} if tool == "delete_file" else {"source": "f", "destination": "g"})
+        )
+
+    dies(root, overtaken, "move" if tool == "move_file" else "put_away")
+    with opened(root) as session:
+        assert settled(session) == ["aborted"]
+    assert (root / "f").read_text() == "theirs"
+    assert not (root / "g").exists()
+
+
+def test_a_write_that_somebody_else_was_faster_than_is_unknown(root: Path) -> None:
+    (root / "f").write_text("first")
+    dies(root, lambda s: call(s, "create_file", path="f", content="x", allow_overwrite=True), "replace")
+    (root / "f").write_text("of another program")
+    with opened(root) as session:
+        assert settled(session) == ["unknown"]
+
+
+def test_an_outcome_whose_commit_seemed_to_fail_is_on_record_once(root: Path) -> None:
+    """The connection may go down after the commit and before its answer."""
+    (root / "f").write_text("old")
+    with opened(root) as session:
+        transaction = session.state.transaction
+
+        @contextmanager
+        def breaks(*, durable: bool = False) -> Iterator[Any]:
+            with transaction(durable=durable) as db:
+                yield db
+            if not durable:
+                session.state.transaction = transaction  # type: ignore[method-assign]
+                raise CallError("history_unavailable", "the answer was lost")
+
+        session.state.transaction = breaks  # type: ignore[method-assign, assignment]
+        deleted = call(session, "delete_file", path="f")
+        assert deleted.ok
+        assert call(session, "create_file", path="g", content="new").ok
+        calls = [r["call"] for r in audit.records(session.state)]
+        assert calls.count(deleted.data["call_id"]) == 1
+        assert audit.verify(session.state) == []
+
+
+def test_an_undo_whose_directory_is_moved_away_says_what_was_done(root: Path) -> None:
+    """Another program may move a directory that was just made again, before it gets its mode."""
+    (root / "d").mkdir(mode=0o750)
+    (root / "d/f").write_text("x")
+    with opened(root) as session:
+        deleted = call(session, "delete", path="d")
+        set_mode = session.workspace.writable().set_mode
+
+        def moved_away(spot: Any, mode: int) -> None:
+            (root / "d").rename(root / "theirs")
+            set_mode(spot, mode)
+
+        session.workspace.backend.set_mode = moved_away  # type: ignore[method-assign]
+        undone = session.undo(deleted.data["call_id"])
+        assert undone.error is not None
+        assert undone.error["code"] == "partial_failure"
+    with opened(root) as session:
+        records = [r["event"] for r in audit.records(session.state) if r["call"] == undone.data["call_id"]]
+        assert records == ["call"]
+
+
+def test_an_undo_with_nothing_to_change_that_was_killed_is_on_record(root: Path) -> None:
+    (root / "f").write_text("same")
+    with opened(root) as session:
+        made = call(session, "create_file", path="f", content="same", allow_overwrite=True)
+    process = os.fork()
+    if process == 0:
+        session = opened(root)
+        session.history.finish = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore
+        session.undo(made.data["call_id"])
+        os._exit(1)
+    os.waitpid(process, 0)
+    with opened(root) as session:
+        ((call_id, state),) = session.state.rows("SELECT call, state FROM op WHERE tool = 'undo'")
+        found = record(session)
+        assert (found["call"], found["tool"], found["session"]) == (call_id, "undo", "s")
+        assert (found["outcome"], state) == ("done", "done")
 
 
 def caught_by_a_dead_call(root: Path, path: str) -> Path:
