@@ -96,11 +96,12 @@ class PostgresState:
         if self._beating is not None:
             self._beating.join()
         with suppress(CallError), self._errors():
-            if self._owner is not None and not self._connection.closed:
-                self._connection.execute("DELETE FROM owner WHERE id = %s", (self.owner,))
+            if not self._connection.closed:
+                self._forget_owner()
         self._connection.close()
         if self._owner is not None:
-            self._owner.close()
+            # The row stays; a lock file that nobody holds tells this machine that it means nobody.
+            self._owner.let_go()
             self._owner = None
 
     @contextmanager
@@ -113,9 +114,10 @@ class PostgresState:
                 self._keep_beating()
             try:
                 # In one go: it is the same for every call, and the others wait for the turn meanwhile.
+                # Without a wait, a server that dies would lose what was answered to a process that lives.
+                wait = " SET LOCAL synchronous_commit = on;" if durable else ""
                 turn = db.execute(
-                    f"BEGIN; SET LOCAL synchronous_commit = {'on' if durable else 'off'};"
-                    f" SELECT pg_advisory_xact_lock({self._turn});"
+                    f"BEGIN;{wait} SELECT pg_advisory_xact_lock({self._turn});"
                     f" SELECT value FROM {self._schema}.meta WHERE name = 'id'"
                 )
                 self._check_id(turn)
@@ -297,11 +299,15 @@ class PostgresState:
             self._connection = self._connect()
             self._lost = True
         if self._lost:
-            old = self.owner
-            if self._owner is not None:
-                self._owner.close()
-            self._connection.execute("DELETE FROM owner WHERE id = %s", (old,))
+            self._forget_owner()
             self._new_owner()
+
+    def _forget_owner(self) -> None:
+        """The row first: while the file is there the others of this machine know better."""
+        if self._owner is not None:
+            self._connection.execute("DELETE FROM owner WHERE id = %s", (self.owner,))
+            self._owner.close()
+            self._owner = None
 
     def _new_owner(self) -> None:
         assert self.folder is not None
