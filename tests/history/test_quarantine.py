@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -136,6 +137,20 @@ def test_what_is_kept_in_the_workspace_is_never_committed(
         assert call(session, "delete", path="d").ok
     assert git(root, "status", "--porcelain", "--untracked-files=all") == ""
     assert [place.name for place in (root / ".ringfence").glob(".ringfence-*")] == []
+
+
+def test_a_note_for_git_that_a_killed_process_left_half_made_goes(root: Path, elsewhere: Path) -> None:
+    process = os.fork()
+    if process == 0:
+        with Session(root, ALLOW, state=elsewhere, session="s") as session:
+            os.rename = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore
+            call(session, "delete", path="d")
+        os._exit(1)
+    os.waitpid(process, 0)
+    with Session(root, ALLOW, state=elsewhere, session="s") as session:
+        assert call(session, "delete", path="d").ok
+    left = [place.name for place in (root / ".ringfence").iterdir()]
+    assert [name for name in left if not name.startswith("kept-")] == [".gitignore"]
 
 
 def test_nothing_is_caught_where_git_would_take_it(

@@ -20,6 +20,7 @@ from toolkit.protection import HIDDEN
 
 BESIDE = "quarantine"  # its name in the folder of the state
 _IGNORED = b"*\n"
+_PART = ".gitignore-"
 
 
 def beside(state: str, root: int, able: kernel.Kernel, *, make: bool) -> int | None:
@@ -94,7 +95,7 @@ def _keep_from_git(folder: int) -> None:
             return
     except FileNotFoundError:
         pass
-    part = f".ringfence-{secrets.token_hex(8)}"
+    part = f"{_PART}{secrets.token_hex(8)}"
     try:
         note = os.open(part, NEW, 0o600, dir_fd=folder)
         try:
@@ -102,6 +103,11 @@ def _keep_from_git(folder: int) -> None:
         finally:
             os.close(note)
         os.rename(part, ".gitignore", src_dir_fd=folder, dst_dir_fd=folder)
+        for name in os.listdir(folder):
+            if name.startswith(_PART):  # of a process that was killed
+                unlink_quietly(name, folder)
+    except FileNotFoundError:
+        pass  # removed by a process that has just finished its own
     except OSError as error:
         unlink_quietly(part, folder)
         message = f"'{HIDDEN}/.gitignore' cannot be written ({error.strerror}), so nothing was deleted"
