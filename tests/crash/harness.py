@@ -40,6 +40,9 @@ ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\ndurable: false\n')
 STATE = "CRASH_STATE"  # where to keep the state, if not beside the workspace
 CALLS = 5
 _NAMES = ("rename", "link", "unlink", "write", "fsync", "mkdir", "rmdir", "symlink", "fchmod", "close")
+_WORDS = (
+    "BEGIN", "COMMIT", "INSERT", "UPDATE", "DELETE", "ALTER", "CREATE", "DROP", "VACUUM", "PRAGMA"
+)  # fmt: skip
 Tree = dict[str, bytes]
 
 
@@ -140,7 +143,7 @@ class Workload:
 class Steps:
     """Kills this process at the Nth step; a step is just before or just after something that changes."""
 
-    def __init__(self, at: int, tell: int) -> None:
+    def __init__(self, at: int, tell: Callable[[str], object]) -> None:
         self.left = at
         self._tell = tell
         for name in _NAMES:
@@ -160,7 +163,7 @@ class Steps:
         class Watched(sqlite3.Connection):
             def execute(self, sql: str, *values: Any) -> sqlite3.Cursor:
                 word = sql.split(" ")[0]
-                if word not in ("COMMIT", "INSERT", "UPDATE", "BEGIN"):
+                if word not in _WORDS:
                     return super().execute(sql, *values)
                 steps.step(f"{word} before")
                 cursor = super().execute(sql, *values)
@@ -186,7 +189,7 @@ class Steps:
 
         def execute(connection: Any, sql: Any, *values: Any, **options: Any) -> Any:
             word = str(sql).split(" ")[0].rstrip(";")
-            if word not in ("COMMIT", "INSERT", "UPDATE", "BEGIN"):
+            if word not in _WORDS:
                 return real(connection, sql, *values, **options)
             self.step(f"{word} before")
             cursor = real(connection, sql, *values, **options)
@@ -198,10 +201,8 @@ class Steps:
     def step(self, label: str) -> None:
         self.left -= 1
         if self.left == 0:
-            self._write(self._tell, label.encode())
+            self._tell(label)
             os.kill(os.getpid(), signal.SIGKILL)
-
-    _write = staticmethod(os.write)
 
     def _wrapped(self, name: str, act: Callable[..., Any]) -> Callable[..., Any]:
         def stepped(*values: Any, **options: Any) -> Any:
@@ -392,7 +393,7 @@ class Run:
             if mutant:
                 mutants.MUTANTS[mutant]()
             if at:
-                Steps(at, tell)
+                Steps(at, lambda label: write(tell, label.encode()))
             act(lambda call: write(out, f"{call}\n".encode()) and None)
         except BaseException as error:
             write(tell, f"{type(error).__name__}: {error}".encode())

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-from toolkit import apply, attempt, back, settle
+from toolkit import apply, attempt, back, settle, upgrade
 from toolkit.history import ABORTED, DONE
+from toolkit.local.disk import Local
+from toolkit.protection import HIDDEN
+from toolkit.session import Session
+from toolkit.shelf import Shelf
+from toolkit.state import SqliteState
 
 
 def record_after() -> None:
@@ -75,6 +82,68 @@ def never_finish() -> None:
     settle._Settling._let_go_or_put_back = lambda self, group, caught, other: set()  # type: ignore
 
 
+def adopt_the_living() -> None:
+    """Settle what another process is in the middle of."""
+    SqliteState.dead = lambda self, owner: owner != self.owner  # type: ignore
+
+
+def let_go_unseen() -> None:
+    """Remove what was caught, whatever has come into it since."""
+
+    def remove(self: Any, group: list[Any], caught: str, other: str) -> set[str]:
+        self._remove(f"{HIDDEN}/{caught}", group[0].path, other)
+        return set()
+
+    settle._Settling._let_go_or_put_back = remove  # type: ignore
+
+
+def prune_too_much() -> None:
+    real = Session.prune
+
+    def prune(self: Session, older_than: Any = None, keep: int | None = None, **more: Any) -> Any:
+        return real(self, older_than, (keep or 0) // 2, **more)
+
+    Session.prune = prune  # type: ignore
+
+
+def never_let_go() -> None:
+    """Forget a deleted tree, and leave it in the quarantine."""
+    Local.let_go = lambda self, name: None  # type: ignore
+
+
+def never_tidy() -> None:
+    Shelf.tidy = lambda self, state: None  # type: ignore
+
+
+def upgrade_piecemeal() -> None:
+    """Each statement of an upgrade by itself, and the number of the schema at the end."""
+
+    def steps(db: Any, file: str | None, version: int) -> None:
+        found = upgrade.version_of(db)
+        if file is not None and found < version:
+            upgrade._copy(file, found)
+        for step in range(found, version):
+            for statement in (*upgrade.STEPS[step], *upgrade.SQLITE.get(step, ())):
+                db.execute(statement)
+        db.execute(f"PRAGMA user_version={version}")
+
+    upgrade.upgrade = steps
+
+
+def copy_unfinished() -> None:
+    """A copy has its name from the beginning, and is whole only at the end."""
+
+    def copy(file: str, version: int) -> None:
+        data = Path(file).read_bytes()
+        with open(f"{file}.v{version}", "wb") as to:
+            for at in range(0, len(data), 4096):
+                to.write(data[at : at + 4096])
+                to.flush()
+                os.fsync(to.fileno())
+
+    upgrade._copy = copy
+
+
 MUTANTS: dict[str, Callable[[], None]] = {
     "record-after": record_after,
     "record-before": record_before,
@@ -84,3 +153,13 @@ MUTANTS: dict[str, Callable[[], None]] = {
     "never-finish": never_finish,
 }
 SETTLING = {"always-done", "always-aborted", "never-sweep", "never-finish"}
+# What only several processes, another program, a prune or an upgrade show, with the modes that do.
+CHAINED: dict[str, tuple[Callable[[], None], str]] = {
+    "adopt-the-living": (adopt_the_living, "several"),
+    "let-go-unseen": (let_go_unseen, "beside"),
+    "prune-too-much": (prune_too_much, "prune"),
+    "never-let-go": (never_let_go, "prune"),
+    "never-tidy": (never_tidy, "several"),
+    "upgrade-piecemeal": (upgrade_piecemeal, "upgrade"),
+    "copy-unfinished": (copy_unfinished, "upgrade"),
+}
