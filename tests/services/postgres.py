@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,6 +44,13 @@ def programs(folder: Path) -> Path | None:
 @contextlib.contextmanager
 def postgres() -> Iterator[str]:
     """The URL of an empty database. Its files are in the temporary folder, and are gone afterwards."""
+    with server() as running:
+        yield running.url
+
+
+@contextlib.contextmanager
+def server() -> Iterator[Server]:
+    """A server with an empty database, which can be killed and started again."""
     pytest.importorskip("psycopg", reason="no psycopg: pip install 'ringfence[postgres]'")
     folder = Path(tempfile.mkdtemp(prefix="ringfence-postgres-"))
     try:
@@ -52,40 +60,88 @@ def postgres() -> Iterator[str]:
         user = "nobody" if os.geteuid() == 0 else None
         if user is not None:
             os.chown(folder, pwd.getpwnam(user).pw_uid, -1)
-        yield from _served(bin_, folder, user)
+        running = Server(bin_, folder, user)
+        try:
+            running.start()
+            yield running
+        finally:
+            running.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _served(bin_: Path, folder: Path, user: str | None) -> Iterator[str]:
-    data = folder / "data"
-    settings = {"user": user, "cwd": folder, "stdin": subprocess.DEVNULL, "stderr": subprocess.STDOUT}
-    made = [bin_ / "initdb", "-D", data, "-U", "ringfence", "-A", "trust", "-E", "UTF8", "--locale=C", "-N"]
-    done = subprocess.run(made, stdout=subprocess.PIPE, check=False, text=True, **settings)  # type: ignore
-    assert done.returncode == 0, done.stdout
-    [port] = free_ports(1)
-    command = [bin_ / "postgres", "-D", data, "-p", str(port), "-c", "listen_addresses=127.0.0.1"]
-    command += ["-c", "unix_socket_directories=", "-c", "max_connections=60"]
-    with (folder / "log").open("wb") as log:
-        server = subprocess.Popen(command, stdout=log, **settings)  # type: ignore
-    url = f"postgresql://ringfence@127.0.0.1:{port}/postgres"
-    try:
-        _wait(url, server, folder / "log")
-        yield url
-    finally:
-        server.send_signal(signal.SIGINT)  # its fast way out: it ends its own processes
-        server.wait(30)
+class Server:
+    """One server in `folder`, at the same port however often it is started."""
 
+    def __init__(self, bin_: Path, folder: Path, user: str | None) -> None:
+        self._bin, self._folder, self._user = bin_, folder, user
+        [self._port] = free_ports(1)
+        self._process: subprocess.Popen[bytes] | None = None
+        made = [bin_ / "initdb", "-D", self._data, "-U", "ringfence", "-A", "trust", "-E", "UTF8"]
+        done = subprocess.run(
+            [*made, "--locale=C", "-N"], stdout=subprocess.PIPE, check=False, text=True, **self._settings()
+        )
+        assert done.returncode == 0, done.stdout
 
-def _wait(url: str, server: subprocess.Popen[bytes], log: Path) -> None:
-    import psycopg
+    @property
+    def url(self) -> str:
+        return f"postgresql://ringfence@127.0.0.1:{self._port}/postgres"
 
-    for _ in range(150):
-        try:
-            psycopg.connect(url).close()
-        except psycopg.OperationalError:
-            assert server.poll() is None, log.read_text()
-            time.sleep(0.1)
-        else:
-            return
-    raise AssertionError(log.read_text())
+    @property
+    def _data(self) -> Path:
+        return self._folder / "data"
+
+    def _settings(self) -> dict[str, Any]:
+        return {
+            "user": self._user, "cwd": self._folder, "stdin": subprocess.DEVNULL, "stderr": subprocess.STDOUT
+        }  # fmt: skip
+
+    def start(self) -> None:
+        """Start it and wait until it answers; after a kill it may have to wait for its own orphans."""
+        command = [self._bin / "postgres", "-D", self._data, "-p", str(self._port)]
+        command += ["-c", "listen_addresses=127.0.0.1", "-c", "unix_socket_directories="]
+        command += ["-c", "max_connections=60"]
+        for _ in range(50):
+            with (self._folder / "log").open("ab") as log:
+                self._process = subprocess.Popen(command, stdout=log, **self._settings())
+            if self._answers(self._process):
+                return
+            time.sleep(0.2)
+        raise AssertionError((self._folder / "log").read_text())
+
+    def _answers(self, process: subprocess.Popen[bytes]) -> bool:
+        import psycopg
+
+        for _ in range(150):
+            try:
+                psycopg.connect(self.url).close()
+            except psycopg.OperationalError:
+                if process.poll() is not None:
+                    return False
+                time.sleep(0.1)
+            else:
+                return True
+        return False
+
+    def kill(self) -> None:
+        """As if the machine had stopped: nothing is written any more, nobody is told."""
+        assert self._process is not None, "it was started"
+        self._process.kill()
+        self._process.wait(30)
+
+    def terminate(self, share: float) -> int:
+        """End the connections of a share of those who work on it; how many."""
+        import psycopg
+
+        with psycopg.connect(self.url, autocommit=True) as db:
+            found = db.execute(
+                "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+                " WHERE application_name = 'ringfence' AND random() < %s",
+                (share,),
+            ).fetchone()
+        return int(found[0]) if found else 0
+
+    def stop(self) -> None:
+        if self._process is not None and self._process.poll() is None:
+            self._process.send_signal(signal.SIGINT)  # its fast way out: it ends its own processes
+            self._process.wait(30)
