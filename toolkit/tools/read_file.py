@@ -83,7 +83,7 @@ def _fitting(lines: list[bytes], room: int, utf8: bool) -> tuple[list[bytes], bo
     left = room
     for number, line in enumerate(lines):
         left -= len(line) if utf8 else len(decode(line))
-        if left + line.endswith(b"\n") < 0:  # no page is for the end of a line alone
+        if left < 0:
             return (lines[:number], False) if number else ([_beginning(line, room, utf8)], True)
     return lines, False
 
