@@ -184,6 +184,20 @@ class Policy:
 
         return judge
 
+    def opens_below(self, agent: str, tool: str, action: str, path: str, *, fold: Fold = False) -> bool:
+        """Return whether something below the directory `path` may have another verdict than deny.
+
+        A no is certain. ValueError as in `verdict`.
+        """
+        query = self._queries.get((agent, tool, action)) or self._query(agent, tool, action)
+        machine = self._machines.get(fold) or self._machine(fold)
+        state = machine.inside(path)
+        known = state.opens.get(query.number)
+        if known is None:
+            known = self._laid.may_open(state.below.last, query, lambda: machine.ahead(state))
+            machine.note_below(state, query.number, known)
+        return bool(known)
+
     def explain(
         self, agent: str, tool_or_action: str, path: str, directory: bool = False, *, fold: Fold = False
     ) -> Explanation:

@@ -6,7 +6,7 @@ told the last of each group.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from policy.columns import Columns
 from policy.model import Content, Effect, Mandatory, Rule
@@ -38,6 +38,7 @@ class Laid:
         self._floor: dict[int, tuple[Mandatory, int]] = {}
         self._rules: list[tuple[int, Sequence[Rule]]] = [(0, ())]  # by group: its first number, its rules
         self._maps: dict[tuple[str | None, str], int] = {}
+        self._loosest: dict[int, int] = {}
         for owner, rules in (
             (None, content.rules),
             *((each.name, each.rules) for each in content.agents.values()),
@@ -70,6 +71,56 @@ class Laid:
                 best = verdict
         assert best is not None
         return (effect, rule) if rule is not None and effect >= best[0] else best
+
+    def may_open(self, last: Mapping[int, int], query: Query, ahead: Callable[[], Collection[int]]) -> bool:
+        """Whether something may come to another verdict than deny: these match it in any case, and of those
+        that `ahead` gives some may.
+
+        Each of the patterns is looked at by itself, so a yes is not certain; a no is.
+        """
+        for group, (item, excepts) in query.floor.items():
+            shut = item.effect is Effect.DENY and group in last and excepts not in last
+            if shut and not any(self.groups[number] == excepts for number in ahead()):
+                return False
+        return all(self._may_open(last, ladder, ahead) for ladder in query.ladders)
+
+    def _may_open(
+        self, last: Mapping[int, int], ladder: tuple[Ladder, ...], ahead: Callable[[], Collection[int]]
+    ) -> bool:
+        for tier in ladder:
+            tool, action, anything = (self._may_be_loose(last, group, ahead) for group in tier)
+            no_tool, no_action, no_other = (group not in last for group in tier)
+            if (tool and (action or no_action)) or (no_tool and (action or (no_action and anything))):
+                return True
+            if not (no_tool and no_action and no_other):
+                return False
+        return True
+
+    def _may_be_loose(
+        self, last: Mapping[int, int], group: int, ahead: Callable[[], Collection[int]]
+    ) -> bool:
+        """Whether the last rule of a group to match may be another than a deny."""
+        if group == _NO_GROUP:
+            return False
+        known = last.get(group, -1)
+        if known >= 0 and self._rule(group, known).effect is not Effect.DENY:
+            return True
+        if self._last_loose(group) <= known:
+            return False  # the usual case, for which nothing else has to be known
+        return any(
+            number > known and self.groups[number] == group
+            and self._rule(group, number).effect is not Effect.DENY
+            for number in ahead()
+        )  # fmt: skip
+
+    def _last_loose(self, group: int) -> int:
+        """Return the number of the last rule of a group that is no deny; -1 if all are."""
+        found = self._loosest.get(group)
+        if found is None:
+            first, rules = self._rules[group]
+            at = (n for n in range(len(rules) - 1, -1, -1) if rules[n].effect is not Effect.DENY)
+            found = self._loosest[group] = next((first + n for n in at), -1)
+        return found
 
     def _judge_floor(self, last: Mapping[int, int], floor: Floor) -> Verdict:
         """Return the strictest mandatory rule that matched, the first one written of equals."""

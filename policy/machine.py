@@ -51,7 +51,7 @@ class State:
     `any_file` is what matches a file by a name that no pattern is about.
     """
 
-    __slots__ = ("any_file", "below", "directory", "ends", "file", "files", "next", "nodes", "stays")
+    __slots__ = ("any_file", "below", "directory", "ends", "file", "files", "next", "nodes", "opens", "stays")
 
     def __init__(self, nodes: Nodes, file: Found, directory: Found, below: Found) -> None:
         self.nodes = nodes
@@ -63,6 +63,7 @@ class State:
         self.any_file = below
         self.next: dict[Kind, State] = {}
         self.files: dict[Kind, Found] = {}  # what matches a file here: no state, as nothing is below it
+        self.opens: dict[int, object] = _NO_MEMO  # what the caller concluded of all that is below
 
 
 class Kind:
@@ -104,6 +105,8 @@ class Machine:
         self._names = Names(tree.names)
         self._leads = list(tree.names.values())
         self._at_root = tree.at_root
+        self._under: dict[int, list[int]] | None = None
+        self._ends_anywhere: frozenset[int] | None = None
         self._forget()
 
     def at(self, path: str) -> State:
@@ -141,6 +144,23 @@ class Machine:
         """Return the state from which the names directly in a directory are reached by `step`."""
         return self.root if path == ROOT else self._directory(path)
 
+    def ahead(self, state: State) -> frozenset[int]:
+        """Return the patterns that may yet come to match something below a directory, by its state.
+
+        Each of them matches some path below; what matches already is not among them for that alone.
+        """
+        if self._ends_anywhere is None:
+            self._ends_anywhere = self._ends_under([self._everywhere])
+        return self._ends_anywhere | self._ends_under(state.nodes)
+
+    def note_below(self, state: State, key: int, value: object) -> None:
+        """Remember a conclusion on all that is below a directory."""
+        if state.opens is _NO_MEMO:
+            state.opens = {}
+            self._spent += 200
+        state.opens[key] = value
+        self._spent += 100
+
     def matches(self, path: str, directory: bool) -> bool:
         """Whether any pattern matches a canonical path."""
         state = self.at(path)
@@ -158,6 +178,32 @@ class Machine:
             self._spent += 200
         found.memo[key] = value
         self._spent += 100
+
+    def _ends_under(self, nodes: Iterable[int]) -> frozenset[int]:
+        """Return the patterns that end at a node which some names lead to from `nodes`."""
+        under = self._under if self._under is not None else self._turned()
+        todo = [after for node in nodes for after in under.get(node, ())]
+        seen = set(todo)
+        found: set[int] = set()
+        while todo:
+            node = todo.pop()
+            for numbers in self._ends.get(node, NO_ENDS):
+                found.update(numbers)
+            new = [after for after in under.get(node, ()) if after not in seen]
+            seen.update(new)
+            todo += new
+        return frozenset(found)
+
+    def _turned(self) -> dict[int, list[int]]:
+        """Return for each node those that come after it; made once somebody asks."""
+        under: dict[int, list[int]] = {}
+        for leads in (*self._leads, self._any, self._cross):
+            for node, after in leads.items():
+                under.setdefault(node, []).append(after)
+        if self._any_anywhere is not None:
+            under.setdefault(self._everywhere, []).append(self._any_anywhere)
+        self._under = under
+        return under
 
     def _directory(self, path: str) -> State:
         state = self._directories.get(path)

@@ -25,7 +25,7 @@ from toolkit.history import DONE, GONE, Operation
 from toolkit.impact import Step, new_paths, steps, touched, usage, without_files
 from toolkit.loss import unkept
 from toolkit.overlay import Overlay
-from toolkit.plan import FILE, Change, MakeDirectory, Move, Place, Plan, Write
+from toolkit.plan import DIRECTORY, FILE, Change, MakeDirectory, Move, Place, Plan, Write
 from toolkit.progress import Progress
 from toolkit.text import escape, plural
 from toolkit.tools import TOOLS, Tool
@@ -74,7 +74,7 @@ class Attempt:
         self.tool = find_tool(self.call.tool)
         self.arguments = _arguments(self.tool, self.call.arguments)
         resolving.resolve(self)
-        self.decide(resolving.needs(self))
+        self.decide(self._way_in(resolving.needs(self)))
         self._check_writable()
         resolving.check_slashes(self)
         view = View(
@@ -84,6 +84,7 @@ class Attempt:
             self.places,
             task_ids=self.task_ids,
             check=progress.check,
+            opens_below=self.opens_below,
         )
         progress.check()
         self.plan = plan = self.tool.plan(self.arguments, view)
@@ -138,20 +139,39 @@ class Attempt:
             self.decision = decision
         self.stop_if_denied()
 
+    def _way_in(self, needs: list[Need]) -> list[Need]:
+        """What is judged first: of a directory that may not be read, where a listing or search begins at it,
+        the first thing below it that may."""
+        if not self.known_tool.walks or self.judge(needs).effect is not Effect.DENY:
+            return needs
+        place, _ = self.places["path"]
+        judged = View(
+            self.session.workspace, self._judged_effect, self._judged_within, self.places,
+            opens_below=self.opens_below,
+        )  # fmt: skip
+        found = judged.first(place) if place.kind == DIRECTORY and judged.opens(place.real) else None
+        return needs if found is None else [found]
+
     def stop_if_denied(self) -> None:
         if self.decided.effect == Effect.DENY and self.enforcing:
             raise answers.denied(self)
 
     def effect(self, action: str, path: str, directory: bool) -> Effect:
-        if not self.enforcing:
-            return Effect.ALLOW
+        return self._judged_effect(action, path, directory) if self.enforcing else Effect.ALLOW
+
+    def opens_below(self, path: str) -> bool:
+        """Whether the policy may let something below a directory be read, or have it ask."""
+        return self.policy.opens_below(self.session.agent, self.known_tool.name, "read", path, fold=self.fold)
+
+    def _within(self, path: str) -> Callable[[str, bool], Effect]:
+        return self._judged_within(path) if self.enforcing else lambda *_: Effect.ALLOW
+
+    def _judged_effect(self, action: str, path: str, directory: bool) -> Effect:
         return self.policy.effect(
             self.session.agent, self.known_tool.name, action, path, directory, fold=self.fold
         )
 
-    def _within(self, path: str) -> Callable[[str, bool], Effect]:
-        if not self.enforcing:
-            return lambda *_: Effect.ALLOW
+    def _judged_within(self, path: str) -> Callable[[str, bool], Effect]:
         return self.policy.within(self.session.agent, self.known_tool.name, "read", path, fold=self.fold)
 
     # -------------------------------------------------------------------- plans

@@ -22,6 +22,7 @@ _OUTSIDE = {
     "get_file_info": "Path '{path}' is outside project root",
     "delete": "Cannot delete files outside the working directory",
 }
+_UNANSWERED = ("cancelled", "io_error", "no_reply")  # these tell nothing of what is there
 
 
 def resolve(attempt: Attempt) -> None:
@@ -40,7 +41,10 @@ def resolve(attempt: Attempt) -> None:
         guard(workspace, path, action)
         _deny_by_name(attempt, action, path)
     for parameter, (text, names, path) in given.items():
-        attempt.places[parameter] = _place(attempt, text, names, path)
+        try:
+            attempt.places[parameter] = _place(attempt, text, names, path)
+        except CallError as error:
+            raise _not_told(attempt, error, path) from None
 
 
 def needs(attempt: Attempt) -> list[Need]:
@@ -131,10 +135,23 @@ def _outside(attempt: Attempt, error: CallError, text: str) -> CallError:
 
 def _deny_by_name(attempt: Attempt, action: str, path: str) -> None:
     # What is there is not known yet, so only what is denied as a file and as a directory is denied here.
-    deny = Effect.DENY
-    if attempt.effect(action, path, False) is deny and attempt.effect(action, path, True) is deny:
+    if not _is_denied(attempt, action, path):
+        return
+    if not (attempt.known_tool.walks and attempt.opens_below(path)):
         attempt.decision = attempt.judge([Need(action, path)])
         raise answers.denied(attempt)
+
+
+def _is_denied(attempt: Attempt, action: str, path: str) -> bool:
+    return all(attempt.effect(action, path, directory) is Effect.DENY for directory in (False, True))
+
+
+def _not_told(attempt: Attempt, error: CallError, path: str) -> CallError:
+    """An error met at a place that is denied by its name: it is denied, whatever is there."""
+    if error.code in _UNANSWERED or not (attempt.known_tool.walks and _is_denied(attempt, "read", path)):
+        return error
+    attempt.decision = attempt.judge([Need("read", path)])
+    return answers.denied(attempt)
 
 
 def _place(attempt: Attempt, text: str, names: tuple[str, ...], named: str) -> tuple[Place, Any]:

@@ -6,14 +6,14 @@ A View asks the policy before it opens or names anything: what the agent may not
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 from policy import Effect, Need
 from policy.glob import Fold
-from toolkit import paths
+from toolkit import paths, readable
 from toolkit.backends import Folder, Spot, Tree, WritableTree, at
 from toolkit.errors import CallError
 from toolkit.local_roots import local_path
@@ -23,17 +23,9 @@ from toolkit.places import shown
 from toolkit.plan import DIRECTORY, Change, Entry, Held, MakeDirectory, Place, Stat
 from toolkit.protection import TASKS, Protection
 from toolkit.text import escape
-from toolkit.tree_walk import Missed, Refuse, everything, fail, walk
+from toolkit.tree_walk import Choose, Missed, Refuse, everything, fail, walk
 
 _LARGE = 1 << 20
-# Why a walk goes on without a directory, by the code of the error that entering it ends with.
-NOT_ENTERED = {
-    "path_invalid": "deep",
-    "permission_denied": "unreadable",
-    "not_found": "changed",
-    "not_a_directory": "changed",
-    "path_changed": "changed",
-}
 
 
 class Workspace:
@@ -174,10 +166,12 @@ class View:
     task_ids: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     # Names in a store that no path can have, which are not shown: the directory, and the name.
     left_out: list[tuple[str, str]] = field(default_factory=list)
-    # Directories that a walk showed and did not enter, each with the reason: a key of NOT_ENTERED.
+    # Directories that a walk showed and did not enter, each with the reason: a value of readable.NOT_ENTERED.
     not_entered: list[tuple[str, str]] = field(default_factory=list)
     # Raises CallError `cancelled` once nobody waits for the answer.
     check: Callable[[], None] = lambda: None
+    # Whether anything below a directory may be read, or asks.
+    opens_below: Callable[[str], bool] = lambda _: False
     # The entry that a walk has just given, and the open directory that it was listed in.
     _walking: tuple[Entry, Folder] | None = None
 
@@ -204,21 +198,27 @@ class View:
         return self.places[parameter][0]
 
     def list(self, place: Place) -> list[Entry]:
-        """The entries of a directory that the agent may read, by name.
+        """The entries of a directory that the agent may read, or that lead to something it may, by name.
 
         Raises CallError `not_found` or `not_a_directory`.
         """
         self._directory(place)
         with self._backend.folder(self._spot(place)) as folder:
-            return list(self._readable(place.real, self._scan(place.real, folder)))
+            return list(readable.listed(self, place.real, folder))
 
     def walk(self, place: Place) -> Iterator[Entry]:
-        """All readable descendants, parents first, by name; links are shown and not followed.
+        """All readable descendants and the directories on the way to them, parents first, by name; links are
+        shown and not followed.
 
         A directory that cannot be read, or is deeper than a call can name, is noted in `not_entered`.
         """
         self._directory(place)
-        yield from self._walk(self._spot(place), place.real, self._readable, _not_too_deep, self._pass_over)
+        yield from readable.below(self, self._spot(place), place.real)
+
+    def first(self, place: Place) -> Need | None:
+        """The first thing below a directory that may be read, else the first that asks."""
+        found = readable.first_below(self, self._spot(place), place.real)
+        return None if found is None else found[0]
 
     def tree(self, place: Place) -> tuple[Entry, ...]:
         """Every descendant, whoever may read it, parents before children: what a change would touch.
@@ -226,7 +226,7 @@ class View:
         Raises CallError `directory_not_empty` where something is in it that no path can name.
         """
         self._directory(place)
-        found = tuple(self._walk(self._spot(place), place.real, self._all))
+        found = tuple(self.visit(self._spot(place), place.real, self._all))
         self._refuse_unnamed(place)
         return found
 
@@ -268,7 +268,7 @@ class View:
 
     def may_read(self, path: str, directory: bool = False) -> bool:
         """Whether the policy allows reading `path` without asking."""
-        return self._read_effect(path, directory) == Effect.ALLOW
+        return self.read_effect(path, directory) == Effect.ALLOW
 
     def may_know(self, target: str) -> bool:
         """Whether the agent may be told that a link leads to a path of the workspace.
@@ -325,14 +325,14 @@ class View:
     def tree_at(self, path: str) -> tuple[Entry, ...]:
         """Every descendant of a directory of the store, parents first."""
         with self._at(path) as spot:
-            return tuple(self._walk(spot, path, self._all))
+            return tuple(self.visit(spot, path, self._all))
 
     @contextmanager
     def opened(self, path: str) -> Iterator[tuple[tuple[Entry, ...], Callable[[str], Iterator[bytes]]]]:
         """All that is in a directory of the store, and how to read the files directly in it."""
         backend = self._backend
         with self._at(path) as spot, backend.folder(spot) as folder:
-            found = tuple(self._walk(spot, path, self._all))
+            found = tuple(self.visit(spot, path, self._all))
             yield found, lambda name: backend.chunks(folder.spot(name))
 
     def chunks(self, path: str) -> Iterator[bytes]:
@@ -359,35 +359,18 @@ class View:
         if place.stat.kind != DIRECTORY:
             raise CallError("not_a_directory", f"'{place.argument}' is not a directory", where=place.named)
 
-    def _walk(
-        self,
-        spot: Spot,
-        path: str,
-        choose: Callable[[str, Iterable[tuple[str, Stat]]], Iterator[Entry]],
-        refuse: Refuse = lambda _: None,
-        missed: Missed = fail,
-    ) -> Iterator[Entry]:
-        def listed(shown: str, folder: Folder) -> Iterator[Entry]:
-            return choose(shown, self._scan(shown, folder))
-
+    def visit(
+        self, spot: Spot, path: str, choose: Choose, refuse: Refuse = lambda _: None, missed: Missed = fail
+    ) -> Generator[Entry, None, None]:
+        """Each entry below a directory that `choose` gives, to be read while it is the last one given."""
         try:
-            for found in walk(self._backend, spot, path, listed, refuse=refuse, missed=missed):
+            for found in walk(self._backend, spot, path, choose, refuse=refuse, missed=missed):
                 self.check()
                 self._walking = found
                 yield found[0]
                 self._walking = None  # the directory may be closed next, and its number another's soon
         finally:
             self._walking = None
-
-    def _pass_over(self, entry: Entry, error: CallError) -> None:
-        if error.code not in NOT_ENTERED:
-            raise error
-        self.not_entered.append((entry.path, NOT_ENTERED[error.code]))
-
-    def _scan(self, path: str, folder: Any) -> Iterable[tuple[str, Stat]]:
-        found: Iterable[tuple[str, Stat]] = folder.scan()
-        self.left_out += [(path, name) for name in getattr(folder, "left_out", ())]
-        return found
 
     def _refuse_unnamed(self, place: Place) -> None:
         """What can neither be looked at nor kept is not removed or moved along with a directory."""
@@ -403,38 +386,24 @@ class View:
             hint="a person has to move or delete it with a client of the store",
         )
 
-    def _all(self, path: str, found: Iterable[tuple[str, Stat]]) -> Iterator[Entry]:
+    def _all(self, path: str, folder: Folder) -> Iterator[Entry]:
         hides, above = self.workspace.hides, paths.child(path, "")
-        for name, stat in found:
-            if not hides(path, name):
-                yield Entry(above + name, stat)
+        found = folder.scan()
+        self.left_out += [(path, name) for name in getattr(folder, "left_out", ())]
+        return (Entry(above + name, stat) for name, stat in found if not hides(path, name))
 
-    def _readable(self, path: str, found: Iterable[tuple[str, Stat]]) -> Iterator[Entry]:
-        linked = any(place.real != place.named for place, _ in self.places.values())
-        judge, hides = self.within(path), self.workspace.hides
-        above = paths.child(path, "")
-        for name, stat in found:
-            directory = stat.kind == DIRECTORY
-            effect = self._read_effect(above + name, directory) if linked else judge(name, directory)
-            if effect is Effect.DENY or hides(path, name):
-                continue
-            if effect is Effect.ASK:
-                self.asked.append(Need("read", above + name, directory))
-            yield Entry(above + name, stat)
-
-    def _read_effect(self, path: str, directory: bool) -> Effect:
+    def read_effect(self, path: str, directory: bool) -> Effect:
         return max(self.effect("read", name, directory) for name in self.names(path))
+
+    def opens(self, path: str) -> bool:
+        """Whether something below a directory may be read, or asks, by each name that it has in this call."""
+        return all(self.opens_below(name) for name in self.names(path))
 
     def names(self, path: str) -> tuple[str, ...]:
         """What a canonical path is called in this call: its own name, and that through a link given."""
         return (path, *(
             alias for place, _ in self.places.values() if (alias := aliased(place, path)) not in (None, path)
         ))  # fmt: skip
-
-
-def _not_too_deep(entry: Entry) -> None:
-    if entry.path.count("/") >= paths.MAX_DEPTH - 1:
-        raise paths.too_deep()
 
 
 def aliased(place: Place, path: str) -> str | None:

@@ -30,7 +30,8 @@ class Tool:
     """What is known of a tool without running it.
 
     `safety` is "safe" (it only looks) or "moderate"; `follow` says whether a path argument that
-    names a link stands for what the link leads to; `tasks` that it works in the task store.
+    names a link stands for what the link leads to; `tasks` that it works in the task store; `walks` that it
+    shows what is in the directory that its path names.
     """
 
     name: str
@@ -38,6 +39,7 @@ class Tool:
     categories: tuple[str, ...]
     follow: bool = True
     tasks: bool = False
+    walks: bool = False
 
     @property
     def needs(self) -> tuple[tuple[str, str], ...]:
@@ -108,10 +110,10 @@ TOOLS: MappingProxyType[str, Tool] = MappingProxyType(
             Tool("create_directory", "moderate", _EDIT),
             Tool("read_file", "safe", ("filesystem", "reading")),
             Tool("get_file_info", "safe", _LOOK),
-            Tool("list_directory", "safe", _LOOK),
-            Tool("directory_tree", "safe", _LOOK),
-            Tool("search_files", "safe", _SEARCH),
-            Tool("search_text", "safe", _SEARCH),
+            Tool("list_directory", "safe", _LOOK, walks=True),
+            Tool("directory_tree", "safe", _LOOK, walks=True),
+            Tool("search_files", "safe", _SEARCH, walks=True),
+            Tool("search_text", "safe", _SEARCH, walks=True),
             Tool("get_project_root", "safe", _LOOK),
             Tool("list_tasks", "safe", _TASKS, tasks=True),
             Tool("delete_tasks", "moderate", _TASKS, tasks=True),
