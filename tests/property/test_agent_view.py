@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from policy import Effect, Policy
-from tests.property.test_session_secrets import calls, names, plant, trees
+from tests.property.test_session_secrets import calls, names, plant, trees, way
 from toolkit import agent_view
 from toolkit.approvals import Answer
 from toolkit.mcp.asking import Seals, question
@@ -92,7 +92,9 @@ def test_nothing_that_an_agent_is_sent_shows_what_it_may_not_read(
                 assert not [digest for digest in digests(what) if digest in shown], (path, call)
             name = path.rpartition("/")[2]
             if effect == Effect.DENY and name not in said:
-                assert name not in texts, (path, call)
+                leads_to = way(tree, policy, path)
+                assert leads_to != Effect.DENY or name not in texts, (path, call)
+                assert leads_to == Effect.ALLOW or name not in unasked, (path, call)
 
 
 def test_the_property_looks_at_requests_too(tmp_path: Path) -> None:
