@@ -237,3 +237,26 @@ def test_a_process_of_its_own_says_the_same_to_the_end(
     )
     assert (done.returncode, done.stdout) == (here.status, here.out)
     assert done.returncode == status
+
+
+WALKED = [
+    ("{'*': allow, 'secrets/': deny, 'secrets/public/': allow}", "read secrets", True),
+    ("{'*': allow, 'secrets/': deny, 'secrets/public/': allow}", "search_text secrets", True),
+    ("{'*': allow, 'secrets/': deny, 'secrets/public/': allow}", "read_file secrets", False),
+    ("{'*': allow, 'secrets/': deny, 'secrets/public/': allow}", "read secrets/k", False),
+    ("{'*': allow, 'secrets/': deny, 'secrets/public/': allow}", "read secrets/public", False),
+    ("{'*': allow, 'secrets/': deny}", "read secrets", False),
+    ("{'*': deny, 'src/**': allow}", "list_directory .", True),
+]
+
+
+@pytest.mark.parametrize(("read", "asked", "walked"), WALKED)
+def test_a_denied_directory_that_is_walked_is_told(
+    read: str, asked: str, walked: bool, ringfence: Ringfence, policy: Write, workspace: Path
+) -> None:
+    (workspace / "secrets/public").mkdir(parents=True)
+    (workspace / "secrets/k").write_text("x")
+    policy(f"version: 1\nrules: {{read: {read}}}\n")
+    done = ringfence("explain", *asked.split())
+    assert ("goes through this directory all the same" in done.out) is walked
+    assert ringfence("explain", "--json", *asked.split()).json["walked"] is walked

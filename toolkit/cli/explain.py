@@ -21,11 +21,16 @@ from toolkit.cli.screen import STYLES, Screen
 from toolkit.errors import CallError
 from toolkit.look import Look, Misnamed, name_paths
 from toolkit.text import because, size
+from toolkit.tools import TOOLS
 from toolkit.workspace import Workspace
 
 SHOWN_NEEDS = 20
 NO_MATCH = "does not match"
 WIDTH = 100
+_WALKED = (
+    "A listing or search goes through this directory all the same: a rule may open something below it. "
+    "It shows what may be read, and the way to it."
+)
 
 
 def explain(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -88,6 +93,26 @@ class Question:
         """The directories that are missing above what is written, and would be made on the way."""
         return list(dict.fromkeys(need.path for need in self.needs if need.incidental))
 
+    def walked(self) -> bool:
+        """Whether a listing or search goes through a directory that may not be read itself."""
+        decision = self.decision
+        if decision.effect is not Effect.DENY or not (self.what == "read" or self._walks()):
+            return False
+        denied = [need for need in self.needs if self._is_denied(need)]
+        return all(need.directory for need in denied) and all(
+            self.policy.opens_below(self.agent, self.what, need.action, need.path, fold=self.fold)
+            for need in denied
+        )
+
+    def _walks(self) -> bool:
+        return self.what in TOOLS and TOOLS[self.what].walks
+
+    def _is_denied(self, need: Need) -> bool:
+        effect = self.policy.effect(
+            self.agent, self.what, need.action, need.path, need.directory, fold=self.fold
+        )
+        return effect is Effect.DENY
+
     def limits(self) -> tuple[Limit, ...]:
         changing = any(need.action != "read" for need in self.needs)
         return self.policy.limits(self.agent, self.what) if changing else ()
@@ -97,6 +122,7 @@ class Question:
             "agent": self.agent,
             "what": self.what,
             "decision": self.decision.to_json(),
+            "walked": self.walked(),
             "needs": [
                 {"action": n.action, "path": n.path, "directory": n.directory, "effect": str(effect)}
                 for n, effect in self.verdicts()
@@ -140,6 +166,8 @@ def _show(question: Question, screen: Screen) -> None:
         screen.line(
             f"  made on the way, as {'they are' if made[1:] else 'it is'} not there: {', '.join(made)}"
         )
+    if question.walked():
+        screen.line(f"  {_WALKED}")
     verdicts = question.verdicts()
     if len(verdicts) > 1:
         screen.line("\nWhat it needs:")

@@ -99,11 +99,36 @@ class Judge:
             return Verdict(Effect.DENY, f"{said} ({error.code}). {error.hint}", refused=True)
         decision = self._rules(touch).decide(self._agent, touch.tool, needs, fold=self._fold)
         verdict = self._say(decision, place)
+        if verdict.effect is Effect.DENY and self._is_way(touch, place, needs):
+            return self._through(touch, place) or verdict
         if verdict.effect is Effect.DENY or not place.directory:
             return verdict
         if touch.tool in _WHOLE:
             return _stricter(verdict, Verdict(Effect.ASK, _TREE))
         return verdict if touch.within is None else _stricter(verdict, self._below(touch, place))
+
+    def _is_way(self, touch: Touch, place: Place, needs: list[Need]) -> bool:
+        """Whether a search begins at a directory that is denied, and something below it may not be."""
+        if touch.within is None or not place.directory:
+            return False
+        rules = self._rules(touch)
+        return all(
+            rules.opens_below(self._agent, touch.tool, need.action, need.path, fold=self._fold)
+            for need in needs
+        )
+
+    def _through(self, touch: Touch, place: Place) -> Verdict | None:
+        """The verdict on a search from a denied directory. A host leaves no names out, so all that it would
+        show has to be open: None where it is not, or where nothing would be shown."""
+        from toolkit.hooks.walk import TooMany
+
+        try:
+            shown = list(self._each_below(touch, place))
+        except TooMany:
+            return None
+        if not shown or max(effect for effect, _ in shown) is Effect.DENY:
+            return None
+        return Verdict(*max(shown, key=lambda each: each[0]))
 
     def place(self, text: str) -> Place:
         """Where a path leads. Raises CallError for what can never be a path of the workspace."""
@@ -146,20 +171,13 @@ class Judge:
 
     def _below(self, touch: Touch, place: Place) -> Verdict:
         """The verdict on what a search would show; names of what is denied are not told."""
-        from toolkit.hooks.searched import Searched
-        from toolkit.hooks.walk import TooMany, Walk
+        from toolkit.hooks.walk import TooMany
 
-        self._walk = self._walk or Walk(self.real_root)
-        searched = Searched(touch.within or (), self.real_root, place.real)
         worst = Verdict(Effect.ALLOW, "")
         try:
-            for name in self._walk.below(place.real, deep=touch.tool != "list_directory"):
-                shown = touch.names or not name.directory
-                if not shown or not searched.may_show(name.path, name.directory):
-                    continue
-                effect, why = self._shown(touch, name)
+            for effect, why in self._each_below(touch, place):
                 if effect > worst.effect:
-                    worst = Verdict(effect, f"{_BELOW[effect]}{why}. {_NARROW}")
+                    worst = Verdict(effect, why)
                 if effect is Effect.DENY or (touch.names and effect is Effect.ASK):
                     break
         except TooMany as many:
@@ -167,6 +185,19 @@ class Judge:
         if touch.names and worst.effect is not Effect.ALLOW:
             return Verdict(Effect.ALLOW, worst.reason, unsure=True)
         return worst
+
+    def _each_below(self, touch: Touch, place: Place) -> Iterator[tuple[Effect, str]]:
+        """The verdict on each name that a search would show, and the reason. Raises TooMany."""
+        from toolkit.hooks.searched import Searched
+        from toolkit.hooks.walk import Walk
+
+        self._walk = self._walk or Walk(self.real_root)
+        searched = Searched(touch.within or (), self.real_root, place.real)
+        for name in self._walk.below(place.real, deep=touch.tool != "list_directory"):
+            shown = touch.names or not name.directory
+            if shown and searched.may_show(name.path, name.directory):
+                effect, why = self._shown(touch, name)
+                yield effect, f"{_BELOW[effect]}{why}. {_NARROW}" if effect in _BELOW else ""
 
     def _shown(self, touch: Touch, name: Name) -> tuple[Effect, str]:
         """The verdict on showing one of many, and why."""
