@@ -150,7 +150,10 @@ class Attempt:
             opens_below=self.opens_below,
         )  # fmt: skip
         found = judged.first(place) if place.kind == DIRECTORY and judged.opens(place.real) else None
-        return needs if found is None else [found]
+        if found is not None:
+            return [found]
+        named = self.named[0]
+        return resolving.by_name("read", named) if resolving.is_denied(self, "read", named) else needs
 
     def stop_if_denied(self) -> None:
         if self.decided.effect == Effect.DENY and self.enforcing:

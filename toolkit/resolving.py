@@ -135,22 +135,28 @@ def _outside(attempt: Attempt, error: CallError, text: str) -> CallError:
 
 def _deny_by_name(attempt: Attempt, action: str, path: str) -> None:
     # What is there is not known yet, so only what is denied as a file and as a directory is denied here.
-    if not _is_denied(attempt, action, path):
+    if not is_denied(attempt, action, path):
         return
     if not (attempt.known_tool.walks and attempt.opens_below(path)):
-        attempt.decision = attempt.judge([Need(action, path)])
+        attempt.decision = attempt.judge(by_name(action, path))
         raise answers.denied(attempt)
 
 
-def _is_denied(attempt: Attempt, action: str, path: str) -> bool:
+def by_name(action: str, path: str) -> list[Need]:
+    """What is judged of a path that is denied by its name: the same whether or not anything is there."""
+    return [Need(action, path)]
+
+
+def is_denied(attempt: Attempt, action: str, path: str) -> bool:
+    """Whether a path is denied by its name, whatever is there."""
     return all(attempt.effect(action, path, directory) is Effect.DENY for directory in (False, True))
 
 
 def _not_told(attempt: Attempt, error: CallError, path: str) -> CallError:
     """An error met at a place that is denied by its name: it is denied, whatever is there."""
-    if error.code in _UNANSWERED or not (attempt.known_tool.walks and _is_denied(attempt, "read", path)):
+    if error.code in _UNANSWERED or not (attempt.known_tool.walks and is_denied(attempt, "read", path)):
         return error
-    attempt.decision = attempt.judge([Need("read", path)])
+    attempt.decision = attempt.judge(by_name("read", path))
     return answers.denied(attempt)
 
 
