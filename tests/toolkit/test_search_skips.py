@@ -39,3 +39,42 @@ def test_what_cannot_be_read_is_counted(
     assert answer.content == f"b:1: needle\n\n1 matching line in 1 file (not searched: {said})"
     assert answer.data[field] == 1
     assert one.error is not None and one.error["code"] == code
+
+
+@pytest.mark.parametrize("why", ["unreadable", "deep"])
+def test_a_directory_that_may_not_be_known_is_not_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str
+) -> None:
+    """It is looked into, since a rule may open something below it, and that fails."""
+    policy = Policy.loads(
+        "version: 1\nrules: {read: {'*': allow, 'k/': deny, 'k/*/x/': allow, '*.md': allow}}\n"
+    )
+    for path in ("k/b/x/y", "k/b/secret/y", "open/y"):
+        (tmp_path / path).mkdir(parents=True)
+        (tmp_path / path / "a").write_text("needle\n")
+    with Session(tmp_path, policy, state=":memory:") as session:
+        folder = session.workspace.backend.folder
+
+        def fails(spot: Any) -> Any:
+            if spot.path in ("k/b/secret", "k/b/x/y", "open/y"):
+                raise CallError("permission_denied", "no", where=spot.path)
+            return folder(spot)
+
+        if why == "deep":
+            monkeypatch.setattr("toolkit.paths.MAX_DEPTH", 3)
+        else:
+            monkeypatch.setattr(session.workspace.backend, "folder", fails)
+        found = [
+            session.call({"tool": tool, "arguments": arguments})
+            for tool, arguments in (
+                ("search_text", {"query": "none"}),
+                ("search_files", {"pattern": "none"}),
+                ("directory_tree", {}),
+            )
+        ]
+        listed = session.call({"tool": "list_directory", "arguments": {"path": "k"}})
+    passed = {"unreadable": ["k/b/x/y", "open/y"], "deep": ["k/b/x"]}[why]
+    for answer in found:
+        assert [row["path"] for row in answer.data["not_entered"]] == passed
+        assert "secret" not in answer.to_line()
+    assert [row["name"] for row in listed.data["entries"]] == ["b"]

@@ -29,7 +29,7 @@ NO_MATCH = "does not match"
 WIDTH = 100
 _WALKED = (
     "A listing or search goes through this directory all the same: a rule may open something below it. "
-    "It shows what may be read, and the way to it."
+    "It shows only what may be read, and the way there."
 )
 
 
