@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import cache
 from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
@@ -194,7 +195,7 @@ class Policy:
         state = machine.inside(path)
         known = state.opens.get(query.number)
         if known is None:
-            known = self._laid.may_open(state.below.last, query, lambda: machine.ahead(state))
+            known = self._laid.may_open(state.below.last, query, cache(lambda: machine.ahead(state)))
             machine.note_below(state, query.number, known)
         return bool(known)
 

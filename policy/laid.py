@@ -79,8 +79,9 @@ class Laid:
         Each of the patterns is looked at by itself, so a yes is not certain; a no is.
         """
         for group, (item, excepts) in query.floor.items():
-            shut = item.effect is Effect.DENY and group in last and excepts not in last
-            if shut and not any(self.groups[number] == excepts for number in ahead()):
+            if item.effect is not Effect.DENY or group not in last or excepts in last:
+                continue
+            if not item.excepts or not any(self.groups[number] == excepts for number in ahead()):
                 return False
         return all(self._may_open(last, ladder, ahead) for ladder in query.ladders)
 

@@ -74,7 +74,7 @@ class Attempt:
         self.tool = find_tool(self.call.tool)
         self.arguments = _arguments(self.tool, self.call.arguments)
         resolving.resolve(self)
-        self.decide(self._way_in(resolving.needs(self)))
+        self.decide(self._way_in(resolving.needs(self), progress))
         self._check_writable()
         resolving.check_slashes(self)
         view = View(
@@ -139,7 +139,7 @@ class Attempt:
             self.decision = decision
         self.stop_if_denied()
 
-    def _way_in(self, needs: list[Need]) -> list[Need]:
+    def _way_in(self, needs: list[Need], progress: Progress) -> list[Need]:
         """What is judged first: of a directory that may not be read, where a listing or search begins at it,
         the first thing below it that may."""
         if not self.known_tool.walks or self.judge(needs).effect is not Effect.DENY:
@@ -147,7 +147,7 @@ class Attempt:
         place, _ = self.places["path"]
         judged = View(
             self.session.workspace, self._judged_effect, self._judged_within, self.places,
-            opens_below=self.opens_below,
+            check=progress.check, opens_below=self.opens_below,
         )  # fmt: skip
         found = judged.first(place) if place.kind == DIRECTORY and judged.opens(place.real) else None
         if found is not None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from policy import Effect, Policy
 from tests.property.test_policy_judge import AGENTS, TOOLS, policies
 from toolkit.call import Result
+from toolkit.progress import Progress
 from toolkit.session import Session
 from toolkit.stores import private_memory
 
@@ -259,3 +260,36 @@ def test_where_nothing_opens_again_nothing_is_listed_or_worked_out(
         assert call(session, "list_directory", path=".").data["directories"] == 0
         assert call(session, "search_text", query="one").data["count"] == 1
     assert entered == [".", "."]
+
+
+def test_a_monitored_start_is_recorded_as_it_would_be_answered(tmp_path: Path) -> None:
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/a").write_text("one\n")
+    (tmp_path / "lib").mkdir()
+    policy = Policy.loads("version: 1\nmode: monitor\nrules: {read: {'*': deny, 'src/**': allow}}\n")
+    with Session(tmp_path, policy, state=":memory:") as session:
+        found = {path: call(session, "list_directory", path=path) for path in (".", "lib")}
+    assert [row["name"] for row in found["."].data["entries"]] == ["lib", "src"]
+    assert {path: (answer.status, answer.decision["effect"]) for path, answer in found.items()} == {
+        ".": ("ok", "allow"),
+        "lib": ("ok", "deny"),
+    }
+
+
+def test_looking_for_what_may_be_read_can_be_cancelled(tmp_path: Path) -> None:
+    (tmp_path / "k").mkdir()
+    for number in range(3):
+        (tmp_path / f"k/{number}").mkdir()
+    policy = Policy.loads("version: 1\nrules: {read: {'*': deny, '*.md': allow}}\n")
+    entered: list[str] = []
+    progress = Progress(cancelled=lambda: bool(entered))
+    with Session(tmp_path, policy, state=":memory:") as session:
+        folder = session.workspace.backend.folder
+
+        def cancels(spot: Any) -> Any:
+            entered.append(spot.path)
+            return folder(spot)
+
+        session.workspace.backend.folder = cancels  # type: ignore[method-assign]
+        answer = session.call({"tool": "list_directory", "arguments": {"path": "k"}}, progress=progress)
+    assert (code(answer), entered) == ("cancelled", ["k"])
