@@ -14,7 +14,7 @@ from policy import Effect, Need
 from toolkit import paths
 from toolkit.backends import Folder, Spot
 from toolkit.errors import CallError
-from toolkit.plan import DIRECTORY, Entry
+from toolkit.plan import DIRECTORY, Entry, Stat
 
 if TYPE_CHECKING:
     from toolkit.workspace import View
@@ -100,17 +100,27 @@ class _Walked:
         self.effect = Effect.ALLOW
 
     def choose(self, path: str, folder: Folder) -> Iterator[Entry]:
-        for entry, effect in _judged(self._view, path, folder):
+        return self._given(_judged(self._view, path, folder))
+
+    def _given(self, judged: Iterator[tuple[Entry, Effect]]) -> Iterator[Entry]:
+        for entry, effect in judged:
             self.effect = effect
             yield entry
 
 
 def _judged(view: View, path: str, folder: Folder) -> Iterator[tuple[Entry, Effect]]:
-    """Each entry of an open directory with its verdict; of those denied, the directories to look into."""
+    """Each entry of an open directory with its verdict; of those denied, the directories to look into.
+
+    It is listed at once, so that where that fails it has not been entered.
+    """
     found = folder.scan()
     unnamed = getattr(folder, "left_out", ())
     if unnamed and view.read_effect(path, True) is not Effect.DENY:
         view.left_out += [(path, name) for name in unnamed]
+    return _each(view, path, found)
+
+
+def _each(view: View, path: str, found: list[tuple[str, Stat]]) -> Iterator[tuple[Entry, Effect]]:
     linked = any(place.real != place.named for place, _ in view.places.values())
     judge, hides = view.within(path), view.workspace.hides
     above = paths.child(path, "")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +43,14 @@ def test_what_cannot_be_read_is_counted(
     assert one.error is not None and one.error["code"] == code
 
 
-@pytest.mark.parametrize("why", ["unreadable", "deep"])
+class Unlisted:
+    """An open directory that cannot be listed, as on a server."""
+
+    def scan(self) -> Any:
+        raise CallError("permission_denied", "no")
+
+
+@pytest.mark.parametrize("why", ["unreadable", "unlisted", "deep"])
 def test_a_directory_that_may_not_be_known_is_not_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, why: str
 ) -> None:
@@ -55,6 +64,11 @@ def test_a_directory_that_may_not_be_known_is_not_counted(
     with Session(tmp_path, policy, state=":memory:") as session:
         folder = session.workspace.backend.folder
 
+        @contextmanager
+        def unlisted(spot: Any) -> Iterator[Any]:
+            with folder(spot) as opened:
+                yield Unlisted() if spot.path in ("k/b/secret", "k/b/x/y", "open/y") else opened
+
         def fails(spot: Any) -> Any:
             if spot.path in ("k/b/secret", "k/b/x/y", "open/y"):
                 raise CallError("permission_denied", "no", where=spot.path)
@@ -63,7 +77,8 @@ def test_a_directory_that_may_not_be_known_is_not_counted(
         if why == "deep":
             monkeypatch.setattr("toolkit.paths.MAX_DEPTH", 3)
         else:
-            monkeypatch.setattr(session.workspace.backend, "folder", fails)
+            opening = fails if why == "unreadable" else unlisted
+            monkeypatch.setattr(session.workspace.backend, "folder", opening)
         found = [
             session.call({"tool": tool, "arguments": arguments})
             for tool, arguments in (
@@ -73,8 +88,37 @@ def test_a_directory_that_may_not_be_known_is_not_counted(
             )
         ]
         listed = session.call({"tool": "list_directory", "arguments": {"path": "k"}})
-    passed = {"unreadable": ["k/b/x/y", "open/y"], "deep": ["k/b/x"]}[why]
+    passed = {"unreadable": ["k/b/x/y", "open/y"], "unlisted": ["k/b/x/y", "open/y"], "deep": ["k/b/x"]}[why]
     for answer in found:
         assert [row["path"] for row in answer.data["not_entered"]] == passed
         assert "secret" not in answer.to_line()
     assert [row["name"] for row in listed.data["entries"]] == ["b"]
+
+
+class Odd:
+    """An open directory of a store with a name in it that no path can have."""
+
+    def __init__(self, opened: Any) -> None:
+        self.scan, self.spot, self.left_out = opened.scan, opened.spot, ["a//b"]
+
+
+def test_odd_names_are_counted_only_where_the_agent_may_look(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for path in ("k/open", "k/shut", "d"):
+        (tmp_path / path).mkdir(parents=True)
+        (tmp_path / path / "a").write_text("needle\n")
+    policy = Policy.loads("version: 1\nrules: {read: {'*': allow, 'k/': deny, 'k/open/': allow}}\n")
+    with Session(tmp_path, policy, state=":memory:") as session:
+        folder = session.workspace.backend.folder
+
+        @contextmanager
+        def odd(spot: Any) -> Iterator[Any]:
+            with folder(spot) as opened:
+                yield Odd(opened)
+
+        monkeypatch.setattr(session.workspace.backend, "folder", odd)
+        found = session.call({"tool": "search_files", "arguments": {"pattern": "a"}})
+        listed = session.call({"tool": "list_directory", "arguments": {"path": "k"}})
+    assert found.data["left_out"] == 3  # of the root, k/open and d
+    assert "left_out" not in listed.data
