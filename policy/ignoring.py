@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from policy.errors import Where
 from policy.findings import Finding
 
-_COMMENT = re.compile(r"#\s*ringfence:\s*ignore\b\s*([a-z-]*)[\s:]*(.*)$")
+COMMENT = re.compile(r"#\s*ringfence:\s*ignore\b\s*([a-z-]*)[\s:]*(.*)$")
 
 
 def ignoring(findings: Iterable[Finding], file: str, text: str) -> list[Finding]:
@@ -16,7 +16,7 @@ def ignoring(findings: Iterable[Finding], file: str, text: str) -> list[Finding]
     comments = {
         number: (match[1], match[2].strip(), not line[: match.start()].strip(), match.start() + 1)
         for number, line in enumerate(text.splitlines(), 1)
-        if (match := _COMMENT.search(line))
+        if (match := COMMENT.search(line))
     }
     left: list[Finding] = []
     used: set[int] = set()

@@ -220,6 +220,7 @@ MAY_WRITE = {
     "toolkit.upgrade": "a copy of its own store",
     "toolkit.contract": "the workspace that its test fixture gives",
     "toolkit.cli.newfile": "a new file, at a person's command",
+    "toolkit.cli.replaced_file": "a policy or another program's settings, at a person's command",
     "toolkit.hooks.run": "/dev/null",
     "toolkit.cli.hook": "another program's settings, at a person's command",
     "toolkit.cli.reference": "the pages of docs/",

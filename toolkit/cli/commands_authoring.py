@@ -37,6 +37,34 @@ ALLOW_LOOSER = opt(
 
 AUTHORING: tuple[Command, ...] = (
     Command(
+        "fmt",
+        "fmt:fmt",
+        "lay policies out in one way, comments kept",
+        (
+            opt(
+                "files",
+                nargs="*",
+                metavar="FILE",
+                completes="file",
+                says="files, folders (the policies and cases below them), or - for stdin to stdout"
+                " (default: ringfence.yaml in the root)",
+            ),
+            opt(
+                "--check",
+                action="store_true",
+                says="change nothing; name each file that would change, and"
+                " give exit status 1 if there is one",
+            ),
+            opt("--diff", action="store_true", says="change nothing; print what would change"),
+            ROOT,
+            JSON,
+        ),
+        ("ringfence fmt", "ringfence fmt --check policies/ ringfence.yaml", "ringfence fmt - < draft.yaml"),
+        "Orders the keys, puts patterns in double quotes, indents by two; brackets longer than a line become"
+        " lines. Reads its result back before it writes: content and comments must be the same. A file that"
+        " does not load is left as it is, with exit status 2.",
+    ),
+    Command(
         "import",
         "exchange:import_",
         "another tool's settings as a policy",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import difflib
 import os
-import secrets
 import sys
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from toolkit import program_files
 from toolkit.cli.perform import DONE, FELL_SHORT, UsageError
 from toolkit.cli.place import root_of
 from toolkit.cli.prompt import confirm
+from toolkit.cli.replaced_file import replace_text
 from toolkit.cli.screen import Screen
 from toolkit.hooks.install import SETTINGS, NotPlain, command, installed, removed
 from toolkit.hooks.run import Options, respond
@@ -113,24 +113,11 @@ def _read(file: Path) -> str | None:
 
 
 def _write(file: Path, text: str) -> None:
-    """Put the whole new text in place at once; a link to the settings stays a link."""
-    real = Path(os.path.realpath(file))
+    """Put the whole new text in place; without a text the file goes."""
     if not text:
-        real.unlink()
+        Path(os.path.realpath(file)).unlink()
         return
-    real.parent.mkdir(parents=True, exist_ok=True)
-    new = real.with_name(f"{real.name}.{secrets.token_hex(4)}.new")
-    try:
-        with new.open("xb") as out:
-            out.write(text.encode("utf-8"))
-            out.flush()
-            os.fsync(out.fileno())
-        if real.exists():
-            new.chmod(real.stat().st_mode & 0o7777)
-        new.replace(real)
-    except OSError as error:
-        new.unlink(missing_ok=True)
-        raise UsageError(f"{file} cannot be written: {error.strerror}") from None
+    replace_text(file, text)
 
 
 def _diff(before: str, after: str, file: Path) -> str:
