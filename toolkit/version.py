@@ -19,3 +19,15 @@ def version() -> str:
             if name.startswith(_START) and name.endswith(_END):
                 return name[len(_START) : -len(_END)]
     return "0"
+
+
+def documentation() -> str | None:
+    """The address of docs/ that the package's metadata names (`Documentation`); None where it names none."""
+    from importlib.metadata import PackageNotFoundError, metadata
+
+    try:
+        named = metadata("ringfence").get_all("Project-URL") or []
+    except PackageNotFoundError:
+        return None
+    pages = dict(str(entry).split(", ", 1) for entry in named)
+    return pages.get("Documentation")

@@ -11,9 +11,13 @@ from typing import Any
 from urllib.parse import unquote_to_bytes, urlsplit
 
 import pytest
+from junitparser import Error, Failure, JUnitXml
 
+from policy.findings import FINDINGS
 from tests.cli.conftest import Ringfence
+from toolkit.cli.annotations import PAGES
 
+DOCS = Path(__file__).parents[2] / "docs"
 WRONG = """version: 1
 rules:
   read: {a: deny, '*': allow}
@@ -95,6 +99,68 @@ def test_sarif_of_several_files_names_each_and_counts_its_rules_once(
         result["locations"][0]["physicalLocation"]["artifactLocation"]["uri"] for result in run["results"]
     }
     assert uris == {"one.yaml", "base.yaml", (workspace / "one.yaml").as_uri()}
+
+
+@pytest.mark.parametrize("docs", [None, "https://example.org/docs/"])
+def test_sarif_leads_to_the_page_of_each_finding(
+    ringfence: Ringfence, workspace: Path, monkeypatch: pytest.MonkeyPatch, docs: str | None
+) -> None:
+    """Below the address of docs/ that the package's metadata names; the path is that of a checkout."""
+    monkeypatch.setattr("toolkit.version.documentation", lambda: docs)
+    (workspace / "ringfence.yaml").write_text(WRONG, encoding="utf-8")
+    (run,) = json.loads(ringfence("check", "--format", "sarif").out)["runs"]
+    rules = {rule["id"]: rule for rule in run["tool"]["driver"]["rules"]}
+    assert rules["dead-rule"]["help"]["text"]
+    found = {code: rule["helpUri"] for code, rule in rules.items() if "helpUri" in rule}
+    assert set(found) == (set(rules) - {"case-failed"} if docs else set())
+    for address in found.values():
+        assert (DOCS / address.removeprefix("https://example.org/docs/")).is_file()
+
+
+def test_each_finding_has_the_page_that_sarif_names() -> None:
+    assert [code for code in FINDINGS if not (DOCS / PAGES / f"{code}.md").is_file()] == []
+
+
+BROKEN_INVARIANT = """invariants:
+  - never: {action: write, path: "src/**", verdict: ask}
+  - never: {action: delete, path: "*", verdict: allow}
+"""
+
+
+@pytest.mark.parametrize("name", NAMES, ids=repr)
+def test_junit_is_a_test_report(ringfence: Ringfence, workspace: Path, name: bytes) -> None:
+    """Read by a parser that is not ours; every case, invariant and finding is a test of its policy."""
+    file = Path(os.fsdecode(name))
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(WRONG + BROKEN_INVARIANT, encoding="utf-8")
+    done = ringfence("check", "--format", "junit", str(file))
+    assert done.status == 1 and done.out.isascii()
+    (suite,) = JUnitXml.fromstring(done.out.encode())
+    tests = {str(test.name).partition(" (")[0]: test for test in suite}
+    assert (suite.tests, suite.failures, suite.errors) == (len(list(suite)), 3, 0)
+    wrong = {name for name, test in tests.items() if any(isinstance(each, Failure) for each in test.result)}
+    assert wrong == {
+        "error dead-rule",
+        "case: default read a is deny",
+        'invariant: never ask for any agent, write "src/**"',
+    }
+    assert tests['invariant: never allow for any agent, delete "*"'].result == []
+    assert tests["warning pattern-glued-stars"].system_out
+
+
+def test_junit_of_policies_that_do_not_load_and_that_are_right(ringfence: Ringfence, workspace: Path) -> None:
+    (workspace / "bad.yaml").write_text("version: 1\nrules: {read: alow, wrte: ask}\n", encoding="utf-8")
+    (workspace / "good.yaml").write_text("version: 1\n", encoding="utf-8")
+    done = ringfence("check", "--format", "junit", "bad.yaml", "good.yaml")
+    assert done.status == 2
+    report = JUnitXml.fromstring(done.out.encode())
+    bad, good = report
+    assert (report.tests, report.failures, report.errors) == (3, 0, 2)
+    assert [(test.name, type(test.result[0])) for test in bad] == [
+        ("effect_unknown (bad.yaml:2:15)", Error),
+        ("rule_key_unknown (bad.yaml:2:21)", Error),
+    ]
+    assert [(test.name, test.result) for test in good] == [("loads", [])]
 
 
 def test_annotations_hold_no_line_ends(ringfence: Ringfence, workspace: Path) -> None:

@@ -13,14 +13,16 @@ from urllib.parse import quote
 from policy.check import CaseResult
 from policy.errors import PolicyError, Where
 from policy.findings import FINDINGS, Finding
+from policy.prove import Proof
 
-# A policy's file, its findings, why it does not load, and its cases.
-Looked = tuple[Path, Sequence[Finding], PolicyError | None, Sequence[CaseResult]]
+# A policy's file, its findings, why it does not load, its cases, and its invariants.
+Looked = tuple[Path, Sequence[Finding], PolicyError | None, Sequence[CaseResult], Sequence[Proof]]
+PAGES = "reference/checks"  # one for each finding, in docs/
 Remark = tuple[str, str, str, str, int, int]  # level, code, message, file, line, column
 
 
 def _remarks(looked: Iterable[Looked]) -> Iterator[Remark]:
-    for path, findings, error, results in looked:
+    for path, findings, error, results, _ in looked:
 
         def at(where: Where | None, path: Path = path) -> tuple[str, int, int]:
             if where is None:
@@ -62,13 +64,18 @@ def _property(text: str) -> str:
 
 def sarif(looked: Iterable[Looked]) -> Iterator[str]:
     """One SARIF 2.1.0 log."""
-    from toolkit.version import version
+    from toolkit.version import documentation, version
 
+    docs = documentation()
     rules: dict[str, dict[str, Any]] = {}
     results = []
     for level, code, message, file, line, column in _remarks(looked):
         known = FINDINGS.get(code)
-        rule = {"id": code, "shortDescription": {"text": known[1] if known else code}}
+        rule: dict[str, Any] = {"id": code, "shortDescription": {"text": known[1] if known else code}}
+        if known:
+            rule |= {"help": {"text": known[2]}}
+            if docs:
+                rule["helpUri"] = f"{docs.rstrip('/')}/{PAGES}/{code}.md"
         rules.setdefault(code, {**rule, "defaultConfiguration": {"level": level}})
         region = {"startLine": line, "startColumn": column}
         place = {"artifactLocation": {"uri": _reference(file)}, "region": region}
@@ -139,8 +146,15 @@ def _units(text: str, characters: int) -> int:
     return characters + sum(ord(character) > 0xFFFF for character in text[:characters])
 
 
+def _junit(looked: Iterable[Looked]) -> Iterator[str]:
+    from toolkit.cli.junit import junit
+
+    return junit(looked)
+
+
 FORMATS: Mapping[str, Callable[[Iterable[Looked]], Iterator[str]]] = {
     "github": github,
+    "junit": _junit,
     "lsp-json": lsp,
     "sarif": sarif,
 }

@@ -37,10 +37,10 @@ POLICIES: tuple[Command, ...] = (
             ),
             opt(
                 "--format",
-                choices=("text", "github", "lsp-json", "sarif"),
+                choices=("text", "github", "junit", "lsp-json", "sarif"),
                 default="text",
-                says="for people, as annotations for GitHub, as diagnostics of a language server, or"
-                " as SARIF 2.1.0 (default: text)",
+                says="for people, as annotations for GitHub, as a test report (JUnit XML), as diagnostics of"
+                " a language server, or as SARIF 2.1.0 (default: text)",
             ),
             DEADLINE,
             ROOT,

@@ -101,7 +101,9 @@ def check(arguments: argparse.Namespace, screen: Screen) -> int:
     if screen.as_json:
         screen.json([report.to_json(least) for report in reports])
     elif arguments.format != "text":
-        for line in FORMATS[arguments.format]([(r.path, r.findings, r.error, r.results) for r in reports]):
+        for line in FORMATS[arguments.format](
+            [(r.path, r.findings, r.error, r.results, r.proofs) for r in reports]
+        ):
             screen.line(line)
     else:
         for report in reports:
