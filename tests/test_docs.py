@@ -25,6 +25,7 @@ import pytest
 from toolkit.cli import reference
 from toolkit.cli.commands import COMMANDS
 from toolkit.errors import CODES
+from toolkit.extras import EXTRAS
 from toolkit.tools import TOOLS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -213,6 +214,23 @@ def test_links_lead_somewhere(page: Path) -> None:
 def anchors(page: Path) -> set[str]:
     titles = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.M)
     return {re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=identify)
+def test_extras_are_installed_from_a_checkout(page: Path) -> None:
+    """The package is on no index: what a page says to install is the checkout, with an extra that it has."""
+    import tomllib
+
+    text = page.read_text(encoding="utf-8")
+    assert not re.search(r"pip\s+install\s+(-\S+\s+)*['\"]?ringfence\b", text)
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    named = re.findall(r"pip\s+install\s+(?:-e\s+)?'\.\[(\w+)\]'", text)
+    assert set(named) <= set(project["optional-dependencies"])
+
+
+def test_each_page_of_an_extra_says_how_to_install_it() -> None:
+    text = "".join(page.read_text(encoding="utf-8") for page in (DOCS / "how-to").glob("*.md"))
+    assert [extra for extra in EXTRAS if f"pip install '.[{extra}]'" not in text] == []
 
 
 def test_promises_name_tests_that_there_are() -> None:

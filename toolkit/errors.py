@@ -12,13 +12,19 @@ class Code(NamedTuple):
     """What a code means: the result's status, whose fault it was, and what usually helps.
 
     `fault` is "agent" (the call), "policy" (a rule or a person said no), "author" (the policy's
-    or schema's text) or "host" (the disk, the store, this program).
+    or schema's text) or "host" (the disk, the store, this program). `advice` is for a person at the command
+    line, where the hint speaks to an agent.
     """
 
     status: str
     fault: str
     summary: str
     hint: str
+    advice: str = ""
+
+
+UNCHANGED = ", so nothing was changed"  # the end of a message, which tells an agent what it need not look at
+_TO_AGENTS = "tell the user: "  # before what a person has to do
 
 
 CODES: dict[str, Code] = {
@@ -67,7 +73,11 @@ CODES: dict[str, Code] = {
         "copy the file and work on the copy",
     ),
     "path_changed": Code(
-        "error", "host", "what was judged is no longer what is there", "look again, then send the call again"
+        "error",
+        "host",
+        "what was judged is no longer what is there",
+        "look again, then send the call again",
+        "look again, then try again",
     ),
     "stale_read": Code(
         "error", "agent", "the file changed since this session last read it", "read the file again first"
@@ -112,11 +122,18 @@ CODES: dict[str, Code] = {
         "host",
         "the history cannot be written, so nothing was changed",
         "tell the user; free space or rights",
+        "see that the disk of the state has room and that this user may write to it",
     ),
     "permission_denied": Code(
-        "error", "host", "the operating system does not permit it", "report it to the user"
+        "error",
+        "host",
+        "the operating system does not permit it",
+        "report it to the user",
+        "look at the owner and the permissions",
     ),
-    "io_error": Code("error", "host", "the file system failed", "report it to the user"),
+    "io_error": Code(
+        "error", "host", "the file system failed", "report it to the user", "look at the disk or the store"
+    ),
     "no_reply": Code(
         "error",
         "host",
@@ -164,9 +181,14 @@ CODES: dict[str, Code] = {
         "host",
         "the store is open for reading alone, so nothing in it can be changed",
         "do not try again; write to another place, or tell the user",
+        "open another place, or this one with the right to write",
     ),
     "internal_error": Code(
-        "error", "host", "a fault in Ringfence; nothing was permitted", "report it to the user"
+        "error",
+        "host",
+        "a fault in Ringfence; nothing was permitted",
+        "report it to the user",
+        "report it to those who make Ringfence",
     ),
     "denied_by_policy": Code(
         "denied", "policy", "a rule of the policy forbids it", "do without it, or ask a person"
@@ -199,11 +221,20 @@ CODES: dict[str, Code] = {
 }
 
 
+def for_person(code: str, hint: str) -> str:
+    """A hint as a person at the command line reads it."""
+    known = CODES[code]
+    if hint == known.hint and known.advice:
+        return known.advice
+    return hint.removeprefix(_TO_AGENTS)
+
+
 class CallError(Exception):
     """A call that cannot be done, as fields; text is made from it at the edge.
 
     `message` has no "Error: " in front, `where` names the argument or path it is about; `status` is
-    the code's own unless a limit asks where it would else deny.
+    the code's own unless a limit asks where it would else deny. `hint` is for the agent, `advice` for a
+    person.
     """
 
     def __init__(
@@ -215,12 +246,14 @@ class CallError(Exception):
         hint: str | None = None,
         data: dict[str, Any] | None = None,
         status: str | None = None,
+        advice: str | None = None,
     ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
         self.where = where
         self.hint = hint if hint is not None else CODES[code].hint
+        self.advice = advice if advice is not None else for_person(code, self.hint)
         self.data = data or {}
         self.status = status or CODES[code].status
 

@@ -19,12 +19,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from toolkit.errors import CallError
+from toolkit.extras import install
 from toolkit.machine_identity import kernel_identity
 from toolkit.owners import Owner
 from toolkit.private_files import private_directory
 from toolkit.schema_ownership import check_schema
 from toolkit.state import SCHEMA, VERSION, identify, tell_of_former
-from toolkit.state_errors import nothing_kept, wrong
+from toolkit.state_errors import database_unavailable, nothing_kept, unavailable, wrong
 
 if TYPE_CHECKING:
     import psycopg
@@ -191,7 +192,7 @@ class PostgresState:
             raise CallError(
                 "history_unavailable",
                 "What a shared state needs is not installed",
-                hint="pip install 'ringfence[postgres]'",
+                hint=install("postgres"),
             ) from None
         try:
             found = conninfo_to_dict(self._url)
@@ -360,10 +361,7 @@ class PostgresState:
         except CallError:
             raise
         except OSError as error:
-            raise CallError(
-                "history_unavailable",
-                f"The history cannot be used ({error.strerror}), so nothing was changed",
-            ) from None
+            raise unavailable(error) from None
         except Exception as error:
             if type(error).__module__.partition(".")[0] != "psycopg":
                 raise
@@ -372,9 +370,7 @@ class PostgresState:
             what = getattr(error, "sqlstate", None) or type(error).__name__
             if what in _NOT_THERE and self.id:
                 raise wrong("removed") from None
-            raise CallError(
-                "history_unavailable", f"The shared history cannot be used ({what}), so nothing was changed"
-            ) from None
+            raise database_unavailable(what, getattr(error, "sqlstate", None)) from None
 
     def _warn(self, what: str, error: Exception) -> None:
         """Log it; that the database does not answer once only, however often it is tried, until it does."""

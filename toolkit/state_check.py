@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolkit import audit
-from toolkit.errors import CallError
+from toolkit.errors import UNCHANGED, CallError
 from toolkit.local.quarantine import BESIDE
 from toolkit.moved_workspaces import caught_in
 from toolkit.ownership import doubt
@@ -102,7 +102,7 @@ def _about(workspace: Owning | None) -> dict[str, Any]:
 
 
 def _of(error: CallError) -> Problem:
-    return Problem("damaged", error.message.removesuffix(", so nothing was changed"), error.hint or "")
+    return Problem("damaged", error.message.removesuffix(UNCHANGED), error.hint or "")
 
 
 def _private(folder: str) -> Iterator[Problem]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import errno
 
-from toolkit.errors import CallError
+from toolkit.errors import UNCHANGED, CallError
 
 _SALVAGE = "tell the user: `ringfence state salvage` recovers what is left"
 _CHECK = "tell the user: end what uses this state, then run `ringfence state check`"
@@ -38,6 +38,25 @@ _HINTS = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), _ROOM),
     **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), _RIGHTS),
 }
+_ADVICE = {_LATER: "try again; if it goes on, `ringfence state check` says who has the state open"}
+_AWAY = "tell the user: the database of the state does not answer; start its server, or correct --state"
+_LOGIN = (
+    "tell the user: the database of the state does not accept the login; correct it in --state or PGPASSFILE"
+)
+_READ_ONLY = "tell the user: the database of the state can only be read; name the server that takes changes"
+# PostgreSQL's codes, whole or their class.
+_SERVER = {
+    "08": _AWAY,
+    "25006": _READ_ONLY,
+    "28": _LOGIN,
+    "3D": "tell the user: the server has no database of the name that --state gives",
+    "40": _LATER,
+    "42501": _RIGHTS,
+    "53": "tell the user: the database of the state is out of disk, memory or connections",
+    "53100": _ROOM,
+    "55": _LATER,
+    "57": _AWAY,
+}
 # SQLite's own codes; their upper bits only say more.
 _DATABASE = {5: _LATER, 6: _LATER, 8: _RIGHTS, 11: _SALVAGE, 13: _ROOM, 14: _RIGHTS, 26: _SALVAGE}
 
@@ -45,7 +64,7 @@ _DATABASE = {5: _LATER, 6: _LATER, 8: _RIGHTS, 11: _SALVAGE, 13: _ROOM, 14: _RIG
 def wrong(what: str) -> CallError:
     """The answer when the files of a state are not what they have to be."""
     message, hint = WRONG[what]
-    return CallError("history_unavailable", f"{message}, so nothing was changed", hint=hint)
+    return CallError("history_unavailable", message + UNCHANGED, hint=hint)
 
 
 def unavailable(error: Exception) -> CallError:
@@ -54,8 +73,15 @@ def unavailable(error: Exception) -> CallError:
     hint = _DATABASE.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
     if isinstance(error, OSError):
         hint = _HINTS.get(error.errno or 0)
-    message = f"The history cannot be used ({reason}), so nothing was changed"
-    return CallError("history_unavailable", message, hint=hint)
+    message = f"The history cannot be used ({reason}){UNCHANGED}"
+    return CallError("history_unavailable", message, hint=hint, advice=_ADVICE.get(hint or ""))
+
+
+def database_unavailable(what: str, sqlstate: str | None) -> CallError:
+    """The answer when a shared state cannot be used; `sqlstate` is None where the server does not answer."""
+    hint = _SERVER.get(sqlstate, _SERVER.get(sqlstate[:2])) if sqlstate else _AWAY
+    message = f"The shared history cannot be used ({what}){UNCHANGED}"
+    return CallError("history_unavailable", message, hint=hint, advice=_ADVICE.get(hint or ""))
 
 
 def nothing_kept() -> CallError:

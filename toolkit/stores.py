@@ -19,6 +19,7 @@ from toolkit.backends import (
     only_read,
 )
 from toolkit.errors import CallError
+from toolkit.extras import SCHEMES, install, is_installed
 from toolkit.local_roots import refuse_local
 from toolkit.metadata import Metadata, NotKept
 from toolkit.move_by_copy import move_by_copy
@@ -278,17 +279,21 @@ def open_store(url: str, options: dict[str, Any]) -> tuple[Any, str]:
                 raise
             found = _opened(url, {"skip_instance_cache": True, **options})  # one that has no such cache
     except ImportError as error:
-        extra = {"s3": "s3", "s3a": "s3", "sftp": "sftp", "ssh": "sftp", "az": "azure", "abfs": "azure"}.get(
-            url.partition("://")[0]
-        )
-        hint = f"pip install 'ringfence[{extra}]'" if extra else str(error)
-        raise CallError("io_error", "What this kind of root needs is not installed", hint=hint) from None
+        extra = SCHEMES.get(url.partition("://")[0])
+        raise _not_installed(install(extra) if extra else str(error)) from None
     except Exception as error:
+        extra = SCHEMES.get(url.partition("://")[0])
+        if isinstance(error, ValueError) and extra and not is_installed(extra):
+            raise _not_installed(install(extra)) from None  # a scheme that the extra makes known
         unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error))
         if isinstance(error, TypeError) and unknown is not None and unknown[1] in options:
             raise wrong_option(unknown[1], "this kind of store does not know it") from None
         raise CallError("io_error", f"The store cannot be opened: {_reason(error)}") from None
     return found
+
+
+def _not_installed(hint: str) -> CallError:
+    return CallError("io_error", "What this kind of root needs is not installed", hint=hint)
 
 
 def _opened(url: str, options: dict[str, Any]) -> tuple[Any, str]:

@@ -29,7 +29,7 @@ def arguments(tool: str, schema: Mapping[str, Any], given: dict[str, Any]) -> di
     fits, defaults = _quick(tool)
     if not fits(given):
         _check_lengths(known, given)
-        errors = sorted(_validator(tool).iter_errors(given), key=lambda e: (len(e.path), str(e.path)))
+        errors = sorted(_validator(tool).iter_errors(given), key=_rank)
         if errors:
             raise _explained(tool, schema, errors[0])
     return {**defaults, **given}
@@ -87,6 +87,11 @@ def _validator(tool: str) -> Any:
     check_schema(schema)
     # An empty registry retrieves nothing.
     return jsonschema.Draft202012Validator(schema, registry=referencing.Registry())
+
+
+def _rank(error: Any) -> tuple[int, str, bool]:
+    """What is told first: the outermost; and a name that is not known before one that is missing for it."""
+    return len(error.path), str(error.path), error.validator != "additionalProperties"
 
 
 def _explained(tool: str, schema: Mapping[str, Any], error: Any) -> CallError:

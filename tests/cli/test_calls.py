@@ -224,3 +224,11 @@ def test_what_is_printed_is_escaped(ringfence: Ringfence, policy: Write, workspa
     for words in (("list_directory", '{"path": "d"}'), ("read_file", json.dumps({"path": f"d/{name}"}))):
         done = ringfence("call", *words)
         assert not {"\x1b", "\u202e"} & set(done.out)
+
+
+def test_a_misspelt_argument_gets_the_nearest(ringfence: Ringfence, workspace: Path) -> None:
+    done = ringfence("call", "read_file", '{"pth": "a"}')
+    assert (done.status, done.out) == (1, "Error: read_file has no argument 'pth'\n")
+    assert done.err == "  hint: did you mean 'path'?\n"
+    (line,) = ringfence("run", stdin=b'{"tool": "read_file", "arguments": {"pth": "a"}}\n').lines
+    assert line["error"]["hint"] == "did you mean 'path'?"

@@ -264,3 +264,24 @@ def test_as_a_program_a_closed_pipe_is_no_traceback(tmp_path: Path) -> None:
     os.close(writer)
     assert done.stderr == ""
     assert done.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("lgo",), "unknown: 'lgo'; did you mean 'log'?"),
+        (("approvals", "grnt", "x"), "unknown: 'grnt'; did you mean 'grant'?"),
+        (("check", "--format", "sarf"), "unknown: 'sarf'; did you mean 'sarif'?"),
+    ],
+)
+def test_a_word_that_is_not_known_gets_the_nearest(
+    ringfence: Ringfence, words: tuple[str, ...], said: str
+) -> None:
+    done = ringfence(*words)
+    assert (done.status, done.out) == (2, "")
+    assert done.err.splitlines()[-1].endswith(said)
+
+
+def test_a_word_that_is_near_to_nothing_gets_what_there_is(ringfence: Ringfence) -> None:
+    done = ringfence("zzzzzz")
+    assert done.status == 2 and "choose from" in done.err and "did you mean" not in done.err

@@ -11,10 +11,10 @@ import pytest
 
 from policy import Policy
 from toolkit.cli.commands import COMMANDS
-from toolkit.errors import CallError
+from toolkit.errors import CODES, CallError
 from toolkit.session import Session
 from toolkit.state import SqliteState
-from toolkit.state_errors import WRONG, unavailable, wrong
+from toolkit.state_errors import WRONG, database_unavailable, unavailable, wrong
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 
@@ -53,3 +53,41 @@ def test_every_answer_is_whole_and_names_commands_that_exist(what: str) -> None:
     assert error.message.endswith("so nothing was changed")
     for part in str(error.hint).split("`ringfence ")[1:]:
         assert part.partition("`")[0] in COMMANDS
+
+
+def test_a_locked_database_says_who_has_it(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "f") as first:
+        first.execute("CREATE TABLE t (a)")
+        first.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(sqlite3.OperationalError) as caught:
+            sqlite3.connect(tmp_path / "f", timeout=0).execute("SELECT * FROM t")
+    error = unavailable(caught.value)
+    assert error.hint.startswith("send the call again") and error.advice.startswith("try again")
+    assert "`ringfence state check` says who has the state open" in error.advice
+
+
+@pytest.mark.parametrize(
+    ("sqlstate", "word"),
+    [
+        (None, "does not answer"),
+        ("57P03", "does not answer"),
+        ("28P01", "login"),
+        ("3D000", "no database of the name"),
+        ("42501", "right to write"),
+        ("53100", "free space"),
+        ("53300", "connections"),
+        ("55P03", "try again"),
+        ("XX000", "see that the disk"),
+    ],
+)
+def test_an_error_of_a_database_server(sqlstate: str | None, word: str) -> None:
+    error = database_unavailable("why", sqlstate)
+    assert word in error.advice
+    assert not error.advice.startswith("tell the user")
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_person_is_not_told_to_tell_the_user(code: str) -> None:
+    if CODES[code].fault == "host":
+        advice = CallError(code, "why").advice
+        assert "the user" not in advice and "send the call" not in advice

@@ -17,6 +17,7 @@ from toolkit.cli.agent_option import mention_unknown
 from toolkit.cli.perform import DONE, FELL_SHORT, UsageError
 from toolkit.cli.place import approval_channel, open_session, options_of
 from toolkit.cli.screen import STYLES, Screen, is_terminal
+from toolkit.errors import UNCHANGED, for_person
 from toolkit.lines import lines
 from toolkit.text import plural
 
@@ -86,9 +87,10 @@ def show(result: Result, screen: Screen, *, changed: bool, place: str = "") -> N
         return
     if "plan" in result.data:
         _show_plan(result, screen)
-    screen.line(result.content, "" if result.ok else STYLES.get(result.status, "red"))
+    screen.line(result.content.removesuffix(UNCHANGED), "" if result.ok else STYLES.get(result.status, "red"))
     hint = (result.error or {}).get("hint")
-    if hint:
+    if result.error and hint:
+        hint = for_person(result.error["code"], hint)
         request = result.data.get("approval", {}).get("id")
         hint = hint.replace(f"{request}`", f"{request}{place}`") if request and place else hint
         screen.note(f"  hint: {hint}", "")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from importlib.util import find_spec
 from pathlib import Path
 
 from policy import Folding
 from toolkit.cli.perform import DONE
 from toolkit.cli.place import refuse_chained, root_of
 from toolkit.cli.screen import Screen
+from toolkit.extras import EXTRAS, install, is_installed
 from toolkit.hooks.install import SETTINGS, NotPlain, commands
 from toolkit.hooks.install import is_isolated as is_isolated_command
 from toolkit.landlock import held
@@ -21,22 +21,12 @@ from toolkit.program_files import is_isolated
 from toolkit.protection import of_program
 
 _RENEW = "found by PATH, and PYTHONPATH may change what runs; renew it with `ringfence hook install`"
-# Each extra of the package, and what it brings.
-_EXTRAS = {
-    "s3": "s3fs",
-    "sftp": "paramiko",
-    "azure": "adlfs",
-    "postgres": "psycopg",
-    "serve": "uvicorn",
-    "review": "jinja2",
-    "watch": "textual",
-}
 
 
 def doctor(arguments: argparse.Namespace, screen: Screen) -> int:
     """Look and tell; changes nothing."""
     hooks = _hooks(arguments)
-    extras = {extra: find_spec(module) is not None for extra, module in _EXTRAS.items()}
+    extras = {extra: is_installed(extra) for extra in EXTRAS}
     found = {
         "python": sys.version.split()[0],
         "system": sys.platform,
@@ -56,7 +46,7 @@ def doctor(arguments: argparse.Namespace, screen: Screen) -> int:
     for file, renewed in hooks.items():
         screen.line(f"{'hook':<22} {file}: {'isolated' if renewed else _RENEW}")
     for extra, there in extras.items():
-        said = "installed" if there else f"not installed: pip install 'ringfence[{extra}]'"
+        said = "installed" if there else f"not installed: {install(extra)}"
         screen.line(f"{extra:<22} {said}")
     return DONE
 

@@ -67,6 +67,19 @@ def _sentence(text: str) -> str:
 class _Parser(argparse.ArgumentParser):
     """Says what is wrong without the user and the password that may be in a word."""
 
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Name the nearest where there is one, and else what there is."""
+        known = [str(each) for each in action.choices or ()]
+        if known and str(value) not in known:
+            from policy.errors import nearest  # loaded only for a word that is not known
+
+            near = nearest(str(value), known)
+        else:
+            near = None
+        if near:
+            raise argparse.ArgumentError(action, f"unknown: '{value}'; did you mean '{near}'?")
+        super()._check_value(action, value)
+
     def error(self, message: str) -> NoReturn:
         super().error(re.sub(r"([A-Za-z][A-Za-z0-9+.-]*:/).*@", r"\1…@", message, flags=re.DOTALL))
 

@@ -13,7 +13,7 @@ from policy import READY_MADE, Policy, ready_made
 from toolkit import finding, program_files
 from toolkit.cli.perform import UsageError
 from toolkit.cli.screen import Screen, is_terminal
-from toolkit.errors import CallError
+from toolkit.errors import CODES, CallError
 from toolkit.local_roots import local_path
 from toolkit.places import shown
 
@@ -297,4 +297,6 @@ def _known_store(root: str) -> Iterator[None]:
             raise
         if code in ("not_confined", "path_invalid"):
             raise UsageError(f"--root {shown(root)}: {error}; {getattr(error, 'hint', '')}") from None
-        raise UsageError(f"--root {shown(root)}: {error}") from None
+        helps = isinstance(error, CallError) and error.hint != CODES[error.code].hint
+        advice = f"; {getattr(error, 'advice', '')}" if helps else ""
+        raise UsageError(f"--root {shown(root)}: {error}{advice}") from None

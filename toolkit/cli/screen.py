@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO
 
 from policy.errors import PolicyError
-from toolkit.errors import CallError
+from toolkit.errors import UNCHANGED, CallError
 from toolkit.text import escape
 
 if TYPE_CHECKING:
@@ -123,9 +123,9 @@ class Screen:
         if self.as_json:
             self.json({"status": "error", "error": error.to_json()})
             return
-        _write(self.stderr, f"Error: {escape(error.message)}", "bold red")
-        if error.hint:
-            _write(self.stderr, f"  hint: {escape(error.hint)}", "")
+        _write(self.stderr, f"Error: {escape(error.message.removesuffix(UNCHANGED))}", "bold red")
+        if error.advice:
+            _write(self.stderr, f"  hint: {escape(error.advice)}", "")
 
     @contextmanager
     def progress(self) -> Iterator[Progress | None]:

@@ -9,6 +9,7 @@ from toolkit.cli.perform import DONE, UsageError
 from toolkit.cli.place import open_as, open_for, open_session
 from toolkit.cli.prompt import whoami
 from toolkit.cli.screen import Screen
+from toolkit.extras import install, is_installed
 
 if TYPE_CHECKING:
     import socket
@@ -96,7 +97,7 @@ def _serve(arguments: argparse.Namespace, screen: Screen, routes: Routes, path: 
 
 def review(arguments: argparse.Namespace, screen: Screen) -> int:
     """Serve the web page on which people look and decide, until a signal ends it."""
-    _check_installed()
+    _check_installed("review")
     from toolkit.http.protect import Limits, hosts_of
     from toolkit.http.run import serve
     from toolkit.review.app import build
@@ -209,10 +210,6 @@ def _bind(arguments: argparse.Namespace) -> socket.socket:
         raise UsageError(f"--host {arguments.host} --port {arguments.port}: {error.strerror}") from None
 
 
-def _check_installed() -> None:
-    try:
-        import starlette
-        import uvicorn  # noqa: F401
-    except ImportError:
-        raise UsageError("serving over HTTP needs more packages: pip install 'ringfence[serve]'") from None
-    del starlette
+def _check_installed(extra: str = "serve") -> None:
+    if not is_installed(extra):
+        raise UsageError(f"serving over HTTP needs more packages: {install(extra)}")

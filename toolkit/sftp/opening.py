@@ -6,6 +6,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from toolkit.errors import CallError
+from toolkit.extras import install
 from toolkit.places import StoragePlace, shown, split_url
 from toolkit.sftp.backend import Sftp
 from toolkit.sftp.connection import Connection
@@ -44,8 +45,8 @@ def open_sftp(url: str, options: dict[str, Any]) -> Sftp:
     try:
         import paramiko
     except ImportError:
-        hint = "pip install 'ringfence[sftp]'"
-        raise CallError("io_error", "What an sftp:// root needs is not installed", hint=hint) from None
+        message = "What an sftp:// root needs is not installed"
+        raise CallError("io_error", message, hint=install("sftp")) from None
     split = split_url(url)
     if split.password is not None:
         raise CallError(

@@ -8,6 +8,7 @@ from toolkit.board import Board
 from toolkit.cli.perform import DONE, UsageError
 from toolkit.cli.place import open_as, open_to_look
 from toolkit.cli.screen import Screen
+from toolkit.extras import install, is_installed
 from toolkit.session import Session
 
 
@@ -17,10 +18,9 @@ def watch(arguments: argparse.Namespace, screen: Screen) -> int:
         raise UsageError(
             "watch: only at a terminal; `ringfence log --follow` and `approvals list` go anywhere"
         )
-    try:
-        from toolkit.cli.watch.app import Watch
-    except ImportError:
-        raise UsageError("watch: needs Textual: pip install 'ringfence[watch]'") from None
+    if not is_installed("watch"):
+        raise UsageError(f"watch: needs Textual: {install('watch')}")
+    from toolkit.cli.watch.app import Watch
 
     def act_as(agent: str, name: str) -> Session:
         return open_as(arguments, agent, name)

@@ -26,7 +26,7 @@ from toolkit.changes import Changed
 from toolkit.cli.prompt import whoami
 from toolkit.cli.watch import drawing
 from toolkit.cli.watch.questions import Arguments, Choice, Reason, Sure
-from toolkit.errors import CODES, CallError
+from toolkit.errors import CODES, UNCHANGED, CallError
 from toolkit.grant_effects import effects
 from toolkit.grant_scopes import Scope, scopes
 from toolkit.session import Session
@@ -385,8 +385,13 @@ class Watch(App[None]):
                 pydoc.pager(escape(text, newlines=True))
 
     def _say(self, error: CallError) -> None:
-        hint = error.hint if error.hint != CODES[error.code].hint else None  # that one is for agents
-        self.notify(error.message + (f" ({hint})" if hint else ""), severity="error", markup=False)
+        known = CODES[error.code]
+        hint = error.advice if known.advice or error.hint != known.hint else None  # else it is for agents
+        self.notify(
+            error.message.removesuffix(UNCHANGED) + (f" ({hint})" if hint else ""),
+            severity="error",
+            markup=False,
+        )
 
 
 def _by_agent(one: Work) -> dict[str, list[Changed]]:

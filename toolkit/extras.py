@@ -1,0 +1,41 @@
+"""Extras of the package: which of them a module comes with, and how to install it.
+
+Imports none of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.util import find_spec
+from types import MappingProxyType
+
+# Each extra, and the modules that it brings.
+EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "s3": ("s3fs",),
+        "sftp": ("paramiko",),
+        "azure": ("adlfs",),
+        "postgres": ("psycopg",),
+        "serve": ("starlette", "uvicorn"),
+        "review": ("starlette", "uvicorn", "jinja2"),
+        "watch": ("textual",),
+    }
+)
+# The schemes of the URLs of roots that need one.
+SCHEMES: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(("s3", "s3a"), "s3"),
+        **dict.fromkeys(("sftp", "ssh"), "sftp"),
+        **dict.fromkeys(("az", "abfs", "abfss", "adl"), "azure"),
+    }
+)
+
+
+def is_installed(extra: str) -> bool:
+    """Whether everything that the extra brings is there."""
+    return all(find_spec(module) is not None for module in EXTRAS[extra])
+
+
+def install(extra: str) -> str:
+    """The command that installs the extra."""
+    return f"pip install 'ringfence[{extra}]'"
