@@ -57,7 +57,9 @@ CODES: dict[str, Code] = {
         "no tool changes policies, Ringfence itself and its state, or begins a project in a sub-folder",
         "ask a person to change it",
     ),
-    "not_found": Code("error", "agent", "nothing is there", "check the path with list_directory"),
+    "not_found": Code(
+        "error", "agent", "nothing is there", "check the path with list_directory", "check the path"
+    ),
     "already_exists": Code("error", "agent", "something is there already", "choose another path"),
     "is_directory": Code("error", "agent", "a file was needed and this is a directory", "name a file"),
     "not_a_directory": Code(
