@@ -19,6 +19,7 @@ from policy.laid import Laid, Query, Verdict
 from policy.machine import ROOT, Found, Machine
 from policy.model import (
     ACTIONS,
+    GRAVITY,
     TOOL_ACTIONS,
     Agent,
     Amount,
@@ -128,15 +129,18 @@ class Policy:
         return self.content.invariants
 
     def decide(self, agent: str, tool: str, needs: Iterable[Need], *, fold: Fold = False) -> Decision:
-        """Judge everything a call needs; the first of the strictest decides. Needing nothing is allowed."""
+        """Judge everything a call needs: the strictest need decides, of equal ones that which changes most.
+
+        Needing nothing is allowed.
+        """
         worst: tuple[Effect, Rule | None, Need] | None = None
         for need in needs:
             effect, rule = self.verdict(agent, tool, need.action, need.path, need.directory, fold=fold)
             if need.incidental and effect is not Effect.DENY:
                 continue
-            if worst is None or effect > worst[0]:
+            if worst is None or (effect, GRAVITY[need.action]) > (worst[0], GRAVITY[worst[2].action]):
                 worst = effect, rule, need
-                if effect is Effect.DENY:
+                if effect is Effect.DENY and need.action == ACTIONS[-1]:
                     break
         if worst is None:
             return Decision(Effect.ALLOW, None, agent, tool, "", ROOT, "the call needs nothing", "")

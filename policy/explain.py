@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from policy.glob import Fold
 from policy.machine import Machine, matches
-from policy.model import ACTIONS, Agent, Effect, Explanation, Rule, Step
+from policy.model import ACTIONS, GRAVITY, Agent, Effect, Explanation, Rule, Step
 from policy.suspect import spelled_out
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def explain(
     if not actions:
         raise ValueError(f"neither a tool nor an action: {tool!r}")
     verdicts = [(policy.verdict(agent, tool, a, path, directory, fold=fold), a) for a in actions]
-    (effect, rule), action = max(verdicts, key=lambda verdict: verdict[0][0])
+    (effect, rule), action = max(verdicts, key=lambda found: (found[0][0], GRAVITY[found[1]]))
     steps: list[Step] = []
     for (_, winner), each in verdicts:
         look = _Look(policy, agent, tool, each, path, directory, fold, winner)

@@ -13,7 +13,8 @@ from typing import Any, Final, Literal
 
 from policy.errors import Where
 
-ACTIONS = ("read", "write", "delete")
+ACTIONS = ("read", "write", "delete")  # by how much they change
+GRAVITY: Mapping[str, int] = MappingProxyType({action: n for n, action in enumerate(ACTIONS)})
 DEFAULT_AGENT = "default"
 
 # What a tool needs: each action with the call's parameter that names the path ("" is the root itself).

@@ -260,7 +260,7 @@ def record(attempt: Attempt, result: Result) -> dict[str, Any]:
         "mode": policy.mode,
         "digest": plan.digest() if plan and plan.changes else None,
         "approval": attempt.approval,
-        **({"asked_as": attempt.asked_as} if attempt.asked_as is not None else {}),
+        **_grant(attempt),
         "status": result.status,
         "outcome": _outcome(attempt, result),
         "files": totals.files,
@@ -274,6 +274,23 @@ def record(attempt: Attempt, result: Result) -> dict[str, Any]:
         **_failures(attempt),
         **({"tasks": _tasks(attempt, result)} if "succeeded" in result.data else {}),
         "seconds": round(time.time() - attempt.started, 6),
+    }
+
+
+def _grant(attempt: Attempt) -> dict[str, Any]:
+    """Who permitted it, when and how far; for another request's grant, what that one was about."""
+    grant, plan = attempt.grant, attempt.plan
+    if grant is None:
+        return {}
+    another = plan is not None and grant.digest != plan.digest()
+    return {
+        "asked_as": grant.description,
+        "by": grant.by,
+        "granted": grant.decided,
+        "scope": grant.scope,
+        "pattern": grant.pattern,
+        "until": grant.until,
+        **({"granted_for": grant.title} if another else {}),
     }
 
 

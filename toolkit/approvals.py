@@ -24,6 +24,7 @@ EXPIRED, REVOKED = "expired", "revoked"
 _OVER = frozenset((USED, STALE, EXPIRED, REVOKED))
 ONCE, SESSION, PATTERN = "once", "session", "pattern"
 MOST_WAITING = 100  # requests of one agent and its sub-agents that wait for an answer at once
+MOST_PATHS = 1000  # paths of a request that a record names
 WAIT = 24 * 3600.0  # seconds a request waits for an answer; then the time has refused it
 SINGLE_CALLS = "default"  # the session of all single calls, which never ends by itself
 SINGLE_CALLS_LAST = 3600.0  # seconds that a grant for that session holds, unless the person says otherwise
@@ -34,10 +35,11 @@ class Request:
     """What a person is asked: everything that decides, as fields. `asked` is in POSIX seconds.
 
     `arguments` are as the agent sent them; `same_as` is the digest of what has to be the same in a call that
-    a grant permits (see `call_digest`). `asking` are those of the paths that a rule asks about (none: all),
-    `asks` the rules that ask, {} for none that decides. `changes` is whether the plan would change anything,
-    so that its digest says which call it is; `by` is who answered.
-    `shown` is what the agent itself is shown (see `toolkit.agent_view`).
+    a grant permits (see `call_digest`). `needs` are the plan's own, each with `action`, `path`, `directory`,
+    `on_the_way` (a directory made on the way, which cannot ask) and `asks`. `asking` are those of the paths
+    that a rule asks about (none: all), `asks` the rules that ask, {} for none that decides. `changes` is
+    whether the plan would change anything, so that its digest says which call it is; `by` is who answered,
+    at `decided`. `shown` is what the agent itself is shown (see `toolkit.agent_view`).
     """
 
     id: str
@@ -59,10 +61,12 @@ class Request:
     pattern: str | None = None
     until: float | None = None
     same_as: str = ""
+    needs: tuple[dict[str, Any], ...] = ()
     asking: tuple[str, ...] = ()
     asks: tuple[dict[str, Any], ...] = ()
     changes: bool = False
     by: str = ""
+    decided: float | None = None
     shown: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -365,7 +369,7 @@ class Approvals:
             self._check_not_refused(request)  # nobody refuses it from here on until it is used
             found = db.execute("UPDATE approval SET state=? WHERE id=? AND state=?", (USED, held.id, GRANTED))
             if found.rowcount:
-                self._note(db, held, USED, Answer(True))
+                self._note(db, held, USED, Answer(True, held.scope, by=held.by))
             return bool(found.rowcount)
 
     def _standing(self, request: Request) -> Request | None:
@@ -428,11 +432,12 @@ class Approvals:
         until: float | None,
         by: str | None,
         asked: float,
+        decided: float | None,
     ) -> Request:
         """A request as it stands at this time: what ran out has expired."""
         fields = json.loads(body)
-        fields |= {name: tuple(fields.get(name, ())) for name in ("paths", "asking", "asks")}
-        fields |= {"state": state, "reason": reason or "", "by": by or "", "asked": asked}
+        fields |= {name: tuple(fields.get(name, ())) for name in ("paths", "needs", "asking", "asks")}
+        fields |= {"state": state, "reason": reason or "", "by": by or "", "asked": asked, "decided": decided}
         request = Request(**fields | {"scope": scope or ONCE, "pattern": pattern, "until": until})
         ended = until is not None and until <= self._clock()
         waited = self._clock() - request.asked > WAIT
@@ -451,9 +456,10 @@ class Approvals:
                 "session": request.session,
                 "agent": request.agent,
                 "tool": request.tool,
+                **_paths_of(request),
                 "digest": request.digest,
                 "policy": request.revision,
-                "scope": answer.scope if what == GRANTED else None,
+                "scope": answer.scope if what in (GRANTED, USED) else None,
                 "pattern": answer.pattern,
                 "until": answer.until,
                 "reason": answer.reason,
@@ -463,7 +469,15 @@ class Approvals:
         )
 
 
-_SELECT = "SELECT request, state, reason, scope, pattern, until, decided_by, asked FROM approval"
+_SELECT = "SELECT request, state, reason, scope, pattern, until, decided_by, asked, decided FROM approval"
+
+
+def _paths_of(request: Request) -> dict[str, Any]:
+    """The paths as a record has them, the outermost first, and how many were too many for it."""
+    outer = grant_patterns.outermost(request.paths)
+    paths = list(dict.fromkeys((*outer, *request.paths)))
+    more = len(paths) - MOST_PATHS
+    return {"paths": paths[:MOST_PATHS]} | ({"paths_left_out": more} if more > 0 else {})
 
 
 def _covers(held: Request, request: Request) -> bool:

@@ -1,4 +1,4 @@
-"""What of a call asks: the paths whose verdict is `ask`, and the rules behind that.
+"""What of a call asks: the needs whose verdict is `ask`, and the rules behind that.
 
 Pure. A directory that is made on the way never asks, so no grant has to cover it.
 """
@@ -14,16 +14,16 @@ from policy.glob import Fold
 
 def asking(
     policy: Policy, agent: str, tool: str, needs: Iterable[Need], fold: Fold
-) -> tuple[tuple[str, ...], tuple[dict[str, Any], ...]]:
-    """The paths that ask and the rules that ask, each once; a rule is {} where none decides."""
-    paths: dict[str, None] = {}
+) -> tuple[tuple[Need, ...], tuple[dict[str, Any], ...]]:
+    """The needs that ask and the rules that ask, each once; a rule is {} where none decides."""
+    asks: dict[Need, None] = {}
     rules: dict[Any, dict[str, Any]] = {}
     for need in needs:
         if need.incidental:
             continue
         effect, rule = policy.verdict(agent, tool, need.action, need.path, need.directory, fold=fold)
         if effect is Effect.ASK:
-            paths[need.path] = None
+            asks[need] = None
             if rule not in rules:
                 rules[rule] = {} if rule is None else rule.to_json()
-    return tuple(paths), tuple(rules.values())
+    return tuple(asks), tuple(rules.values())

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from policy import Amount, Decision, Effect, Need, Policy
 from policy.glob import Fold
+from policy.model import GRAVITY
 from toolkit import agent_view, answers, plan_checks, resolving
 from toolkit.apply import Outcome, apply
 from toolkit.approvals import Request, call_digest, new_id
@@ -55,7 +56,7 @@ class Attempt:
     seen: dict[str, str] = field(default_factory=dict)
     outcome: Outcome | None = None
     approval: str | None = None
-    asked_as: str | None = None  # the reason given when a person was asked
+    grant: Request | None = None  # what a person granted, which lets it run
     lost: tuple[str, ...] = ()
     left_out: int = 0  # entries of a store that no path can name
     in_session: str | None = None  # where it is on record, if not in the one that makes it
@@ -135,7 +136,7 @@ class Attempt:
         """Judge; keep the stricter of this and what was decided before. Raises CallError on a deny."""
         self.needs += needs
         decision = self.judge(needs)
-        if self.decision is None or decision.effect > self.decision.effect:
+        if self.decision is None or _weight(decision) > _weight(self.decision):
             self.decision = decision
         self.stop_if_denied()
 
@@ -300,7 +301,7 @@ class Attempt:
         request = self._request(plan)
         granted = self.session.approvals.permits(request)
         if granted is not None:
-            self.approval, self.asked_as = granted.id, granted.description
+            self.approval, self.grant = granted.id, granted
             return
         if self.session.ask == "deny":
             raise CallError(
@@ -320,7 +321,7 @@ class Attempt:
     def _request(self, plan: Plan) -> Request:
         session, tool = self.session, self.known_tool
         changed = dict.fromkeys(path for change in plan.changes for path, _, _ in touched(change))
-        asking_paths, rules = asking(self.policy, session.agent, tool.name, self.needs, self.fold)
+        asks, rules = asking(self.policy, session.agent, tool.name, self.needs, self.fold)
         preview = plan.preview  # drawn once: it may be a long diff
         return Request(
             id=new_id(),
@@ -338,9 +339,24 @@ class Attempt:
             description=str(self.arguments.get("description") or ""),
             asked=time.time(),
             shown=agent_view.request(self, plan, preview),
-            asking=asking_paths,
+            needs=self._told_needs(plan, asks),
+            asking=tuple(dict.fromkeys(need.path for need in asks)),
             asks=rules,
             changes=bool(plan.changes),
+        )
+
+    def _told_needs(self, plan: Plan, asks: tuple[Need, ...]) -> tuple[dict[str, Any], ...]:
+        """What the plan itself needs, and what else asks, each once."""
+        needs = dict.fromkeys([*(self._needs(plan) or self.needs), *asks])
+        return tuple(
+            {
+                "action": need.action,
+                "path": need.path,
+                "directory": need.directory,
+                "on_the_way": need.incidental,
+                "asks": need in asks,
+            }
+            for need in needs
         )
 
     def _canonical(self) -> dict[str, Any]:
@@ -392,6 +408,11 @@ class Attempt:
         self._limit()
         if self.decided.effect > before.effect and self.enforcing:
             raise CallError("limit_exceeded", self.decided.reason)
+
+
+def _weight(decision: Decision) -> tuple[Effect, int]:
+    """What represents a call: the strictest verdict, of equal ones that on what changes most."""
+    return decision.effect, GRAVITY.get(decision.action, -1)
 
 
 def find_tool(name: str) -> Tool:

@@ -167,7 +167,7 @@ def test_otel_events_are_what_its_own_parser_takes(ringfence: Ringfence, log: Pa
         (["--agent", "def"], []),
         (["--tool", "create_file"], ["created"]),
         (["--path", "keep/"], ["denied"]),
-        (["--path", "*"], ["created", "denied", "queued"]),
+        (["--path", "*"], ["created", "denied", "asked", "queued", "granted"]),
         (["--effect", "ask"], ["queued"]),
         (["--effect", "allow", "--effect", "deny"], ["denied"]),
         (["--since", "2000-01-01T00:00:00Z"], ["created", "denied", "asked", "queued", "granted"]),

@@ -1,0 +1,113 @@
+"""Who decided: the record of a call has the grant that let it through, and the rule that counts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolkit import Session, audit
+from toolkit.approvals import Answer
+from toolkit.audit import Wanted
+
+POLICY = """\
+version: 1
+rules:
+  read: allow
+  write: {"*": ask, "docs/**": allow}
+  delete: {"*": ask, "docs/**": deny}
+"""
+END = 9e9
+GRANTS = {
+    "once": Answer(True, by="ann"),
+    "session": Answer(True, "session", by="ann", confirmed=True),
+    "pattern": Answer(True, "pattern", by="ann", pattern="/src/*", until=END),
+}
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Iterator[Session]:
+    for name in ("src/a.py", "src/b.py", "docs/x.md", "old/sub/z"):
+        (tmp_path / "w" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "w" / name).write_text("one\n")
+    (tmp_path / "policy.yaml").write_text(POLICY)
+    with Session(
+        tmp_path / "w", tmp_path / "policy.yaml", agent="coder", session="s", state=tmp_path / "state"
+    ) as opened:
+        yield opened
+
+
+def ask(session: Session, tool: str, **arguments: Any) -> str:
+    result = session.call({"tool": tool, "arguments": arguments})
+    assert result.status == "approval_required", result.content
+    return str(result.data["approval"]["id"])
+
+
+def last(session: Session) -> dict[str, Any]:
+    return audit.newest(session.state, Wanted(), 1)[0]
+
+
+@pytest.mark.parametrize("scope", GRANTS)
+def test_the_record_of_a_call_has_the_grant_that_let_it_through(session: Session, scope: str) -> None:
+    approval = ask(session, "delete_file", path="src/a.py", description="tidy")
+    answered = session.approvals.answer(approval, GRANTS[scope])
+    assert session.call({"tool": "delete_file", "arguments": {"path": "src/a.py"}}).ok
+    done = last(session)
+    assert (done["outcome"], done["approval"], done["by"], done["scope"]) == ("done", approval, "ann", scope)
+    assert done["granted"] == answered.decided is not None
+    assert (done["pattern"], done["until"]) == (answered.pattern, answered.until)
+    assert done["asked_as"] == "tidy"
+    assert "granted_for" not in done
+
+
+@pytest.mark.parametrize("scope", ["session", "pattern"])
+def test_a_grant_for_another_request_is_linked(session: Session, scope: str) -> None:
+    approval = ask(session, "delete_file", path="src/a.py")
+    session.approvals.answer(approval, GRANTS[scope])
+    assert session.call({"tool": "delete_file", "arguments": {"path": "src/b.py"}}).ok
+    done = last(session)
+    assert (done["approval"], done["by"], done["scope"]) == (approval, "ann", scope)
+    assert done["granted_for"] == session.approvals.get(approval).title
+    assert "src/a.py" in done["granted_for"]
+
+
+def test_records_are_found_by_who_answered(session: Session) -> None:
+    for path, by in (("src/a.py", "ann"), ("src/b.py", "bob")):
+        approval = ask(session, "delete_file", path=path)
+        session.approvals.answer(approval, Answer(True, by=by))
+        session.call({"tool": "delete_file", "arguments": {"path": path}})
+    found = list(audit.matching(session.state, Wanted(by="ann")))
+    assert [(one["event"], one["outcome"], one["paths"]) for one in found] == [
+        ("approval", "granted", ["src/a.py"]),
+        ("approval", "used", ["src/a.py"]),
+        ("call", "done", ["src/a.py"]),
+    ]
+
+
+def test_records_of_approvals_have_the_paths(session: Session) -> None:
+    refused = ask(session, "delete", path="old")
+    session.approvals.answer(refused, Answer(False, by="ann"))
+    found = list(audit.matching(session.state, Wanted(path="old/sub/z")))
+    assert [one["outcome"] for one in found if one["event"] == "approval"] == ["asked", "refused"]
+    assert found[0]["paths"][0] == "old"
+
+
+def test_of_equal_verdicts_the_one_that_changes_most_is_on_record(session: Session) -> None:
+    edit = {"path": "docs/x.md", "old_str": "one", "new_str": "two"}
+    assert session.call({"tool": "edit_file", "arguments": edit}).ok
+    decision = last(session)["decision"]
+    assert (decision["action"], decision["rule"]["pattern"]) == ("write", "docs/**")
+    ask(session, "move_file", source="src/a.py", destination="src/c.py")
+    assert last(session)["decision"]["action"] == "delete"
+
+
+def test_a_request_has_the_needs_of_its_plan(session: Session) -> None:
+    approval = ask(session, "move_file", source="old", destination="docs/new/old")
+    needs = session.approvals.get(approval).needs
+    shown = [(one["action"], one["path"]) for one in needs if one["asks"]]
+    assert shown == [("delete", "old"), ("delete", "old/sub"), ("delete", "old/sub/z")]
+    assert ("write", "docs/new/old") in [(one["action"], one["path"]) for one in needs]
+    assert not any(one["path"].startswith("docs") for one in needs if one["action"] == "delete")
+    assert [one["path"] for one in needs if one["on_the_way"]] == ["docs/new"]
