@@ -473,9 +473,9 @@ _SELECT = "SELECT request, state, reason, scope, pattern, until, decided_by, ask
 
 
 def _paths_of(request: Request) -> dict[str, Any]:
-    """The paths as a record has them, the outermost first, and how many were too many for it."""
-    outer = grant_patterns.outermost(request.paths)
-    paths = list(dict.fromkeys((*outer, *request.paths)))
+    """The paths as a record has them, what asks first, and how many were too many for it."""
+    outer = grant_patterns.outermost(request.asking or request.paths)
+    paths = list(dict.fromkeys((*outer, *request.asking, *request.paths)))
     more = len(paths) - MOST_PATHS
     return {"paths": paths[:MOST_PATHS]} | ({"paths_left_out": more} if more > 0 else {})
 

@@ -11,11 +11,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from itertools import chain, islice
+from itertools import chain, islice, product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from toolkit import audit_index
+from toolkit import audit_index, grant_patterns, paths
 from toolkit.audit_archive import Packed, Summary, archived, last_archived, packed
 from toolkit.audit_index import Kind, Numbers, columns, meeting, named
 from toolkit.chain import BEGINNING, Checked, Fault, Record, check, number, seal
@@ -125,7 +125,8 @@ class Wanted:
     """What is asked of records; None asks nothing. An agent's sub-agents count as it.
 
     `path` is a pattern as in a policy; a record about a tree has every path in it. `since` and `until` are
-    times in POSIX seconds, of which the second is not included. `by` is the person who answered.
+    times in POSIX seconds, of which the second is not included. `by` is the person who answered, or whose
+    grant let a call through; `approved` asks for such calls alone.
     """
 
     session: str | None = None
@@ -135,6 +136,7 @@ class Wanted:
     effect: str | None = None
     outcome: str | None = None
     by: str | None = None
+    approved: bool = False
     since: float | None = None
     until: float | None = None
 
@@ -147,6 +149,7 @@ class Wanted:
             and self.effect in (None, kind.effect)
             and self.outcome in (None, kind.outcome)
             and self.by in (None, kind.by)
+            and (not self.approved or (kind.event == "call" and kind.by is not None))
         )
 
     def fits(self, state: State, record: dict[str, Any]) -> bool:
@@ -227,12 +230,26 @@ def newest(state: State, wanted: Wanted, most: int) -> list[dict[str, Any]]:
     return list(islice(matching(state, wanted, back=True), most))[::-1]
 
 
+def changes_of(state: State, path: str) -> Iterator[dict[str, Any]]:
+    """The records of what changed a path, or what is in it, oldest first: of calls, and of what became of
+    calls whose process ended."""
+    pattern = "**" if path == paths.ROOT else grant_patterns.literal(path)
+    for record in matching(state, Wanted(path=pattern)):
+        kind = record.get("event"), record.get("outcome")
+        if kind in _CHANGES and audit_index.changed(state, str(record.get("call")), pattern):
+            yield record
+
+
+_CHANGES = tuple(product(("call", "settled"), ("done", "partial", "unknown")))
+
+
 def _parts(state: State, wanted: Wanted, back: bool) -> list[Numbers]:
     """Where to look for the records; every one that fits is in each of them."""
     parts: list[Numbers | None] = []
     if wanted.session is not None:
         parts.append(audit_index.of_session(state, wanted.session, back=back))
-    if any(one is not None for one in (wanted.agent, wanted.tool, wanted.effect, wanted.outcome, wanted.by)):
+    asked = (wanted.agent, wanted.tool, wanted.effect, wanted.outcome, wanted.by)
+    if wanted.approved or any(one is not None for one in asked):
         parts.append(audit_index.of_kind(state, wanted.fits_kind, back=back))
     if wanted.path is not None:
         parts.append(audit_index.of_paths(state, wanted.path, back=back))

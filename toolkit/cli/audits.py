@@ -1,4 +1,4 @@
-"""The audit as evidence: `audit verify`, `audit anchor`, `audit export`. Reads, and changes no record."""
+"""The audit as evidence: `audit who`, `verify`, `anchor` and `export`. Reads, and changes no record."""
 
 from __future__ import annotations
 
@@ -8,12 +8,16 @@ from typing import Any
 
 from toolkit import audit
 from toolkit.chain import BEGINNING, Checked, as_anchor
+from toolkit.cli.column_layout import Column
+from toolkit.cli.log_rows import COLUMNS, log_row, short_time
 from toolkit.cli.past import wanted
 from toolkit.cli.perform import DONE, FELL_SHORT, UsageError
 from toolkit.cli.place import audit_key, open_record
+from toolkit.cli.record_table import print_table
 from toolkit.cli.screen import Screen
+from toolkit.paths import lexical
 from toolkit.runs import MOST_BYTES, MOST_RUNS, check_file
-from toolkit.text import plural, size
+from toolkit.text import escape, plural, rfc3339, size
 
 _MEANS = {
     "anchor": "not what was anchored",
@@ -46,6 +50,50 @@ def verify(arguments: argparse.Namespace, screen: Screen) -> int:
             raise UsageError(f"{arguments.file}: {error.strerror}") from None
     _show(found, screen)
     return DONE if found.whole else FELL_SHORT
+
+
+def who(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Print the calls that changed a path, oldest first."""
+    with open_record(arguments) as session:
+        path = lexical(session.workspace.split(arguments.path))
+        found = list(audit.changes_of(session.state, path))
+    if screen.as_json:
+        screen.json([_change_json(record) for record in found])
+    elif not print_table(_WHO, map(_change_row, found), arguments, screen):
+        screen.note(f"no call changed {escape(path)}")
+    return DONE
+
+
+_WHO = (
+    Column("time", short=short_time),
+    Column("call"),
+    Column("session", leaves=3),
+    Column("agent", folds_to=8),
+    Column("tool", folds_to=11, leaves=1),
+    Column("outcome", leaves=2),
+    Column("approved by", folds_to=8),
+    Column("because", folds_to=20),
+)
+_SHOWN = ("time", "call", "session", "agent", "tool", "outcome", "who", "because")
+_FIELDS = (
+    *("session", "agent", "tool", "paths", "reason", "decision", "policy", "outcome"),
+    *("approval", "by", "scope", "granted_for"),
+)
+
+
+def _change_row(record: dict[str, Any]) -> tuple[str, ...]:
+    cells = dict(zip((column.name for column in COLUMNS), log_row(record), strict=True))
+    return tuple(cells[name] for name in _SHOWN)
+
+
+def _change_json(record: dict[str, Any]) -> dict[str, Any]:
+    """The fields that say who, when, and under which rule; null for what it does not have."""
+    return {
+        "time": rfc3339(record.get("time")),
+        "call_id": record.get("call"),
+        **{name: record.get(name) for name in _FIELDS},
+        "granted": rfc3339(record.get("granted")),
+    }
 
 
 def _show(found: Checked, screen: Screen) -> None:

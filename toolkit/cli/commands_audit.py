@@ -2,9 +2,37 @@
 
 from __future__ import annotations
 
-from toolkit.cli.options import AUDIT_KEY, JSON, PICKING, PLACE, ROOT, STATE, THAT_SESSION, Command, opt
+from toolkit.cli.options import (
+    AUDIT_KEY,
+    ENDPOINT,
+    JSON,
+    PICKING,
+    PLACE,
+    ROOT,
+    SHOWING,
+    STATE,
+    THAT_SESSION,
+    Command,
+    opt,
+)
 
 AUDITS: tuple[Command, ...] = (
+    Command(
+        "audit who",
+        "audits:who",
+        "who changed a path, when, under which rule, and who approved it",
+        (
+            opt("path", metavar="PATH", says="a file or directory in the workspace; what is in it counts"),
+            *SHOWING,
+            ROOT,
+            ENDPOINT,
+            STATE,
+            PLACE,
+            JSON,
+        ),
+        ("ringfence audit who infra/main.tf", "ringfence audit who infra --json | jq '.[].by'"),
+        "Every call that changed it is named, undo and restore too, the newest last.",
+    ),
     Command(
         "audit verify",
         "audits:verify",

@@ -14,6 +14,7 @@ from toolkit.cli.options import (
     POLICY,
     ROOT,
     SESSION,
+    SHOWING,
     STATE,
     TASKS,
     THAT_SESSION,
@@ -34,14 +35,33 @@ HISTORY: tuple[Command, ...] = (
             ),
             *PICKING,
             opt("-f", "--follow", action="store_true", says="go on and print new ones as they come"),
+            *SHOWING,
             *LOOKING,
         ),
         (
             "ringfence log",
             "ringfence log --agent coder --effect deny --since 2h",
+            "ringfence log --path 'infra/**' --approved --by ann --since 7d",
             "ringfence log --session nightly --json | jq .tool",
         ),
-        "A settled record says what became of a call whose process ended before it could answer.",
+        "who is the person who answered, or whose grant let the call through. At a terminal columns are left"
+        " out where there is no room, and a long log is paged. A settled record says what became of a call"
+        " whose process ended before it could answer.",
+    ),
+    Command(
+        "sessions",
+        "sessions:sessions",
+        "the sessions on record, the latest last",
+        (
+            opt(
+                "-n", "--lines", type=count, default=50, metavar="N", says="the last N (default: 50; 0: all)"
+            ),
+            opt("--agent", dest="by_agent", metavar="NAME", says="only of this agent and its sub-agents"),
+            *SHOWING,
+            *(option for option in LOOKING if option is not THAT_SESSION),
+        ),
+        ("ringfence sessions", "ringfence sessions --agent coder --json"),
+        "Each with its agents, calls, first and last record, and how many files its calls changed.",
     ),
     Command(
         "history",

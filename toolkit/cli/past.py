@@ -6,7 +6,6 @@ import argparse
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from itertools import islice
 from time import sleep
 from typing import Any
 
@@ -14,14 +13,15 @@ from policy import Policy, PolicyError
 from toolkit import audit
 from toolkit.changes import Changed
 from toolkit.cli.agent_option import mention_unknown
+from toolkit.cli.log_rows import COLUMNS, log_row
 from toolkit.cli.perform import DONE, UsageError
 from toolkit.cli.place import open_record, policy_in, root_of
+from toolkit.cli.record_table import print_table
 from toolkit.cli.screen import Screen
 from toolkit.spans import instant, seconds
-from toolkit.text import because, rfc3339, size, when
+from toolkit.text import rfc3339, size, when
 from toolkit.versions import Version
 
-_TABLE = 1_000  # records in one table
 _LOOK_AGAIN = 0.3  # seconds between two looks of `log --follow`
 
 
@@ -34,7 +34,7 @@ def log(arguments: argparse.Namespace, screen: Screen) -> int:
             records: Iterable[dict[str, Any]] = audit.newest(session.state, conditions, arguments.lines)
         else:
             records = audit.matching(session.state, conditions)
-        if not _show_log(records, screen):
+        if not _show_log(records, arguments, screen):
             screen.note("no records")
             if arguments.by_agent:
                 _mention_agent(arguments, screen)
@@ -42,7 +42,7 @@ def log(arguments: argparse.Namespace, screen: Screen) -> int:
             sleep(_LOOK_AGAIN)
             last, (shown, _) = shown, audit.head(session.state)
             if shown > last:
-                _show_log(audit.matching(session.state, conditions, after=last), screen)
+                _show_log(audit.matching(session.state, conditions, after=last), arguments, screen)
     return DONE
 
 
@@ -64,7 +64,11 @@ def wanted(arguments: argparse.Namespace) -> audit.Wanted:
         tool=arguments.tool,
         path=arguments.path,
         effect=arguments.effect,
-        since=None if arguments.since is None else _since(arguments.since),
+        outcome=arguments.outcome,
+        by=arguments.by,
+        approved=arguments.approved,
+        since=_at(arguments, "since"),
+        until=_at(arguments, "until"),
     )
 
 
@@ -78,11 +82,14 @@ def _check_pattern(text: str) -> None:
         raise UsageError(f"--path {text!r}: {error.message}") from None
 
 
-def _since(text: str) -> float:
+def _at(arguments: argparse.Namespace, option: str) -> float | None:
     """A moment: a span before now (`30m`, `2h`, `7d`) or an RFC 3339 time."""
+    text = getattr(arguments, option)
+    if text is None:
+        return None
     found = _moment(text)
     if found is None:
-        raise UsageError(f"--since {text}: neither a span such as 2h nor an RFC 3339 time")
+        raise UsageError(f"--{option} {text}: neither a span such as 2h nor an RFC 3339 time")
     return found
 
 
@@ -100,43 +107,13 @@ def _moment(text: str) -> float | None:
     return instant(text) if "-" in text else None
 
 
-def _show_log(records: Iterable[dict[str, Any]], screen: Screen) -> bool:
-    """Print records, a table of so many at a time; whether there was any."""
-    shown = False
+def _show_log(records: Iterable[dict[str, Any]], arguments: argparse.Namespace, screen: Screen) -> bool:
+    """Print records; whether there was any."""
     if screen.as_json:
         for record in records:
             screen.json_line(record)
         return True
-    rest = iter(records)
-    while some := list(islice(rest, _TABLE)):
-        shown = True
-        screen.table(
-            ("time", "call", "agent", "tool", "path", "outcome", "because"), [_log_row(r) for r in some]
-        )
-    return shown
-
-
-def _log_row(record: dict[str, Any]) -> tuple[str, ...]:
-    at, agent, tool = when(record.get("time")), str(record.get("agent")), str(record.get("tool"))
-    if record.get("event") == "approval":
-        by = f" by {record['by']}" if record.get("by") else ""
-        said = (
-            f'{record["outcome"]}{by}: "{record["reason"]}"'
-            if record.get("reason")
-            else f"{record['outcome']}{by}"
-        )
-        return at, str(record.get("approval")), agent, tool, "", "approval", said
-    decision = record.get("decision")
-    paths = ", ".join(record.get("paths") or ())
-    return (
-        at,
-        str(record.get("call")),
-        agent,
-        tool,
-        paths,
-        str(record.get("outcome")),
-        because(decision) if decision else "",
-    )
+    return print_table(COLUMNS, map(log_row, records), arguments, screen, page=not arguments.follow)
 
 
 def history(arguments: argparse.Namespace, screen: Screen) -> int:

@@ -31,6 +31,9 @@ STYLES = {
     "passed": "green",
     "ask": "yellow",
     "approval_required": "yellow",
+    "asked": "yellow",
+    "denied_by_policy": "red",
+    "approval_refused": "red",
     "waiting": "yellow",
     "deny": "red",
     "denied": "red",
@@ -165,10 +168,15 @@ class _Bar:
 
 
 def _write(stream: TextIO, text: str, style: str) -> None:
-    if style and wants_colour(stream):
-        codes = ";".join(_SGR[word] for word in style.split())
-        text = "\n".join(f"\x1b[{codes}m{line}\x1b[0m" for line in text.split("\n"))
-    print(text, file=stream)
+    print(styled(text, style) if wants_colour(stream) else text, file=stream)
+
+
+def styled(text: str, style: str) -> str:
+    """The text with the codes of a style, line by line."""
+    if not style:
+        return text
+    codes = ";".join(_SGR[word] for word in style.split())
+    return "\n".join(f"\x1b[{codes}m{line}\x1b[0m" for line in text.split("\n"))
 
 
 def _rich_table(stream: TextIO, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:

@@ -1,0 +1,66 @@
+"""Audit records as rows of a table: who did what, what the verdict was, who permitted it, and why. Pure."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from toolkit.cli.column_layout import Column
+from toolkit.text import because, when
+
+_NAMED = 5  # paths of a record that are named
+
+
+def short_time(text: str) -> str:
+    """A time without the year and the seconds."""
+    return text[5:16] if len(text) == len("2026-01-15 14:23:45") else text
+
+
+COLUMNS = (
+    Column("time", short=short_time),
+    Column("call"),
+    Column("session", leaves=4),
+    Column("agent", folds_to=10, leaves=2),
+    Column("tool", folds_to=11),
+    Column("path", folds_to=14),
+    Column("verdict", leaves=3),
+    Column("outcome"),
+    Column("who", folds_to=8),
+    Column("because", folds_to=24, leaves=5),
+)
+
+
+def log_row(record: dict[str, Any]) -> tuple[str, ...]:
+    """One record in the columns of the log."""
+    decision = record.get("decision")
+    return (
+        when(record.get("time")),
+        _text(record, "call") or _text(record, "approval"),
+        _text(record, "session"),
+        _text(record, "agent"),
+        _text(record, "tool") or _text(record, "event"),
+        paths(record),
+        str(decision["effect"]) if decision else "",
+        _text(record, "outcome"),
+        _text(record, "by"),
+        _why(record),
+    )
+
+
+def paths(record: dict[str, Any]) -> str:
+    """The first paths of a record, and how many more there are."""
+    found = record.get("paths") or []
+    more = len(found) - _NAMED + record.get("paths_left_out", 0)
+    return ", ".join(found[:_NAMED]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _why(record: dict[str, Any]) -> str:
+    """The rule behind a verdict; of an answer what the person said."""
+    if record.get("event") == "approval":
+        return f'"{record["reason"]}"' if record.get("reason") else ""
+    decision = record.get("decision")
+    return because(decision) if decision else ""
+
+
+def _text(record: dict[str, Any], name: str) -> str:
+    value = record.get(name)
+    return "" if value is None else str(value)
