@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any
 from policy import Effect
 from toolkit import agent_view
 from toolkit.apply import Outcome
+from toolkit.audit_index import path_fields
 from toolkit.call import Result
 from toolkit.errors import CODES, CallError
 from toolkit.history import ABORTED, DONE, UNSEEN
-from toolkit.impact import describe, made
+from toolkit.impact import describe, made, touched
 from toolkit.paths import is_below
 from toolkit.plan import Failed, Failure, Plan, Told, Write, numbered, path_of
 from toolkit.text import escape, plural
@@ -253,7 +254,7 @@ def record(attempt: Attempt, result: Result) -> dict[str, Any]:
         "session": attempt.in_session or session.session,
         "agent": session.agent,
         "tool": attempt.call.tool,
-        "paths": list(dict.fromkeys(named)),
+        **_paths(named, plan),
         "reason": attempt.arguments.get("description"),
         "decision": attempt.decision.to_json() if attempt.decision else None,
         "policy": policy.revision,
@@ -275,6 +276,13 @@ def record(attempt: Attempt, result: Result) -> dict[str, Any]:
         **({"tasks": _tasks(attempt, result)} if "succeeded" in result.data else {}),
         "seconds": round(time.time() - attempt.started, 6),
     }
+
+
+def _paths(named: list[str], plan: Plan | None) -> dict[str, Any]:
+    """The paths of a call; of one that names none, as an undo, those that its plan changes."""
+    if named or plan is None:
+        return {"paths": list(dict.fromkeys(named))}
+    return path_fields(path for change in plan.changes for path, _, _ in touched(change))
 
 
 def _grant(attempt: Attempt) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from toolkit import audit, grant_patterns
+from toolkit import audit, audit_index, grant_patterns
 from toolkit.errors import CallError
 from toolkit.plan import sha256
 from toolkit.state import State
@@ -24,7 +24,6 @@ EXPIRED, REVOKED = "expired", "revoked"
 _OVER = frozenset((USED, STALE, EXPIRED, REVOKED))
 ONCE, SESSION, PATTERN = "once", "session", "pattern"
 MOST_WAITING = 100  # requests of one agent and its sub-agents that wait for an answer at once
-MOST_PATHS = 1000  # paths of a request that a record names
 WAIT = 24 * 3600.0  # seconds a request waits for an answer; then the time has refused it
 SINGLE_CALLS = "default"  # the session of all single calls, which never ends by itself
 SINGLE_CALLS_LAST = 3600.0  # seconds that a grant for that session holds, unless the person says otherwise
@@ -456,7 +455,7 @@ class Approvals:
                 "session": request.session,
                 "agent": request.agent,
                 "tool": request.tool,
-                **_paths_of(request),
+                **audit_index.path_fields(request.paths, request.asking),
                 "digest": request.digest,
                 "policy": request.revision,
                 "scope": answer.scope if what in (GRANTED, USED) else None,
@@ -470,14 +469,6 @@ class Approvals:
 
 
 _SELECT = "SELECT request, state, reason, scope, pattern, until, decided_by, asked, decided FROM approval"
-
-
-def _paths_of(request: Request) -> dict[str, Any]:
-    """The paths as a record has them, what asks first, and how many were too many for it."""
-    outer = grant_patterns.outermost(request.asking or request.paths)
-    paths = list(dict.fromkeys((*outer, *request.asking, *request.paths)))
-    more = len(paths) - MOST_PATHS
-    return {"paths": paths[:MOST_PATHS]} | ({"paths_left_out": more} if more > 0 else {})
 
 
 def _covers(held: Request, request: Request) -> bool:

@@ -13,13 +13,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 
-from toolkit import paths
+from toolkit import grant_patterns, paths
 
 if TYPE_CHECKING:
     from policy.machine import Machine
     from toolkit.state import Database, State
 
 MANY = 5_000  # where more changed paths fit a pattern, most records do: these are looked at one by one
+MOST_PATHS = 1_000  # paths that a record names
 _PAGE, _MOST = 200, 20_000  # records found at once, first and at most
 _LAST = chr(0x10FFFF)
 _RULE = ("tier", "agent", "key", "pattern")
@@ -71,6 +72,15 @@ def named(record: dict[str, Any]) -> list[str]:
     found = record.get("paths")
     rows = found if isinstance(found, list) else []
     return list(dict.fromkeys(stored(path) for path in rows if isinstance(path, str)))
+
+
+def path_fields(touched: Iterable[str], asking: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The fields that name what a record touches: what asks and the outermost first, and how many were too
+    many for it."""
+    known = list(dict.fromkeys((*asking, *touched)))
+    found = list(dict.fromkeys((*grant_patterns.outermost(asking or known), *known)))
+    more = len(found) - MOST_PATHS
+    return {"paths": found[:MOST_PATHS]} | ({"paths_left_out": more} if more > 0 else {})
 
 
 def stored(text: str) -> str:

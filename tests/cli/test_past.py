@@ -40,7 +40,10 @@ def test_log_has_every_call(ringfence: Ringfence, changed: dict[str, str]) -> No
     done = ringfence("log")
     assert done.status == 0
     head, *rows = done.out.splitlines()
-    assert head.split() == ["time", "call", "agent", "tool", "path", "outcome", "because"]
+    assert head.split() == [
+        *("time", "call", "session", "agent", "tool", "path"),
+        *("verdict", "outcome", "who", "because"),
+    ]
     assert len(rows) == 3
     assert changed["delete"] in rows[1]
     assert "not_found" in rows[2]

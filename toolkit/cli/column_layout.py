@@ -93,27 +93,26 @@ def _least(columns: Sequence[Column], cells: list[list[str]], kept: list[int]) -
 
 
 def _widths(columns: Sequence[Column], cells: list[list[str]], width: int | None) -> list[int]:
-    """Each column's width; those that fold share the room that the others leave, the narrow ones first."""
+    """Each column's width; those that fold share the room that is left, what needs little comes first."""
     natural = [max(map(_width, column)) for column in zip(*cells, strict=True)]
-    if width is None or sum(natural) + len(_GAP) * (len(natural) - 1) <= width:
+    if width is None:
         return natural
-    folding = [n for n, column in enumerate(columns) if column.folds_to]
-    room = width - len(_GAP) * (len(natural) - 1)
-    room -= sum(wide for n, wide in enumerate(natural) if n not in folding)
-    found = list(natural)
-    for left, n in enumerate(sorted(folding, key=lambda n: natural[n])):
-        share = room // (len(folding) - left)
-        found[n] = min(natural[n], max(share, columns[n].folds_to))
-        room -= found[n]
+    found = [min(w, c.folds_to) if c.folds_to else w for w, c in zip(natural, columns, strict=True)]
+    room = max(width - sum(found) - len(_GAP) * (len(found) - 1), 0)
+    folding = sorted((n for n, c in enumerate(columns) if c.folds_to), key=lambda n: natural[n] - found[n])
+    for left, n in enumerate(folding):
+        more = min(natural[n] - found[n], room // (len(folding) - left))
+        found[n] += more
+        room -= more
     return found
 
 
 def _folded(text: str, width: int) -> list[str]:
-    """The text in lines of at most `width`, broken after a space or a slash where one is near."""
+    """The text in lines of at most `width`, broken after a space, `/` or `_` where one is near."""
     found = []
     while _width(text) > width:
         end = _most(text, width)
-        near = max(text.rfind(sign, 0, end) + 1 for sign in " /")
+        near = max(text.rfind(sign, 0, end) + 1 for sign in " /_")
         end = near if near > end // 2 else end
         found.append(text[:end].rstrip())
         text = text[end:]

@@ -15,6 +15,21 @@ def short_time(text: str) -> str:
     return text[5:16] if len(text) == len("2026-01-15 14:23:45") else text
 
 
+# The outcomes that are longest, where there is little room; each is the word that a person uses.
+_BRIEFLY = {
+    "approval_required": "asks",
+    "approval_refused": "refused",
+    "approval_stale": "stale",
+    "denied_by_policy": "denied",
+    "limit_exceeded": "limit",
+    "outcome_unknown": "unknown",
+}
+
+
+def short_outcome(text: str) -> str:
+    return _BRIEFLY.get(text, text)
+
+
 COLUMNS = (
     Column("time", short=short_time),
     Column("call"),
@@ -23,9 +38,9 @@ COLUMNS = (
     Column("tool", folds_to=11),
     Column("path", folds_to=14),
     Column("verdict", leaves=3),
-    Column("outcome"),
+    Column("outcome", folds_to=11, short=short_outcome),
     Column("who", folds_to=8),
-    Column("because", folds_to=24, leaves=5),
+    Column("because", folds_to=22, leaves=5),
 )
 
 

@@ -32,6 +32,7 @@ STYLES = {
     "ask": "yellow",
     "approval_required": "yellow",
     "asked": "yellow",
+    "asks": "yellow",
     "denied_by_policy": "red",
     "approval_refused": "red",
     "waiting": "yellow",
