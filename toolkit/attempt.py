@@ -346,8 +346,9 @@ class Attempt:
         )
 
     def _told_needs(self, plan: Plan, asks: tuple[Need, ...]) -> tuple[dict[str, Any], ...]:
-        """What the plan itself needs, and what else asks, each once."""
-        needs = dict.fromkeys([*(self._needs(plan) or self.needs), *asks])
+        """What the plan itself needs, what the call reads for it, and what else asks, each once."""
+        reads = [need for need in self.needs if need.action == "read"]
+        needs = dict.fromkeys([*(self._needs(plan) or self.needs), *reads, *asks])
         return tuple(
             {
                 "action": need.action,

@@ -55,7 +55,10 @@ def kind_of(record: dict[str, Any]) -> str:
     decision = record.get("decision")
     decision = decision if isinstance(decision, dict) else {}
     rule = decision.get("rule")
-    decided = [rule.get(part) for part in _RULE] if isinstance(rule, dict) else None
+    # Where a limit decided, no rule did.
+    decided = (
+        [rule.get(part) for part in _RULE] if isinstance(rule, dict) and not decision.get("limit") else None
+    )
     values = [record.get(name) for name in _FIELDS]
     if record.get("outcome") == "unknown_tool":
         values[2] = None  # anybody can think of any number of names

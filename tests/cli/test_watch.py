@@ -108,7 +108,7 @@ def test_what_waits_is_shown_with_its_rule_and_its_diff(desk: Desk) -> None:
     async def act(app: Watch, pilot: Pilot[None]) -> None:
         assert lines(app)[0] == "Approvals (1)"
         text = shown(app)
-        for part in ("path: a", "agent: coder", 'delete "*"', "no longer needed", "-a one"):
+        for part in ("delete: a", "agent: coder", 'delete "*"', "no longer needed", "-a one"):
             assert part in text
         assert any("[delete a]" in line.text for line in app.query_one(RichLog).lines)
 
@@ -170,7 +170,7 @@ def test_a_second_press_does_not_grant_what_has_just_come_onto_the_screen(desk: 
         now[0] += 2.0
         await pilot.press("a")
         await settled(app, pilot)
-        assert "path: b" in shown(app)
+        assert "delete: b" in shown(app)
         now[0] += 1.0
         await pilot.press("a")
         await settled(app, pilot)
@@ -359,7 +359,7 @@ def test_a_very_long_line_is_counted_and_what_decides_stays(desk: Desk) -> None:
     desk.call("delete", path="long")
 
     async def act(app: Watch, pilot: Pilot[None]) -> None:
-        assert "path: long" in shown(app)
+        assert "delete: long" in shown(app)
         assert "more characters, v shows all" in shown(app)
 
     desk.watch(act)

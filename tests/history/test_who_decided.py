@@ -111,3 +111,18 @@ def test_a_request_has_the_needs_of_its_plan(session: Session) -> None:
     assert ("write", "docs/new/old") in [(one["action"], one["path"]) for one in needs]
     assert not any(one["path"].startswith("docs") for one in needs if one["action"] == "delete")
     assert [one["path"] for one in needs if one["on_the_way"]] == ["docs/new"]
+
+
+def test_a_rule_did_not_decide_where_a_limit_did(session: Session, tmp_path: Path) -> None:
+    limited = POLICY + "limits: {write: {max_files: 0}}\n"
+    (tmp_path / "limited.yaml").write_text(limited)
+    edit = {"path": "docs/x.md", "old_str": "one", "new_str": "two"}
+    with Session(
+        tmp_path / "w", tmp_path / "limited.yaml", agent="coder", session="s", state=tmp_path / "state"
+    ) as other:
+        assert not other.call({"tool": "edit_file", "arguments": edit}).ok
+        assert last(other)["decision"]["limit"] is not None
+        assert session.call({"tool": "edit_file", "arguments": edit}).ok
+        counted = [(kind.effect, kind.rule and kind.rule[3]) for kind, _ in audit.kinds(other.state)]
+    assert ("allow", "docs/**") in counted
+    assert len([pattern for _, pattern in counted if pattern == "docs/**"]) == 1

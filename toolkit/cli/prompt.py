@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from toolkit.cli.screen import Screen
-from toolkit.grant_patterns import outermost
 from toolkit.text import because, escape, plural, quoted
 
 if TYPE_CHECKING:
@@ -235,9 +234,11 @@ def whoami() -> str:
 
 
 def heading(request: Request) -> list[tuple[str, str]]:
-    """What stands above the preview, as (text, style): the tool, what it does and every path come first."""
+    """What stands above the preview, as (text, style): the tool, what it does and needs come first."""
+    from toolkit.request_needs import in_lines
+
     lines = [("", ""), (f"{escape(request.tool)}: {escape(request.title or 'no title')}", "bold yellow")]
-    lines += [(f"  path: {escape(path)}", "bold") for path in outermost(request.paths)]
+    lines += in_lines(request)
     lines.append((f"  asks because of: {escape(because(request.decision))}", ""))
     lines.append((f"  agent: {escape(request.agent)}   session: {escape(request.session)}", "dim"))
     if request.description:

@@ -12,7 +12,6 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from policy import Need
-from policy.model import TOOL_ACTIONS
 from toolkit.amend import amend, amended
 from toolkit.approvals import GRANTED, ONCE, PATTERN, PENDING, REFUSED, SESSION, Answer, is_broad
 from toolkit.approvals import Request as Asked
@@ -22,6 +21,7 @@ from toolkit.errors import CallError
 from toolkit.grant_effects import effects
 from toolkit.grant_scopes import granted_in_words, scopes
 from toolkit.loss import is_kept
+from toolkit.request_needs import shown_needs
 from toolkit.review.desk import Desk, form, to
 from toolkit.review.people import DECIDE
 from toolkit.session import Session
@@ -34,12 +34,15 @@ FILES = 1000  # files of a plan that are listed
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One path of a plan with its verdict; `kept` is false for what could not be brought back."""
+    """One need of a plan with its verdict; `kept` is false for what could not be brought back, `made` true
+    for a directory made on the way, which only a deny stops."""
 
+    action: str
     path: str
     effect: str
     because: dict[str, Any]
     kept: bool
+    made: bool
 
 
 def routes(desk: Desk) -> list[Route]:
@@ -92,6 +95,7 @@ def _about(desk: Desk, name: str) -> dict[str, Any]:
         "arguments": json.dumps(asked.arguments, indent=2, ensure_ascii=True),
         "judged": _judged(desk.session, asked) if current else None,
         "files": len(asked.paths),
+        "needs": len(shown_needs(asked)),
         "granted_for": granted_in_words(asked) if asked.state == GRANTED else "",
         "refused": asked.state == REFUSED,
         "scopes": list(scopes(asked)),
@@ -113,14 +117,14 @@ def _wider(desk: Desk, name: str, answer: Answer) -> dict[str, Any]:
 
 
 def _judged(session: Session, asked: Asked) -> list[Judged]:
-    """What the policy says of each path by itself; the call was judged by the strictest, and its limits."""
-    actions = dict.fromkeys(action for action, _ in TOOL_ACTIONS.get(asked.tool, ()))
+    """What the policy says of each need by itself; the call was judged by the strictest, and its limits."""
     found = []
-    for path in asked.paths[:FILES]:
-        needs = [Need(action, path) for action in actions]
-        decision = session.policy.decide(asked.agent, asked.tool, needs, fold=session.fold).to_json()
-        kept = "delete" not in actions or _is_kept(session, path)
-        found.append(Judged(path, str(decision["effect"]), decision, kept))
+    for one in shown_needs(asked)[:FILES]:
+        action, path = one["action"], one["path"]
+        need = Need(action, path, one["directory"])
+        decision = session.policy.decide(asked.agent, asked.tool, [need], fold=session.fold).to_json()
+        kept = action != "delete" or _is_kept(session, path)
+        found.append(Judged(action, path, str(decision["effect"]), decision, kept, one["on_the_way"]))
     return found
 
 

@@ -21,7 +21,7 @@ from toolkit.review.desk import Desk
 from toolkit.session import Session
 
 RECORDS = 200
-_FILTERS = ("session", "agent", "tool", "path", "effect")
+_FILTERS = ("session", "agent", "tool", "path", "effect", "outcome", "by")
 
 
 @dataclass(frozen=True, slots=True)
