@@ -104,6 +104,23 @@ def test_colour_is_as_asked_for(terminal: Terminal) -> None:
     assert "\x1b[" not in shown(io.StringIO(), 2, "auto")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("log", "log --json", "sessions", "history x", "changes", "audit verify", "audit anchor"),
+        *("audit who x", "audit export --format opa", "approvals list", "approvals show a-1"),
+        *("approvals grant a-1", "approvals refuse a-1", "approvals reopen a-1", "approvals revoke a-1"),
+    ],
+)
+def test_where_nothing_is_kept_that_is_said_and_nothing_is_made(
+    ringfence: Ringfence, tmp_path: Path, words: str
+) -> None:
+    done = ringfence(*words.split(), "--state", str(tmp_path / "none"))
+    assert done.status == 1
+    assert "Nothing is kept of this workspace" in done.out + done.err
+    assert not (tmp_path / "none").exists()
+
+
 # ------------------------------------------------------------------- what is found
 
 

@@ -11,7 +11,7 @@ from policy import Policy
 from policy.errors import PolicyError
 from toolkit.approvals import GRANTED, ONCE, PATTERN, PENDING, SESSION, Answer, Request, is_broad
 from toolkit.cli.perform import DONE, UsageError
-from toolkit.cli.place import open_record, open_to_look, policy_of, root_of
+from toolkit.cli.place import open_record, open_to_answer, policy_of, root_of
 from toolkit.cli.prompt import confirm, heading, whoami
 from toolkit.cli.screen import Screen
 from toolkit.grant_effects import effects, reach_of
@@ -90,7 +90,7 @@ def grant(arguments: argparse.Namespace, screen: Screen) -> int:
     scope = PATTERN if arguments.pattern is not None else arguments.scope
     until = None if arguments.until is None else end(arguments.until, time.time())
     answer = Answer(True, scope, arguments.reason, whoami(), arguments.pattern, until, arguments.yes)
-    with open_to_look(arguments) as session:
+    with open_to_answer(arguments) as session:
         request = session.approvals.get(arguments.id)
         # An answer without an end may be given one: the words have it as it was given.
         told = effects(session, request, answer, _policy(arguments)) if scope != ONCE else []
@@ -123,7 +123,7 @@ def _confirm(told: list[str], request: Request, screen: Screen) -> None:
 
 def refuse(arguments: argparse.Namespace, screen: Screen) -> int:
     """Refuse it."""
-    with open_to_look(arguments) as session:
+    with open_to_answer(arguments) as session:
         answer = Answer(False, reason=arguments.reason, by=whoami())
         request = session.approvals.answer(arguments.id, answer)
     return _told(request, "red", screen)
@@ -131,7 +131,7 @@ def refuse(arguments: argparse.Namespace, screen: Screen) -> int:
 
 def reopen(arguments: argparse.Namespace, screen: Screen) -> int:
     """Let what was refused be answered again."""
-    with open_to_look(arguments) as session:
+    with open_to_answer(arguments) as session:
         request = session.approvals.reopen(arguments.id, by=whoami(), reason=arguments.reason)
         covering = session.approvals.covering(request)
     if covering is not None:
@@ -141,7 +141,7 @@ def reopen(arguments: argparse.Namespace, screen: Screen) -> int:
 
 def revoke(arguments: argparse.Namespace, screen: Screen) -> int:
     """Take a grant back."""
-    with open_to_look(arguments) as session:
+    with open_to_answer(arguments) as session:
         request = session.approvals.revoke(arguments.id, by=whoami(), reason=arguments.reason)
     return _told(request, "red", screen)
 

@@ -237,6 +237,12 @@ def open_record(arguments: argparse.Namespace) -> Session:
     return open_to_look(arguments, read_only=True)
 
 
+def open_to_answer(arguments: argparse.Namespace) -> Session:
+    """The same for who answers: where nothing is kept there is nothing to answer, and nothing is made."""
+    open_record(arguments).close()
+    return open_to_look(arguments)
+
+
 def place_of(arguments: argparse.Namespace) -> str:
     """Where the state of the workspace is, whether or not it can be used."""
     from toolkit.state import default_place

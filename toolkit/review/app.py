@@ -12,7 +12,7 @@ from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from toolkit.errors import CODES, CallError
+from toolkit.errors import CallError
 from toolkit.http.protect import Limits
 from toolkit.http.replies import STATUS
 from toolkit.review import approving, live, looking, records, trash
@@ -39,8 +39,8 @@ def build(desk: Desk, limits: Limits, proxy: Proxy | None = None) -> Gate:
         if request.scope.get("ringfence.sign_in") is None:
             answer = Response(found.message, status, media_type="text/plain")
         else:
-            # The usual hint of a code is for agents, and that of what is missing names a command.
-            hint = None if found.code == "not_found" or found.hint == CODES[found.code].hint else found.hint
+            # What is missing has a hint that names a command.
+            hint = None if found.code == "not_found" else found.advice
             answer = await desk.page(request, "refused", status=status, error=found, hint=hint)
         if status in (408, 413):
             answer.headers["Connection"] = "close"  # the rest of the form may still come
