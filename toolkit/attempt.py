@@ -349,13 +349,14 @@ class Attempt:
         """What the plan itself needs, what the call reads for it, and what else asks, each once."""
         reads = [need for need in self.needs if need.action == "read"]
         needs = dict.fromkeys([*(self._needs(plan) or self.needs), *reads, *asks])
+        asking_now = frozenset(asks)
         return tuple(
             {
                 "action": need.action,
                 "path": need.path,
                 "directory": need.directory,
                 "on_the_way": need.incidental,
-                "asks": need in asks,
+                "asks": need in asking_now,
             }
             for need in needs
         )

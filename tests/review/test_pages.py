@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import re
 import socket
 import subprocess
 import sys
@@ -493,3 +494,18 @@ def test_a_long_diff_can_be_seen_to_its_end(served: Desk, ann: Browser) -> None:
     assert "-line 4999" not in page
     assert "more lines of this diff" in page
     assert "-line 4999" in ann.get(f"/approvals/{asked}?whole=1").text
+
+
+def test_a_move_is_shown_by_what_it_needs_at_each_end(served: Desk, ann: Browser) -> None:
+    result = served.call("move_file", source="a.txt", destination="secrets/a.txt")
+    page = ann.get(f"/approvals/{result.data['approval']['id']}")
+    rows = re.findall(r"<tr><td><code>(\w+)</code></td><td>([^<]*)</td><td>(.*?)</td>", page.text)
+    shown = {
+        (action, path): "deny" if "deny" in told else "ask" if "ask" in told else "allow"
+        for action, path, told in rows
+    }
+    assert shown == {("delete", "a.txt"): "ask", ("write", "secrets/a.txt"): "allow"}
+    assert "send the same call again" not in page.text
+    ann.post(f"/approvals/{result.data['approval']['id']}", form=ann.get("/").form, decision="once")
+    assert "ann" in ann.get("/audit?by=ann").text
+    assert "There is nothing here" in ann.get("/approvals/a-none").text
