@@ -10,9 +10,12 @@ from dataclasses import replace
 from policy import Policy
 from policy.errors import PolicyError
 from toolkit.approvals import GRANTED, ONCE, PATTERN, PENDING, SESSION, Answer, Request, is_broad
+from toolkit.cli.column_layout import Column
+from toolkit.cli.log_rows import short_time
 from toolkit.cli.perform import DONE, UsageError
 from toolkit.cli.place import open_record, open_to_answer, policy_of, root_of
 from toolkit.cli.prompt import confirm, heading, whoami
+from toolkit.cli.record_table import print_table
 from toolkit.cli.screen import Screen
 from toolkit.grant_effects import effects, reach_of
 from toolkit.grant_scopes import PATHS_LAST, Scope, granted_in_words, scopes
@@ -21,6 +24,14 @@ from toolkit.spans import ahead
 from toolkit.text import escape, plural, when
 
 PAGE = 50  # requests in one table
+_COLUMNS = (
+    Column("id"),
+    Column("asked", short=short_time, leaves=2),
+    Column("agent", folds_to=10),
+    Column("session", leaves=1),
+    Column("what", folds_to=20),
+    Column("state", folds_to=14),
+)
 
 
 def list_requests(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -33,7 +44,7 @@ def list_requests(arguments: argparse.Namespace, screen: Screen) -> int:
     start = max(arguments.page - 1, 0) * PAGE
     shown = requests[start : start + PAGE]
     if shown:
-        screen.table(("id", "asked", "agent", "session", "what", "state"), [_row(one) for one in shown])
+        print_table(_COLUMNS, map(_row, shown), arguments, screen)
     else:
         screen.note("there is no such page" if requests else "nothing waits for an answer")
     left = len(requests) - start - len(shown)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolkit.cli.options import APPROVING, POLICY, Command, count, opt
+from toolkit.cli.options import APPROVING, POLICY, SHOWING, Command, count, opt
 
 APPROVALS: tuple[Command, ...] = (
     Command(
@@ -18,6 +18,7 @@ APPROVALS: tuple[Command, ...] = (
                 default=1,
                 says="which 50 of them, beginning with the oldest; with --json all are printed (default: 1)",
             ),
+            *SHOWING,
             *APPROVING,
         ),
         ("ringfence approvals list",),
