@@ -17,7 +17,7 @@ class Terminal(io.StringIO):
 
 
 HOSTILE = "a\x1b[2Kb\rc\u202ed\u200be\x9bf"
-VISIBLE = r"a\x1b[2Kb\x0dc\u202ed\u200be\x9bf"
+VISIBLE = r"a\x1b[2Kb\x0dc\u202ed\u200be\u009bf"
 
 
 def test_a_pipe_gets_plain_text() -> None:
