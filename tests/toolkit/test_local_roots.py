@@ -321,7 +321,8 @@ def test_stores_elsewhere_are_not_affected(ws: Path) -> None:
 
 
 def protocols() -> list[str]:
-    return sorted(fsspec.available_protocols())
+    # Those of Google's store ask its servers, and ask again for a long time where no network leads there.
+    return sorted(set(fsspec.available_protocols()) - {"gs", "gcs"})
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of half-made file systems
