@@ -1,21 +1,26 @@
 """Questions about patterns by number: which path do these match and those not, does one cover another.
 
-What has been found is remembered as an example, so that most questions need no search. Every answer is
-exact; past its bound a question raises `Undecided`, it never guesses.
+An example that is known answers most questions, a search name by name most others, and one character by
+character the rest. Every answer is exact; past its bound a question raises `Undecided`, it never guesses.
 """
 
 from __future__ import annotations
 
 import bisect
+import heapq
 import itertools
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
 
 from policy import lengths
-from policy.glob import parse
-from policy.rows import Layout, Rows, single
+from policy.bits import mask, numbers
+from policy.glob import CROSS, Branch, Pattern, parse
+from policy.name_rows import NameRows
+from policy.name_search import NameSearch
+from policy.name_texts import NO_NAMES, NameTexts
+from policy.overlaps import overlaps
+from policy.rows import Layout, Rows
 from policy.search import Budget, Expired, Places, Search, Undecided, Witness
 
 __all__ = ["Automaton", "Budget", "Expired", "Undecided", "Wanted", "Witness"]
@@ -23,39 +28,55 @@ __all__ = ["Automaton", "Budget", "Expired", "Undecided", "Wanted", "Witness"]
 _AT_ONCE: Final = 500  # questions that are put in order, so that the shortest answers come first
 _EXAMPLES: Final = 6  # remembered for each pattern
 _FEW: Final = 8  # alternatives of which the lengths are looked at
+_MOST_COMBINED: Final = 32  # alternatives of one group with those of the others, name by name
 _NEVER: Final = sys.maxsize
 _STEM: Final = "a"  # what is put before a dot
 
+Unless = Callable[["Wanted"], bool]
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+
+class Wanted(NamedTuple):  # a tuple, since a lint makes millions of them
     """Paths that one pattern of each group in `every` matches, none of `none`, and for each item of
-    `unless` nothing of its first part unless something of its second. Patterns are given by number.
-    `directory`: only directories."""
+    `unless` nothing of its first part unless something of its second. Patterns are given by number,
+    those of `none` as bits. `directory`: only directories."""
 
     every: tuple[tuple[int, ...], ...] = ()
-    none: frozenset[int] = frozenset()
+    none: int = 0
     unless: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = ()
     directory: bool = False
 
     def __and__(self, other: Wanted) -> Wanted:
-        every = dict.fromkeys((*self.every, *other.every))
+        if not other.every or self.every == other.every:
+            every = self.every
+        elif not self.every:
+            every = other.every
+        else:
+            every = tuple(dict.fromkeys((*self.every, *other.every)))
         unless = (*self.unless, *other.unless)
-        return Wanted(tuple(every), self.none | other.none, unless, self.directory or other.directory)
+        return Wanted(every, self.none | other.none, unless, self.directory or other.directory)
 
     def impossible(self) -> bool:
         """Whether one and the same pattern is wanted and not wanted."""
-        return any(self.none.issuperset(group) for group in self.every)
+        none = self.none
+        for group in self.every:
+            for number in group:
+                if not none >> number & 1:
+                    break
+            else:
+                return True
+        return False
 
-    def fits(self, matched: frozenset[int]) -> bool:
-        """Whether a path that exactly these patterns match is one of these."""
-        return (
-            self.none.isdisjoint(matched)
-            and all(not matched.isdisjoint(group) for group in self.every)
-            and all(
-                matched.isdisjoint(item) or not matched.isdisjoint(excepts) for item, excepts in self.unless
-            )
-        )
+    def fits(self, matched: int) -> bool:
+        """Whether a path that exactly these patterns match, as bits, is one of these."""
+        if self.none & matched:
+            return False
+        for group in self.every:
+            for number in group:
+                if matched >> number & 1:
+                    break
+            else:
+                return False
+        return all(not matched & mask(item) or bool(matched & mask(excepts)) for item, excepts in self.unless)
 
 
 class Automaton:
@@ -63,69 +84,123 @@ class Automaton:
 
     def __init__(self, patterns: Sequence[str], *, covers: bool = True, budget: Budget | None = None) -> None:
         self.budget = budget or Budget()
+        parsed = [parse(text) for text in patterns]
         layout = Layout()
         begins: list[tuple[int, ...]] = []
         self._first: list[int] = []
-        rooted: list[int] = []
-        for number, text in enumerate(patterns):
+        for each in parsed:
             self._first.append(layout.size)
-            branches = parse(text).branches
-            begins.append(tuple(layout.add(branch, covers=covers) for branch in branches))
-            if any(branch.root for branch in branches):
-                rooted.append(number)
+            begins.append(tuple(layout.add(branch, covers=covers) for branch in each.branches))
         self._everything = layout.size
         self._first.append(layout.size)
         self._texts = tuple(patterns)
         self._lengths = [max(1, min(layout.least[place] for place in places)) for places in begins]
         layout.below |= layout.bit()  # a pattern for "any path whatever"
-        self._at_root = frozenset(rooted)
+        self._at_root = mask(
+            number for number, each in enumerate(parsed) if any(branch.root for branch in each.branches)
+        )
         self._rows = Rows(layout)
         self._begins = [self._rows.close(sum(1 << place for place in places)) for places in begins]
-        self._examples: dict[int, list[tuple[Witness, frozenset[int]]]] = {}
+        self._examples: dict[int, list[tuple[Witness, int]]] = {}
+        self._by_name(parsed, covers=covers)
 
-    def find(self, wanted: Iterable[Wanted], *, first: bool = False) -> Witness | None:
+    def _by_name(self, parsed: Sequence[Pattern], *, covers: bool) -> None:
+        """Lay the patterns out name by name too, unless they are too large or match no more than they say."""
+        self._parsed = parsed
+        self._names: NameSearch | None = None
+        self._near = [(1 << len(parsed)) - 1] * len(parsed)
+        self._name_rows = rows = NameRows([each.branches for each in parsed])
+        if not covers or rows.too_large:
+            return
+        texts = NameTexts(rows, self._rows.characters)
+        self._filler = texts.filler or self._rows.characters[0]
+        branches = [branch for each in parsed for branch in each.branches[:1]]
+        branches += [branch for each in parsed for branch in each.branches[1:]]
+        self._names = NameSearch(rows, texts, branches, self.budget)
+        self._near = overlaps([each.branches for each in parsed], rows, self.budget)
+
+    def near(self, number: int) -> int:
+        """Return, as bits, the patterns that may have a path in common with one."""
+        return self._near[number]
+
+    def find(
+        self,
+        wanted: Iterable[Wanted],
+        *,
+        first: bool = False,
+        unless: Unless = lambda _: False,
+    ) -> Witness | None:
         """Return the shortest path that one of these describes, or None: there is none.
 
         A name in it that begins with a dot gets a letter in front where that is as good an example (`a.md`).
-        The root is returned only if there is no other. With `first` any path will do.
+        The root is returned only if there is no other. With `first` any path will do. What `unless` is true
+        of does not count; it is asked late, and seldom.
         """
-        best: Witness | None = None
-        sought = Wanted()
+        best: tuple[Witness, Wanted] | None = None
         rooted = False
-        for least, each in self._in_order(wanted, 1 if first else _AT_ONCE):
-            if first and (known := self._known(each)):
-                return known
-            rooted = rooted or each.fits(self._at_root)
-            most = len(best.path) - 1 if best else sys.maxsize
-            if least > most or least == _NEVER:
-                continue
-            found = Search(self._rows, self.budget, self._places(each), most).run()
-            if found:
-                self._remember(found, each)
-                best, sought = found, each
-            if best and (first or len(best.path) == 1):
+        possible = (each for each in wanted if self._possible(each))
+        while some := list(itertools.islice(possible, 1 if first else _AT_ONCE)):
+            rooted = rooted or any(each.fits(self._at_root) and not unless(each) for each in some)
+            if not first:
+                best = self._nearest(some, unless, best)
+            elif found := self._any(some[0], unless):
+                return found
+            if best and len(best[0].path) == 1:
                 break
         if best is None:
             return Witness(".", True) if rooted else None
-        return best if first else self._with_stems(best, sought)
+        return self._with_stems(*best)
 
     def holds(self, left: int, right: Iterable[int]) -> bool:
         """Whether everything that one pattern matches is matched by one of others."""
-        return self.find([Wanted(((left,),), frozenset(right))], first=True) is None
+        return self.find([Wanted(((left,),), mask(right))], first=True) is None
 
     def meet(self, one: int, other: int) -> bool:
         """Whether some path is matched by both."""
         return self.find([Wanted(((one,), (other,)))], first=True) is not None
 
-    def _in_order(self, wanted: Iterable[Wanted], at_once: int) -> Iterator[tuple[int, Wanted]]:
-        """What can be at all with the least length it can have, the shortest first, some at a time."""
-        possible = ((self._least(each), each) for each in wanted if self._possible(each))
-        while some := list(itertools.islice(possible, at_once)):
-            yield from sorted(some, key=_by_length)
+    def _any(self, wanted: Wanted, unless: Unless) -> Witness | None:
+        """Any path that is wanted: a known one if there is one."""
+        known = self._known(wanted)
+        if known or unless(wanted):
+            return known
+        return self._remember(self._some(wanted), wanted)
+
+    def _nearest(
+        self, some: Sequence[Wanted], unless: Unless, best: tuple[Witness, Wanted] | None
+    ) -> tuple[Witness, Wanted] | None:
+        """The shortest path that one of some describes, with that one, if it is shorter than the best so far.
+
+        They are looked at by the least length that they can have. A length that costs nothing comes first;
+        the better one is worked out for what is next only.
+        """
+        heap = [(self._at_least(each), at, False) for at, each in enumerate(some)]
+        heapq.heapify(heap)
+        while heap:
+            least, at, exact = heap[0]
+            most = len(best[0].path) - 1 if best else _NEVER - 1
+            if least > most:
+                break
+            if not exact:
+                heapq.heapreplace(heap, (self._least(some[at]), at, True))
+                continue
+            heapq.heappop(heap)
+            if not unless(some[at]) and (found := self._shortest(some[at], most)):
+                self._remember(found, some[at])
+                best = found, some[at]
+        return best
 
     def _possible(self, wanted: Wanted) -> bool:
-        self.budget.spend(8 + len(wanted.none) + len(wanted.every))
+        every = wanted.every
+        self.budget.spend(8 + len(every))
+        for at in range(1, len(every)):
+            near = self._near[every[at][0]]
+            if len(every[at]) == 1 and any(len(o) == 1 and not near >> o[0] & 1 for o in every[:at]):
+                return False
         return not wanted.impossible()
+
+    def _at_least(self, wanted: Wanted) -> int:
+        return max((self._lengths[group[0]] for group in wanted.every if len(group) == 1), default=1)
 
     def _least(self, wanted: Wanted) -> int:
         """How long a path must be at least: of one pattern of each group, and of each two of them."""
@@ -149,64 +224,151 @@ class Automaton:
                     witness, names = longer, longer.path.split("/")
         return witness
 
-    def _matched(self, witness: Witness) -> frozenset[int]:
-        """The patterns that match a path."""
-        everywhere = self._begin(range(len(self._begins)))
-        self.budget.spend(len(witness.path) * (8 + self._rows.size // 256))
-        reached = single(self._rows.read(everywhere, witness.path, witness.directory))
-        return frozenset(bisect.bisect_right(self._first, place) - 1 for place in reached)
+    def _some(self, wanted: Wanted) -> Witness | None:
+        """Any path that is wanted, or None: there is none."""
+        if self._names is None or (combined := self._combined(wanted)) is None:
+            return self._search(wanted, sys.maxsize)
+        none = self._relevant(wanted)
+        open_ = False
+        for branches in combined:
+            answer = self._names.some(branches, none)
+            found = answer.witness
+            if found and _suits(found, wanted) and (not wanted.unless or wanted.fits(self._matched(found))):
+                return found
+            open_ = open_ or found is not None or not answer.sure
+        return self._search(wanted, sys.maxsize) if open_ else None
+
+    def _shortest(self, wanted: Wanted, most: int) -> Witness | None:
+        """The shortest path that is wanted, unless it is longer than what would do."""
+        if self._names is None or (combined := self._combined(wanted)) is None:
+            return self._search(wanted, most)
+        each = [self._names.shortest(branches) for branches in combined]
+        known = dict.fromkeys(path for paths in each if paths for path in paths)
+        if None not in each:
+            least = min((len(path.path) for path in known), default=_NEVER)
+            if least > most:
+                return None
+            # These are files where they can be, so they do not say which directory is the shortest.
+            least_ones = [path for path in known if len(path.path) == least and not wanted.directory]
+            fit = [path for path in least_ones if wanted.fits(self._matched(path))]
+            if fit == least_ones and len(fit) == 1 and not wanted.unless:
+                return fit[0]
+            if fit:
+                # Which of them is for the search to say, so that it is always the same one.
+                return self._search(wanted, least)
+        none = self._relevant(wanted)
+        answers = (self._names.some(branches, none) for branches in combined)
+        if all(answer.witness is None and answer.sure for answer in answers):
+            return None
+        return self._search(wanted, most)
+
+    def _combined(self, wanted: Wanted) -> list[tuple[int, ...]] | None:
+        """One alternative of each group, in every way; None if these are too many, or there is no group."""
+        own = self._name_rows.own
+        groups = [[b for number in group for b in numbers(own[number])] for group in wanted.every]
+        count = 1
+        for group in groups:
+            count *= len(group)
+        if not groups or count > _MOST_COMBINED:
+            return None
+        return [tuple(dict.fromkeys(each)) for each in itertools.product(*groups)]
+
+    def _relevant(self, wanted: Wanted) -> int:
+        """Those of `none` that can match a path which is wanted otherwise."""
+        none = wanted.none
+        for group in wanted.every:
+            if len(group) == 1:
+                none &= self._near[group[0]]
+        return none
+
+    def _search(self, wanted: Wanted, most: int) -> Witness | None:
+        return Search(self._rows, self.budget, self._places(wanted), most).run()
 
     def _places(self, wanted: Wanted) -> Places:
         begin, own = self._begin, self._own
         return Places(
-            tuple(single(begin(group)) for group in wanted.every) or ((self._everything,),),
-            begin(wanted.none),
+            tuple(numbers(begin(group)) for group in wanted.every) or ((self._everything,),),
+            begin(numbers(self._relevant(wanted))),
             begin(number for item, _ in wanted.unless for number in item),
             begin(number for _, some in wanted.unless for number in some),
             tuple((own(item), own(excepts)) for item, excepts in wanted.unless),
             wanted.directory,
         )
 
-    def _begin(self, numbers: Iterable[int]) -> int:
+    def _begin(self, some: Iterable[int]) -> int:
         bits = 0
-        for number in numbers:
+        for number in some:
             bits |= self._begins[number]
         return bits
 
-    def _own(self, numbers: Iterable[int]) -> int:
+    def _own(self, some: Iterable[int]) -> int:
         bits = 0
-        for number in numbers:
+        for number in some:
             bits |= (1 << self._first[number + 1]) - (1 << self._first[number])
         return bits
 
     def _known(self, wanted: Wanted) -> Witness | None:
         """An example that is what is wanted."""
-        numbers = wanted.every[0] if wanted.every else ()
-        for number in numbers:
-            if number not in self._examples:
-                self._example(number)
-            for witness, matched in self._examples[number]:
-                if wanted.fits(matched) and (witness.directory or not wanted.directory):
-                    return witness
+        if self._names is not None:
+            for number in wanted.every[0] if wanted.every else ():
+                for witness, matched in self.examples(number):
+                    if wanted.fits(matched) and _suits(witness, wanted):
+                        return witness
         return None
 
-    def _example(self, number: int) -> None:
-        """Make a first example of what one pattern matches."""
-        self._examples[number] = []
-        alone = Wanted(((number,),))
-        found = Search(self._rows, self.budget, self._places(alone), sys.maxsize).run()
-        if found:
-            self._remember(found, alone)
+    def examples(self, number: int) -> list[tuple[Witness, int]]:
+        """Return some paths that a pattern matches, each with all patterns that match it, as bits."""
+        found = self._examples.get(number)
+        if found is None and self._names is not None:
+            found = self._examples[number] = []
+            filler = self._filler
+            for branch in self._parsed[number].branches[:4]:
+                for witness in _written(branch, filler):
+                    matched = self._matched(witness)
+                    if matched >> number & 1:
+                        found.append((witness, matched))
+        return found or []
 
-    def _remember(self, witness: Witness, wanted: Wanted) -> None:
-        numbers = [number for group in wanted.every for number in group if number in self._examples]
-        if not numbers:
-            return
+    def _matched(self, witness: Witness) -> int:
+        """The patterns that match a path, as bits."""
+        if self._names is None:
+            return self._matched_by_character(witness)
+        self.budget.spend(8 + len(witness.path) * (1 + self._name_rows.width // 256))
+        return self._name_rows.matched(witness.path, witness.directory)
+
+    def _matched_by_character(self, witness: Witness) -> int:
+        everywhere = self._begin(range(len(self._begins)))
+        self.budget.spend(len(witness.path) * (8 + self._rows.size // 256))
+        reached = numbers(self._rows.read(everywhere, witness.path, witness.directory))
+        return mask(bisect.bisect_right(self._first, place) - 1 for place in reached)
+
+    def _remember(self, witness: Witness | None, wanted: Wanted) -> Witness | None:
+        """Keep a path as an example, and return it."""
+        some = [number for group in wanted.every for number in group if number in self._examples]
+        if not some or witness is None:
+            return witness
         matched = self._matched(witness)
-        for number in numbers:
-            if number in matched:
+        for number in some:
+            if matched >> number & 1 and (witness, matched) not in self._examples[number]:
                 self._examples[number] = [(witness, matched), *self._examples[number][: _EXAMPLES - 1]]
+        return witness
 
 
-def _by_length(pair: tuple[int, Wanted]) -> int:
-    return pair[0]
+def _suits(witness: Witness, wanted: Wanted) -> bool:
+    """Whether a path is a directory if only directories are wanted."""
+    return witness.directory or not wanted.directory
+
+
+def _written(branch: Branch, filler: str) -> Iterator[Witness]:
+    """A few paths that an alternative should match: with stars for nothing and for something, and deeper."""
+    for star, cross in (("", ""), (filler, ""), (filler, f"{filler}/")):
+        path = ""
+        for segment in branch.segments:
+            if segment is CROSS:
+                path += cross
+                continue
+            pieces = ("".join(a if isinstance(a, str) else filler for a in p) for p in segment.pieces)
+            path += (star.join(pieces) or filler) + "/"
+        if NO_NAMES.isdisjoint(path[:-1].split("/")):
+            yield Witness(path[:-1], branch.directory)
+            yield Witness(f"{path}{filler}", False)

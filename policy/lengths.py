@@ -6,9 +6,10 @@ Works name by name and only ever errs towards shorter: a bound that saves search
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Final
 
-from policy.glob import CROSS, Branch, Name, as_text, parse
+from policy.glob import CROSS, Branch, Name, Segment, as_text, parse
 from policy.names import Matcher
 
 _MOST_PAIRS: Final = 64  # alternatives of one with alternatives of the other
@@ -19,18 +20,32 @@ _NEVER: Final = 1 << 30
 @functools.lru_cache(maxsize=200_000)
 def both(one: str, other: str) -> int | None:
     """Return the bound for two patterns as in a policy, where a match covers everything below it."""
-    left, right = parse(one).branches, parse(other).branches
+    left, right = _measured(one), _measured(other)
     if len(left) * len(right) > _MOST_PAIRS:
         return 1
-    least = min(_branches(a, b) for a in left for b in right)
+    least = min(_branches(*a, *b) for a in left for b in right)
     return None if least >= _NEVER else max(least, 1)
 
 
-def _branches(one: Branch, other: Branch) -> int:
-    a, b = one.segments, other.segments
+@functools.lru_cache(maxsize=20_000)
+def _measured(text: str) -> list[tuple[Sequence[Segment], Sequence[int], Sequence[int]]]:
+    """The segments of each alternative with their own lengths and those of all that follow."""
+    return [
+        (
+            branch.segments,
+            [0 if each is CROSS else 1 + _length(each) for each in branch.segments],
+            _rests(branch),
+        )
+        for branch in parse(text).branches
+    ]
+
+
+def _branches(
+    a: Sequence[Segment], own_a: Sequence[int], rest_a: Sequence[int],
+    b: Sequence[Segment], own_b: Sequence[int], rest_b: Sequence[int],
+) -> int:  # fmt: skip
     if len(a) * len(b) > _MOST_CELLS:
         return 1
-    rest_a, rest_b = _rests(one), _rests(other)
     # least[i][j]: what follows when i names of one and j names of the other have been matched
     below = [rest_b[j] for j in range(len(b) + 1)]
     for i in range(len(a) - 1, -1, -1):
@@ -38,9 +53,9 @@ def _branches(one: Branch, other: Branch) -> int:
         for j in range(len(b) - 1, -1, -1):
             here, there = a[i], b[j]
             if here is CROSS:
-                row[j] = min(below[j], row[j + 1] + (0 if there is CROSS else 1 + _length(there)))
+                row[j] = min(below[j], row[j + 1] + own_b[j])
             elif there is CROSS:
-                row[j] = min(row[j + 1], below[j] + 1 + _length(here))
+                row[j] = min(row[j + 1], below[j] + own_a[i])
             else:
                 row[j] = below[j + 1] + 1 + _meet(here, there)
         below = row

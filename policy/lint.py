@@ -27,7 +27,11 @@ def lint(
         look = Look(policy, files, budget or Budget())
     except Undecided as error:
         return [Finding("too-complex", f"the rules: {error}")]
-    found = [finding for name in LINTS for finding in run(look, name)]
+    found: list[Finding] = []
+    for done, name in enumerate(LINTS):
+        # A part for each: what one does not use is shared out among those after it.
+        look.budget.share(len(LINTS) - done)
+        found += run(look, name)
     return sorted(dict.fromkeys(found), key=place_of)
 
 

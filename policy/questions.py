@@ -11,6 +11,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from policy.automaton import Automaton, Budget, Undecided, Wanted, Witness
+from policy.bits import mask
+from policy.bits import numbers as numbers_of
+from policy.columns import Columns
 from policy.engine import Policy
 from policy.machine import matches
 from policy.model import ACTIONS, Effect, Mandatory, Rule
@@ -101,6 +104,27 @@ def patterns(policy: Policy) -> Iterator[str]:
         yield from item.excepts
 
 
+class _Numbered:
+    """The numbers of a list's patterns, and as bits those of its last 0, 1, 2, … rules."""
+
+    __slots__ = ("after", "numbers", "places", "rules")
+
+    def __init__(self, rules: Sequence[Rule], numbers: list[int]) -> None:
+        self.rules = rules  # so that nothing else gets its identity
+        self.numbers = numbers
+        self.after = [0]
+        for number in reversed(numbers):
+            self.after.append(self.after[-1] | 1 << number)
+        self.places: dict[int, list[int]] = {}
+        for at, number in enumerate(numbers):
+            self.places.setdefault(number, []).append(at)
+
+    def last(self, matched: int, end: int | None = None) -> int | None:
+        """Return the place of the last rule of those matched, before an end."""
+        places = (at for n in numbers_of(matched & self.after[-1]) for at in self.places[n])
+        return max((at for at in places if end is None or at < end), default=None)
+
+
 class Questions:
     """Questions about some policies, all their patterns in one automaton."""
 
@@ -111,6 +135,7 @@ class Questions:
         texts = dict.fromkeys(text for policy in self.policies for text in patterns(policy))
         texts.update(dict.fromkeys(more))
         self.number = {text: number for number, text in enumerate(texts)}
+        self._lists: dict[int, _Numbered] = {}
         self.automaton = Automaton(list(texts), budget=budget)
 
     def inside(self, *texts: str) -> Wanted:
@@ -119,28 +144,38 @@ class Questions:
 
     def outside(self, texts: Iterable[str]) -> Wanted:
         """Paths that none of these patterns matches."""
-        return Wanted(none=frozenset(self.number[text] for text in texts))
+        return Wanted(none=mask(self.number[text] for text in texts))
 
-    def none_of(self, rules: Iterable[Rule]) -> Wanted:
-        return self.outside(rule.pattern for rule in rules)
+    def none_of(self, rules: Sequence[Rule]) -> Wanted:
+        return Wanted(none=self.numbered(rules).after[-1]) if rules else ANYTHING
+
+    def numbered(self, rules: Sequence[Rule]) -> _Numbered:
+        """Return the numbers of a list's patterns; a policy's own lists are looked up once."""
+        found = self._lists.get(id(rules))
+        if found is None:
+            texts = rules.patterns if isinstance(rules, Columns) else [rule.pattern for rule in rules]
+            found = _Numbered(rules, [self.number[text] for text in texts])
+            if isinstance(rules, Columns):  # others are made for one question
+                self._lists[id(rules)] = found
+        return found
 
     def last_in(self, rules: Sequence[Rule], effects: Effects) -> Iterator[Wanted]:
         """Ways for the last match in one list to have one of these effects."""
-        later: set[int] = set()
-        for rule in reversed(rules):
-            number = self.number[rule.pattern]
+        later = 0
+        for rule, number in zip(reversed(rules), reversed(self.numbered(rules).numbers), strict=True):
             if rule.effect not in effects:
-                later.add(number)
-            elif number not in later:
-                yield Wanted(((number,),), frozenset(later))
+                later |= 1 << number
+            elif not later >> number & 1:
+                yield Wanted(((number,),), later)
 
     def is_last(self, rules: Sequence[Rule], at: int) -> Wanted:
         """Paths for which exactly this rule is the last match."""
-        return self.inside(rules[at].pattern) & self.none_of(rules[at + 1 :])
+        numbered = self.numbered(rules)
+        return Wanted(((numbered.numbers[at],),), numbered.after[len(rules) - 1 - at])
 
     def not_denied(self, rules: Sequence[Rule]) -> Iterator[Wanted]:
         """Ways for the last match in one list not to be a deny, or for there to be none."""
-        yield self.none_of(rule for rule in rules if rule.effect is Effect.DENY)
+        yield self.outside(rule.pattern for rule in rules if rule.effect is Effect.DENY)
         first = next((at for at, rule in enumerate(rules) if rule.effect is Effect.DENY), len(rules))
         yield from self.last_in(rules[first:], up_to(Effect.ASK))
 
@@ -215,6 +250,20 @@ class Questions:
             for each in self.ladder(ladders[0], effects[0]):
                 yield each & rest
 
+    def both(self, some: Iterable[Wanted], others: Sequence[Wanted]) -> Iterator[Wanted]:
+        """Ways to be in one of some and in one of others, without most of those that cannot be."""
+        automaton = self.automaton
+        firsts = [each.every[0][0] if each.every and len(each.every[0]) == 1 else -1 for each in others]
+        for one in some:
+            automaton.budget.spend(1 + len(others) // 8)
+            can = ~one.none
+            for group in one.every:
+                if len(group) == 1:
+                    can &= automaton.near(group[0])
+            for first, other in zip(firsts, others, strict=True):
+                if first < 0 or can >> first & 1:
+                    yield one & other
+
     def find(self, wanted: Iterable[Wanted], region: Wanted = ANYTHING) -> Witness | None:
         """Return the shortest path, in a region, or None: a proof that there is none."""
         return self.automaton.find(each & region for each in wanted)
@@ -258,16 +307,14 @@ def agents(policies: Sequence[Policy], selector: str = "**", budget: Budget | No
     automaton = Automaton(list(number), budget=budget)
     found: dict[tuple[object, ...], str] = {}
     for length in range(1, longest + 1):
-        exact = Wanted(
-            ((number[levels[length - 1]],), (number["/" + chosen],)), frozenset({number[levels[length]]})
-        )
+        exact = Wanted(((number[levels[length - 1]],), (number["/" + chosen],)), 1 << number[levels[length]])
         for count, combination in enumerate(_entries(policies, length)):
             if count > _MAX_CLASSES:
                 raise Undecided("too complex: too many kinds of agents")
             wanted = exact
             for every, none in combination:
                 wanted &= Wanted(
-                    tuple((number[f"/{key}"],) for key in every), frozenset(number[f"/{key}"] for key in none)
+                    tuple((number[f"/{key}"],) for key in every), mask(number[f"/{key}"] for key in none)
                 )
             witness = automaton.find([wanted])
             if witness is not None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
+from policy.bits import numbers
 from policy.glob import ANY_CHARACTER, CROSS, Branch, CharClass, Name
 from policy.invisible import is_invisible
 
@@ -147,7 +148,7 @@ class Rows:
         key = (place, number)
         found = self._after.get(key)
         if found is None:
-            found = self._after[key] = single(self.step(1 << place, number))
+            found = self._after[key] = numbers(self.step(1 << place, number))
         return found
 
     def takes(self, place: int) -> tuple[int, ...] | None:
@@ -166,16 +167,6 @@ class Rows:
         for character in path:
             bits = self.step(bits, self._number.get(character, SLASH))
         return bits & self.accepts[directory]
-
-
-def single(bits: int) -> tuple[int, ...]:
-    """The numbers of the bits that are set."""
-    out = []
-    while bits:
-        low = bits & -bits
-        out.append(low.bit_length() - 1)
-        bits ^= low
-    return tuple(out)
 
 
 def _candidates(layout: Layout) -> Iterable[str]:

@@ -29,19 +29,27 @@ class Undecided(Exception):
 
 @dataclass(slots=True)
 class Budget:
-    """The work that is left for a row of questions; `expired` says whether a deadline has passed."""
+    """The work that is left for a row of questions; `expired` says whether a deadline has passed.
+
+    What is reserved is for later questions, however much the first ones would take.
+    """
 
     work: int = MAX_WORK
     expired: Expired | None = None
+    reserved: int = 0
 
     @property
     def over(self) -> bool:
         """Whether no further question can be answered."""
-        return self.work < 0 or (self.expired is not None and self.expired())
+        return self.work < self.reserved or (self.expired is not None and self.expired())
+
+    def share(self, parts: int) -> None:
+        """Leave all but one of so many equal parts of the work for later."""
+        self.reserved = self.work - self.work // parts if self.work > 0 else 0
 
     def spend(self, amount: int) -> None:
         self.work -= amount
-        if self.work < 0:
+        if self.work < self.reserved:
             raise Undecided("too complex: the bound on the work was reached")
         if self.expired is not None and self.expired():
             raise Undecided("too complex: the deadline passed")
@@ -92,7 +100,8 @@ class Search:
         self._budget = budget
         self._wanted = wanted
         self._most = most  # the length of a path that would do
-        self._cost = _STEP + rows.size // _WORDS
+        most = max(wanted.none, wanted.items, wanted.excepts).bit_length()
+        self._cost = _STEP + most // _WORDS
         self._nodes: list[_Node] = []
         self._waiting: dict[int, list[int]] = {}  # nodes by how long a path through them must be
         self._kept: dict[tuple[tuple[int, ...], int], list[tuple[int, int, int, int]]] = {}
@@ -181,8 +190,9 @@ class Search:
         at: int,
         letter: str,
     ) -> None:
-        if none & self._rows.below:
-            return  # everything below is matched by what must not match
+        least = length + max(map(self._rows.least.__getitem__, places))
+        if least > self._most or none & self._rows.below:
+            return  # too long, or everything below is matched by what must not match
         kept = self._kept.setdefault((places, valid), [])
         for other_none, other_items, other_excepts, other in kept:
             if (
@@ -194,7 +204,6 @@ class Search:
                 return
         self._budget.spend(self._cost * (1 + len(kept) // 4))
         kept.append((none, items, excepts, length))
-        least = length + max(map(self._rows.least.__getitem__, places))
         self._waiting.setdefault(least, []).append(len(self._nodes))
         self._nodes.append(_Node(places, valid, none, items, excepts, length, at, letter))
         self._held += 400 + (none.bit_length() + items.bit_length() + excepts.bit_length()) // 8

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from policy.automaton import Witness
+from policy.automaton import Wanted, Witness
 from policy.findings import Finding
 from policy.lints.look import Look, line, said
-from policy.machine import matches
 from policy.model import Effect, Rule
-from policy.questions import Context, judge, only, up_to
+from policy.questions import Context, judge, up_to
 
 
 def _cuts(look: Look, later: Effect, earlier: Effect, code: str) -> Iterator[Finding]:
@@ -25,21 +24,33 @@ def _cuts(look: Look, later: Effect, earlier: Effect, code: str) -> Iterator[Fin
 
 def _cut(look: Look, rules: Sequence[Rule], at: int, earlier: Effect) -> tuple[Witness, Rule] | None:
     """The shortest path that one rule takes from an earlier one, where neither is a part of the other."""
-    ask, rule = look.questions, rules[at]
-    region = ask.is_last(rules, at)
-    crossed = [
-        number
-        for number, other in enumerate(rules[:at])
-        if other.effect is earlier
-        and not look.within(other.pattern, rule.pattern)
-        and not look.within(rule.pattern, other.pattern)
-    ]
-    found = ask.find(region & ask.is_last(rules[:at], number) for number in crossed)
+
+    def within(way: Wanted) -> bool:
+        (own,), (other,) = way.every
+        return look.within(own, other) or look.within(other, own)
+
+    found = look.questions.automaton.find(_taken(look, rules, at, earlier), unless=within)
     if found is None:
         return None
-    hit = [other for other in rules if matches(other.pattern, found.path, found.directory)]
-    assert hit[-1] is rule and hit[-2].effect is earlier, f"{found} is not taken by {rule}"
-    return found, hit[-2]
+    hit = look.hits(rules, found)
+    assert hit[-1] == at and rules[hit[-2]].effect is earlier, f"{found} is not taken by {rules[at]}"
+    return found, rules[hit[-2]]
+
+
+def _taken(look: Look, rules: Sequence[Rule], at: int, earlier: Effect) -> list[Wanted]:
+    """Ways for one rule to decide where an earlier one would without it, in their order."""
+    ask = look.questions
+    numbers = ask.numbered(rules).numbers
+    own, none = numbers[at], ask.is_last(rules, at).none
+    near = ask.automaton.near(own)
+    ask.automaton.budget.spend(1 + at // 8)
+    ways = []
+    for place in range(at - 1, -1, -1):
+        other = numbers[place]
+        if near >> other & 1 and not none >> other & 1 and rules[place].effect is earlier:
+            ways.append(Wanted(((own,), (other,)), none))
+        none |= 1 << other
+    return ways[::-1]
 
 
 def allows_that_cut(look: Look) -> Iterator[Finding]:
@@ -64,10 +75,10 @@ def loosening(look: Look) -> Iterator[Finding]:
                 )
                 everybody = where.ladders[0][-1]
                 denying = next(
-                    each
+                    listed[place]
                     for listed in everybody
-                    for each in reversed(listed)
-                    if each.effect is Effect.DENY and matches(each.pattern, witness.path, witness.directory)
+                    for place in reversed(look.hits(listed, witness))
+                    if listed[place].effect is Effect.DENY
                 )
                 message = (
                     f"{said(rule)} under {key} loosens {line(denying)} for {owner}: {where.action} {witness}"
@@ -80,17 +91,15 @@ def _loosened(look: Look, owner: str, key: str, at: int) -> tuple[Context, Witne
         if ladder:
             continue
         ask, looser = look.questions, up_to(Effect.ASK)
-        denied = list(ask.tier(where.ladders[0][-1], only(Effect.DENY)))
         # A parent's rule may be what the engine names: what counts is that nobody else denies it.
         under = ask.floor_below(where.floor, Effect.ASK)
+        settling = (way & under for way in look.settling(where, ladder, tier, place, at))
         parents = where.ladders[1:]
-        ways = (
-            way & under & each & parent
-            for way in look.settling(where, ladder, tier, place, at)
-            for each in denied
+        found = ask.find(
+            way & parent
+            for way in ask.both(settling, look.denied(where.ladders[0][-1]))
             for parent in ask._all(parents, [looser] * len(parents))
         )
-        found = ask.find(ways)
         if found:
             return where, found
     return None

@@ -17,7 +17,7 @@ def dead_rules(look: Look) -> Iterator[Finding]:
         for at, rule in enumerate(rules):
             if not look.own(rule):
                 continue
-            if look.questions.find([look.questions.is_last(rules, at)]) is None:
+            if look.questions.automaton.find([look.questions.is_last(rules, at)], first=True) is None:
                 look.dead.add((owner, key, at))
                 by = look.covering(rules, at)
                 verb = "covers" if len(by) == 1 else "cover"
@@ -78,6 +78,8 @@ def idle_rules(look: Look) -> Iterator[Finding]:
 def _matters(look: Look, owner: str | None, key: str, rules: Sequence[Rule], at: int) -> bool:
     ask = look.questions
     region = ask.is_last(rules, at)
+    if _shown(look, owner, key, rules, at):
+        return True
     for where, ladder, tier, place in look.contexts(owner, key):
         free = replace(where, floor=())  # the floor is the same with and without it
         with_it = _with_map(free, ladder, tier, place, (rules[at],))
@@ -88,10 +90,65 @@ def _matters(look: Look, owner: str | None, key: str, rules: Sequence[Rule], at:
             for other in Effect:
                 if other is not one and ways:
                     under = ask.floor_below(where.floor, Effect(max(one, other) - 1))
-                    both = (way & each & under for way in ways for each in ask.verdict(without, other))
+                    below = [way & under for way in ways]
+                    both = ask.both(below, list(ask.verdict(without, other)))
                     if ask.automaton.find(both, first=True) is not None:
                         return True
     return False
+
+
+def _shown(look: Look, owner: str | None, key: str, rules: Sequence[Rule], at: int) -> bool:
+    """Whether an example of what a rule matches has another verdict without it."""
+    ask = look.questions
+    region, numbered = ask.is_last(rules, at), ask.numbered(rules)
+    for _, matched in ask.automaton.examples(numbered.numbers[at]):
+        if not region.fits(matched):
+            continue
+        before = numbered.last(matched, at)
+        without = None if before is None else rules[before].effect
+        if without is rules[at].effect:
+            continue
+        for where, *_ in look.contexts(owner, key):
+            floor = _floor(look, where, matched)
+            one, other = (_said(look, where, matched, rules, mine) for mine in (rules[at].effect, without))
+            if max(floor, one) is not max(floor, other):
+                return True
+    return False
+
+
+def _said(look: Look, where: Context, matched: int, rules: Sequence[Rule], mine: Effect | None) -> Effect:
+    """What the ladders say of a path that these patterns match, if one map's last match has an effect."""
+
+    def effect(listed: Sequence[Rule]) -> Effect | None:
+        if listed is rules:
+            return mine
+        at = look.questions.numbered(listed).last(matched) if listed else None
+        return None if at is None else listed[at].effect
+
+    return max(_first([tuple(map(effect, tier)) for tier in ladder]) for ladder in where.ladders)
+
+
+def _first(tiers: Sequence[Sequence[Effect | None]]) -> Effect:
+    """The effect of the first tier that says something: of its last match by tool, by action and by `*`."""
+    for tool, action, anything in tiers:
+        if tool is not None:
+            return Effect.DENY if action is Effect.DENY else tool
+        chosen = anything if action is None else action
+        if chosen is not None:
+            return chosen
+    return Effect.ASK
+
+
+def _floor(look: Look, where: Context, matched: int) -> Effect:
+    """The strictest mandatory item that speaks of a path that these patterns match."""
+    number = look.questions.number
+    said = [
+        item.effect
+        for item in where.floor
+        if any(matched >> number[rule.pattern] & 1 for rule in item.rules)
+        and not any(matched >> number[text] & 1 for text in item.excepts)
+    ]
+    return max(said, default=Effect.ALLOW)
 
 
 def _with_map(where: Context, ladder: int, tier: int, place: int, rules: tuple[Rule, ...]) -> Context:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from policy.automaton import Budget, Wanted
+from policy.automaton import Budget, Wanted, Witness
 from policy.engine import Policy
+from policy.machine import Machine
 from policy.model import ACTIONS, Effect, Limit, Rule
-from policy.questions import EVERY_EFFECT, Context, Questions, agents, context, pairs
+from policy.questions import EVERY_EFFECT, Context, Questions, Tier, agents, context, only, pairs
 
 _MOST_NAMED = 12
 
@@ -20,24 +21,44 @@ class Look:
 
     def __init__(self, policy: Policy, files: frozenset[str] | None, budget: Budget) -> None:
         self.policy = policy
+        self.budget = budget
         self.files = files
         self.questions = Questions([policy], budget=budget)
         self.names = agents([policy], budget=budget)
         self.pairs = pairs([policy])
         self.dead: set[tuple[str | None, str, int]] = set()
-        self._within: dict[tuple[str, str], bool] = {}
+        self._within: dict[tuple[int, int], bool] = {}
+        self._places: dict[tuple[str | None, str], list[tuple[Context, int, int, int]]] = {}
+        self._machines: dict[int, Machine] = {}  # by a map's identity, as below
+        self._denied: dict[tuple[int, ...], list[Wanted]] = {}
         self._contexts: dict[tuple[str, str, str], Context] = {}
 
     def own(self, rule: Rule | Limit) -> bool:
         return self.files is None or (rule.where is not None and rule.where.file in self.files)
 
-    def within(self, one: str, other: str) -> bool:
-        """Whether one pattern matches nothing that the other does not."""
+    def within(self, one: int, other: int) -> bool:
+        """Whether one pattern, by number, matches nothing that the other does not."""
         known = self._within.get((one, other))
         if known is None:
-            numbers = self.questions.number
-            known = self._within[one, other] = self.questions.automaton.holds(numbers[one], [numbers[other]])
+            known = self._within[one, other] = self.questions.automaton.holds(one, [other])
         return known
+
+    def hits(self, rules: Sequence[Rule], witness: Witness) -> list[int]:
+        """Return the places of all rules of a map that match a path, as the engine finds them."""
+        machine = self._machines.get(id(rules))
+        if machine is None:
+            # Each in a group of its own, so that all that match are told and not the last one only.
+            machine = Machine([rule.pattern for rule in rules], groups=range(len(rules)))
+            self._machines[id(rules)] = machine
+        state = machine.at(witness.path)
+        return sorted((state.directory if witness.directory else state.file).last.values())
+
+    def denied(self, tier: Tier) -> list[Wanted]:
+        """Ways for one of the policy's tiers to deny."""
+        key = tuple(map(id, tier))
+        if key not in self._denied:
+            self._denied[key] = list(self.questions.tier(tier, only(Effect.DENY)))
+        return self._denied[key]
 
     def context(self, name: str, tool: str, action: str) -> Context:
         key = name, tool, action
@@ -50,8 +71,14 @@ class Look:
         owners = [(None, content.rules), *((agent.name, agent.rules) for agent in content.agents.values())]
         return ((owner, key, listed) for owner, rules in owners for key, listed in rules.items())
 
-    def contexts(self, owner: str | None, key: str) -> Iterator[tuple[Context, int, int, int]]:
+    def contexts(self, owner: str | None, key: str) -> list[tuple[Context, int, int, int]]:
         """Where a map is looked at: the context, its ladder, its tier, and its place in the tier."""
+        found = self._places.get((owner, key))
+        if found is None:
+            found = self._places[owner, key] = list(self._contexts_of(owner, key))
+        return found
+
+    def _contexts_of(self, owner: str | None, key: str) -> Iterator[tuple[Context, int, int, int]]:
         for name in self.names:
             for tool, action in self.pairs:
                 self.questions.automaton.budget.spend(1)
@@ -104,10 +131,11 @@ class Look:
         """As few later rules as can be found that together match all that one rule matches."""
         ask = self.questions
         number = ask.number[rules[at].pattern]
-        later = [r for r in rules[at + 1 :] if ask.automaton.meet(number, ask.number[r.pattern])]
-        alone = next((r for r in later if ask.automaton.holds(number, [ask.number[r.pattern]])), None)
+        every = rules[at + 1 :]
+        alone = next((r for r in every if ask.automaton.holds(number, [ask.number[r.pattern]])), None)
         if alone:
             return [alone]
+        later = [r for r in every if ask.automaton.meet(number, ask.number[r.pattern])]
         kept = list(later)
         for rule in later[:40]:
             less = [each for each in kept if each is not rule]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from policy.automaton import Automaton, Wanted
+from policy.bits import mask
 from policy.findings import Finding
 from policy.limits import keys_of
 from policy.lints.look import Look
@@ -115,7 +116,7 @@ def unused_agents(look: Look) -> Iterator[Finding]:
         own = next((each for each in written if look.own(each)), None)
         if own is None:
             continue
-        later = frozenset(n for n, other in enumerate(keys) if n > at or not set(other) & set("*?["))
+        later = mask(n for n, other in enumerate(keys) if n > at or not set(other) & set("*?["))
         if automaton.find([Wanted(((at,),), later)]) is None:
             message = f'the entry "{key}" speaks for no agent: later or exact ones take all its names'
             yield Finding("agent-unused", message, own.where)
