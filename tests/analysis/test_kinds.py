@@ -15,9 +15,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from policy import ACTIONS, Effect, Policy
+from policy.automaton import Budget
+from policy.compare import compare
 from policy.findings import Finding
 from policy.limits import keys_of
 from policy.lint import lint
+from policy.lints.look import Look
 from policy.machine import matches as matches_once
 from policy.model import Need, Rule
 from policy.questions import agents, pairs
@@ -25,16 +28,22 @@ from tests.analysis.test_search import policy_of
 
 pytestmark = pytest.mark.timeout(600)
 
+matches = functools.lru_cache(maxsize=1_000_000)(matches_once)
 # Of all names up to three letters over a, b and one that no pattern has, one for each set of these they fit.
 PARTS = ["a", "ab", "*", "a*", "*b", "?"]
-NAMES = ["a", "b", "x", "ab", "xb", "ax", "xx"]
+NAMES = list(
+    {
+        tuple(matches(f"/{part}", name, False) for part in PARTS): name
+        for length in (3, 2, 1)
+        for name in map("".join, itertools.product("xba", repeat=length))
+    }.values()
+)
 PATHS = [
     ("/".join(names), directory)
     for length in (1, 2, 3)
     for names in itertools.product(NAMES, repeat=length)
     for directory in (False, True)
 ]
-matches = functools.lru_cache(maxsize=1_000_000)(matches_once)
 part = st.sampled_from(PARTS)
 pattern = st.one_of(
     part,
@@ -141,17 +150,52 @@ HIDDEN = {
 }
 
 
+# `aab/a` alone decides here, and a name that fits both `a*` and `*b` without being `ab` was not tried once.
+FITS_BOTH_ENDS = {
+    "version": 1,
+    "rules": {"read": "allow", "write": {"/a*": "allow", "*b/a": "ask", "ab": "allow"}},
+}
+# What decides is deeper than all paths that are tried of themselves.
+DEEP = {"version": 1, "rules": {"read": {"a/**/ab": "allow", "x/**": "deny", "a/*/*/*/ab": "deny"}}}
+
+
+def deciding_paths(policy: Policy) -> list[tuple[str, bool]]:
+    """Paths by which the analysis says that something is so; the engine is asked what they show.
+
+    What it finds on its own may be deeper than all paths that can be tried, so they are tried too.
+    """
+    found = [each.path for each in lint(policy) if each.path]
+    paths = [(path.rstrip("/"), path.endswith("/")) for path in found if path != "."]
+    look = Look(policy, None, Budget())
+    for owner, key, rules in look.maps():
+        for at in range(len(rules)):
+            for where in look.contexts(owner, key):
+                witness = look.questions.automaton.find(look.deciding(*where, at), first=True)
+                if witness:
+                    paths.append((witness.path, witness.directory))
+    return list(dict.fromkeys([*PATHS, (".", True), *paths]))
+
+
+def changing_paths(policy: Policy, other: Policy) -> list[tuple[str, bool]]:
+    """Paths on which a comparison says that two policies differ."""
+    changes = compare(policy, other).changes
+    return [(change.example.path, change.example.directory) for change in changes]
+
+
 @given(whole)
+@example(FITS_BOTH_ENDS)
+@example(DEEP)
 @example(HIDDEN)
 @settings(max_examples=10, deadline=None)
 def test_dead_idle_and_loosening_rules(content: Any) -> None:
     policy = policy_of(content)
+    paths = deciding_paths(policy)
     everybody = policy_of({"version": 1, "rules": content["rules"]})
     deciding: set[Any] = set()
     loosening: set[Any] = set()
     for name, tool, action in contexts(policy):
         own = next(iter(entry.name if entry else None for _, entry in policy.chain(name)))
-        for path, directory in [*PATHS, (".", True)]:
+        for path, directory in paths:
             said, rule = policy.verdict(name, tool, action, path, directory)
             if rule is not None:
                 deciding.add(rule.where)
@@ -166,11 +210,11 @@ def test_dead_idle_and_loosening_rules(content: Any) -> None:
     never = places(found(policy, "dead-rule", "tool-key-settled"))
     assert not never & deciding
     for owner, key, at, rule in _rules(policy):
+        other = policy_of(_without(content, owner, key, at))
         changes = any(
             policy.effect(*where, *each) is not other.effect(*where, *each)
-            for other in [policy_of(_without(content, owner, key, at))]
             for where in contexts(policy)
-            for each in [*PATHS, (".", True)]
+            for each in [*changing_paths(policy, other), *paths]
         )
         assert (rule.where in useless) is not changes, f"{rule}: {changes}"
         assert changes or rule.where in deciding or rule.where in never, str(rule)
