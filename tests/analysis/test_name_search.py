@@ -59,13 +59,14 @@ def test_any_path_will_do_but_there_is_one_if_there_is_one(texts: Any, data: Any
     number = st.integers(0, len(texts) - 1)
     every = data.draw(st.lists(number, min_size=1, max_size=3, unique=True))
     none = data.draw(st.lists(number, max_size=4, unique=True))
-    wanted = Wanted(tuple((n,) for n in every), mask(none))
+    only = data.draw(st.booleans())
+    wanted = Wanted(tuple((n,) for n in every), mask(none), directory=only)
 
     def fits(path: str, directory: bool) -> bool:
         def hit(some: list[int]) -> list[bool]:
             return [matches(texts[n], path, directory) for n in some]
 
-        return all(hit(every)) and not any(hit(none))
+        return all(hit(every)) and not any(hit(none)) and (directory or not only)
 
     automaton = Automaton(texts)
     found = automaton.find([wanted], first=True)
@@ -74,6 +75,10 @@ def test_any_path_will_do_but_there_is_one_if_there_is_one(texts: Any, data: Any
     if found and shortest:
         assert fits(found.path, found.directory)
         assert fits(shortest.path, shortest.directory)
+        if shortest.path != ".":
+            brute = [path for path, directory in INSIDE if fits(path, directory)]
+            stems = shortest.path.count("a.")  # put in front of the shortest path
+            assert len(shortest.path) - stems <= min(map(len, brute), default=99)
     else:
         assert not [path for path in PATHS if fits(*path)]
 
