@@ -445,13 +445,14 @@ def test_an_undo_whose_directory_is_moved_away_says_what_was_done(root: Path) ->
     (root / "d/f").write_text("x")
     with opened(root) as session:
         deleted = call(session, "delete", path="d")
-        set_mode = session.workspace.writable().set_mode
+        backend = session.workspace.writable()
+        set_metadata = backend.set_metadata
 
-        def moved_away(spot: Any, mode: int) -> None:
+        def moved_away(spot: Any, *values: Any) -> Any:
             (root / "d").rename(root / "theirs")
-            set_mode(spot, mode)
+            return set_metadata(spot, *values)
 
-        session.workspace.backend.set_mode = moved_away  # type: ignore[method-assign]
+        backend.set_metadata = moved_away  # type: ignore[method-assign]
         undone = session.undo(deleted.data["call_id"])
         assert undone.error is not None
         assert undone.error["code"] == "partial_failure"
