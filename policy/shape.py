@@ -45,7 +45,7 @@ _STATEMENT = Shape(_keys("agent", "action", "tool", "path", "verdict", "reason",
 _MANDATORY = Shape(
     _keys("deny", "ask", "paths", "except", "reason", paths=_PATTERNS, **{"except": _PATTERNS})
 )
-_CASE = Shape(_keys("agent", "action", "tool", "path", "to", "files", "bytes", "want", "note"))
+_CASE = Shape(_keys("agent", "action", "tool", "path", "to", "files", "bytes", "parents", "want", "note"))
 
 POLICY = Shape(
     {

@@ -7,12 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from toolkit import apply, attempt, back, settle, upgrade
+from toolkit import apply, attempt, back, prune, settle, upgrade
 from toolkit.history import ABORTED, DONE
 from toolkit.local.disk import Local
 from toolkit.protection import HIDDEN
 from toolkit.session import Session
-from toolkit.shelf import Shelf
 from toolkit.state import SqliteState
 
 
@@ -112,7 +111,7 @@ def never_let_go() -> None:
 
 
 def never_tidy() -> None:
-    Shelf.tidy = lambda self, state: None  # type: ignore
+    prune.sweep = lambda state, shelf: None
 
 
 def upgrade_piecemeal() -> None:

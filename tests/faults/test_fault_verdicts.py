@@ -84,6 +84,7 @@ def item(kind: str, state: str, path: str = "a", **more: Any) -> Kept:
         "op": 1, "n": 0, "path2": None, "type": "file", "before": sha256(b"old"), "after": sha256(b"new"),
         "mode": None, "target": None, "size": 0, "grown": 0, "identity": "", "temporary": None, "call": "c",
         "session": "s", "agent": "a", "tool": "t", "started": 0.0, "undoes": None,
+        "metadata": None,
     }  # fmt: skip
     return Kept(kind=kind, state=state, path=path, **{**values, **more})
 
