@@ -370,7 +370,7 @@ def test_a_place_that_may_not_be_read_stops_the_task_tools_alone(
 
 
 def test_what_died_without_a_store_is_settled_once_it_is_back(tmp_path: Path, store: Path) -> None:
-    arguments = [tmp_path / "ws", tmp_path / "state", store, 7, 1]
+    arguments = [tmp_path / "ws", tmp_path / "state", store, 10, 1]
     subprocess.run([sys.executable, "-c", _DIES, *map(str, arguments)], check=False)
     kept = tmp_path / "kept"
     store.rename(kept)
@@ -495,7 +495,7 @@ with Session(root, Policy.loads('version: 1\\nrules: {"*": allow}'), state=state
 
 
 @pytest.mark.parametrize("permanent", [False, True])
-@pytest.mark.parametrize("at", range(1, 13, 2))
+@pytest.mark.parametrize("at", range(3, 17, 2))
 def test_a_kill_leaves_each_task_whole_deleted_or_restorable(
     tmp_path: Path, store: Path, at: int, permanent: bool
 ) -> None:
