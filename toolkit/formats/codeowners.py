@@ -32,7 +32,7 @@ def read(text: str, setting: Setting) -> Imported:
         if section:
             everybody = _words(section[2])
             continue
-        pattern, *owners = _words(body)
+        pattern, *owners = _words(body) or [body]  # a backslash that nothing follows is no word
         _line(f"line {number}", pattern, owners or everybody, judged, listed, out)
     for action in _CHANGES:
         out.everybody[action] = list(listed)
