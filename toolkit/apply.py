@@ -9,11 +9,12 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from policy import Amount
 from toolkit import paths
 from toolkit.ambiguous_outcome import NO_REPLY, OUTCOME_UNKNOWN
-from toolkit.backends import Missed, Spot, WritableTree, spot_at
+from toolkit.backends import Missed, Spot, WritableTree, spot_at, traits_at
 from toolkit.busy import Busy
 from toolkit.errors import CallError
 from toolkit.history import ABORTED, DONE, GONE, PENDING, UNKNOWN, UNSEEN, History, Operation
@@ -120,8 +121,7 @@ def apply(
                     work.dress(outcome)
             backend = workspace.backend
             outcome.resolved.extend(getattr(backend, "take_resolved", tuple)())
-            traits_at = getattr(backend, "traits_at", lambda _: backend.traits)
-            outcome.unconditional = unconditional(plan.changes, traits_at)
+            outcome.unconditional = unconditional(plan.changes, partial(traits_at, backend))
             outcome.kept_in = work.kept_in(plan.changes)
             if any(missed.code in _UNSURE for missed in outcome.failures):
                 _look_again(outcome, workspace, history)
