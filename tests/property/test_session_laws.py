@@ -121,7 +121,8 @@ class Disk:
             for name in folders + files:
                 place = os.path.join(folder, name)
                 info = os.lstat(place)
-                path = place[len(self.root) + 1 :]
+                # As plans and answers spell a name that is not valid UTF-8.
+                path = os.fsencode(place[len(self.root) + 1 :]).decode("utf-8", "backslashreplace")
                 if stat.S_ISLNK(info.st_mode):
                     found[path] = ("link", os.readlink(place))
                 elif stat.S_ISDIR(info.st_mode):
@@ -223,6 +224,13 @@ def test_undo_gives_back_the_tree_on_disk(data: st.DataObject) -> None:
     with disk() as place:
         place.put(tree)
         obey(place, data.draw(st.lists(calls(tree), min_size=1, max_size=4)))
+
+
+def test_a_parent_made_behind_a_link_is_planned_as_it_is_spelled() -> None:
+    create = {"path": "a/a", "content": "", "allow_overwrite": False, "create_parents": True}
+    with disk() as place:
+        place.put({"": 0o755, "a": os.fsdecode(b"\xfe")})
+        obey(place, [{"tool": "create_file", "arguments": create}])
 
 
 @given(st.data())
