@@ -49,6 +49,15 @@ def test_without_a_width_a_row_is_a_line() -> None:
     assert lines(COLUMNS, [("1", "a", "p" * 300, "w")], None)[1] == f"1   a      {'p' * 300}  w"
 
 
+def test_where_no_table_fits_each_row_is_a_block() -> None:
+    rows = [("c-0123456789ab", "coder", "src/app.py", ""), ("c-ba9876543210", "", "x", "tidy up")]
+    assert lines(COLUMNS, rows, 22) == [
+        *("id     c-0123456789ab", "agent  coder", "path   src/app.py", ""),
+        *("id     c-ba9876543210", "path   x", "why    tidy up"),
+    ]
+    assert left_out(COLUMNS, rows, 22) == []
+
+
 class Terminal(io.StringIO):
     def isatty(self) -> bool:
         return True

@@ -13,6 +13,7 @@ from policy.model import EFFECTS, Invariant
 from policy.prove import prove as prove_all
 from policy.search import Budget
 from toolkit.cli.agent_option import mention_unknown
+from toolkit.cli.column_layout import Column
 from toolkit.cli.perform import DONE, FELL_SHORT, UsageError, deadline
 from toolkit.cli.place import policy_file, policy_of, root_of
 from toolkit.cli.revisions import checkout, load_revision, policy_files, top_folder
@@ -125,11 +126,18 @@ def policy_or_revision(named: str) -> Policy:
     return Policy.load(policy_file(named))
 
 
+_CHANGES = (
+    *(Column("agent", folds_to=6), Column("what", folds_to=6), Column("before"), Column("now")),
+    Column("paths", folds_to=8, leaves=1),
+    Column("for example", folds_to=8),
+    Column("because", folds_to=10, leaves=2),
+)
+
+
 def _show(found: Comparison, screen: Screen) -> None:
     order = sorted(found.changes, key=lambda change: (not change.widens, change.agent, change.action))
     if order:
-        columns = ("agent", "what", "before", "now", "paths", "for example", "because")
-        screen.table(columns, [_row(change) for change in order])
+        screen.table(_CHANGES, [_row(change) for change in order])
     for line in found.settings:
         screen.line(line)
     for line in found.undecided:

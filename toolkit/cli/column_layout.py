@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 _GAP = "  "
+_NARROWEST = 8  # of a cell beside its column's name
 
-Styled = Callable[[str, str], str]  # a text as shown, and the whole cell that it is of
+Styled = Callable[[str, str | None], str]  # a text as shown, and the whole cell; None: it is a heading
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +31,21 @@ class Column:
 def lines(
     columns: Sequence[Column], rows: Iterable[Sequence[str]], width: int | None, styled: Styled | None = None
 ) -> list[str]:
-    """The heading and the rows; a row takes several lines only where a cell is wider than its column."""
+    """The heading and the rows; a row takes several lines only where a cell is wider than its column.
+
+    Where there is no room for the columns that stay, each row is a block of lines, one for each column.
+    """
+    paint = styled or (lambda text, _: text)
     cells = [[column.name for column in columns], *map(list, rows)]
     kept = list(range(len(columns)))
     if width is not None:
-        cells, kept = _fitting(columns, cells, width)
+        fitting = _fitting(columns, cells, width)
+        if fitting is None:
+            return _blocks(columns, cells[1:], width, paint)
+        cells, kept = fitting
     widths = _widths([columns[n] for n in kept], [[row[n] for n in kept] for row in cells], width)
-    paint = styled or (lambda text, _: text)
     found = []
-    for row in cells:
+    for number, row in enumerate(cells):
         folded = [
             _folded(row[n], room) if columns[n].folds_to else [row[n]]
             for n, room in zip(kept, widths, strict=True)
@@ -47,7 +54,7 @@ def lines(
             parts = [(cell[at] if at < len(cell) else "") for cell in folded]
             found.append(
                 _GAP.join(
-                    paint(part, row[n]) + " " * (room - _width(part))
+                    paint(part, row[n] if number else None) + " " * (room - _width(part))
                     for n, part, room in zip(kept, parts, widths, strict=True)
                 ).rstrip()
             )
@@ -59,14 +66,17 @@ def left_out(columns: Sequence[Column], rows: Iterable[Sequence[str]], width: in
     if width is None:
         return []
     cells = [[column.name for column in columns], *map(list, rows)]
-    _, kept = _fitting(columns, cells, width)
-    return [column.name for n, column in enumerate(columns) if n not in kept]
+    fitting = _fitting(columns, cells, width)
+    return [column.name for n, column in enumerate(columns) if fitting and n not in fitting[1]]
 
 
 def _fitting(
     columns: Sequence[Column], cells: list[list[str]], width: int
-) -> tuple[list[list[str]], list[int]]:
-    """The cells, shortened where that is needed, and the numbers of the columns that there is room for."""
+) -> tuple[list[list[str]], list[int]] | None:
+    """The cells, shortened where that is needed, and the numbers of the columns that there is room for.
+
+    None where there is no room for those that stay.
+    """
     kept = list(range(len(columns)))
     if _least(columns, cells, kept) > width:
         head, *rows = cells
@@ -74,9 +84,25 @@ def _fitting(
     while _least(columns, cells, kept) > width:
         first = max(kept, key=lambda n: columns[n].leaves)
         if not columns[first].leaves:
-            break
+            return None
         kept.remove(first)
     return cells, kept
+
+
+def _blocks(columns: Sequence[Column], rows: Iterable[Sequence[str]], width: int, paint: Styled) -> list[str]:
+    """Each row as lines of a name and a cell, with an empty line between rows."""
+    names = max(_width(column.name) for column in columns)
+    room = max(width - names - len(_GAP), _NARROWEST)
+    found: list[str] = []
+    for row in rows:
+        found += [""] if found else []
+        for column, cell in zip(columns, row, strict=True):
+            parts = _folded(cell, room) if column.folds_to else [cell]
+            for number, part in enumerate(parts if cell else ()):
+                name = "" if number else column.name
+                padding = " " * (names - _width(name) + len(_GAP))
+                found.append((paint(name, None) if name else "") + padding + paint(part, cell))
+    return found
 
 
 def _shortened(column: Column, cell: str) -> str:
@@ -108,12 +134,12 @@ def _widths(columns: Sequence[Column], cells: list[list[str]], width: int | None
 
 
 def _folded(text: str, width: int) -> list[str]:
-    """The text in lines of at most `width`, broken after a space, `/` or `_` where one is near."""
+    """The text in lines of at most `width`, broken after a space, `/`, `_` or `-` where one is near."""
     found = []
     while _width(text) > width:
         end = _most(text, width)
-        near = max(text.rfind(sign, 0, end) + 1 for sign in " /_")
-        end = near if near > end // 2 else end
+        near = max(text.rfind(sign, 0, end) + 1 for sign in " /_-")
+        end = near if near and near >= end // 2 else end
         found.append(text[:end].rstrip())
         text = text[end:]
     return [*found, text]

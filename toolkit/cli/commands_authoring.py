@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolkit.cli.options import ENDPOINT, JSON, PLACE, POLICY, ROOT, STATE, Command, count, opt
+from toolkit.cli.options import ENDPOINT, JSON, PLACE, POLICY, ROOT, SHOWING, STATE, Command, count, opt
 
 FORMATS = (
     "claude-code",
@@ -134,6 +134,7 @@ AUTHORING: tuple[Command, ...] = (
             ),
             opt("--html", action="store_true", says="one web page that needs no network, into --out"),
             OUT,
+            *SHOWING,
             ROOT,
             POLICY,
             JSON,

@@ -67,8 +67,10 @@ HISTORY: tuple[Command, ...] = (
         "history",
         "past:history",
         "the versions of one file",
-        (opt("path", metavar="PATH", says="a path in the workspace"), *LOOKING),
+        (opt("path", metavar="PATH", says="a path in the workspace"), *SHOWING, *LOOKING),
         ("ringfence history src/app.py",),
+        "The newest version is last. At a terminal columns are left out where there is no room, and a long"
+        " history is paged.",
     ),
     Command(
         "prune",
@@ -99,6 +101,7 @@ HISTORY: tuple[Command, ...] = (
         (
             opt("--diff", action="store_true", says="show each file's diff"),
             opt("--agent", metavar="NAME", dest="by_agent", says="only this agent's, its sub-agents' too"),
+            *SHOWING,
             ROOT,
             LAST_SESSION,
             STATE,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolkit.cli.options import DRY_RUN, ON_TASKS, YES, Command, opt
+from toolkit.cli.options import DRY_RUN, ON_TASKS, SHOWING, YES, Command, opt
 
 ON_TASK_FOLDERS: tuple[Command, ...] = (
     Command(
@@ -17,6 +17,7 @@ ON_TASK_FOLDERS: tuple[Command, ...] = (
                 default="last_activity",
                 says="what to sort by (default: last_activity)",
             ),
+            *SHOWING,
             *ON_TASKS,
         ),
         ("ringfence tasks list --tasks storage/tasks", "ringfence tasks list --status corrupt --json"),

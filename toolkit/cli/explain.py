@@ -15,6 +15,7 @@ from typing import Any
 from policy import ACTIONS, Decision, Effect, Limit, Need, Policy, Step
 from policy.glob import Fold
 from toolkit.cli.agent_option import mention_unknown
+from toolkit.cli.column_layout import Column
 from toolkit.cli.perform import DONE, UsageError
 from toolkit.cli.place import policy_of, root_of
 from toolkit.cli.screen import STYLES, Screen
@@ -27,6 +28,14 @@ from toolkit.workspace import Workspace
 SHOWN_NEEDS = 20
 NO_MATCH = "does not match"
 WIDTH = 100
+_STEPS = (
+    Column("rule", folds_to=10),
+    Column("tier", folds_to=6, leaves=1),
+    Column("key", folds_to=6),
+    Column("pattern", folds_to=8),
+    Column("says"),
+    Column("why", folds_to=10, leaves=2),
+)
 _WALKED = (
     "A listing or search goes through this directory all the same: a rule may open something below it. "
     "It shows only what may be read, and the way there."
@@ -189,7 +198,7 @@ def _show_steps(steps: list[Step], screen: Screen) -> None:
     """A table of the rules that match or nearly do; the others by name, as there can be many."""
     told = [step for step in steps if step.matched or step.why != NO_MATCH]
     if told:
-        screen.table(("rule", "tier", "key", "pattern", "says", "why"), [_row(step) for step in told])
+        screen.table(_STEPS, [_row(step) for step in told])
     for group in _groups(step for step in steps if not step.matched and step.why == NO_MATCH):
         first, last = group[0].rule, group[-1].rule
         lines = f"-{last.where.line}" if last.where and last is not first else ""

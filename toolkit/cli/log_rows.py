@@ -12,7 +12,7 @@ _NAMED = 5  # paths of a record that are named
 
 def short_time(text: str) -> str:
     """A time without the year and the seconds."""
-    return text[5:16] if len(text) == len("2026-01-15 14:23:45") else text
+    return text[5:16] if len(text.removesuffix(" UTC")) == len("2026-01-15 14:23:45") else text
 
 
 # The outcomes that are longest, where there is little room; each is the word that a person uses.

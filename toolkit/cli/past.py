@@ -13,7 +13,8 @@ from policy import Policy, PolicyError
 from toolkit import audit
 from toolkit.changes import Changed
 from toolkit.cli.agent_option import mention_unknown
-from toolkit.cli.log_rows import COLUMNS, log_row
+from toolkit.cli.column_layout import Column
+from toolkit.cli.log_rows import COLUMNS, log_row, short_time
 from toolkit.cli.perform import DONE, UsageError
 from toolkit.cli.place import open_record, policy_in, root_of
 from toolkit.cli.record_table import print_table
@@ -22,6 +23,16 @@ from toolkit.spans import instant, seconds
 from toolkit.text import rfc3339, size, when
 from toolkit.versions import Version
 
+VERSIONS = (
+    Column("version"),
+    Column("session", leaves=2),
+    Column("time", short=short_time),
+    Column("content", folds_to=10, leaves=4),
+    Column("by", folds_to=8, leaves=3),
+    Column("call"),
+    Column("path", folds_to=14, leaves=1),  # where it had another name
+)
+CHANGED = (Column("file", folds_to=14), Column("change"), Column("lines"))
 _LOOK_AGAIN = 0.3  # seconds between two looks of `log --follow`
 
 
@@ -128,8 +139,9 @@ def history(arguments: argparse.Namespace, screen: Screen) -> int:
         screen.json([_version_json(version) for version in versions])
     elif versions:
         moved = any(version.path != versions[-1].path for version in versions)
-        head = ("version", "session", "time", "content", "by", "call") + (("path",) if moved else ())
-        screen.table(head, [_version_row(v) + ((v.path,) if moved else ()) for v in versions])
+        columns = VERSIONS if moved else VERSIONS[:-1]
+        rows = (_version_row(version)[: len(columns)] for version in versions)
+        print_table(columns, rows, arguments, screen)
     else:
         screen.note(f"no call changed {arguments.path}")
     return DONE
@@ -146,7 +158,7 @@ def _version_row(version: Version) -> tuple[str, ...]:
     elif version.forgotten:
         content += ", no longer kept"
     by = "(before)" if version.name == "initial" else version.tool
-    return version.name, version.session, when(version.time), content, by, version.call
+    return version.name, version.session, when(version.time), content, by, version.call, version.path
 
 
 def _version_json(version: Version) -> dict[str, Any]:
@@ -178,14 +190,10 @@ def changes(arguments: argparse.Namespace, screen: Screen) -> int:
         elif not found:
             screen.note("no changes")
         else:
-            screen.line(f"session {chosen}", "dim")
-            screen.table(
-                ("file", "change", "lines"),
-                [(_where(c), c.kind, f"+{c.additions} -{c.removals}") for c in found],
-            )
-            for change in found if arguments.diff else ():
-                screen.line()
-                screen.diff(change.diff)
+            rows = [(_where(c), c.kind, f"+{c.additions} -{c.removals}") for c in found]
+            diffs = [c.diff for c in found] if arguments.diff else []
+            before = f"session {chosen}"
+            print_table(CHANGED, rows, arguments, screen, before=before, diffs=diffs)
     return DONE
 
 

@@ -23,6 +23,7 @@ from policy.model import Rule
 from policy.prove import Proof, broken, prove
 from policy.search import Budget
 from toolkit.cli.annotations import FORMATS
+from toolkit.cli.column_layout import Column
 from toolkit.cli.perform import DONE, FELL_SHORT, USAGE, UsageError, deadline
 from toolkit.cli.place import policy_file, policy_in, root_of
 from toolkit.cli.revisions import policy_files, top_folder
@@ -198,6 +199,16 @@ def _exercised(policy: Policy, results: tuple[CaseResult, ...]) -> set[Rule]:
     return used
 
 
+_FAILED = (
+    Column("case", folds_to=8),
+    Column("agent", folds_to=6, leaves=2),
+    Column("what", folds_to=6, leaves=1),
+    Column("path", folds_to=8),
+    *map(Column, ("wanted", "got")),
+    Column("because", folds_to=10, leaves=3),
+)
+
+
 def _show(report: Report, least: int | None, notes: bool, screen: Screen) -> None:
     if report.error:
         screen.policy_problems(report.error, report.name)
@@ -215,8 +226,7 @@ def _show(report: Report, least: int | None, notes: bool, screen: Screen) -> Non
     total = len(report.results) + report.not_run
     failed = [result for result in report.results if not result.passed]
     if failed:
-        columns = ("case", "agent", "what", "path", "wanted", "got", "because")
-        screen.table(columns, [_row(result) for result in failed])
+        screen.table(_FAILED, [_row(result) for result in failed])
         screen.line(f"{report.name}: {len(failed)} of {len(report.results)} cases failed", "red")
     elif report.not_run:
         screen.line(f"{report.name}: {report.not_run} of {total} cases were not run", "yellow")

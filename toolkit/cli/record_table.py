@@ -12,10 +12,10 @@ from shutil import get_terminal_size
 
 from toolkit.cli.column_layout import Column, left_out, lines
 from toolkit.cli.pager import show
-from toolkit.cli.screen import STYLES, Screen, styled, wants_colour
+from toolkit.cli.screen import Screen, diff_lines, styled, styled_cell, wants_colour
 from toolkit.text import escape
 
-_TABLE = 1_000  # rows that share a heading and the widths
+_ROWS = 1_000  # rows that share a heading and the widths
 
 Row = Sequence[str]
 
@@ -26,9 +26,14 @@ def print_table(
     arguments: argparse.Namespace,
     screen: Screen,
     *,
+    before: str = "",
+    diffs: Iterable[str] = (),
     page: bool = True,
 ) -> bool:
-    """Print rows, some at a time; whether there was any. `arguments` have `color` and `no_pager`."""
+    """Print rows, some at a time; whether there was any. `arguments` have `color` and `no_pager`.
+
+    A line may stand before the table, and diffs after it, in the same pager.
+    """
     rest = iter(rows)
     first = list(islice(rest, 1))
     if not first:
@@ -36,22 +41,26 @@ def print_table(
     width = get_terminal_size().columns if screen.is_terminal else None
     colour = {"always": True, "never": False}.get(arguments.color, wants_colour(screen.stdout))
     missing: dict[str, None] = {}
-    text = _text(columns, chain(first, rest), width, colour, missing)
-    show(text, screen.stdout, page=page and screen.is_terminal and not arguments.no_pager)
-    if missing:
-        screen.note(f"not shown for want of room: {', '.join(missing)}; `--json` has all")
+    head = [escape(before)] if before else []
+    shown = chain(
+        (styled(line, "dim") if colour else line for line in head),
+        _table(columns, chain(first, rest), width, colour, missing),
+        _diffs(diffs, colour),
+    )
+    show(shown, screen.stdout, page=page and screen.is_terminal and not arguments.no_pager)
+    screen.left_out(missing)
     return True
 
 
-def _text(
+def _table(
     columns: Sequence[Column], rows: Iterator[Row], width: int | None, colour: bool, missing: dict[str, None]
 ) -> Iterator[str]:
-    while some := [[escape(cell) for cell in row] for row in islice(rows, _TABLE)]:
+    while some := [[escape(cell) for cell in row] for row in islice(rows, _ROWS)]:
         missing |= dict.fromkeys(left_out(columns, some, width))
-        head, *body = lines(columns, some, width, _styled if colour else None)
-        yield styled(head, "bold") if colour else head
-        yield from body
+        yield from lines(columns, some, width, styled_cell if colour else None)
 
 
-def _styled(text: str, cell: str) -> str:
-    return styled(text, STYLES.get(cell, ""))
+def _diffs(diffs: Iterable[str], colour: bool) -> Iterator[str]:
+    for diff in diffs:
+        yield ""
+        yield from diff_lines(diff, colour=colour)

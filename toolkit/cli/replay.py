@@ -12,6 +12,7 @@ from typing import Any
 from policy import Decision, Effect
 from toolkit import audit
 from toolkit.cli.bench import policy_or_revision
+from toolkit.cli.column_layout import Column
 from toolkit.cli.perform import DONE, FELL_SHORT, UsageError
 from toolkit.cli.place import open_to_look
 from toolkit.cli.screen import Screen
@@ -78,9 +79,17 @@ def _row(record: dict[str, Any], before: Effect, found: Decision) -> dict[str, A
     }
 
 
+_GROUPS = (
+    Column("agent", folds_to=8, leaves=2),
+    Column("tool", folds_to=6),
+    *map(Column, ("was", "would be", "calls")),
+    Column("decided by", folds_to=8, leaves=1),
+    Column("for example", folds_to=8),
+)
+
+
 def _show(out: Replayed, screen: Screen) -> None:
     if out.groups:
-        columns = ("agent", "tool", "was", "would be", "calls", "decided by", "for example")
         rows = [
             (
                 group.agent,
@@ -93,7 +102,7 @@ def _show(out: Replayed, screen: Screen) -> None:
             )
             for group, (count, path) in out.ranked()
         ]
-        screen.table(columns, rows)
+        screen.table(_GROUPS, rows)
     style = "red" if out.widened else "yellow" if out.changed else "green"
     screen.line(
         f"{out.records:,} calls: {out.same:,} as before, {out.changed:,} different,"

@@ -10,16 +10,15 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TextIO
+from shutil import get_terminal_size
+from typing import Any, TextIO
 
 from policy.errors import PolicyError
+from toolkit.cli.column_layout import Column, left_out, lines
 from toolkit.errors import UNCHANGED, CallError
 from toolkit.text import escape
-
-if TYPE_CHECKING:
-    from rich.text import Text as RichText
 
 Progress = Callable[[str, int, int | None], None]
 
@@ -46,7 +45,7 @@ STYLES = {
     "moved": "cyan",
     "deleted": "red",
 }
-_NARROWEST = 8  # of a column with what parts it from the next
+_FOLDS = 8  # the least width of a column that may take several lines
 _COUNTS = re.compile(r"(\+[0-9]+) (-[0-9]+)")
 
 _SGR = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
@@ -100,18 +99,23 @@ class Screen:
 
     def diff(self, text: str, stream: TextIO | None = None) -> None:
         """A unified diff, its lines coloured by what they do."""
-        for line in escape(text, newlines=True).rstrip("\n").split("\n"):
-            _write(stream or self.stdout, line, _diff_style(line))
+        sink = stream or self.stdout
+        for line in diff_lines(text, colour=wants_colour(sink)):
+            print(line, file=sink)
 
-    def table(self, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Rows under headings; a cell that does not fit is folded, never cut."""
+    def table(self, columns: Sequence[str | Column], rows: Iterable[Sequence[str]]) -> None:
+        """Rows under headings, fitted to a terminal; a column that is only a name may be folded."""
+        known = [Column(one, folds_to=_FOLDS) if isinstance(one, str) else one for one in columns]
         cells = [[escape(cell) for cell in row] for row in rows]
-        if wants_colour(self.stdout) and _rich_table(self.stdout, columns, cells):
-            return
-        widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
-        for row in (columns, *cells):
-            padded = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-            print("  ".join(padded).rstrip(), file=self.stdout)
+        width = get_terminal_size().columns if self.is_terminal else None
+        for line in lines(known, cells, width, styled_cell if wants_colour(self.stdout) else None):
+            print(line, file=self.stdout)
+        self.left_out(left_out(known, cells, width))
+
+    def left_out(self, columns: Iterable[str]) -> None:
+        """Name the columns of a table for which there was no room."""
+        if names := ", ".join(columns):
+            self.note(f"not shown for want of room: {names}; `--json` has all")
 
     def policy_problems(self, error: PolicyError, name: str = "the policy") -> None:
         """Everything that is wrong with a policy, each with its line and a caret."""
@@ -174,37 +178,25 @@ def _write(stream: TextIO, text: str, style: str) -> None:
 
 def styled(text: str, style: str) -> str:
     """The text with the codes of a style, line by line."""
-    if not style:
+    if not (style and text):
         return text
     codes = ";".join(_SGR[word] for word in style.split())
     return "\n".join(f"\x1b[{codes}m{line}\x1b[0m" for line in text.split("\n"))
 
 
-def _rich_table(stream: TextIO, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Draw the table, unless the terminal is so narrow that columns would be left out."""
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
-
-    console = Console(file=stream, highlight=False, markup=False, emoji=False)
-    if console.width < _NARROWEST * len(columns):
-        return False
-    table = Table(box=SIMPLE_HEAD, pad_edge=False)
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    for row in rows:
-        table.add_row(*map(_cell, row))
-    console.print(table)
-    return True
+def styled_cell(text: str, cell: str | None) -> str:
+    """A part of a table's cell in the colour of the whole cell; of a heading where there is no cell."""
+    if cell is None:
+        return styled(text, "bold")
+    if counts := _COUNTS.fullmatch(text):
+        return f"{styled(counts[1], 'green')} {styled(counts[2], 'red')}"
+    return styled(text, STYLES.get(cell, ""))
 
 
-def _cell(text: str) -> RichText:
-    from rich.text import Text
-
-    counts = _COUNTS.fullmatch(text)
-    if counts is None:
-        return Text(text, style=STYLES.get(text, ""))
-    return Text.assemble((counts[1], "green"), " ", (counts[2], "red"))
+def diff_lines(text: str, *, colour: bool) -> Iterator[str]:
+    """The lines of a diff, escaped; in colour each by what it does."""
+    for line in escape(text, newlines=True).rstrip("\n").split("\n"):
+        yield styled(line, _diff_style(line)) if colour else line
 
 
 def _diff_style(line: str) -> str:

@@ -23,6 +23,7 @@ _FACTS = {
     "contents": "contents",
     "catches": "deleted trees",
 }
+_LEVELS = {"note": "dim", "error": "red"}
 
 
 def check(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -49,11 +50,11 @@ def _show_report(report: StateReport, screen: Screen) -> None:
     for name, words in _FACTS.items():
         if report.facts.get(name) is not None:
             screen.line(f"{words}: {report.facts[name]}", "dim")
-    if report.problems:
-        screen.table(
-            ("", "what", "detail", "what helps"),
-            [("note" if p.note else "error", p.what, p.detail, p.hint) for p in report.problems],
-        )
+    for problem in report.problems:
+        level = "note" if problem.note else "error"
+        screen.line(f"{level}: {problem.what}: {problem.detail}", _LEVELS[level])
+        if problem.hint:
+            screen.line(f"  hint: {problem.hint}")
     wrong = sum(not problem.note for problem in report.problems)
     if report.sound:
         screen.line("the state is sound", "green")

@@ -11,13 +11,26 @@ from typing import Any
 from policy import Policy
 from toolkit.approvals import Answer, Request
 from toolkit.call import Result
+from toolkit.cli.column_layout import Column
+from toolkit.cli.log_rows import short_time
 from toolkit.cli.perform import DONE, FELL_SHORT, UsageError, older_than
 from toolkit.cli.place import auditing, policy_of, root_of
 from toolkit.cli.prompt import confirm
+from toolkit.cli.record_table import print_table
 from toolkit.cli.screen import STYLES, Screen
 from toolkit.session import Session
 from toolkit.text import plural, size
 
+TASKS = (
+    Column("id"),
+    Column("title", folds_to=12, leaves=1),
+    Column("created", short=short_time, leaves=7),
+    Column("last activity", short=short_time, leaves=4),
+    Column("status", leaves=2),
+    Column("mode", folds_to=8, leaves=6),
+    Column("messages", leaves=5),
+    Column("size", leaves=3),
+)
 _LOOK = 'version: 1\nrules: {"*": allow}\n'
 _ASK = 'version: 1\nrules: {read: allow, "*": ask}\n'
 
@@ -32,7 +45,7 @@ def list_tasks(arguments: argparse.Namespace, screen: Screen) -> int:
         return _show(result, screen)
     rows = [_row(task) for task in result.data["tasks"]]
     if rows:
-        screen.table(("id", "title", "created", "last activity", "status", "mode", "messages", "size"), rows)
+        print_table(TASKS, rows, arguments, screen)
     screen.note(plural(result.data["total"], "task"))
     return DONE
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import PurePath
 
@@ -10,12 +11,16 @@ from policy import Policy
 from policy.model import ACTIONS, DEFAULT_AGENT, EFFECTS, Agent
 from policy.questions import agents as kinds_of_agents
 from toolkit.cli.agent_option import mention_unknown
+from toolkit.cli.column_layout import Column
 from toolkit.cli.exchange import put
 from toolkit.cli.perform import DONE, UsageError
 from toolkit.cli.place import policy_of, root_of
+from toolkit.cli.record_table import print_table
 from toolkit.cli.screen import Screen
 from toolkit.matrix import Matrix, matrix
 from toolkit.workspace import Workspace
+
+_VERDICT = 8  # the least width of a column of verdicts
 
 
 def show_matrix(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -60,12 +65,22 @@ def _put(found: Matrix, root: str, arguments: argparse.Namespace, screen: Screen
     elif not found.rows:
         screen.note("no paths")
     else:
-        columns = ("path", *(f"{agent}: {action}" for agent, action in found.columns))
-        rows = [
+        rows = (
             (
                 row.path + ("/" if row.directory else ""),
                 *(str(found.cells[number].effect) for number in row.cells),
             )
             for row in found.rows
-        ]
-        screen.table(columns, rows)
+        )
+        print_table(columns_of(found.columns), rows, arguments, screen)
+
+
+def columns_of(verdicts: Sequence[tuple[str, str]]) -> list[Column]:
+    """The path, and a column for each agent and action; where there is no room the last goes first."""
+    return [
+        Column("path", folds_to=14),
+        *(
+            Column(f"{agent}: {action}", folds_to=_VERDICT, leaves=number)
+            for number, (agent, action) in enumerate(verdicts)
+        ),
+    ]
