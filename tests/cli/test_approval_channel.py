@@ -195,6 +195,19 @@ def test_a_request_has_what_a_person_needs(opened: Any) -> None:
     assert closed == {"event": "closed", "id": asked["id"], "state": "granted", "reason": ""}
 
 
+def test_a_request_has_the_needs_of_the_plan(opened: Any) -> None:
+    session, person = opened(grants)
+    moved = {"source": "src/a.py", "destination": "new/a.py"}
+    assert session.call({"tool": "move_file", "arguments": moved}).ok
+    hang_up(session)
+    asked, _ = person.done()
+    assert sorted((n["action"], n["path"], n["on_the_way"], n["asks"]) for n in asked["needs"]) == [
+        ("delete", "src/a.py", False, True),
+        ("write", "new", True, False),
+        ("write", "new/a.py", False, True),
+    ]
+
+
 def test_a_limit_can_only_be_lifted_once(opened: Any, root: Path) -> None:
     limited = "version: 1\nrules: {'*': allow}\nlimits: {delete: {max_files: 1, over: ask, per: call}}\n"
 

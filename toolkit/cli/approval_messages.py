@@ -15,6 +15,7 @@ from toolkit.call import read_json
 from toolkit.errors import CallError
 from toolkit.grant_scopes import Scope
 from toolkit.paths import is_unicode
+from toolkit.request_needs import shown_needs
 from toolkit.spans import ahead
 from toolkit.text import because, escape, rfc3339
 
@@ -55,6 +56,15 @@ _REACH = {
         {"type": "null"},
     ]
 }
+_NEED = _object(
+    {
+        "action": {**_TEXT, "description": "read, write or delete."},
+        "path": _TEXT,
+        "directory": {"type": "boolean"},
+        "on_the_way": {"type": "boolean", "description": "Whether it is a directory that is made for it."},
+        "asks": {"type": "boolean", "description": "Whether a person is asked because of it."},
+    }
+)
 _SCOPE = _object(
     {
         "scope": {"enum": _SCOPES},
@@ -84,6 +94,7 @@ SCHEMA: dict[str, Any] = {
                 "description": {**_TEXT, "description": "Why, in the agent's own words."},
                 "because": {**_TEXT, "description": "Why a person is asked."},
                 "paths": {"type": "array", "items": _TEXT},
+                "needs": {"type": "array", "items": _NEED},
                 "arguments": {"type": "object"},
                 "preview": {**_TEXT, "description": "A unified diff, or a directory's files."},
                 "preview_left_out": {
@@ -158,6 +169,7 @@ def asked(
         "description": escape(request.description, newlines=True),
         "because": escape(because(request.decision)),
         "paths": list(request.paths),
+        "needs": list(shown_needs(request)),
         "arguments": request.arguments,
         "preview": escape(preview, newlines=True),
         "preview_left_out": len(request.preview) - len(preview),
