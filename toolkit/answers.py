@@ -286,10 +286,13 @@ def _paths(named: list[str], plan: Plan | None) -> dict[str, Any]:
 
 
 def _grant(attempt: Attempt) -> dict[str, Any]:
-    """Who permitted it, when and how far; for another request's grant, what that one was about."""
+    """Who permitted it, when and how far; for another request's grant, what that one was about.
+
+    Of a person's own act, who did it.
+    """
     grant, plan = attempt.grant, attempt.plan
     if grant is None:
-        return {}
+        return {} if attempt.by is None else {"by": attempt.by}
     another = plan is not None and grant.digest != plan.digest()
     return {
         "asked_as": grant.description,

@@ -57,6 +57,7 @@ class Attempt:
     outcome: Outcome | None = None
     approval: str | None = None
     grant: Request | None = None  # what a person granted, which lets it run
+    by: str | None = None  # whose own act it is
     lost: tuple[str, ...] = ()
     left_out: int = 0  # entries of a store that no path can name
     in_session: str | None = None  # where it is on record, if not in the one that makes it

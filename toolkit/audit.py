@@ -125,8 +125,8 @@ class Wanted:
     """What is asked of records; None asks nothing. An agent's sub-agents count as it.
 
     `path` is a pattern as in a policy; a record about a tree has every path in it. `since` and `until` are
-    times in POSIX seconds, of which the second is not included. `by` is the person who answered, or whose
-    grant let a call through; `approved` asks for such calls alone.
+    times in POSIX seconds, of which the second is not included. `by` is the person who answered, whose grant
+    let a call through, or whose own act it was; `approved` asks for calls that were let through alone.
     """
 
     session: str | None = None
@@ -149,7 +149,7 @@ class Wanted:
             and self.effect in (None, kind.effect)
             and self.outcome in (None, kind.outcome)
             and self.by in (None, kind.by)
-            and (not self.approved or (kind.event == "call" and kind.by is not None))
+            and (not self.approved or kind.is_approved)
         )
 
     def fits(self, state: State, record: dict[str, Any]) -> bool:

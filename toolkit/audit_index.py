@@ -40,6 +40,11 @@ class Kind:
     effect: str | None
     rule: tuple[str | None, ...] | None  # tier, agent, key and pattern
 
+    @property
+    def is_approved(self) -> bool:
+        """Whether a grant let it through. A person's own act has a name, too, but nothing judges it."""
+        return self.event == "call" and self.by is not None and self.effect is not None
+
 
 def columns(record: dict[str, Any]) -> tuple[float | None, str | None, str]:
     """What is kept beside a record: its time, its session and its kind."""

@@ -109,7 +109,7 @@ def _line(row: dict[str, Any]) -> str:
     )
 
 
-def prune_history(session: Session, rule: Rule, *, dry_run: bool) -> Result:
+def prune_history(session: Session, rule: Rule, *, dry_run: bool, by: str | None) -> Result:
     """Forget contents and record that it was done."""
     from toolkit.automatic_retention import record, waiting
     from toolkit.prune import prune_now
@@ -124,5 +124,6 @@ def prune_history(session: Session, rule: Rule, *, dry_run: bool) -> Result:
     if dry_run:
         return Result(None, "ok", f"Would forget {text}{left}", {**data, "left": found.left, "dry_run": True})
     with session.state.transaction() as db:
-        audit.append(db, record(session, "prune", found), session.state.key)
+        told = record(session, "prune", found) | ({} if by is None else {"by": by})
+        audit.append(db, told, session.state.key)
     return Result(None, "ok", f"✓ Forgot {text}{left}", {**data, "left": found.left})

@@ -385,13 +385,14 @@ class Session(TakesBack):
         *,
         max_bytes: int | None = None,
         dry_run: bool = False,
+        by: str | None = None,
     ) -> Result:
         """Forget the contents of calls older than `older_than` seconds, and of the oldest beyond `max_bytes`.
 
         Never of the `keep` newest; with none of these, what the policy's retention lets go. A person's act,
-        recorded; `data` has `calls`, `contents`, `trees`, `bytes`, and `left`, the bytes kept. What was done
-        and when stays known. Spared: open intents, the last change at each path that a waiting request
-        names, and what a later undo needs.
+        recorded as done `by` them; `data` has `calls`, `contents`, `trees`, `bytes`, and `left`, the bytes
+        kept. What was done and when stays known. Spared: open intents, the last change at each path that a
+        waiting request names, and what a later undo needs.
         """
         from toolkit.automatic_retention import rule_of
         from toolkit.back import prune_history
@@ -406,7 +407,7 @@ class Session(TakesBack):
                 if rule is None:
                     message = "No age, number or size was given, and no policy's retention says one"
                     raise CallError("invalid_arguments", message)
-                return prune_history(self, rule, dry_run=dry_run or self.dry_run)
+                return prune_history(self, rule, dry_run=dry_run or self.dry_run, by=by)
             except CallError as error:
                 return failed(None, error)
 
@@ -424,21 +425,26 @@ class Session(TakesBack):
         return changed(self.history, session or self.session, agent)
 
     def purge_tasks(
-        self, older_than: float, *, dry_run: bool = False, progress: Progress | Tell | None = None
+        self,
+        older_than: float,
+        *,
+        dry_run: bool = False,
+        by: str | None = None,
+        progress: Progress | Tell | None = None,
     ) -> Result:
         """Delete for good what has been in the trash for `older_than` seconds, and what is due by now.
 
-        A person's act, recorded like any other; `data` has `purged`, `kept` and `due`.
+        A person's act, recorded as done `by` them; `data` has `purged`, `kept` and `due`.
         """
         from toolkit.tasks.purge import purge
 
         dry_run, told = dry_run or self.dry_run, Progress.of(progress)
         return self._by_a_person(
-            "purge_tasks", lambda attempt: purge(attempt, older_than, dry_run=dry_run, progress=told)
+            "purge_tasks", lambda attempt: purge(attempt, older_than, dry_run=dry_run, progress=told), by
         )
 
-    def _by_a_person(self, tool: str, act: Callable[[Attempt], Result]) -> Result:
-        attempt = Attempt(self, ToolCall(tool))
+    def _by_a_person(self, tool: str, act: Callable[[Attempt], Result], by: str | None) -> Result:
+        attempt = Attempt(self, ToolCall(tool), by=by)
         with self._lock:
             with suppress(CallError):  # whoever needs the task folders finds out
                 self.workspace.open_tasks()

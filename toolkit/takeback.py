@@ -27,7 +27,7 @@ class TakesBack:
     history: History
     workspace: Workspace
 
-    def _by_a_person(self, tool: str, act: Callable[[Attempt], Result]) -> Result:
+    def _by_a_person(self, tool: str, act: Callable[[Attempt], Result], by: str | None) -> Result:
         """Do what no agent's rules judge, alone and on record."""
         raise NotImplementedError
 
@@ -39,6 +39,7 @@ class TakesBack:
         force: bool = False,
         dry_run: bool = False,
         digest: str | None = None,
+        by: str | None = None,
         progress: Progress | Tell | None = None,
     ) -> Result:
         """Take back what one call changed; conflicts are named and left alone unless `force`.
@@ -46,6 +47,7 @@ class TakesBack:
         `call` is a result's `call_id` (or the caller's id where only one call had it, in `session` if given).
         `data` has `changes`, `conflicts`, `call_id`, by which the undo itself can be undone, and in a dry run
         `preview`, a diff, and `digest`: given back, nothing is done if the plan is another one by now.
+        `by` is the person whose act it is, for the record.
         """
         told = Progress.of(progress)
 
@@ -60,7 +62,7 @@ class TakesBack:
                 progress=Progress.of(progress),
             )
 
-        return self._take_back("undo", call, way, dry_run, digest, told)
+        return self._take_back("undo", call, way, dry_run, digest, by, told)
 
     def undo_to(
         self,
@@ -72,6 +74,7 @@ class TakesBack:
         force: bool = False,
         dry_run: bool = False,
         digest: str | None = None,
+        by: str | None = None,
         progress: Progress | Tell | None = None,
     ) -> Result:
         """Take back what this (or another) session and its sub-sessions changed since a point.
@@ -101,7 +104,7 @@ class TakesBack:
                 progress=Progress.of(progress),
             )
 
-        return self._take_back("undo", what, way, dry_run, digest, told)
+        return self._take_back("undo", what, way, dry_run, digest, by, told)
 
     def restore(
         self,
@@ -111,6 +114,7 @@ class TakesBack:
         force: bool = False,
         dry_run: bool = False,
         digest: str | None = None,
+        by: str | None = None,
         progress: Progress | Tell | None = None,
     ) -> Result:
         """Bring one file back to a version (`initial`, `v1`, or `SESSION:v1`). Answers as `undo` does."""
@@ -124,7 +128,7 @@ class TakesBack:
             wanted, last = pick(versions(self.history, place), version)
             return restore(place, wanted, last, self.workspace, self.history, force=force)
 
-        return self._take_back("restore", f"{path} {version}", way, dry_run, digest, told)
+        return self._take_back("restore", f"{path} {version}", way, dry_run, digest, by, told)
 
     def _take_back(
         self,
@@ -133,6 +137,7 @@ class TakesBack:
         way: Callable[[], Way],
         dry_run: bool,
         digest: str | None,
+        by: str | None,
         progress: Progress,
     ) -> Result:
         from toolkit.back import take_back
@@ -141,4 +146,5 @@ class TakesBack:
         return self._by_a_person(
             tool,
             lambda attempt: take_back(attempt, what, way, dry_run=dry_run, digest=digest, progress=progress),
+            by,
         )

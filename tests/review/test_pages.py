@@ -14,6 +14,7 @@ import pytest
 
 from policy import Policy
 from tests.review.conftest import TOKENS, Browser, Desk
+from toolkit import audit
 from toolkit.approvals import Answer
 from toolkit.session import Session
 
@@ -171,6 +172,9 @@ def test_sessions_changes_and_the_way_back(served: Desk, ann: Browser) -> None:
     assert done.status == 200
     assert (served.root / "a.txt").read_text() == "a.txt one\n"
     assert (served.root / "new.txt").exists()
+    with served.agent() as looking:
+        (*_, last) = audit.records(looking.state)
+    assert (last["tool"], last["agent"], last["by"]) == ("undo", "person:ann", "ann")
 
 
 def test_what_was_shown_is_what_is_put_back(served: Desk, ann: Browser) -> None:

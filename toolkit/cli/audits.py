@@ -71,7 +71,7 @@ _WHO = (
     Column("agent", folds_to=8),
     Column("tool", folds_to=11, leaves=1),
     Column("outcome", folds_to=8, leaves=2),
-    Column("approved by", folds_to=8),
+    Column("who", folds_to=8),
     Column("because", folds_to=18),
 )
 _SHOWN = ("time", "call", "session", "agent", "tool", "outcome", "who", "because")

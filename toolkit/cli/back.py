@@ -14,7 +14,7 @@ from toolkit.cli.calls import show
 from toolkit.cli.past import point
 from toolkit.cli.perform import DONE, FELL_SHORT, UsageError
 from toolkit.cli.place import open_session
-from toolkit.cli.prompt import confirm
+from toolkit.cli.prompt import confirm, whoami
 from toolkit.cli.screen import Screen
 from toolkit.session import Session
 
@@ -88,7 +88,7 @@ def _take_back(arguments: argparse.Namespace, screen: Screen, act: Act, *, exact
                 return FELL_SHORT
         with screen.progress() as progress:
             digest = seen.data["digest"] if seen is not None else None
-            result = act(session, dry_run=False, progress=progress, digest=digest)
+            result = act(session, dry_run=False, progress=progress, digest=digest, by=whoami())
     show(result, screen, changed=bool(result.data.get("changes")))
     return DONE if result.ok else FELL_SHORT
 

@@ -44,7 +44,8 @@ HISTORY: tuple[Command, ...] = (
             "ringfence log --path 'infra/**' --approved --by ann --since 7d",
             "ringfence log --session nightly --json | jq .tool",
         ),
-        "who is the person who answered, or whose grant let the call through. At a terminal columns are left"
+        "who is the person who answered, whose grant let the call through, or who did it (undo, restore,"
+        " prune, tasks purge). At a terminal columns are left"
         " out where there is no room, and a long log is paged. A settled record says what became of a call"
         " whose process ended before it could answer.",
     ),

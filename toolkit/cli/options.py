@@ -181,7 +181,11 @@ PICKING = (
     opt("--path", metavar="PATTERN", says="only calls on paths that match, as in a policy"),
     opt("--effect", choices=("allow", "ask", "deny"), says="only calls with this verdict"),
     opt("--outcome", metavar="OUTCOME", says="only with this outcome: done, denied_by_policy, granted, …"),
-    opt("--by", metavar="NAME", says="only what this person answered, and the calls that this let through"),
+    opt(
+        "--by",
+        metavar="NAME",
+        says="only what this person did or answered, and the calls that this let through",
+    ),
     opt("--approved", action="store_true", says="only calls that a person's grant let through"),
     opt("--since", metavar="WHEN", says="only since then: a span such as 2h, or an RFC 3339 time"),
     opt("--until", metavar="WHEN", says="only before then: a span such as 2h, or an RFC 3339 time"),

@@ -8,7 +8,7 @@ from policy.read import size_of
 from toolkit.call import Result
 from toolkit.cli.perform import DONE, FELL_SHORT, UsageError, older_than
 from toolkit.cli.place import open_to_look, open_under_policy
-from toolkit.cli.prompt import confirm
+from toolkit.cli.prompt import confirm, whoami
 from toolkit.cli.screen import Screen
 
 
@@ -30,7 +30,7 @@ def prune(arguments: argparse.Namespace, screen: Screen) -> int:
             if not confirm(f"{seen.content}; this cannot be undone"):
                 screen.note("nothing was forgotten")
                 return FELL_SHORT
-        result = session.prune(age, arguments.keep, max_bytes=most)
+        result = session.prune(age, arguments.keep, max_bytes=most, by=whoami())
     return _show(result, screen)
 
 

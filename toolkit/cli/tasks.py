@@ -15,7 +15,7 @@ from toolkit.cli.column_layout import Column
 from toolkit.cli.log_rows import short_time
 from toolkit.cli.perform import DONE, FELL_SHORT, UsageError, older_than
 from toolkit.cli.place import auditing, policy_of, root_of
-from toolkit.cli.prompt import confirm
+from toolkit.cli.prompt import confirm, whoami
 from toolkit.cli.record_table import print_table
 from toolkit.cli.screen import STYLES, Screen
 from toolkit.session import Session
@@ -93,7 +93,7 @@ def purge(arguments: argparse.Namespace, screen: Screen) -> int:
         if not _sure(arguments, screen, seen.content.partition(": ")[2]):
             return FELL_SHORT
         with screen.progress() as progress:
-            return _purged(session.purge_tasks(seconds, progress=progress), screen)
+            return _purged(session.purge_tasks(seconds, by=whoami(), progress=progress), screen)
 
 
 def _purged(result: Result, screen: Screen) -> int:
@@ -117,7 +117,7 @@ def _change(arguments: argparse.Namespace, screen: Screen, tool: str, given: dic
     def approve(request: Request) -> Answer:
         if not screen.as_json:
             screen.line(request.preview)
-        return Answer(_sure(arguments, screen, request.title), by="the command line")
+        return Answer(_sure(arguments, screen, request.title), by=whoami())
 
     if not arguments.dry_run:
         _can_confirm(arguments, screen)

@@ -46,8 +46,8 @@ def routes(desk: Desk) -> list[Route]:
         person, fields = await form(request, ADMINISTER)
         act, title = _act(fields)
         digest = fields.get("digest")
-        agent = f"person:{person.name}"
-        result = await desk.run(lambda: _went(desk, agent, act, digest, force=fields.get("force") == "1"))
+        forced = fields.get("force") == "1"
+        result = await desk.run(lambda: _went(desk, person.name, act, digest, force=forced))
         if digest and result.ok:
             place = fields.get("next", "")
             return to(request, place if is_local(place) else "/sessions")
@@ -136,8 +136,8 @@ def _act(fields: dict[str, str]) -> tuple[Callable[..., Result], str]:
     ), f"Take back {what}"
 
 
-def _went(desk: Desk, agent: str, act: Callable[..., Result], digest: str | None, *, force: bool) -> Result:
-    with desk.act_as(agent, None) as session:
+def _went(desk: Desk, name: str, act: Callable[..., Result], digest: str | None, *, force: bool) -> Result:
+    with desk.act_as(f"person:{name}", None) as session:
         if digest:
-            return act(session, digest=digest, force=force)
+            return act(session, digest=digest, force=force, by=name)
         return act(session, dry_run=True, force=force)

@@ -368,7 +368,7 @@ class Watch(App[None]):
                     Sure(seen.content, seen.data.get("preview") or "")
                 ):
                     digest = seen.data["digest"]
-                    seen = await asyncio.to_thread(lambda: act(session, digest=digest))
+                    seen = await asyncio.to_thread(lambda: act(session, digest=digest, by=whoami()))
                     self.notify(seen.content, markup=False)
                 elif not seen.ok:
                     self.notify(seen.content, severity="error", markup=False)
