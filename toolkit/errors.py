@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from toolkit.advice import as_advice
+
 
 class Code(NamedTuple):
     """What a code means: the result's status, whose fault it was, and what usually helps.
 
     `fault` is "agent" (the call), "policy" (a rule or a person said no), "author" (the policy's
-    or schema's text) or "host" (the disk, the store, this program). `advice` is for a person at the command
-    line, where the hint speaks to an agent.
+    or schema's text) or "host" (the disk, the store, this program). `advice` is for a person, where the hint
+    speaks to an agent.
     """
 
     status: str
@@ -24,7 +26,6 @@ class Code(NamedTuple):
 
 
 UNCHANGED = ", so nothing was changed"  # the end of a message, which tells an agent what it need not look at
-_TO_AGENTS = "tell the user: "  # before what a person has to do
 
 
 CODES: dict[str, Code] = {
@@ -56,6 +57,7 @@ CODES: dict[str, Code] = {
         "agent",
         "no tool changes policies, Ringfence itself and its state, or begins a project in a sub-folder",
         "ask a person to change it",
+        "change it with another program",
     ),
     "not_found": Code(
         "error", "agent", "nothing is there", "check the path with list_directory", "check the path"
@@ -153,6 +155,7 @@ CODES: dict[str, Code] = {
         "agent",
         "the caller called it off before anything was changed",
         "send it again if it is wanted",
+        "try again if it is wanted",
     ),
     "unauthorized": Code(
         "error",
@@ -171,12 +174,14 @@ CODES: dict[str, Code] = {
         "agent",
         "the body of the request did not come in time",
         "send it again, whole",
+        "try again",
     ),
     "overloaded": Code(
         "error",
         "host",
         "as many requests of this caller as the server takes are under way",
         "wait a moment, then send it again",
+        "try again in a moment",
     ),
     "read_only_store": Code(
         "error",
@@ -193,28 +198,46 @@ CODES: dict[str, Code] = {
         "report it to those who make Ringfence",
     ),
     "denied_by_policy": Code(
-        "denied", "policy", "a rule of the policy forbids it", "do without it, or ask a person"
+        "denied",
+        "policy",
+        "a rule of the policy forbids it",
+        "do without it, or ask a person",
+        "change the policy if this should be allowed",
     ),
     "limit_exceeded": Code(
-        "denied", "policy", "more files or bytes than the policy's limit", "ask a person to look at it"
+        "denied",
+        "policy",
+        "more files or bytes than the policy's limit",
+        "ask a person to look at it",
+        "change the policy if this should be allowed",
     ),
     "approval_required": Code(
         "approval_required",
         "policy",
         "a person has to approve it",
         "send the same call again once it is granted",
+        "`ringfence approvals list` shows what waits for an answer",
     ),
     "approval_stale": Code(
         "approval_required",
         "policy",
         "what was approved is not what would happen now",
         "wait for the new approval, then send the same call again",
+        "`ringfence approvals list` shows what waits for an answer",
     ),
     "approval_refused": Code(
-        "denied", "policy", "a person refused it", "do not try again; ask what they want instead"
+        "denied",
+        "policy",
+        "a person refused it",
+        "do not try again; ask what they want instead",
+        "`ringfence approvals reopen` lets it be answered again",
     ),
     "no_approver": Code(
-        "denied", "policy", "it needs approval and nobody is there to ask", "ask a person to run it"
+        "denied",
+        "policy",
+        "it needs approval and nobody is there to ask",
+        "ask a person to run it",
+        "run it at a terminal, or with --ask queue",
     ),
     "policy_invalid": Code(
         "denied", "author", "the policy does not load, so everything is denied", "mend the policy"
@@ -224,11 +247,9 @@ CODES: dict[str, Code] = {
 
 
 def for_person(code: str, hint: str) -> str:
-    """A hint as a person at the command line reads it."""
+    """A hint as a person at a terminal or on a page reads it."""
     known = CODES[code]
-    if hint == known.hint and known.advice:
-        return known.advice
-    return hint.removeprefix(_TO_AGENTS)
+    return known.advice if hint == known.hint and known.advice else as_advice(hint)
 
 
 class CallError(Exception):

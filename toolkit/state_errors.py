@@ -38,7 +38,6 @@ _HINTS = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), _ROOM),
     **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), _RIGHTS),
 }
-_ADVICE = {_LATER: "try again; if it goes on, `ringfence state check` says who has the state open"}
 _AWAY = "tell the user: the database of the state does not answer; start its server, or correct --state"
 _LOGIN = (
     "tell the user: the database of the state does not accept the login; correct it in --state or PGPASSFILE"
@@ -74,14 +73,14 @@ def unavailable(error: Exception) -> CallError:
     if isinstance(error, OSError):
         hint = _HINTS.get(error.errno or 0)
     message = f"The history cannot be used ({reason}){UNCHANGED}"
-    return CallError("history_unavailable", message, hint=hint, advice=_ADVICE.get(hint or ""))
+    return CallError("history_unavailable", message, hint=hint)
 
 
 def database_unavailable(what: str, sqlstate: str | None) -> CallError:
     """The answer when a shared state cannot be used; `sqlstate` is None where the server does not answer."""
     hint = _SERVER.get(sqlstate, _SERVER.get(sqlstate[:2])) if sqlstate else _AWAY
     message = f"The shared history cannot be used ({what}){UNCHANGED}"
-    return CallError("history_unavailable", message, hint=hint, advice=_ADVICE.get(hint or ""))
+    return CallError("history_unavailable", message, hint=hint)
 
 
 def nothing_kept() -> CallError:

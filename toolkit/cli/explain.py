@@ -14,6 +14,7 @@ from typing import Any
 
 from policy import ACTIONS, Decision, Effect, Limit, Need, Policy, Step
 from policy.glob import Fold
+from toolkit.advice import as_advice
 from toolkit.cli.agent_option import mention_unknown
 from toolkit.cli.column_layout import Column
 from toolkit.cli.perform import DONE, UsageError
@@ -170,7 +171,7 @@ def _show(question: Question, screen: Screen) -> None:
     why = "since no rule decides" if decision.rule is None else f"by {because(decision.to_json())}"
     screen.line(f"{verdict}: {about} for agent {question.agent}, {why}", STYLES[verdict])
     if decision.hint:
-        screen.line(f"  hint: {decision.hint}")
+        screen.line(f"  hint: {as_advice(decision.hint)}")
     if question.what not in ACTIONS and (made := question.made()):
         screen.line(
             f"  made on the way, as {'they are' if made[1:] else 'it is'} not there: {', '.join(made)}"

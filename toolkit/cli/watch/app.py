@@ -26,7 +26,7 @@ from toolkit.changes import Changed
 from toolkit.cli.prompt import whoami
 from toolkit.cli.watch import drawing
 from toolkit.cli.watch.questions import Arguments, Choice, Reason, Sure
-from toolkit.errors import CODES, UNCHANGED, CallError
+from toolkit.errors import UNCHANGED, CallError
 from toolkit.grant_effects import effects
 from toolkit.grant_scopes import Scope, scopes
 from toolkit.session import Session
@@ -385,10 +385,8 @@ class Watch(App[None]):
                 pydoc.pager(escape(text, newlines=True))
 
     def _say(self, error: CallError) -> None:
-        known = CODES[error.code]
-        hint = error.advice if known.advice or error.hint != known.hint else None  # else it is for agents
         self.notify(
-            error.message.removesuffix(UNCHANGED) + (f" ({hint})" if hint else ""),
+            error.message.removesuffix(UNCHANGED) + (f" ({error.advice})" if error.advice else ""),
             severity="error",
             markup=False,
         )

@@ -1,0 +1,39 @@
+"""Advice for people: what a hint tells an agent, in words for the person at a terminal or on a page.
+
+Must not lose what helps: a hint that does not speak to an agent stays as it is.
+"""
+
+from __future__ import annotations
+
+import re
+
+_TO_AGENTS = "tell the user: "  # before what a person has to do
+_REPORT = "; report it to the user"  # after what they should know
+_GRANT = re.compile(r"a person can run (`ringfence approvals grant [^`]*`); then send the same call again")
+_GRANTED = "a person grants or refuses it: at the terminal, or with `ringfence approvals`"
+# A hint, and what a person is told in its place. What a code says by itself has its advice beside it.
+_ADVICE = {
+    "a person has to grant this; send the same call again once it is granted": _GRANTED,
+    "a person has to grant this; send the same call again then": _GRANTED,
+    "do without it, or ask whoever owns the policy": "change the policy if this should be allowed",
+    "nobody can loosen this short of changing the policy; do without it": (
+        "only a change of the policy's `mandatory` can loosen this"
+    ),
+    "send the call again in a moment": "try again in a moment",
+    "send the call again when the database can be reached": "try again when the database can be reached",
+    "send the call again; if it goes on, `ringfence state check` says who has the state open": (
+        "try again; if it goes on, `ringfence state check` says who has the state open"
+    ),
+    "send several calls": "make several calls",
+    "ask a person to change this file another way": "change this file another way",
+    "ask a person for the part that is needed": "read the part that is needed with another program",
+}
+
+
+def as_advice(hint: str) -> str:
+    """The hint as a person reads it."""
+    if hint in _ADVICE:
+        return _ADVICE[hint]
+    if found := _GRANT.fullmatch(hint):
+        return f"run {found[1]}, then the same command again"
+    return hint.removeprefix(_TO_AGENTS).removesuffix(_REPORT)
