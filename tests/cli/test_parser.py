@@ -71,6 +71,20 @@ def test_help_is_as_wide_as_the_terminal(monkeypatch: pytest.MonkeyPatch, column
     assert build()._get_formatter()._width == by_argparse  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("serve http --read-timeout 0", "serve http --max-requests 0", "serve mcp --max-body 0"),
+        *("serve review --read-timeout 0", "approvals list --page 0", "serve http --max-requests -1"),
+    ],
+)
+def test_a_number_that_would_let_nothing_through_is_refused(ringfence: Ringfence, words: str) -> None:
+    done = ringfence(*words.split())
+    assert done.status == 2
+    flag, value = words.split()[2:]
+    assert (f"argument {flag}: at least 1 is needed" in done.err) == (value == "0")
+
+
 def test_version(ringfence: Ringfence) -> None:
     done = ringfence("--version")
     assert done.status == 0

@@ -130,10 +130,15 @@ def test_a_misspelt_agent_is_mentioned(ringfence: Ringfence, workspace: Path) ->
         ("matrix", "--agent", "opps"),
         ("call", "read_file", '{"path": "a"}', "--agent", "opps"),
         ("log", "--agent", "oppps"),
+        ("export", "claude-code", "ringfence.yaml", "--agent", "opps"),
+        ("hook", "install", "claude-code", "--agent", "opps", "--dry-run"),
     ):
         done = ringfence(*words)
         assert "did you mean 'ops'?" in done.err, words
         assert "did you mean" not in done.out
+    assert (
+        "did you mean" not in ringfence("hook", "install", "claude-code", "--agent", "ops", "--dry-run").err
+    )
     assert ringfence("check").status == 0
     assert said not in ringfence("check").out
     assert ringfence("check", "--notes").out.count(said) == 2
@@ -153,3 +158,33 @@ def test_a_misspelt_agent_is_mentioned(ringfence: Ringfence, workspace: Path) ->
 def test_the_last_line_of_a_check_with_an_error_says_so(ringfence: Ringfence, workspace: Path) -> None:
     (workspace / "ringfence.yaml").write_text("version: 1\nrules: {read: {a: deny, '*': allow}}\n")
     assert ringfence("check").out.endswith("ringfence.yaml: loads, with 1 error; it has no cases\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("serve", "mcp", "--agent", "opps"),
+        ("serve", "http", "--tokens", "TOKENS"),
+        ("serve", "mcp", "--http"),
+    ],
+)
+def test_a_server_mentions_a_misspelt_agent(
+    ringfence: Ringfence,
+    workspace: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+) -> None:
+    pytest.importorskip("uvicorn", reason="needs the extra `serve`")
+    monkeypatch.setattr("toolkit.http.run.serve", lambda app, listening, *_, **__: listening.close())
+    monkeypatch.setattr("toolkit.mcp.stdio.Loop.run", lambda _: None)
+    (workspace / "ringfence.yaml").write_text(AGENTS)
+    tokens = tmp_path / "tokens"
+    tokens.write_text("agent opps 0123456789abcdef0123456789\nperson ann 0123456789abcdef012345678a\n")
+    tokens.chmod(0o600)
+    more = ("--agent", "opps") if "--http" in words else ()
+    port = ("--port", "0") if len(set(words) & {"http", "--http"}) else ()
+    done = ringfence(*(str(tokens) if word == "TOKENS" else word for word in words), *more, *port)
+    assert done.status == 0, done.err
+    assert done.err.count("did you mean 'ops'?") == 1
+    assert "'ann'" not in done.err

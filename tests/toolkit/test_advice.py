@@ -1,4 +1,4 @@
-"""A hint has two readers: an agent is told what it can do, and a person what they can; of every hint there is."""
+"""A hint has two readers: an agent is told what it can do, a person what they can do. All are tried."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from toolkit.errors import CODES, CallError, for_person
 ROOT = Path(__file__).resolve().parents[2]
 # What is said to an agent about people, and about what it sent.
 TO_AGENTS = re.compile(
-    r"\b(tell the user|it to the user|ask (a person|what|who)|send (it|the|several|this)|call again|do without)\b"
+    r"\b(tell the user|it to the user|ask (a person|what|who)|send (it|the|several)|call again|do without)\b"
 )
 ID = "a-1"  # in place of what is filled in
 

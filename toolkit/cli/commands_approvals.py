@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolkit.cli.options import APPROVING, POLICY, SHOWING, Command, count, opt
+from toolkit.cli.options import APPROVING, POLICY, SHOWING, Command, opt, positive
 
 APPROVALS: tuple[Command, ...] = (
     Command(
@@ -14,7 +14,7 @@ APPROVALS: tuple[Command, ...] = (
             opt(
                 "--page",
                 metavar="NUMBER",
-                type=count,
+                type=positive,
                 default=1,
                 says="which 50 of them, beginning with the oldest; with --json all are printed (default: 1)",
             ),

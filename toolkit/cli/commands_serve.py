@@ -18,9 +18,9 @@ from toolkit.cli.options import (
     TASK,
     TASKS,
     Command,
-    count,
     opt,
     port,
+    positive,
 )
 
 HTTP_ASK = opt(
@@ -58,7 +58,7 @@ PROXY_SECRET = opt(
 READ_TIMEOUT = opt(
     "--read-timeout",
     metavar="SECONDS",
-    type=count,
+    type=positive,
     default=30,
     says="how long the head of a request, and then its body, may take to come in (default: 30)",
 )
@@ -89,14 +89,14 @@ LISTENING = (
     opt(
         "--max-body",
         metavar="BYTES",
-        type=count,
+        type=positive,
         default=(16 << 20) + (1 << 16),
         says="the largest body that is read (default: 16842752)",
     ),
     opt(
         "--max-requests",
         metavar="NUMBER",
-        type=count,
+        type=positive,
         default=32,
         says="how many requests of each token may be under way at once (default: 32)",
     ),

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from policy import Policy
+from toolkit.cli.agent_option import mention_unknown
 from toolkit.cli.exchange_report import Report
 from toolkit.cli.newfile import write_new
 from toolkit.cli.perform import DONE, FELL_SHORT, UsageError, deadline
@@ -38,6 +39,7 @@ def import_(arguments: argparse.Namespace, screen: Screen) -> int:
 def export(arguments: argparse.Namespace, screen: Screen) -> int:
     """Print a policy as another tool's settings, what they cannot say, and where the two disagree."""
     policy = Policy.load(policy_file(arguments.policy_file))
+    mention_unknown(policy, [arguments.agent], screen)
     try:
         found = outgoing(policy, FORMATS[arguments.format], arguments.agent, _setting(arguments))
     except FormatError as error:

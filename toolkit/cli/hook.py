@@ -6,11 +6,14 @@ import argparse
 import difflib
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
+from policy.errors import PolicyError
 from toolkit import program_files
+from toolkit.cli.agent_option import mention_unknown
 from toolkit.cli.perform import DONE, FELL_SHORT, UsageError
-from toolkit.cli.place import root_of
+from toolkit.cli.place import policy_of, root_of
 from toolkit.cli.prompt import confirm
 from toolkit.cli.replaced_file import replace_text
 from toolkit.cli.screen import Screen
@@ -48,6 +51,9 @@ def install(arguments: argparse.Namespace, screen: Screen) -> int:
         else:
             run = command(_program(), host, arguments.agent, arguments.policy, arguments.ask)
             after = installed(before or "", host, run)
+            with suppress(PolicyError):  # a hook blocks every call then, and says why
+                policy = policy_of(arguments, root_of(arguments)[0])
+                mention_unknown(policy, [arguments.agent], screen)
     except NotPlain as error:
         raise UsageError(f"{file}: {error}; it was left as it is") from None
     changed = after != (before or "")

@@ -39,6 +39,15 @@ def count(text: str) -> int:
     return int(text)
 
 
+def positive(text: str) -> int:
+    found = count(text)
+    if not found:
+        from argparse import ArgumentTypeError  # slow to import, and some ways in need no parser
+
+        raise ArgumentTypeError("at least 1 is needed, as 0 would let nothing through")
+    return found
+
+
 def port(text: str) -> int:
     found = count(text)
     if found > 65535:
@@ -47,6 +56,7 @@ def port(text: str) -> int:
 
 
 count.__name__ = "number"  # what argparse calls it in its message
+positive.__name__ = "number"
 port.__name__ = "port"
 ROOT = opt(
     "--root",

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from io import BufferedReader
 from typing import TYPE_CHECKING, BinaryIO
 
+from toolkit.cli.agent_option import mention_unknown
 from toolkit.cli.perform import DONE, UsageError
 from toolkit.cli.place import approval_channel, connect, open_session
 from toolkit.cli.screen import Screen, is_terminal
@@ -35,6 +36,7 @@ def mcp(arguments: argparse.Namespace, screen: Screen) -> int:
     with approval_channel(arguments, screen) as channel:
         ask, arguments.ask = arguments.ask or "client", "deny" if arguments.ask == "deny" else "queue"
         with open_session(arguments, screen) as session, _streams(screen) as (source, sink):
+            mention_unknown(session.policy, [session.agent], screen)
             if channel is not None:
                 connect(channel, session)
             if arguments.landlock:

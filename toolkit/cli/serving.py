@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from toolkit.cli.agent_option import mention_unknown
 from toolkit.cli.perform import DONE, UsageError
 from toolkit.cli.place import open_as, open_for, open_session
 from toolkit.cli.prompt import whoami
@@ -80,6 +81,7 @@ def _serve(arguments: argparse.Namespace, screen: Screen, routes: Routes, path: 
     except BaseException:
         listening.close()
         raise
+    mention_unknown(doors.desk.policy, sorted({caller.name for caller in tokens.agents}), screen)
     if arguments.landlock:
         from toolkit.cli.process_confinement import confine
 
