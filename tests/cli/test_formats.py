@@ -6,6 +6,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote_to_bytes, urlsplit
@@ -15,7 +16,7 @@ from junitparser import Error, Failure, JUnitXml
 
 from policy.findings import FINDINGS
 from tests.cli.conftest import Ringfence
-from toolkit.cli.annotations import PAGES
+from toolkit.cli.finding_pages import PAGES, VARIABLE
 
 DOCS = Path(__file__).parents[2] / "docs"
 WRONG = """version: 1
@@ -101,20 +102,63 @@ def test_sarif_of_several_files_names_each_and_counts_its_rules_once(
     assert uris == {"one.yaml", "base.yaml", (workspace / "one.yaml").as_uri()}
 
 
-@pytest.mark.parametrize("docs", [None, "https://example.org/docs/"])
+@pytest.mark.parametrize(
+    ("named", "given", "prefix"),
+    [
+        (None, "", None),
+        ("https://example.org/docs/", "", "https://example.org/docs/reference/checks/"),
+        (None, "https://docs.example/d", "https://docs.example/d/reference/checks/"),
+        ("https://example.org/docs/", "https://docs.example/d/", "https://docs.example/d/reference/checks/"),
+        (None, "https://docs.example/{code}.md?v=1", "https://docs.example/"),
+    ],
+)
 def test_sarif_leads_to_the_page_of_each_finding(
-    ringfence: Ringfence, workspace: Path, monkeypatch: pytest.MonkeyPatch, docs: str | None
-) -> None:
-    """Below the address of docs/ that the package's metadata names; the path is that of a checkout."""
-    monkeypatch.setattr("toolkit.version.documentation", lambda: docs)
+    ringfence: Ringfence, workspace: Path, monkeypatch: pytest.MonkeyPatch,
+    named: str | None, given: str, prefix: str | None,
+) -> None:  # fmt: skip
+    """Below the address of docs/ that is given, or that the package's metadata names; else none is."""
+    monkeypatch.setattr("toolkit.version.documentation", lambda: named)
+    monkeypatch.setenv(VARIABLE, given)
     (workspace / "ringfence.yaml").write_text(WRONG, encoding="utf-8")
     (run,) = json.loads(ringfence("check", "--format", "sarif").out)["runs"]
     rules = {rule["id"]: rule for rule in run["tool"]["driver"]["rules"]}
-    assert rules["dead-rule"]["help"]["text"]
     found = {code: rule["helpUri"] for code, rule in rules.items() if "helpUri" in rule}
-    assert set(found) == (set(rules) - {"case-failed"} if docs else set())
-    for address in found.values():
-        assert (DOCS / address.removeprefix("https://example.org/docs/")).is_file()
+    assert set(found) == (set(rules) - {"case-failed"} if prefix else set())
+    for code, address in found.items():
+        assert address.removeprefix(str(prefix)).partition("?")[0] == f"{code}.md"
+
+
+def test_sarif_carries_the_page_of_each_finding(ringfence: Ringfence, workspace: Path) -> None:
+    (workspace / "ringfence.yaml").write_text(WRONG, encoding="utf-8")
+    (run,) = json.loads(ringfence("check", "--format", "sarif").out)["runs"]
+    rules = {rule["id"]: rule for rule in run["tool"]["driver"]["rules"]}
+    assert rules["dead-rule"]["help"] == {
+        "text": FINDINGS["dead-rule"][2],
+        "markdown": (DOCS / PAGES / "dead-rule.md").read_text(encoding="utf-8"),
+    }
+    assert "help" not in rules["case-failed"]
+
+
+def test_an_address_of_the_documentation_that_is_none(
+    ringfence: Ringfence, workspace: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, "docs/")
+    (workspace / "ringfence.yaml").write_text(WRONG, encoding="utf-8")
+    done = ringfence("check", "--format", "sarif")
+    assert (done.status, f"{VARIABLE} docs/: not an address" in done.err) == (2, True)
+
+
+def test_the_metadata_of_the_package_names_the_documentation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from toolkit.version import documentation
+
+    folder = tmp_path / "ringfence-9.dist-info"
+    folder.mkdir()
+    named = "Project-URL: Source, https://example.org\nProject-URL: Documentation, https://example.org/docs\n"
+    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: ringfence\nVersion: 9\n{named}")
+    monkeypatch.setattr("sys.path", [str(tmp_path), *sys.path])
+    assert documentation() == "https://example.org/docs"
 
 
 def test_each_finding_has_the_page_that_sarif_names() -> None:

@@ -17,7 +17,6 @@ from policy.prove import Proof
 
 # A policy's file, its findings, why it does not load, its cases, and its invariants.
 Looked = tuple[Path, Sequence[Finding], PolicyError | None, Sequence[CaseResult], Sequence[Proof]]
-PAGES = "reference/checks"  # one for each finding, in docs/
 Remark = tuple[str, str, str, str, int, int]  # level, code, message, file, line, column
 
 
@@ -64,18 +63,20 @@ def _property(text: str) -> str:
 
 def sarif(looked: Iterable[Looked]) -> Iterator[str]:
     """One SARIF 2.1.0 log."""
-    from toolkit.version import documentation, version
+    from toolkit.cli.finding_pages import address, address_of, text_of
+    from toolkit.version import version
 
-    docs = documentation()
+    pages = address()
     rules: dict[str, dict[str, Any]] = {}
     results = []
     for level, code, message, file, line, column in _remarks(looked):
         known = FINDINGS.get(code)
         rule: dict[str, Any] = {"id": code, "shortDescription": {"text": known[1] if known else code}}
         if known:
-            rule |= {"help": {"text": known[2]}}
-            if docs:
-                rule["helpUri"] = f"{docs.rstrip('/')}/{PAGES}/{code}.md"
+            page = text_of(code)
+            rule["help"] = {"text": known[2], **({} if page is None else {"markdown": page})}
+            if pages:
+                rule["helpUri"] = address_of(code, pages)
         rules.setdefault(code, {**rule, "defaultConfiguration": {"level": level}})
         region = {"startLine": line, "startColumn": column}
         place = {"artifactLocation": {"uri": _reference(file)}, "region": region}

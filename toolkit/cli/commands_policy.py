@@ -40,7 +40,8 @@ POLICIES: tuple[Command, ...] = (
                 choices=("text", "github", "junit", "lsp-json", "sarif"),
                 default="text",
                 says="for people, as annotations for GitHub, as a test report (JUnit XML), as diagnostics of"
-                " a language server, or as SARIF 2.1.0 (default: text)",
+                " a language server, or as SARIF 2.1.0, whose addresses of pages are below RINGFENCE_DOCS_URL"
+                " (default: text)",
             ),
             DEADLINE,
             ROOT,
