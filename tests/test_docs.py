@@ -259,6 +259,15 @@ def test_reference_pages_are_up_to_date(name: str) -> None:
     assert written == reference.PAGES[name](), "run `python -m toolkit.cli.reference`"
 
 
+def test_one_command_writes_every_page_that_is_made(tmp_path: Path) -> None:
+    assert reference.main(tmp_path / "new") == 0
+    made = {
+        page.name for page in (DOCS / "reference").glob("*.md") if "<!-- made by" in page.read_text("utf-8")
+    }
+    assert {page.name for page in (tmp_path / "new").iterdir()} == made == set(reference.PAGES)
+    assert "tools.md" in made
+
+
 def test_every_command_option_and_code_is_documented() -> None:
     commands = (DOCS / "reference" / "commands.md").read_text(encoding="utf-8")
     for command in COMMANDS.values():

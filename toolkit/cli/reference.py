@@ -1,4 +1,4 @@
-"""Writes the reference pages that are made from tables: commands, error codes.
+"""Writes the reference pages that are made from tables: commands, error codes, tools.
 
 `python -m toolkit.cli.reference` writes them below docs/; a test fails when they lag behind.
 """
@@ -11,6 +11,7 @@ from pathlib import Path
 from toolkit.cli.commands import COMMANDS
 from toolkit.cli.options import Command, Option
 from toolkit.errors import CODES
+from toolkit.tools import reference as tools
 
 _NOTE = "<!-- made by `python -m toolkit.cli.reference`; do not edit -->"
 _FAULTS = {
@@ -90,7 +91,7 @@ def errors() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-PAGES = {"commands.md": commands, "errors.md": errors}
+PAGES = {"commands.md": commands, "errors.md": errors, "tools.md": tools}
 
 
 def main(folder: Path) -> int:

@@ -9,7 +9,7 @@ from toolkit.tools import TOOLS, Tool
 
 _HEAD = """# Tools
 
-<!-- Made from the table of tools by `toolkit.tools.reference()`; changes here are lost. -->
+<!-- made by `python -m toolkit.cli.reference`; do not edit -->
 
 A call names one of these tools. Each takes the parameters listed, and no others; a parameter in bold is
 required. *Needs* says which actions the policy judges, and on which of the parameters.
