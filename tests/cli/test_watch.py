@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import html
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -17,6 +19,7 @@ import pytest
 
 pytest.importorskip("textual", reason="no Textual: pip install 'ringfence[watch]'")
 
+from textual.binding import Binding
 from textual.pilot import Pilot
 from textual.widgets import Input, RichLog, Static, TextArea, Tree
 
@@ -421,3 +424,14 @@ def test_in_a_real_terminal(desk: Desk, tmp_path: Path) -> None:
         subprocess.run([*server, "send-keys", "q"], check=True)
     finally:
         subprocess.run([*server, "kill-server"], check=False, capture_output=True)
+
+
+def test_the_picture_and_the_page_have_every_key() -> None:
+    drawn = (HERE / "docs" / "images" / "watch.svg").read_text(encoding="utf-8")
+    picture = html.unescape(re.sub(r"<[^>]*>", "", drawn)).replace("\xa0", " ")
+    page = (HERE / "docs" / "how-to" / "watch-agents-at-work.md").read_text(encoding="utf-8")
+    keys = [one for one in Watch.BINDINGS if isinstance(one, Binding)]
+    assert len(keys) > 5
+    hint = "run `python docs/images/watch.py`"
+    assert [one.description for one in keys if f"{one.key} {one.description}" not in picture] == [], hint
+    assert [one.key for one in keys if f"| `{one.key}` |" not in page] == []
