@@ -6,7 +6,7 @@ Commits intent and content first, then makes the changes one by one, each checke
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -31,6 +31,7 @@ from toolkit.plan import (
     Move,
     Plan,
     Write,
+    items_of,
     numbered,
     path_of,
 )
@@ -109,7 +110,7 @@ def apply(
         try:
             outcome = Outcome(op)
             if plan.apart:
-                work.make_apart(numbered, outcome)
+                work.make_apart(numbered, outcome, plan.after)
             else:
                 with _synced(plan.changes, workspace.writable()):
                     for change, first in numbered:
@@ -226,8 +227,25 @@ class _Work:
 
     # ------------------------------------------------------------------- change
 
-    def make_apart(self, numbered: list[tuple[Change, int]], outcome: Outcome) -> None:
-        """Make changes of which none rests on another, side by side where the backend takes that."""
+    def make_apart(
+        self, numbered: list[tuple[Change, int]], outcome: Outcome, after: Mapping[str, str]
+    ) -> None:
+        """Make changes side by side where the backend takes that; those that come after another at the end,
+        unless it was not made."""
+        self._make_side_by_side([row for row in numbered if path_of(row[0]) not in after], outcome)
+        items = {path_of(change): range(first, first + items_of(change)) for change, first in numbered}
+        ready = []
+        for change, first in numbered:
+            before = after.get(path_of(change))
+            if before is None:
+                continue
+            if all(outcome.states[n] == DONE for n in items[before]):
+                ready.append((change, first))
+            else:
+                outcome.states.update(dict.fromkeys(items[path_of(change)], ABORTED))
+        self._make_side_by_side(ready, outcome)
+
+    def _make_side_by_side(self, numbered: list[tuple[Change, int]], outcome: Outcome) -> None:
 
         def one(row: tuple[Change, int]) -> None:
             started = time.perf_counter()
@@ -251,7 +269,7 @@ class _Work:
 
     def make(self, change: Change, first: int, outcome: Outcome, *, apart: bool = False) -> None:
         """Make one change, or mark it aborted when an earlier one failed."""
-        count = 1 + len(change.entries) if isinstance(change, Delete | Move) else 1
+        count = items_of(change)
         numbers = range(first, first + count)
         if outcome.error is not None:
             outcome.states.update(dict.fromkeys(numbers, ABORTED))

@@ -197,6 +197,9 @@ class Plan:
     draw: Callable[[], str] = field(default=str, compare=False)
     # Changes that stand apart: one that fails does not stop the others, and they may be made side by side.
     apart: bool = False
+    # Of changes that stand apart those that are made last, by their paths, and only if the change at the
+    # other path was made.
+    after: Mapping[str, str] = field(default_factory=dict)
     # The answer once it is known what failed, by the change's path, and the call's name; None: `content` and
     # `data` stand.
     tell: Callable[[Failed, str], Told] | None = field(default=None, compare=False)
@@ -217,9 +220,14 @@ def numbered(changes: tuple[Change, ...]) -> Iterator[tuple[Change, range]]:
     """Each change with the numbers that the history gives its items."""
     first = 0
     for change in changes:
-        count = 1 + len(change.entries) if isinstance(change, Delete | Move) else 1
+        count = items_of(change)
         yield change, range(first, first + count)
         first += count
+
+
+def items_of(change: Change) -> int:
+    """How many items the history has of a change: each entry of a tree is one."""
+    return 1 + len(change.entries) if isinstance(change, Delete | Move) else 1
 
 
 def path_of(change: Change) -> str:

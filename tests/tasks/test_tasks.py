@@ -8,7 +8,7 @@ import random
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,9 @@ from toolkit.errors import CallError
 from toolkit.local.disk import Local
 from toolkit.session import Session
 from toolkit.stores import Store, private_memory
+from toolkit.tasks import look
 from toolkit.tasks.metadata import elements, messages, mode_of
+from toolkit.workspace import View
 
 U = "a1b2c3d4-e5f6-7890-abcd-ef1234567890"
 V = "b2c3d4e5-f607-8901-bcde-f23456789012"
@@ -214,6 +216,33 @@ def locked(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(Local, "move", moving)
     monkeypatch.setattr(Local, "remove", removing)
+
+
+@pytest.mark.parametrize("permanent", [False, True])
+def test_a_scheduled_deletion_that_fails_stays_scheduled(
+    session: Session, store: Path, monkeypatch: pytest.MonkeyPatch, permanent: bool
+) -> None:
+    def locked(act: Callable[..., Any]) -> Callable[..., Any]:
+        def tried(self: Local, spot: Any, *rest: Any) -> Any:
+            if spot.path == V:
+                raise CallError("permission_denied", "Permission denied", where=spot.path)
+            return act(self, spot, *rest)
+
+        return tried
+
+    given = {"task_ids": [U, V], "permanent": permanent, "delete_after": "2020-01-01T00:00:00Z"}
+    assert call(session, "delete_tasks", **given).ok
+    for name in ("move", "remove"):
+        monkeypatch.setattr(Local, name, locked(getattr(Local, name)))
+    missed = session.purge_tasks(3600)
+    assert missed.error is not None and missed.error["code"] == "partial_failure"
+    assert names(store) == {V}
+    (stays,) = look.scheduled(View.unjudged(session.workspace))
+    assert stays.id == V
+    monkeypatch.undo()
+    assert session.purge_tasks(3600).data["due"] == [V]
+    assert names(store) == set()
+    assert look.scheduled(View.unjudged(session.workspace)) == []
 
 
 @pytest.mark.parametrize("permanent", [False, True])

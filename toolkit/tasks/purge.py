@@ -34,6 +34,7 @@ class _Found:
 
     changes: list[tuple[Change, str, str]] = field(default_factory=list)
     kept: list[dict[str, str]] = field(default_factory=list)
+    after: dict[str, str] = field(default_factory=dict)  # a note, and the task that has to be gone first
 
     def keep(self, task: str, why: str) -> None:
         self.kept.append({"id": task, "why": why})
@@ -64,7 +65,8 @@ def purge(attempt: Attempt, older_than: float, *, dry_run: bool, progress: Progr
 
 
 def _plan(found: _Found) -> Plan:
-    return Plan(changes=tuple(change for change, _, _ in found.changes), title="purge tasks", apart=True)
+    changes = tuple(change for change, _, _ in found.changes)
+    return Plan(changes=changes, title="purge tasks", apart=True, after=found.after)
 
 
 def _do(attempt: Attempt, view: View, progress: Progress) -> None:
@@ -160,6 +162,7 @@ def _scheduled(view: View, found: _Found) -> None:
             number = taken[one.id].number + 1 if one.id in taken else 1
             found.changes.append((_deletion(named[0], entries, one.permanent, number), one.id, "due"))
             found.changes.append((note, one.id, "note"))
+            found.after[note.path] = named[0].path  # what could not be deleted stays scheduled
 
 
 def _deletion(folder: Entry, entries: tuple[Entry, ...], permanent: bool, number: int) -> Change:
