@@ -11,6 +11,7 @@ _TO_AGENTS = "tell the user: "  # before what a person has to do
 _REPORT = "; report it to the user"  # after what they should know
 _GRANT = re.compile(r"a person can run (`ringfence approvals grant [^`]*`); then send the same call again")
 _GRANTED = "a person grants or refuses it: at the terminal, or with `ringfence approvals`"
+_IDS = "`ringfence tasks list` shows the ids"
 # A hint, and what a person is told in its place. What a code says by itself has its advice beside it.
 _ADVICE = {
     "a person has to grant this; send the same call again once it is granted": _GRANTED,
@@ -25,6 +26,8 @@ _ADVICE = {
         "try again; if it goes on, `ringfence state check` says who has the state open"
     ),
     "send several calls": "make several calls",
+    "compare the ids with those that list_tasks gives": _IDS,
+    'give an array of UUIDs, such as ["a1b2c3d4-e5f6-7890-abcd-ef1234567890"]': _IDS,
     "ask a person to change this file another way": "change this file another way",
     "ask a person for the part that is needed": "read the part that is needed with another program",
 }

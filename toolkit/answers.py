@@ -95,7 +95,7 @@ def told(attempt: Attempt, plan: Plan, tell: Callable[[Failed, str], Told]) -> R
     answer = tell(failed, attempt.name)
     error = None
     if answer.code is not None:
-        hint = None
+        hint = answer.hint
         if any(failure.stay for failure in failed.values()):
             hint = f"`ringfence undo {attempt.name}` takes back what was done"
         error = CallError(answer.code, answer.content.partition("\n")[0].rstrip(":"), hint=hint).to_json()

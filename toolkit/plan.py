@@ -174,11 +174,15 @@ Failed = dict[str, Failure]
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """An answer for a call of which a part may have failed; `code` is None where it counts as done."""
+    """An answer for a call of which a part may have failed; `code` is None where it counts as done.
+
+    Without a `hint` the code's own stands.
+    """
 
     content: str
     data: dict[str, Any]
     code: str | None = None
+    hint: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -545,6 +545,28 @@ def test_a_kill_leaves_each_task_whole_deleted_or_restorable(
 # ----------------------------------------------------------------- command line
 
 
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["tasks", "list", "--tasks", "none"], "it does not exist; name the folder with --tasks"),
+        (["tasks", "purge", "--tasks", "none", "--yes"], "it does not exist; name the folder with --tasks"),
+        (["tasks", "delete", "x", "--yes"], "`ringfence tasks list` shows the ids"),
+        (["tasks", "delete", f"0{U[1:]}", "--yes"], "`ringfence tasks list` shows the ids"),
+        (["tasks", "restore", f"0{U[1:]}", "--yes"], "`ringfence tasks list` shows the ids"),
+        (["tasks", "restore", U, "--yes"], "delete that one first if the deleted one is wanted"),
+    ],
+)
+def test_what_a_person_is_refused_says_what_helps(
+    tmp_path: Path, store: Path, capsys: pytest.CaptureFixture[str], words: list[str], hint: str
+) -> None:
+    where = ["--root", str(tmp_path / "ws"), "--state", str(tmp_path / "state")]
+    more = ["--tasks", str(store)] if words[0] == "tasks" and "none" not in words else []
+    assert main([*words, *where, *more]) == 1
+    said = capsys.readouterr()
+    assert "hint" not in said.out
+    assert f"  hint: {hint}" in said.err
+
+
 def test_the_command_line(tmp_path: Path, store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     where = ["--root", str(tmp_path / "ws"), "--state", str(tmp_path / "state"), "--tasks", str(store)]
     assert main(["tasks", "list", *where]) == 0

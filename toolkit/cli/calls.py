@@ -88,14 +88,20 @@ def show(result: Result, screen: Screen, *, changed: bool, place: str = "") -> N
     if "plan" in result.data:
         _show_plan(result, screen)
     screen.line(result.content.removesuffix(UNCHANGED), "" if result.ok else STYLES.get(result.status, "red"))
-    hint = (result.error or {}).get("hint")
-    if result.error and hint:
-        hint = for_person(result.error["code"], hint)
-        request = result.data.get("approval", {}).get("id")
-        hint = hint.replace(f"{request}`", f"{request}{place}`") if request and place else hint
-        screen.note(f"  hint: {hint}", "")
+    show_hint(result, screen, place=place)
     if changed and result.ok and not result.data.get("dry_run"):
         screen.note(f"  undo: `ringfence undo {result.data['call_id']}{place}`", "")
+
+
+def show_hint(result: Result, screen: Screen, *, place: str = "") -> None:
+    """What helps, in words for a person."""
+    error = result.error or {}
+    if not error.get("hint"):
+        return
+    hint = for_person(error["code"], error["hint"])
+    request = result.data.get("approval", {}).get("id")
+    hint = hint.replace(f"{request}`", f"{request}{place}`") if request and place else hint
+    screen.note(f"  hint: {hint}", "")
 
 
 def _show_plan(result: Result, screen: Screen) -> None:

@@ -6,6 +6,7 @@ import argparse
 
 from policy.read import size_of
 from toolkit.call import Result
+from toolkit.cli.calls import show_hint
 from toolkit.cli.perform import DONE, FELL_SHORT, UsageError, older_than
 from toolkit.cli.place import open_to_look, open_under_policy
 from toolkit.cli.prompt import confirm, whoami
@@ -38,5 +39,6 @@ def _show(result: Result, screen: Screen) -> int:
     if screen.as_json:
         screen.json(result.data if result.ok else {"error": result.error})
     else:
-        screen.line(result.content)
+        screen.line(result.content, "" if result.ok else "red")
+        show_hint(result, screen)
     return DONE if result.ok else FELL_SHORT

@@ -11,6 +11,7 @@ from typing import Any
 from policy import Policy
 from toolkit.approvals import Answer, Request
 from toolkit.call import Result
+from toolkit.cli.calls import show_hint
 from toolkit.cli.column_layout import Column
 from toolkit.cli.log_rows import short_time
 from toolkit.cli.perform import DONE, FELL_SHORT, UsageError, older_than
@@ -141,6 +142,7 @@ def _show(result: Result, screen: Screen) -> int:
         screen.json(result.to_json())
     else:
         screen.line(result.content, "" if result.ok else STYLES.get(result.status, "red"))
+        show_hint(result, screen)
         if result.ok and result.data.get("succeeded"):
             screen.note(f"  undo: `ringfence undo {result.data['call_id']}`", "")
     return DONE if result.ok else FELL_SHORT

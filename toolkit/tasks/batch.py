@@ -15,6 +15,12 @@ from toolkit.text import escape, plural
 
 LOCKED = "Permission denied - task directory is locked"
 
+# What helps with ids, where the code's own hint speaks of paths.
+_HINTS = {
+    "not_found": "compare the ids with those that list_tasks gives",
+    "already_exists": "delete that one first if the deleted one is wanted",
+}
+
 
 def answer(
     what: str,
@@ -44,7 +50,7 @@ def answer(
         elif not done:
             code = next(item.code for item in final if item.code is not None)
         content = said.results(what, final, again, note if done else "")
-        return Told(content, said.fields(final, again), code)
+        return Told(content, said.fields(final, again), code, _HINTS.get(code or ""))
 
     started = tell({}, "")
     return Plan(
