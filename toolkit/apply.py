@@ -246,6 +246,7 @@ class _Work:
         self._make_side_by_side(ready, outcome)
 
     def _make_side_by_side(self, numbered: list[tuple[Change, int]], outcome: Outcome) -> None:
+        """Make changes of which none rests on another; directories first."""
 
         def one(row: tuple[Change, int]) -> None:
             started = time.perf_counter()

@@ -1,7 +1,7 @@
 """What a person sees: lines, tables, diffs and progress; colour on a terminal, plain text in a pipe.
 
 Everything goes through `escape` here, so that no name or content can move the cursor or hide text;
-nothing is ever cut.
+nothing is ever cut, and a column of a table that has no room is named.
 """
 
 from __future__ import annotations
@@ -12,13 +12,14 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from shutil import get_terminal_size
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from policy.errors import PolicyError
-from toolkit.cli.column_layout import Column, left_out, lines
 from toolkit.errors import UNCHANGED, CallError
 from toolkit.text import escape
+
+if TYPE_CHECKING:
+    from toolkit.cli.column_layout import Column
 
 Progress = Callable[[str, int, int | None], None]
 
@@ -105,6 +106,10 @@ class Screen:
 
     def table(self, columns: Sequence[str | Column], rows: Iterable[Sequence[str]]) -> None:
         """Rows under headings, fitted to a terminal; a column that is only a name may be folded."""
+        from shutil import get_terminal_size  # slow to import, and most answers are no table
+
+        from toolkit.cli.column_layout import Column, left_out, lines
+
         known = [Column(one, folds_to=_FOLDS) if isinstance(one, str) else one for one in columns]
         cells = [[escape(cell) for cell in row] for row in rows]
         width = get_terminal_size().columns if self.is_terminal else None
