@@ -24,7 +24,7 @@ from toolkit.text import plural, size
 
 TASKS = (
     Column("id"),
-    Column("title", folds_to=12, leaves=1),
+    Column("title", folds_to=12),
     Column("created", short=short_time, leaves=7),
     Column("last activity", short=short_time, leaves=4),
     Column("status", leaves=2),
