@@ -236,8 +236,17 @@ def changes_of(state: State, path: str) -> Iterator[dict[str, Any]]:
     pattern = "**" if path == paths.ROOT else grant_patterns.literal(path)
     for record in matching(state, Wanted(path=pattern)):
         kind = record.get("event"), record.get("outcome")
-        if kind in _CHANGES and audit_index.changed(state, str(record.get("call")), pattern):
+        if kind in _CHANGES and _changed(state, record, pattern):
             yield record
+
+
+def _changed(state: State, record: dict[str, Any], pattern: str) -> bool:
+    """Whether a call changed a path; of one that the history does not know any more, its record tells."""
+    call = str(record.get("call"))
+    if audit_index.is_known(state, call):
+        return audit_index.changed(state, call, pattern)
+    planned = record.get("event") == "settled" or record.get("digest") is not None
+    return planned and any(audit_index.fits(pattern, path) for path in record.get("paths") or ())
 
 
 _CHANGES = tuple(product(("call", "settled"), ("done", "partial", "unknown")))

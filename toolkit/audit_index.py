@@ -247,6 +247,11 @@ def trees_with(state: State, pattern: str) -> frozenset[str] | None:
     return frozenset(found)
 
 
+def is_known(state: State, call: str) -> bool:
+    """Whether the history knows what a call changed, if it changed something."""
+    return bool(state.rows("SELECT 1 FROM op WHERE call = ? LIMIT 1", (call,)))
+
+
 def changed(state: State, call: str, pattern: str) -> bool:
     """Whether a call changed a path that the pattern fits."""
     _, like = coarse(pattern)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolkit import audit
 from toolkit.audit_archive import archive
+from toolkit.bounded_tables import trim
 from toolkit.prune import Pruned, choose, forget, note, sum_of
 from toolkit.retention import Rule
 from toolkit.retention_schedule import TURN
@@ -53,6 +54,7 @@ def record(session: Session, event: str, freed: Pruned) -> dict[str, Any]:
         "contents": freed.contents,
         "trees": freed.trees,
         "bytes": freed.bytes,
+        "changes": freed.changes,
     }
 
 
@@ -74,6 +76,7 @@ def _carry_out(session: Session, rule: Rule, go_on: Callable[[], bool]) -> None:
     shelf = session.history.shelf
     assert shelf is not None, "a session's history has one"
     archive(session.state, go_on)
+    trim(session.state, go_on)
     session.approvals.forget_ended(max(rule.keep, ENDED))
     choice = choose(session.state, rule, waiting(session.approvals), go_on)
     freed: list[Pruned] = []
@@ -84,7 +87,7 @@ def _carry_out(session: Session, rule: Rule, go_on: Callable[[], bool]) -> None:
                 break
     finally:
         done = sum_of(iter(freed))
-        if done.contents or done.trees:
+        if done.contents or done.trees or done.changes:
             told = replace(done, calls=choice.told.calls)
             with session.state.transaction() as db:
                 audit.append(db, record(session, "retention", told), session.state.key)

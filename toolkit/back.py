@@ -118,12 +118,14 @@ def prune_history(session: Session, rule: Rule, *, dry_run: bool, by: str | None
     assert shelf is not None, "a session's history has one"
     spared = waiting(session.approvals)
     found = prune_now(session.state, shelf, session.workspace, rule, spared, dry_run=dry_run)
-    data = {"calls": found.calls, "contents": found.contents, "trees": found.trees, "bytes": found.bytes}
+    names = ("calls", "contents", "trees", "bytes", "left", "changes")
+    data: dict[str, Any] = {name: getattr(found, name) for name in names}
     text = f"the contents of {plural(found.calls, 'call')}, {size(found.bytes)}"
+    text += f", and that {plural(found.changes, 'change')} ever took place" if found.changes else ""
     left = f"; {size(found.left)} kept"
     if dry_run:
-        return Result(None, "ok", f"Would forget {text}{left}", {**data, "left": found.left, "dry_run": True})
+        return Result(None, "ok", f"Would forget {text}{left}", {**data, "dry_run": True})
     with session.state.transaction() as db:
         told = record(session, "prune", found) | ({} if by is None else {"by": by})
         audit.append(db, told, session.state.key)
-    return Result(None, "ok", f"✓ Forgot {text}{left}", {**data, "left": found.left})
+    return Result(None, "ok", f"✓ Forgot {text}{left}", data)

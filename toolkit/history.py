@@ -19,9 +19,11 @@ from toolkit.chain import BEGINNING
 from toolkit.errors import CallError
 from toolkit.keeping import Keeping
 from toolkit.metadata import Metadata, unpacked
+from toolkit.old_changes import Forgotten, forgotten
 from toolkit.plan import FILE, Held, sha256, whole
 from toolkit.shelf import CAUGHT, FILED, LARGE, Shelf
 from toolkit.state import Database, State
+from toolkit.text import when
 
 PENDING, DONE, ABORTED, PARTIAL, UNKNOWN = "pending", "done", "aborted", "partial", "unknown"
 # What a session knows of a path it deleted, and of one it knows nothing of any more.
@@ -324,17 +326,17 @@ class History:
 
         A session counts with its parent and all of that one's sub-sessions: opening one lifts no limit.
         """
-        within, family = of_session(session.partition("/")[0])
-        where, values = "", ()
-        if key in ("read", "write", "delete"):
-            where, values = "AND usage.action = ?", (key,)  # type: ignore[assignment]
-        elif key != "*":
-            where, values = "AND op.tool = ?", (key,)  # type: ignore[assignment]
+        family = session.partition("/")[0]
+        (within, ends), (summed, _) = of_session(family), of_session(family, "spent")
+        by, who = "(agent = ? OR substr(agent, 1, ?) = ?)", (agent, len(agent) + 1, agent + "/")
+        if key != "*":
+            by += " AND action = ?" if key in ("read", "write", "delete") else " AND tool = ?"
+            who = (*who, key)  # type: ignore[assignment]
         rows = self._state.rows(
-            "SELECT CAST(coalesce(sum(files), 0) AS BIGINT), CAST(coalesce(sum(bytes), 0) AS BIGINT)"
-            " FROM usage JOIN op ON op.id = usage.op"
-            f" WHERE {within} AND (op.agent = ? OR substr(op.agent, 1, ?) = ?) {where}",
-            (*family, agent, len(agent) + 1, agent + "/", *values),
+            "SELECT CAST(coalesce(sum(files), 0) AS BIGINT), CAST(coalesce(sum(bytes), 0) AS BIGINT) FROM ("
+            f"SELECT files, bytes FROM usage JOIN op ON op.id = usage.op WHERE {within} AND {by}"
+            f" UNION ALL SELECT files, bytes FROM spent WHERE {summed} AND {by}) AS amounts",
+            (*ends, *who, *ends, *who),
         )
         return Amount(*rows[0])
 
@@ -386,9 +388,11 @@ class History:
         )
         if not rows:
             where = f" in session '{session}'" if session is not None else ""
+            old = self.forgotten(session)
             raise CallError(
                 "not_found",
-                f"No call '{name}' changed anything{where}",
+                f"No call '{name}' changed anything{where}"
+                + (f" since {when(old.until)}; what was before is pruned" if old else ""),
                 hint="`ringfence log` lists the calls",
             )
         if len(rows) > 1:
@@ -397,6 +401,15 @@ class History:
                 "invalid_arguments", f"Several calls had the id '{name}'", hint=f"use one of {known}"
             )
         return str(rows[0][0]), int(rows[0][1])
+
+    def forgotten(self, session: str | None = None, *, exact: bool = False) -> Forgotten | None:
+        """What is not known any more, if that is of a session and its sub-sessions, or (`exact`) of it alone;
+        None for the session: of any."""
+        found = forgotten(self._state)
+        if found is None or session is None:
+            return found
+        within, values = ("session = ?", (session,)) if exact else of_session(session, "spent")
+        return found if self._state.rows(f"SELECT 1 FROM spent WHERE {within} LIMIT 1", values) else None
 
     def sessions(self) -> list[str]:
         """The sessions that changed something, the latest last."""
@@ -426,14 +439,15 @@ class History:
         )
 
 
-def of_session(session: str | None) -> tuple[str, tuple[Any, ...]]:
-    """A condition on `op` for a session and its sub-sessions (`night/tests` is one of `night`); None: all."""
+def of_session(session: str | None, table: str = "op") -> tuple[str, tuple[Any, ...]]:
+    """A condition on `op`, or another table, for a session and its sub-sessions (`night/tests` is one of
+    `night`); None: all."""
     if session is None:
         return "1 = 1", ()
     # The bounds say less than what follows them, but in words that an index answers; "0" comes after "/".
     return (
-        "(op.session COLLATE BINARY >= ? AND op.session COLLATE BINARY < ?"
-        " AND (op.session = ? OR substr(op.session, 1, ?) = ?))",
+        f"({table}.session COLLATE BINARY >= ? AND {table}.session COLLATE BINARY < ?"
+        f" AND ({table}.session = ? OR substr({table}.session, 1, ?) = ?))",
         (session, session + "0", session, len(session) + 1, session + "/"),
     )
 
@@ -450,11 +464,12 @@ def _lower(db: Database, op: int, usage: dict[str, Amount]) -> None:
 
 
 def _remember(db: Database, seen: dict[tuple[str, str], str]) -> None:
-    known = [(session, path, digest) for (session, path), digest in seen.items() if digest != UNSEEN]
+    at = time.time()
+    known = [(session, path, digest, at) for (session, path), digest in seen.items() if digest != UNSEEN]
     if known:
         db.executemany(
-            "INSERT INTO seen VALUES(?,?,?)"
-            " ON CONFLICT(session, path) DO UPDATE SET digest = excluded.digest",
+            "INSERT INTO seen(session, path, digest, at) VALUES(?,?,?,?)"
+            " ON CONFLICT(session, path) DO UPDATE SET digest = excluded.digest, at = excluded.at",
             known,
         )
     if len(known) < len(seen):

@@ -11,7 +11,8 @@ from toolkit import paths
 from toolkit.errors import CallError
 from toolkit.history import History, Kept, of_session
 from toolkit.plan import DIRECTORY
-from toolkit.versions import INITIAL, is_name, versions
+from toolkit.text import when
+from toolkit.versions import INITIAL, called, is_name, versions
 
 
 def since(
@@ -19,8 +20,10 @@ def since(
 ) -> list[Kept]:
     """The changes of a session and its sub-sessions (None: of all) after a point, in and below `tree`.
 
-    Raises CallError `not_found` or `invalid_arguments` for what is no point.
+    Raises CallError `not_found` or `invalid_arguments` for what is no point, `not_recoverable` for one of
+    which the changes after it are pruned.
     """
+    _check_known(history, point, session)
     if session is not None and session not in history.sessions() and not _has_subs(history, session):
         known = ", ".join(history.sessions()[-3:]) or "none"
         raise CallError(
@@ -30,6 +33,18 @@ def since(
     column, least = _bound(history, point, session)
     found = history.items(f"{within} AND {column} > ?", (*values, least))
     return list(found) if tree == paths.ROOT else list(_within(found, tree))
+
+
+def _check_known(history: History, point: str | float, session: str | None) -> None:
+    """Refuse to go back to where only a part of the way is known."""
+    old = history.forgotten(session) if point == INITIAL or not isinstance(point, str) else None
+    if old is not None and (isinstance(point, str) or point < old.until):
+        whose = "" if session is None else f" of session '{session}'"
+        raise CallError(
+            "not_recoverable",
+            f"The changes{whose} up to {when(old.until)} are pruned, so not all can be taken back",
+            hint="name a call or a later time to go back to; `ringfence log` lists the calls",
+        )
 
 
 def _has_subs(history: History, session: str) -> bool:
@@ -50,11 +65,7 @@ def _bound(history: History, point: str | float, session: str | None) -> tuple[s
 def _of_version(history: History, path: str, name: str, session: str | None) -> int:
     """The operation after which the file was at this version; of `initial` the one before."""
     line = [one for one in versions(history, path) if session in (None, one.session)]
-    named = [version for version in line if version.name == name]
-    if not named:
-        known = ", ".join(version.name for version in line) or "none"
-        raise CallError("not_found", f"There is no version '{path}:{name}'", hint=f"known versions: {known}")
-    version = named[-1]
+    version = called(line, name, history.forgotten())[-1]
     later = line[line.index(version) + 1 :]
     # What an operation found, and not what it left, was there before it.
     return version.op - 1 if any(one.op == version.op for one in later) else version.op

@@ -1,16 +1,17 @@
 """Forgets contents that retention lets go: what the history keeps grows with every change, and disks do not.
 
-The record of what was done stays, with its versions' names; only contents go, so that a version forgotten is
-`not_recoverable`. Never what an open intent, a request that waits or a later undo still needs.
+What was done stays known, so that a version forgotten is `not_recoverable`; only of very many changes the
+oldest go as well. Never what an open intent, a request that waits or a later undo still needs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from toolkit.history import PENDING
+from toolkit.old_changes import forget_changes, to_forget
 from toolkit.retention import Kept, Rule, forgettable
 from toolkit.shelf import FILED
 
@@ -35,7 +36,7 @@ _BLOBS = "SELECT hash, size, packed FROM blob WHERE hash > ? ORDER BY hash LIMIT
 class Pruned:
     """What was forgotten, or would be: calls whose contents go, contents, deleted trees, bytes.
 
-    `left` is how many bytes of contents are kept after it.
+    `left` is how many bytes of contents are kept after it, `changes` how many are not known any more.
     """
 
     calls: int = 0
@@ -43,13 +44,15 @@ class Pruned:
     trees: int = 0
     bytes: int = 0
     left: int = 0
+    changes: int = 0
 
 
 @dataclass(slots=True)
 class Choice:
     """What goes: contents as (digest, size, how it is packed), trees as (name, size).
 
-    `first` and `last` bound the operations that were looked at; up to `mark` nothing will be kept any more.
+    `first` and `last` bound the operations that were looked at; up to `mark` nothing will be kept any more,
+    and where more than `most` changes are known, the oldest of those go.
     """
 
     told: Pruned
@@ -58,6 +61,7 @@ class Choice:
     first: int
     last: int
     mark: int
+    most: int | None
 
 
 def choose(
@@ -80,7 +84,8 @@ def choose(
     size = sum(size for _, size, _ in contents) + sum(size for _, size in trees)
     calls = sum(1 for call in held.calls() if call.call in gone and not call.contents.isdisjoint(lost))
     told = Pruned(calls, len(contents), len(trees), size, sum(held.sizes.values()) - size)
-    return Choice(told, contents, trees, held.first, held.last, held.mark(gone, stay))
+    mark = held.mark(gone, stay)
+    return Choice(told, contents, trees, held.first, held.last, mark, rule.changes)
 
 
 def forget(state: State, shelf: Shelf, workspace: Workspace, choice: Choice) -> Iterator[Pruned]:
@@ -109,6 +114,10 @@ def forget(state: State, shelf: Shelf, workspace: Workspace, choice: Choice) -> 
     if mark > choice.first:
         with state.transaction() as db:
             note(db, _MARK, str(mark))
+    if choice.most is not None:
+        for changes in forget_changes(state, choice.most, mark):
+            state.give_back(_PAGES)
+            yield Pruned(changes=changes)
 
 
 def prune_now(
@@ -117,19 +126,21 @@ def prune_now(
     """Forget all that the rule lets go, and give the space back to the disk."""
     choice = choose(state, rule, waiting)
     if dry_run:
-        return choice.told
+        changes = 0 if choice.most is None else to_forget(state, choice.most, choice.mark)
+        return replace(choice.told, changes=changes)
     freed = sum_of(forget(state, shelf, workspace, choice))
     state.give_back_all()
     told = choice.told
-    return Pruned(told.calls, freed.contents, freed.trees, freed.bytes, told.left + told.bytes - freed.bytes)
+    return replace(freed, calls=told.calls, left=told.left + told.bytes - freed.bytes)
 
 
 def sum_of(portions: Iterator[Pruned]) -> Pruned:
     """What several portions freed together."""
-    contents = trees = size = 0
+    contents = trees = size = changes = 0
     for one in portions:
         contents, trees, size = contents + one.contents, trees + one.trees, size + one.bytes
-    return Pruned(0, contents, trees, size)
+        changes += one.changes
+    return Pruned(0, contents, trees, size, changes=changes)
 
 
 # ------------------------------------------------------------------------ looking
@@ -142,6 +153,7 @@ class _Call:
     undoes: set[str] = field(default_factory=set)
     names: set[str] = field(default_factory=set)
     spared: bool = False
+    changes: int = 0
 
 
 class _Held:
@@ -203,6 +215,7 @@ class _Held:
             call = by_op.get(int(op))
             if call is None:
                 break  # begun since
+            call.changes += 1
             call.names.update(digest for digest in (before, after) if digest is not None)
             latest.update((at, call) for at in (path, path2) if at in waiting)
             if kind == "delete" and name in self.trees:
@@ -215,7 +228,7 @@ class _Held:
         # A digest of nothing that is kept: by a move, which needs no content, or forgotten before.
         names = frozenset(name for name in call.names if name in self.sizes)
         undoes = call.undoes.union(*(self._given.get(given, ()) for given in call.undoes))
-        return Kept(name, call.started, names, frozenset(undoes), call.spared)
+        return Kept(name, call.started, names, frozenset(undoes), call.spared, call.changes)
 
 
 def _tree(name: str) -> str:

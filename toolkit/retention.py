@@ -11,6 +11,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+CHANGES = 20_000  # so many of the newest changes stay known, however little `max_bytes` is
+_EACH = 4_096  # bytes of contents for which one change stays known: what is known of one takes about 500
+
 
 @dataclass(frozen=True, slots=True)
 class Rule:
@@ -23,12 +26,17 @@ class Rule:
     max_bytes: int | None = None
     keep: int = 0
 
+    @property
+    def changes(self) -> int | None:
+        """How many changes stay known: of the oldest beyond it the contents go, then what was done."""
+        return None if self.max_bytes is None else max(CHANGES, self.max_bytes // _EACH)
+
 
 @dataclass(frozen=True, slots=True)
 class Kept:
     """A call with the contents that the history keeps for it, by name; `spared` if none of them may go.
 
-    `undoes` names the calls that it took back.
+    `undoes` names the calls that it took back, `changes` is how many it made.
     """
 
     call: str
@@ -36,6 +44,7 @@ class Kept:
     contents: frozenset[str] = frozenset()
     undoes: frozenset[str] = frozenset()
     spared: bool = False
+    changes: int = 0
 
 
 def forgettable(calls: Sequence[Kept], sizes: Mapping[str, int], rule: Rule) -> set[str]:
@@ -55,6 +64,14 @@ def forgettable(calls: Sequence[Kept], sizes: Mapping[str, int], rule: Rule) -> 
         free = [n for n in range(len(calls)) if not spared[n] and n not in gone]
         held = set[str]().union(*(calls[n].contents for n in range(len(calls)) if spared[n]))
         gone |= _beyond(calls, list(_first_to_go(free, undone)), held, sizes, rule.max_bytes)
+    if rule.changes is not None:
+        free = [n for n in range(len(calls)) if not spared[n] and n not in gone]
+        too_many = sum(calls[n].changes for n in range(len(calls)) if n not in gone) - rule.changes
+        for n in _first_to_go(free, undone):
+            if too_many <= 0:
+                break
+            gone.add(n)
+            too_many -= calls[n].changes
     return {calls[n].call for n in gone}
 
 

@@ -22,7 +22,7 @@ from toolkit.state_files import DATABASE, OpenedFiles, Owning, make_database, wr
 if TYPE_CHECKING:
     import sqlite3
 
-VERSION = 4  # `toolkit.upgrade` knows the way from each older one
+VERSION = 5  # `toolkit.upgrade` knows the way from each older one
 MEMORY = ":memory:"
 SHARED = ("postgresql://", "postgres://")
 # Moving the log into the database waits for the disk. After so many transactions a thread begins with it, for
@@ -47,8 +47,11 @@ CREATE INDEX item_before ON item(before) WHERE kind = 'delete';
 CREATE TABLE caught(name TEXT PRIMARY KEY, op INTEGER NOT NULL, path TEXT NOT NULL);
 CREATE TABLE usage(op INTEGER NOT NULL, action TEXT NOT NULL, files INTEGER NOT NULL, bytes INTEGER NOT NULL,
     PRIMARY KEY(op, action)) WITHOUT ROWID;
-CREATE TABLE seen(session TEXT NOT NULL, path TEXT NOT NULL, digest TEXT NOT NULL, PRIMARY KEY(session, path))
-    WITHOUT ROWID;
+CREATE TABLE spent(session TEXT NOT NULL, agent TEXT NOT NULL, tool TEXT NOT NULL, action TEXT NOT NULL,
+    files INTEGER NOT NULL, bytes INTEGER NOT NULL, op INTEGER NOT NULL,
+    PRIMARY KEY(session, agent, tool, action)) WITHOUT ROWID;
+CREATE TABLE seen(session TEXT NOT NULL, path TEXT NOT NULL, digest TEXT NOT NULL, at REAL,
+    PRIMARY KEY(session, path)) WITHOUT ROWID;
 CREATE TABLE audit(seq INTEGER PRIMARY KEY, body TEXT NOT NULL, prev TEXT NOT NULL, hash TEXT NOT NULL,
     time REAL, session TEXT, kind TEXT);
 CREATE INDEX audit_time ON audit(time, seq);

@@ -125,7 +125,7 @@ class TakesBack:
             from toolkit.versions import pick, versions
 
             place = paths.lexical(self.workspace.split(path))
-            wanted, last = pick(versions(self.history, place), version)
+            wanted, last = pick(versions(self.history, place), version, self.history.forgotten())
             return restore(place, wanted, last, self.workspace, self.history, force=force)
 
         return self._take_back("restore", f"{path} {version}", way, dry_run, digest, by, told)

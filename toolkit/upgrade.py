@@ -36,6 +36,12 @@ STEPS: dict[int, tuple[str, ...]] = {
         "CREATE TABLE audit_path(path TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY(path, seq))"
         " WITHOUT ROWID",
     ),
+    4: (
+        "ALTER TABLE seen ADD COLUMN at REAL",
+        "CREATE TABLE spent(session TEXT NOT NULL, agent TEXT NOT NULL, tool TEXT NOT NULL,"
+        " action TEXT NOT NULL, files INTEGER NOT NULL, bytes INTEGER NOT NULL, op INTEGER NOT NULL,"
+        " PRIMARY KEY(session, agent, tool, action)) WITHOUT ROWID",
+    ),
 }
 # What is filled in after the statements of a step, and the statements that only come then.
 FILL: dict[int, Callable[[Database], None]] = {3: fill}

@@ -1,7 +1,7 @@
 """A file's line of history: `initial`, then `v1`, `v2`, … after each change, session by session.
 
 A move, its own or its directory's, does not break the line. Only reads the history, and never says of a
-content what was not recorded.
+content what was not recorded. Where the beginning is pruned, versions are named by operation: `after-812`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ from dataclasses import dataclass, field, replace
 from toolkit.errors import CallError
 from toolkit.history import DONE, History, Kept
 from toolkit.metadata import Metadata
+from toolkit.old_changes import Forgotten
 from toolkit.plan import DIRECTORY, FILE, LINK, restored_mode
+from toolkit.text import when
 
 INITIAL = "initial"
-_NAME = re.compile(r"initial|v[1-9][0-9]{0,8}")
+_COUNTED = re.compile(r"initial|v[1-9][0-9]{0,8}")
+_BY_OPERATION = re.compile(r"(?:before|replaced|after)-[1-9][0-9]{0,18}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +28,8 @@ class Version:
     `digest` and `target` are both None where nothing was there (a tombstone). Where `kept` is false the
     file was there and was moved along with its directory, its content not looked at, or was too large to be
     kept. Where `forgotten` is true its content was kept and is not any more: it was pruned, or cleaned up.
-    `mode` and `metadata` are what the next change found, as far as one is known.
+    `mode` and `metadata` are what the next change found, as far as one is known. `end` says whether that was
+    "before" the operation `op` or "after" it, or "replaced" by what it moved.
     """
 
     path: str
@@ -43,6 +47,7 @@ class Version:
     kept: bool = True
     forgotten: bool = False
     metadata: Metadata | None = field(default=None, hash=False)
+    end: str = "after"
 
     @property
     def gone(self) -> bool:
@@ -74,6 +79,9 @@ def versions(history: History, path: str, session: str | None = None) -> list[Ve
     for item, at in events:
         if session in (None, item.session):
             _extend(lines.setdefault(item.session, []), item, at, history.metadata(item))
+    for name, line in lines.items():
+        if history.forgotten(name, exact=True):
+            lines[name] = _by_operation(line)
     found = [version for line in lines.values() for version in line]
     return _marked(history, found, [item for item, _ in events])
 
@@ -85,6 +93,11 @@ def _marked(history: History, found: list[Version], items: list[Kept]) -> list[V
     kept = {digest for both in ends for digest in both if digest is not None}
     gone = {v.digest for v in found if v.digest in kept and not history.holds(v.digest or "")}
     return [replace(version, forgotten=version.digest in gone) for version in found]
+
+
+def _by_operation(line: list[Version]) -> list[Version]:
+    """The versions with names that stay when more of the beginning is pruned."""
+    return [replace(version, name=f"{version.end}-{version.op}") for version in line]
 
 
 def _events(history: History, path: str) -> list[tuple[Kept, str]]:
@@ -113,13 +126,13 @@ def _extend(line: list[Version], item: Kept, at: str, metadata: Metadata | None)
     if before.kept and before != NOTHING:
         _fill(line, before)
     if not line or (before.kept and not before.same(line[-1])):
-        _append(line, item, came_from, before)
+        _append(line, item, came_from, before, "before")
     if item.kind != "move" and before.kept and before != NOTHING:
         line[-1] = replace(line[-1], mode=restored_mode(item.mode), metadata=metadata)
     if arrived and replaced(item) != NOTHING:
-        _append(line, item, at, replaced(item))
+        _append(line, item, at, replaced(item), "replaced")
         line[-1] = replace(line[-1], mode=restored_mode(item.mode), metadata=metadata)
-    _append(line, item, at, after)
+    _append(line, item, at, after, "after")
 
 
 def _fill(line: list[Version], found: Held) -> None:
@@ -163,7 +176,7 @@ def _of_file(digest: str | None, size: int) -> Held:
     return NOTHING if digest is None else Held(FILE, digest, size=size)
 
 
-def _append(line: list[Version], item: Kept, path: str, state: Held) -> None:
+def _append(line: list[Version], item: Kept, path: str, state: Held, end: str) -> None:
     line.append(
         Version(
             path,
@@ -179,21 +192,41 @@ def _append(line: list[Version], item: Kept, path: str, state: Held) -> None:
             restored_mode(item.mode) if item.kind != "move" else None,
             item.op,
             state.kept,
+            end=end,
         )
     )
 
 
-def pick(found: list[Version], name: str) -> tuple[Version, Version]:
-    """The version called `name` (`v2`, `SESSION:v2`) and the last one known.
+def called(found: list[Version], name: str, old: Forgotten | None = None) -> list[Version]:
+    """The versions called `name` (`v2`, `SESSION:v2`), at least one; `old` is what is not known any more.
 
-    Raises CallError `not_found`, and `not_recoverable` for one whose content was not kept.
+    Raises CallError `not_found`, and `not_recoverable` for one that is pruned.
     """
     session, _, short = name.rpartition(":")
     held = [version for version in found if not session or version.session == session]
     named = [version for version in held if version.name == short]
-    if not named:
-        known = ", ".join(version.name for version in held) or "none"
-        raise CallError("not_found", f"There is no version '{name}'", hint=f"known versions: {known}")
+    if named:
+        return named
+    known = ", ".join(version.name for version in held) or "none"
+    if (
+        old is not None
+        and is_name(short)
+        and (not held or any(_BY_OPERATION.fullmatch(version.name) for version in held))
+    ):
+        raise CallError(
+            "not_recoverable",
+            f"There is no version '{name}' any more: changes up to {when(old.until)} are pruned",
+            hint=f"known versions: {known}",
+        )
+    raise CallError("not_found", f"There is no version '{name}'", hint=f"known versions: {known}")
+
+
+def pick(found: list[Version], name: str, old: Forgotten | None = None) -> tuple[Version, Version]:
+    """The version called `name` and the last one known.
+
+    Raises as `called` does, and CallError `not_recoverable` for one whose content was not kept.
+    """
+    named = called(found, name, old)
     if not named[-1].kept:
         raise CallError(
             "not_recoverable",
@@ -208,4 +241,4 @@ def pick(found: list[Version], name: str) -> tuple[Version, Version]:
 
 def is_name(text: str) -> bool:
     """Whether `text` is what a version may be called."""
-    return _NAME.fullmatch(text) is not None
+    return any(names.fullmatch(text) for names in (_COUNTED, _BY_OPERATION))

@@ -195,6 +195,8 @@ def aged(session: Session) -> str:
         db.execute("DROP TABLE meta")
         db.execute("ALTER TABLE item DROP COLUMN metadata")
         db.execute("DROP TABLE audit_path")
+        db.execute("DROP TABLE spent")
+        db.execute("ALTER TABLE seen DROP COLUMN at")
         for column in ("time", "session", "kind"):
             db.execute(f"ALTER TABLE audit DROP COLUMN {column}")
         (name,) = db.execute("SELECT current_schema()").fetchone()

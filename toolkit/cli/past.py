@@ -19,6 +19,7 @@ from toolkit.cli.perform import DONE, UsageError
 from toolkit.cli.place import open_record, policy_in, root_of
 from toolkit.cli.record_table import print_table
 from toolkit.cli.screen import Screen
+from toolkit.old_changes import Forgotten
 from toolkit.spans import instant, seconds
 from toolkit.text import rfc3339, size, when
 from toolkit.versions import Version
@@ -135,6 +136,7 @@ def history(arguments: argparse.Namespace, screen: Screen) -> int:
             for version in session.versions(arguments.path)
             if arguments.session in (None, version.session)
         ]
+        old = session.history.forgotten(arguments.session)
     if screen.as_json:
         screen.json([_version_json(version) for version in versions])
     elif versions:
@@ -143,8 +145,14 @@ def history(arguments: argparse.Namespace, screen: Screen) -> int:
         rows = (_version_row(version)[: len(columns)] for version in versions)
         print_table(columns, rows, arguments, screen)
     else:
-        screen.note(f"no call changed {arguments.path}")
+        screen.note(f"no call changed {arguments.path}{_since(old)}")
+    if old is not None and versions:
+        screen.note(f"changes up to {when(old.until)} are pruned: `ringfence log` has their records")
     return DONE
+
+
+def _since(old: Forgotten | None) -> str:
+    return "" if old is None else f" since {when(old.until)}; what was before is pruned"
 
 
 def _version_row(version: Version) -> tuple[str, ...]:
@@ -157,7 +165,7 @@ def _version_row(version: Version) -> tuple[str, ...]:
         content = "nothing"
     elif version.forgotten:
         content += ", no longer kept"
-    by = "(before)" if version.name == "initial" else version.tool
+    by = "(before)" if version.name == "initial" or version.end == "before" else version.tool
     return version.name, version.session, when(version.time), content, by, version.call, version.path
 
 
@@ -185,15 +193,19 @@ def changes(arguments: argparse.Namespace, screen: Screen) -> int:
         # The last one's parent, if it is a sub-session.
         chosen = arguments.session or (known[-1].partition("/")[0] if known else None)
         found = session.changes(chosen, arguments.by_agent) if chosen else []
+        old = session.history.forgotten(chosen)
         if screen.as_json:
-            screen.json({"session": chosen, **_totals(found), "changes": [_change_json(c) for c in found]})
+            told = {"session": chosen, "pruned_until": None if old is None else rfc3339(old.until)}
+            screen.json({**told, **_totals(found), "changes": [_change_json(c) for c in found]})
         elif not found:
-            screen.note("no changes")
+            screen.note(f"no changes{_since(old)}")
         else:
             rows = [(_where(c), c.kind, f"+{c.additions} -{c.removals}") for c in found]
             diffs = [c.diff for c in found] if arguments.diff else []
             before = f"session {chosen}"
             print_table(CHANGED, rows, arguments, screen, before=before, diffs=diffs)
+            if old is not None:
+                screen.note(f"changes up to {when(old.until)} are pruned, and not in these")
     return DONE
 
 
