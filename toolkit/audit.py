@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from toolkit import audit_index, grant_patterns, paths
 from toolkit.audit_archive import Packed, Summary, archived, last_archived, packed
 from toolkit.audit_index import Kind, Numbers, columns, meeting, named
+from toolkit.audit_index_check import misplaced
 from toolkit.chain import BEGINNING, Checked, Fault, Record, check, number, seal
 from toolkit.errors import CallError
 
@@ -284,7 +285,8 @@ def verify(state: State) -> list[Fault]:
 def checked(state: State, key: bytes | None = None, anchors: Iterable[tuple[int, str]] = ()) -> Checked:
     """The chain checked, with the key it was sealed with, against what was anchored and against the history.
 
-    A call that changed something is in the history, too, so that a log cut short or emptied shows.
+    A call that changed something is in the history, too, so that a log cut short or emptied shows; of each
+    record, what the log finds it by has to be what it says itself.
     """
     # Before the records: a call that ends meanwhile has its record by then.
     unrecorded = {str(row[0]) for row in state.rows(_CHANGED)}
@@ -295,7 +297,10 @@ def checked(state: State, key: bytes | None = None, anchors: Iterable[tuple[int,
             yield record
 
     found = check(read(), key, anchors)
-    return replace(found, unrecorded=len(unrecorded))
+    named = {fault.seq for fault in found.faults}  # these are not what was found by it
+    wrong = [Fault(seq, "index") for seq in misplaced(state) if seq not in named]
+    faults = sorted([*found.faults, *wrong], key=lambda fault: (fault.seq, fault.what))
+    return replace(found, unrecorded=len(unrecorded), faults=faults)
 
 
 def _as_written(state: State) -> Iterator[Record]:

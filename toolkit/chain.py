@@ -26,7 +26,8 @@ class Fault:
     """What is wrong at record `seq`.
 
     "altered", "missing", "swapped", "repeated", "unreadable", "too long" (a line that can be no record),
-    "unkeyed" (sealed without the key where the key was in use) or "anchor" (not what was anchored).
+    "unkeyed" (sealed without the key where the key was in use), "anchor" (not what was anchored) or "index"
+    (the log finds it by something else than it says).
     """
 
     seq: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 from pathlib import Path
 
@@ -82,6 +83,28 @@ def test_what_was_altered_or_removed_in_the_archive_is_found(root: Path) -> None
         assert [fault.seq for fault in audit.verify(session.state)] == list(range(11, 21))
         found = audit.checked(session.state)
         assert found.unrecorded == 10
+
+
+@pytest.mark.parametrize("what", ["kinds", "sessions", "paths", "since", "until"])
+def test_a_summary_that_hides_a_record_is_found(root: Path, what: str) -> None:
+    with opened(root) as session:
+        calls(session, 18)
+        audit_archive.archive(session.state, always)
+        summary = sorted((root.parent / "state").rglob("*.index.gz"))[0]
+        told = json.loads(gzip.decompress(summary.read_bytes()))
+        told[what] = {
+            "kinds": dict(list(told["kinds"].items())[1:]),
+            "sessions": [],
+            "paths": told["paths"][1:],
+            "since": told["since"] + 1e-6,
+            "until": told["until"] - 1e-6,
+        }[what]
+        summary.write_bytes(gzip.compress(json.dumps(told).encode()))
+        found = audit.verify(session.state)
+        assert {fault.what for fault in found} == {"index"}
+        assert all(1 <= fault.seq <= 10 for fault in found)
+        summary.unlink()
+        assert not audit.verify(session.state)
 
 
 @pytest.mark.parametrize("at", range(1, 9))

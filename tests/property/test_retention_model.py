@@ -6,6 +6,9 @@ A second, slow one here reads the tables itself, takes calls away one by one, an
 from __future__ import annotations
 
 import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -13,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from policy import Policy
+from toolkit import retention
 from toolkit.history import Item, Operation
 from toolkit.retention import Kept, Rule, forgettable
 from toolkit.session import Session
@@ -39,6 +43,7 @@ def histories(draw: st.DrawFn) -> tuple[list[Kept], dict[str, int], Rule]:
             draw(st.frozensets(st.sampled_from(sorted(sizes)), max_size=3)),
             frozenset(f"c{m}" for m in draw(st.sets(st.integers(0, count), max_size=2)) if m != n),
             draw(st.integers(0, 5)) == 0,
+            draw(st.integers(0, 3)),
         )
         for n in range(count)
     ]
@@ -68,13 +73,20 @@ def gone(calls: list[Kept], sizes: dict[str, int], rule: Rule) -> set[str]:
         if sum(sizes[name] for name in held) <= rule.max_bytes or not free:
             break
         out.add(free[0].call)
+    while rule.max_bytes is not None:
+        left = [one for one in calls if one.call not in out]
+        free = [one for one in left if may(one, out)]
+        if sum(one.changes for one in left) <= max(retention.CHANGES, rule.max_bytes // 4096) or not free:
+            break
+        out.add(free[0].call)
     return out
 
 
-@given(histories())
+@given(histories(), st.sampled_from((0, 3, 6, 20_000)))
 @settings(max_examples=600)
-def test_the_rule_is_what_it_says(made: tuple[list[Kept], dict[str, int], Rule]) -> None:
-    assert forgettable(*made) == gone(*made)
+def test_the_rule_is_what_it_says(made: tuple[list[Kept], dict[str, int], Rule], changes: int) -> None:
+    with few(changes):
+        assert forgettable(*made) == gone(*made)
 
 
 # ------------------------------------------------------------------ a whole history
@@ -95,6 +107,15 @@ RULES = st.builds(
     st.none() | st.sampled_from((0, 10, LARGE, 2 * LARGE + 20)),
     st.integers(0, 9),
 )
+CHANGES = st.sampled_from((0, 2, 5, 20_000))
+
+
+@contextmanager
+def few(changes: int) -> Iterator[None]:
+    """As if only so many changes were to stay known."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(retention, "CHANGES", changes)
+        yield
 
 
 def carry_out(session: Session, work: list[tuple[Any, ...]]) -> None:
@@ -168,23 +189,58 @@ def told(session: Session, before: float | None) -> tuple[list[Kept], dict[str, 
                 frozenset(contents),
                 frozenset([undoes] if undoes else ()),
                 spared,
+                len(mine),
             )
         )
     return found, sizes, named
 
 
+def known(
+    session: Session, out: set[str], trees: set[str], most: int | None, mark: int
+) -> tuple[set[int], dict[str, int], int]:
+    """The operations that are to stay known, how many files of each tool count, and up to which operation
+    nothing is kept, as up to `mark`; from the tables."""
+    rows = session.state.rows
+    ops = [(int(op), str(name)) for op, name in rows("SELECT id, call FROM op ORDER BY id")]
+    items = Counter(int(op) for (op,) in rows("SELECT op FROM item"))
+    fixed = {int(op) for name, op in rows("SELECT name, op FROM caught") if name in trees}
+    for op, name in ops:
+        if op > mark and (name not in out or op in fixed):
+            break
+        mark = max(mark, op)
+    count = Counter[str]()
+    for table in ("usage JOIN op ON op.id = usage.op", "spent"):
+        for tool, files in rows(f"SELECT tool, files FROM {table}"):
+            count[str(tool)] += int(files)
+    cut = 0  # up to this place they go
+    for end in range(1, len(ops)):
+        first, rest = ops[:end], ops[end:]
+        if first[-1][0] > mark or most is None or sum(items[op] for op, _ in ops[cut:]) <= most:
+            break
+        if not {name for _, name in first} & {name for _, name in rest}:
+            cut = end
+    return {op for op, _ in ops[cut:]}, dict(count), mark
+
+
 def check(session: Session, work: list[tuple[Any, ...]], rules: list[Rule]) -> None:
     carry_out(session, work)
+    mark = 0
     for given_rule in rules:  # what the first leaves is a history as well
         before = given_rule.before
         calls, sizes, named = told(session, before)
+        of_late = {str(row[0]) for row in session.state.rows("SELECT call FROM op WHERE id > ?", (mark,))}
+        calls = [one for one in calls if one.call in of_late]
         rule = Rule(None if before is None else 0.5, given_rule.max_bytes, given_rule.keep)
         out = gone(calls, sizes, rule)
         stay = {name for one in calls if one.call not in out for name in one.contents}
+        left_known, files, mark = known(session, out, stay, rule.changes, mark)
         result = session.prune(before, rule.keep, max_bytes=rule.max_bytes)
         assert result.ok, result.content
         left = session.state.rows("SELECT hash FROM blob UNION ALL SELECT name FROM caught")
         assert {str(row[0]) for row in left} == stay
+        assert known(session, set(), stay, None, 0)[:2] == (left_known, files)
+        rows = session.state.rows
+        assert {row[0] for row in rows("SELECT op FROM item UNION SELECT op FROM usage")} <= left_known
         assert result.data["bytes"] == sum(size for name, size in sizes.items() if name not in stay)
         for one in calls:
             if one.call not in out and not one.call.startswith("open"):
@@ -193,14 +249,14 @@ def check(session: Session, work: list[tuple[Any, ...]], rules: list[Rule]) -> N
                         session.history.content(digest)
 
 
-@given(st.lists(STEPS, min_size=1, max_size=14), st.lists(RULES, min_size=1, max_size=2))
+@given(st.lists(STEPS, min_size=1, max_size=14), st.lists(RULES, min_size=1, max_size=2), CHANGES)
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_history_loses_exactly_what_may_go(
-    tmp_path_factory: pytest.TempPathFactory, work: list[tuple[Any, ...]], rules: list[Rule]
+    tmp_path_factory: pytest.TempPathFactory, work: list[tuple[Any, ...]], rules: list[Rule], changes: int
 ) -> None:
     folder = tmp_path_factory.mktemp("kept")
     (folder / "ws").mkdir()
-    with Session(folder / "ws", POLICY, state=folder / "state", session="s") as session:
+    with Session(folder / "ws", POLICY, state=folder / "state", session="s") as session, few(changes):
         check(session, work, rules)
     names = {file.name for file in (folder / "state").rglob("content/*")}
     with Session(folder / "ws", POLICY, state=folder / "state", session="s") as session:
@@ -208,14 +264,15 @@ def test_a_history_loses_exactly_what_may_go(
     assert names == filed
 
 
-@given(st.lists(STEPS, min_size=1, max_size=10), st.lists(RULES, min_size=1, max_size=2))
+@given(st.lists(STEPS, min_size=1, max_size=10), st.lists(RULES, min_size=1, max_size=2), CHANGES)
 @settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_a_shared_history_loses_the_same(
     tmp_path_factory: pytest.TempPathFactory,
     postgres_url: str,
     work: list[tuple[Any, ...]],
     rules: list[Rule],
+    changes: int,
 ) -> None:
     folder = tmp_path_factory.mktemp("shared")
-    with Session(folder, POLICY, state=postgres_url, session="s", place=folder.name) as session:
+    with Session(folder, POLICY, state=postgres_url, session="s", place=folder.name) as session, few(changes):
         check(session, work, rules)

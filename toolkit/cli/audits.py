@@ -21,6 +21,7 @@ from toolkit.text import escape, plural, rfc3339, size
 
 _MEANS = {
     "anchor": "not what was anchored",
+    "index": "not found by what it says",
     "unkeyed": "sealed without the key",
     "too long": f"a line of more than {size(MOST_BYTES)}, which is no record",
 }
