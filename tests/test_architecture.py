@@ -209,7 +209,7 @@ MAY_WRITE = {
     "toolkit.machine_identity": "the random id of this user on this machine, beside the states",
     "toolkit.owners": "the locks of processes, beside the state",
     "toolkit.mirror": "the audit log, at a person's wish",
-    "toolkit.audit_archive": "the oldest audit records, beside its own store",
+    "toolkit.audit_segments": "the oldest audit records, beside its own store",
     "toolkit.state": "its own store",
     "toolkit.state_files": "the files of its own store",
     "toolkit.state_adoption": "the names of states",

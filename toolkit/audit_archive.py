@@ -1,49 +1,44 @@
-"""Archive of the audit: the oldest records, packed in files beside the database, as lines of the same chain.
+"""Archive of the audit: the oldest records, packed in segments outside the table, as lines of the same chain.
 
-A file is on the disk under its final name before its records leave the database. No file is ever changed.
+A segment is on the disk before its records leave the table. No segment is ever changed.
 """
 
 from __future__ import annotations
 
 import json
-import os
-import re
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from toolkit.audit_index import named
+from toolkit.audit_segments import Segments, Span
 from toolkit.chain import line, parsed
-from toolkit.private_files import private_directory
-from toolkit.state_errors import unavailable
 
 if TYPE_CHECKING:
     from toolkit.state import State
 
-RECORDS = 10_000  # in one file; about as many of the newest, and up to twice as many, stay in the database
-_STEP = 500  # rows that are read, or leave the database, in one go
-_NAME = re.compile(r"([0-9]{12})-([0-9]{12})\.jsonl\.gz")
-_SUMMARY = ".index.gz"  # instead of the ending of the file that it is of
+RECORDS = 10_000  # in one segment; about as many of the newest, and up to twice as many, stay in the table
+_STEP = 500  # rows that are read, or leave the table, in one go
 _ROWS = "SELECT seq, body, prev, hash FROM audit WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?"
 
 
-def last_archived(folder: str | None) -> int:
-    """The number of the last record that is in a file; 0 where none is."""
-    return max((last for _, last, _ in _files(folder)), default=0)
+def last_archived(archive: Segments | None) -> int:
+    """The number of the last record that is in a segment; 0 where none is."""
+    return max((one.last for one in packed(archive)), default=0)
 
 
-def archived(folder: str | None, since: int) -> Iterator[list[Any]]:
+def archived(archive: Segments | None, since: int) -> Iterator[list[Any]]:
     """The archived rows after number `since`, oldest first, some at a time, as `audit.pages` gives them.
 
     What cannot be read is left out: it is missing from the chain.
     """
-    for _, last, path in _files(folder):
-        if last <= since:
+    for one in packed(archive):
+        if one.last <= since:
             continue
         rows: list[Any] = []
-        for seq, *rest in _lines(path):
+        for seq, *rest in one.lines():
             if seq > since:
                 rows.append((seq, *rest))
             if len(rows) == _STEP:
@@ -55,8 +50,8 @@ def archived(folder: str | None, since: int) -> Iterator[list[Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What the records of a file have, so that a search need not read it: kinds with their number, sessions,
-    paths, the first and the last time."""
+    """What the records of a segment have, so that a search need not read it: kinds with their number,
+    sessions, paths, the first and the last time."""
 
     kinds: dict[str, int]
     sessions: frozenset[str]
@@ -66,91 +61,88 @@ class Summary:
 
 
 class Packed(NamedTuple):
-    """A file of the archive: the numbers of its first and its last record."""
+    """A segment of the archive: the numbers of its first and its last record."""
 
     first: int
     last: int
-    path: Path
+    archive: Segments
 
     def records(self) -> list[tuple[int, str]]:
         """The records in it, oldest first: number and text. What cannot be read is left out."""
-        return [(seq, body) for seq, body, _, _ in _lines(self.path)]
+        return [(seq, body) for seq, body, _, _ in self.lines()]
+
+    def lines(self) -> Iterator[tuple[int, str, str, str]]:
+        """The same, with the seal before and the own one."""
+        import gzip
+
+        data = BytesIO(self.archive.lines((self.first, self.last)))
+        try:
+            with gzip.open(data, "rt", encoding="ascii", errors="replace") as texts:
+                for text in texts:
+                    record = parsed(text.rstrip("\n"))
+                    if record is not None:
+                        yield record.seq, record.body, record.prev, record.hash
+        except (OSError, EOFError, zlib.error):
+            return
 
     def summary(self) -> Summary | None:
         """None where it is not there, or not to be read: then the records tell."""
         import gzip
 
         try:
-            with gzip.open(_summary_of(self.path), "rt", encoding="ascii") as file:
-                found = json.load(file)
+            found = json.loads(gzip.decompress(self.archive.summary((self.first, self.last))))
             sessions, places = frozenset(found["sessions"]), frozenset(found["paths"])
             return Summary(found["kinds"], sessions, places, found["since"], found["until"])
         except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError):
             return None
 
 
-def packed(folder: str | None) -> list[Packed]:
-    """The files of the archive, the oldest first."""
-    return [Packed(*row) for row in _files(folder)]
+def packed(archive: Segments | None) -> list[Packed]:
+    """The segments of the archive, the oldest first."""
+    return [Packed(*span, archive) for span in archive.spans()] if archive is not None else []
 
 
 def archive(state: State, go_on: Callable[[], bool]) -> int:
-    """Move the oldest records out of the database, if there are very many; how many were moved.
+    """Move the oldest records out of the table, if there are very many; how many were moved.
 
-    May be killed at any moment: a record is in a file, in the database or in both, and counts once.
+    May be killed at any moment: a record is in a segment, in the table or in both, and counts once.
     """
-    folder = state.archive
-    if folder is None:
+    if state.archive is None:
         return 0
     moved = 0
     while True:
-        done = last_archived(folder)
+        done = last_archived(state.archive)
         moved += _leave(state, done, go_on)
         ((newest,),) = state.rows("SELECT coalesce(max(seq), 0) FROM audit")
         if newest - done < 2 * RECORDS or not go_on():
             return moved
-        try:
-            _pack(state, folder, done)
-        except OSError as error:
-            raise unavailable(error) from None
+        span = done + 1, done + RECORDS
+        state.archive.put(span, _pack(state, span), _summarize(state, span))
 
 
-def _pack(state: State, folder: str, done: int) -> None:
+def _pack(state: State, span: Span) -> bytes:
     import gzip  # slow to import, and seldom needed
 
-    private_directory(folder)
-    end = done + RECORDS
-    name = f"{done + 1:012}-{end:012}.jsonl.gz"
-    part = Path(folder, "part")  # of one that was killed, too: there is one turn for all
-    fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
-    with os.fdopen(fd, "wb") as raw:
-        with gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0) as packed:
-            since = done
-            while rows := state.rows(_ROWS, (since, end, _STEP)):
-                packed.writelines(line(body, prev, seal).encode() for _, body, prev, seal in rows)
-                since = int(rows[-1][0])
-        raw.flush()
-        os.fsync(raw.fileno())
-    _summarize(state, _summary_of(Path(folder, name)), done, end)
-    part.rename(part.with_name(name))
-    at = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(at)
-    finally:
-        os.close(at)
+    to = BytesIO()
+    with gzip.GzipFile(fileobj=to, mode="wb", filename="", mtime=0) as file:
+        since = span[0] - 1
+        while rows := state.rows(_ROWS, (since, span[1], _STEP)):
+            file.writelines(line(body, prev, seal).encode() for _, body, prev, seal in rows)
+            since = int(rows[-1][0])
+    return to.getvalue()
 
 
-def _summarize(state: State, path: Path, done: int, end: int) -> None:
-    """Write what the records have beside them; a search goes without it where that fails half-way."""
+def _summarize(state: State, span: Span) -> bytes:
+    """What the records have beside them."""
     import gzip
 
-    within = "seq > ? AND seq <= ?"
-    kinds = state.rows(f"SELECT kind, count(*) FROM audit WHERE {within} GROUP BY kind", (done, end))
-    sessions = state.rows(f"SELECT DISTINCT session FROM audit WHERE {within}", (done, end))
-    ((since, until),) = state.rows(f"SELECT min(time), max(time) FROM audit WHERE {within}", (done, end))
+    within = "seq >= ? AND seq <= ?"
+    kinds = state.rows(f"SELECT kind, count(*) FROM audit WHERE {within} GROUP BY kind", span)
+    sessions = state.rows(f"SELECT DISTINCT session FROM audit WHERE {within}", span)
+    ((since, until),) = state.rows(f"SELECT min(time), max(time) FROM audit WHERE {within}", span)
     places: set[str] = set()
-    at = done
-    while rows := state.rows(_ROWS, (at, end, _STEP)):
+    at = span[0] - 1
+    while rows := state.rows(_ROWS, (at, span[1], _STEP)):
         places.update(path for _, body, _, _ in rows for path in named(json.loads(body)))
         at = int(rows[-1][0])
     found = {
@@ -160,16 +152,11 @@ def _summarize(state: State, path: Path, done: int, end: int) -> None:
         "since": since or 0.0,
         "until": until or 0.0,
     }
-    with gzip.open(path, "wt", encoding="ascii") as file:
-        json.dump(found, file)
-
-
-def _summary_of(path: Path) -> Path:
-    return path.with_name(path.name.removesuffix(".jsonl.gz") + _SUMMARY)
+    return gzip.compress(json.dumps(found).encode(), mtime=0)
 
 
 def _leave(state: State, done: int, go_on: Callable[[], bool]) -> int:
-    """Take out of the database what is in files."""
+    """Take out of the table what is in segments."""
     moved = 0
     while go_on():
         with state.transaction() as db:
@@ -184,27 +171,3 @@ def _leave(state: State, done: int, go_on: Callable[[], bool]) -> int:
             break
         state.give_back(_STEP)
     return moved
-
-
-def _files(folder: str | None) -> list[tuple[int, int, Path]]:
-    try:
-        found = list(Path(folder).iterdir()) if folder is not None else []
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise unavailable(error) from None
-    matches = ((_NAME.fullmatch(path.name), path) for path in found)
-    return sorted((int(match[1]), int(match[2]), path) for match, path in matches if match)
-
-
-def _lines(path: Path) -> Iterator[tuple[int, str, str, str]]:
-    import gzip
-
-    try:
-        with gzip.open(path, "rt", encoding="ascii", errors="replace") as file:
-            for text in file:
-                record = parsed(text.rstrip("\n"))
-                if record is not None:
-                    yield record.seq, record.body, record.prev, record.hash
-    except (OSError, EOFError, zlib.error):
-        return

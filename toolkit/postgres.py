@@ -18,6 +18,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from toolkit.audit_segments import Segments, TableSegments
 from toolkit.errors import CallError
 from toolkit.extras import install
 from toolkit.machine_identity import kernel_identity
@@ -43,7 +44,11 @@ _SETTINGS = (
 _OWNERS = """
 CREATE TABLE owner(id TEXT PRIMARY KEY, host TEXT NOT NULL, boot TEXT NOT NULL, pid INTEGER NOT NULL,
     beat TIMESTAMPTZ NOT NULL);
-CREATE TABLE version(number INTEGER NOT NULL)"""
+CREATE TABLE version(number INTEGER NOT NULL);
+CREATE TABLE audit_pack(first INTEGER NOT NULL, last INTEGER NOT NULL, lines BLOB NOT NULL,
+    summary BLOB NOT NULL, PRIMARY KEY(first, last))"""
+# What an upgrade makes besides what it makes in SQLite.
+_STEPS = {4: _OWNERS.split(";\n")[-1:]}
 _BEATS = "UPDATE owner SET beat = clock_timestamp() WHERE id = %s"
 _FAULTY = re.compile(r"%(?![0-9A-Fa-f]{2})|%00|\s")
 _NOT_THERE = ("42P01", "3F000")  # a table, a schema
@@ -61,7 +66,7 @@ class PostgresState:
         self.is_new = False
         self.id = ""
         self._make = make
-        self.archive: str | None = None  # what machines share is all in their database
+        self.archive: Segments | None = TableSegments(self)
         self._url, _, self._schema = place.rpartition("#")
         self._former = former and former.rpartition("#")[2]
         self.folder: str | None = _locks(self._schema)
@@ -265,7 +270,7 @@ class PostgresState:
             raise newer(found, VERSION)
         self._copy(found)
         for step in range(found, VERSION):
-            for statement in STEPS[step]:
+            for statement in (*STEPS[step], *_STEPS.get(step, ())):
                 self._connection.execute(_table(statement))
             finish_step(step, _Statements(self._connection), _table)
         self._connection.execute("UPDATE version SET number = %s", (VERSION,))

@@ -12,6 +12,7 @@ import time
 from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
+from toolkit.audit_segments import FileSegments, Segments
 from toolkit.errors import CallError
 from toolkit.owners import Owner
 from toolkit.places import FILE, StoragePlace, shown
@@ -102,8 +103,8 @@ class State(Protocol):
         """The directory of this machine in which something is kept for it."""
 
     @property
-    def archive(self) -> str | None:
-        """The directory for the oldest audit records; None where all stay in the database."""
+    def archive(self) -> Segments | None:
+        """Where the oldest audit records are packed; None where all stay in their table."""
 
     def transaction(self, *, durable: bool = False) -> AbstractContextManager[Database]:
         """A write transaction, the only one at its time; a durable one is on the disk when it ends."""
@@ -166,7 +167,7 @@ class SqliteState:
         self.is_new = True
         self._files: OpenedFiles | None = None
         self.folder = None if place == MEMORY else place
-        self.archive = None if place == MEMORY else os.path.join(place, "audit")
+        self.archive = None if place == MEMORY else FileSegments(os.path.join(place, "audit"))
         self._owner: Owner | None = None
         self.interrupted = False
         self._lock = threading.RLock()

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from toolkit.audit_segments import FileSegments, Segments
 from toolkit.errors import CallError
 from toolkit.owners import is_dead, living
 from toolkit.state import MEMORY, SHARED, VERSION, Database, State
@@ -46,7 +47,7 @@ class ReadState:
     def __init__(self, place: str, key: bytes | None = None) -> None:
         self.key = key
         self.folder: str | None = place
-        self.archive: str | None = os.path.join(place, "audit")
+        self.archive: Segments | None = FileSegments(os.path.join(place, "audit"))
         self.owner = ""
         self.is_new = False
         self.interrupted = False  # what is left over is for whoever may write

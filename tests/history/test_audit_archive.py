@@ -165,3 +165,47 @@ def test_who_reads_while_they_are_packed_misses_none(root: Path) -> None:
         assert audit_archive.archive(other.state, always) > 0
         found += reading
         assert [row[0] for rows in found for row in rows] == list(range(1, 53))
+
+
+def test_machines_that_share_a_database_share_the_archive(root: Path, postgres_url: str) -> None:
+    def on(name: str) -> Session:
+        return Session(root, ALLOW, state=postgres_url, session=name, place="archived", agent=name)
+
+    with on("one") as one, on("two") as two:
+        calls(one, 9)
+        calls(two, 9)
+        before = list(audit.records(one.state))
+        reading = audit.pages(two.state, 0)
+        assert audit_archive.archive(one.state, always) == 20
+        assert in_table(two) == list(range(21, 37))
+        assert [row[0] for rows in reading for row in rows] == list(range(1, 37))
+        assert list(audit.records(two.state)) == before
+        assert audit.checked(two.state, anchors=[(3, audit.seal_of(two.state, 3) or "")]).whole
+        for asked in ({"session": "one"}, {"agent": "two"}, {"path": "f1"}, {"tool": "delete_file"}):
+            expected = [
+                r["seq"] for r in before if all(r.get(k) == v for k, v in asked.items() if k != "path")
+            ]
+            if "path" in asked:
+                expected = [r["seq"] for r in before if asked["path"] in r["paths"]]
+            for back in (False, True):
+                found = [r["seq"] for r in audit.matching(two.state, audit.Wanted(**asked), back=back)]
+                assert found == (expected[::-1] if back else expected), asked
+        with one.state.transaction() as db:
+            (packed,) = db.execute("SELECT lines FROM audit_pack ORDER BY first LIMIT 1").fetchone()
+            altered = gzip.compress(gzip.decompress(packed).replace(b'"f1"', b'"f2"', 1))
+            db.execute("UPDATE audit_pack SET lines = ? WHERE first = 1", (altered,))
+        assert audit.verify(two.state) == [Fault(3, "altered")]
+        with one.state.transaction() as db:
+            db.execute("DELETE FROM audit_pack WHERE first = 1")
+        assert [fault.seq for fault in audit.verify(two.state)] == list(range(1, 11))
+
+
+def test_one_that_packs_while_another_has_just_done_it_changes_nothing(root: Path, postgres_url: str) -> None:
+    with Session(root, ALLOW, state=postgres_url, place="packed-twice") as session:
+        calls(session, 18)
+        segments = session.state.archive
+        assert segments is not None
+        audit_archive.archive(session.state, always)
+        before = segments.lines((1, 10))
+        segments.put((1, 10), b"another", b"")
+        assert segments.lines((1, 10)) == before

@@ -196,6 +196,7 @@ def aged(session: Session) -> str:
         db.execute("ALTER TABLE item DROP COLUMN metadata")
         db.execute("DROP TABLE audit_path")
         db.execute("DROP TABLE spent")
+        db.execute("DROP TABLE audit_pack")
         db.execute("ALTER TABLE seen DROP COLUMN at")
         for column in ("time", "session", "kind"):
             db.execute(f"ALTER TABLE audit DROP COLUMN {column}")
