@@ -390,9 +390,9 @@ class Session(TakesBack):
         """Forget the contents of calls older than `older_than` seconds, and of the oldest beyond `max_bytes`.
 
         Never of the `keep` newest; with none of these, what the policy's retention lets go. A person's act,
-        recorded as done `by` them; `data` has `calls`, `contents`, `trees`, `bytes`, and `left`, the bytes
-        kept. What was done and when stays known. Spared: open intents, the last change at each path that a
-        waiting request names, and what a later undo needs.
+        recorded as done `by` them; `data` has `calls`, `contents`, `trees`, `bytes`, `left`, the bytes kept,
+        and `changes`: with `max_bytes`, so many of the oldest are not known any more. Spared: open intents,
+        the last change at each path that a waiting request names, and what a later undo needs.
         """
         from toolkit.automatic_retention import rule_of
         from toolkit.back import prune_history

@@ -17,6 +17,7 @@ from toolkit.plan import DIRECTORY, FILE, LINK, restored_mode
 from toolkit.text import when
 
 INITIAL = "initial"
+_SHOWN = 20  # versions that a hint names
 _COUNTED = re.compile(r"initial|v[1-9][0-9]{0,8}")
 _BY_OPERATION = re.compile(r"(?:before|replaced|after)-[1-9][0-9]{0,18}")
 
@@ -207,7 +208,8 @@ def called(found: list[Version], name: str, old: Forgotten | None = None) -> lis
     named = [version for version in held if version.name == short]
     if named:
         return named
-    known = ", ".join(version.name for version in held) or "none"
+    known = ", ".join(version.name for version in held[-_SHOWN:]) or "none"
+    known = f"…, {known}" if len(held) > _SHOWN else known
     if (
         old is not None
         and is_name(short)

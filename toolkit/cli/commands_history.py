@@ -90,8 +90,9 @@ HISTORY: tuple[Command, ...] = (
             JSON,
         ),
         ("ringfence prune --dry-run", "ringfence prune --older-than 30d --keep 1000 --yes"),
-        "What was done and when stays on record, and so do the versions' names; a version whose content was"
-        " forgotten cannot be restored. With no number, age or size, the policy's `retention` says what goes."
+        "What was done and when stays in the log. A version whose content was forgotten cannot be restored;"
+        " of very many changes, `history` and `undo` do not know the oldest any more. With no number, age or"
+        " size, the policy's `retention` says what goes."
         " Spared is what an open change or a later undo that is kept still needs, and the last"
         " change at a path that a waiting request names.",
     ),
