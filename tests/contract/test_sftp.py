@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from policy import Policy
+from tests.services.byte_named import CHANGES, RAW, SHOWN, look, make
 from tests.services.servers import SftpServer, sshd
 from toolkit.contract import OWN_TASK, Contract, Disk
 from toolkit.errors import CallError
@@ -162,3 +163,56 @@ def test_a_task_store_on_a_server_is_confined_as_a_root_is(server: SftpServer, t
             tasks=tasks.replace("127.0.0.1", "localhost"),
             options=key,
         )
+
+
+@pytest.fixture
+def byte_named(server: SftpServer) -> Path:
+    place = Path(server.root) / f"n{next(NUMBERS)}"
+    make(place)
+    return place
+
+
+ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
+
+
+def test_names_that_are_not_utf_8_are_listed_searched_and_read(byte_named: Path, file_system: Any) -> None:
+    with Session(str(byte_named), ALLOW, fs=file_system, state=":memory:") as session:
+
+        def call(tool: str, **arguments: Any) -> Any:
+            return session.call({"tool": tool, "arguments": arguments})
+
+        listed = call("list_directory", path=".")
+        names = {row["name"] for row in listed.data["entries"]}
+        assert names == {SHOWN, "d\\xff", "back\\x5cxe9", "link\\xe9"}
+        assert "link\\xe9 -> d\\xff/caf\\xe9.txt" in listed.content
+        found = call("search_text", query="needle", path="d\\xff")
+        assert {row["path"] for row in found.data["matches"]} == {"d\\xff/in/\\x80\\xfe", f"d\\xff/{SHOWN}"}
+        assert call("read_file", path="link\\xe9").data["content"].startswith("needle")
+
+
+@pytest.mark.parametrize(("tool", "arguments"), CHANGES)
+def test_names_that_are_not_utf_8_are_changed_and_come_back(
+    byte_named: Path, file_system: Any, tool: str, arguments: dict[str, Any]
+) -> None:
+    before = look(byte_named)
+    with Session(str(byte_named), ALLOW, fs=file_system, state=":memory:") as session:
+        done = session.call({"tool": tool, "arguments": arguments})
+        assert done.ok, done.error
+        changed = look(byte_named)
+        assert changed != before or tool == "create_directory"
+        back = session.undo(done.data["call_id"])
+        assert back.ok, back.error
+        assert look(byte_named) == before
+        assert session.undo(back.data["call_id"]).ok
+        assert look(byte_named) == changed
+
+
+@pytest.mark.usefixtures("known")
+def test_a_root_may_have_such_a_name(server: SftpServer, byte_named: Path, tmp_path: Path) -> None:
+    url = f"sftp://{server.user}@127.0.0.1:{server.port}{byte_named}/d%FF"
+    options = {"key_filename": str(server.key)}
+    with Session(url, ALLOW, state=str(tmp_path / "state"), options=options) as session:
+        assert session.call({"tool": "delete_file", "arguments": {"path": SHOWN}}).ok
+        inside = f"{byte_named}/d\\xff/in/\\x80\\xfe"
+        assert session.call({"tool": "delete_file", "arguments": {"path": inside}}).ok
+    assert b"d\xff/" + RAW not in look(byte_named)

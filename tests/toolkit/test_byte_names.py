@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,38 +13,19 @@ from hypothesis import strategies as st
 
 from policy import Effect, Policy
 from policy.byte_names import as_matched, from_disk, to_disk
+from tests.services.byte_named import CHANGES, SHOWN, look, make
 from toolkit import paths
 from toolkit.errors import CallError
 from toolkit.session import Session
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
-RAW = b"caf\xe9.txt"
-SHOWN = "caf\\xe9.txt"
 
 
 @pytest.fixture
-def root(tmp_path: Path) -> Iterator[Path]:
+def root(tmp_path: Path) -> Path:
     place = tmp_path / "work"
-    os.makedirs(os.fsencode(place) + b"/d\xff/in")
-    for name in (RAW, b"d\xff/in/\x80\xfe", b"d\xff/" + RAW, b"back\\xe9"):
-        with open(os.fsencode(place) + b"/" + name, "wb") as file:
-            file.write(b"needle " + name)
-    try:
-        os.symlink(b"d\xff/" + RAW, os.fsencode(place) + b"/link\xe9")
-    except OSError:
-        pytest.skip("a file system that takes only UTF-8")
-    yield place
-
-
-def look(root: Path) -> dict[bytes, bytes]:
-    top, found = os.fsencode(root), {}
-    for folder, _, names in os.walk(top):
-        for name in names:
-            path = os.path.join(folder, name)
-            if b".ringfence" not in path:
-                held = os.readlink(path) if os.path.islink(path) else Path(os.fsdecode(path)).read_bytes()
-                found[os.path.relpath(path, top)] = held
-    return found
+    make(place)
+    return place
 
 
 def call(session: Session, tool: str, **arguments: Any) -> Any:
@@ -130,19 +110,6 @@ def test_they_are_listed_searched_and_read(root: Path) -> None:
         assert call(session, "read_file", path="link\\xe9").ok
         assert call(session, "get_file_info", path=f"d\\xff/{SHOWN}").ok
         assert SHOWN in call(session, "directory_tree").content
-
-
-CHANGES: list[tuple[str, dict[str, Any]]] = [
-    ("delete_file", {"path": SHOWN}),
-    ("delete", {"path": "d\\xff"}),
-    ("delete", {"path": "link\\xe9"}),
-    ("move_file", {"source": "d\\xff", "destination": "e\\xfe/f"}),
-    ("move_file", {"source": SHOWN, "destination": "plain"}),
-    ("copy_file", {"source": SHOWN, "destination": "d\\xff/copy\\xe9"}),
-    ("create_file", {"path": "new\\xe9/a\\xff", "content": "x"}),
-    ("create_directory", {"path": "made\\xe9"}),
-    ("edit_file", {"path": f"d\\xff/{SHOWN}", "old_str": "needle", "new_str": "thread"}),
-]
 
 
 @pytest.mark.parametrize("state", ["memory", "disk"])

@@ -24,7 +24,7 @@ def attached(row: Any) -> Metadata:
     return found
 
 
-def put_on(client: Any, path: str, metadata: Metadata, mode: int | None) -> NotKept:
+def put_on(client: Any, path: bytes, metadata: Metadata, mode: int | None) -> NotKept:
     """Give a file or directory of our own the fields and the mode; gives what could not be.
 
     Raises OSError for the mode alone.
@@ -53,7 +53,7 @@ def lost_on_link(row: Any, metadata: Metadata) -> NotKept:
     return (*(("owner",) if owner else ()), *(("times",) if TIMES in metadata else ()))
 
 
-def _put_owner(client: Any, path: str, row: Any, wanted: list[int] | None, lost: list[str]) -> bool:
+def _put_owner(client: Any, path: bytes, row: Any, wanted: list[int] | None, lost: list[str]) -> bool:
     """Whether owner and group are the ones wanted by then."""
     if wanted is None or wanted == [row.st_uid, row.st_gid]:
         return wanted is not None

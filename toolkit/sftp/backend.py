@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
+from policy.byte_names import to_disk
 from toolkit import paths
 from toolkit.ambiguous_outcome import NO_REPLY
 from toolkit.backends import Missed, check_content, path_changed
@@ -23,6 +24,7 @@ from toolkit.plan import DIRECTORY, FILE, LINK, Delete, Entry, Held, Move, Stat,
 from toolkit.sftp.attributes import OWNER, lost_on_link, put_on
 from toolkit.sftp.connection import ConnectionLost, changing, errors
 from toolkit.sftp.looking import Looking, SftpSpot
+from toolkit.sftp.names import entries, to_server
 
 STATE = ".ringfence"
 
@@ -36,13 +38,13 @@ class Sftp(Looking):
 
         def is_there() -> bool:
             with suppress(FileNotFoundError):
-                self._connection.ask(lambda client: client.lstat(path))
+                self._connection.ask(lambda client: client.lstat(to_server(path)))
                 return True
             return False
 
         with errors(suffix):
             if not is_there():
-                self._connection.change(lambda client: client.mkdir(path, 0o700), made=is_there)
+                self._connection.change(lambda client: client.mkdir(to_server(path), 0o700), made=is_there)
         return Sftp(self._connection, path, replace(self.place, former=""))
 
     # ----------------------------------------------------------------- changing
@@ -128,7 +130,7 @@ class Sftp(Looking):
 
     def remove_directory(self, spot: SftpSpot) -> None:
         with changing(spot.path):
-            if self._connection.ask(lambda client: client.listdir(self._at(spot.path))):
+            if self._connection.ask(lambda client: entries(client, self._at(spot.path))):
                 message = f"'{spot.path}' is not empty"
                 raise CallError("directory_not_empty", message, where=spot.path)
             self._remove(spot.path, DIRECTORY, spot.path)
@@ -136,7 +138,8 @@ class Sftp(Looking):
     def make_link(self, spot: SftpSpot, target: str) -> None:
         with changing(spot.path):
             made = Stat(LINK, target=target)
-            self._make(spot.path, lambda client: client.symlink(target, self._at(spot.path)), made)
+            text = to_server(to_disk(target))
+            self._make(spot.path, lambda client: client.symlink(text, self._at(spot.path)), made)
 
     def set_metadata(self, spot: SftpSpot, mode: int | None, metadata: Metadata | None) -> NotKept:
         with changing(spot.path):

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from policy.byte_names import from_disk, to_disk
 from toolkit import paths
 from toolkit.backends import BACKENDS, StoreBase, is_link, path_changed
 from toolkit.errors import CallError
@@ -20,6 +21,7 @@ from toolkit.places import StoragePlace
 from toolkit.plan import DIRECTORY, FILE, LINK, OTHER, Delete, Stat
 from toolkit.sftp.attributes import attached
 from toolkit.sftp.connection import Connection, errors
+from toolkit.sftp.names import entries, from_server, real_path, to_server
 
 MAX_LINKS = 8
 _ONE_REQUEST = 32 << 10  # bytes that one READ gives
@@ -60,16 +62,17 @@ class Looking(StoreBase):
     def __init__(self, connection: Connection, root: str, server: StoragePlace) -> None:
         self._connection = connection
         try:
-            self.root = str(connection.ask(lambda client: client.normalize(root))).rstrip("/")
-            found = S.S_ISDIR(connection.ask(lambda client: client.stat(self.root or "/")).st_mode)
+            self.root = connection.ask(lambda client: real_path(client, root)).rstrip("/")
+            found = S.S_ISDIR(connection.ask(lambda client: client.stat(self._at(paths.ROOT))).st_mode)
         except OSError:
             connection.close()
             raise CallError("not_found", "The project root does not exist on the server") from None
         if not found:
             connection.close()
             raise CallError("not_a_directory", "The project root is not a directory on the server")
-        former = f"{server.former}{self.root}" if server.former else ""
-        self.place = replace(server, path=self.root, former=former)
+        text = from_disk(self.root)
+        former = f"{server.former}{text}" if server.former else ""
+        self.place = replace(server, path=text, former=former)
 
     def close(self) -> None:
         self._connection.close()
@@ -152,7 +155,7 @@ class Looking(StoreBase):
         found: dict[str, Stat] = {}
         left_out: list[str] = []
         with errors(path):
-            for row in self._connection.ask(lambda client: client.listdir_attr(self._at(path))):
+            for row in self._connection.ask(lambda client: entries(client, self._at(path))):
                 if row.filename in found or not _is_name(row.filename):
                     left_out.append(row.filename)
                     continue
@@ -185,8 +188,8 @@ class Looking(StoreBase):
 
     # ------------------------------------------------------------------- inside
 
-    def _at(self, path: str) -> str:
-        return (self.root or "/") if path == paths.ROOT else f"{self.root}/{path}"
+    def _at(self, path: str) -> bytes:
+        return to_server((self.root or "/") if path == paths.ROOT else f"{self.root}/{to_disk(path)}")
 
     def _look(self, path: str) -> Stat | None:
         with errors(path):
@@ -201,16 +204,19 @@ class Looking(StoreBase):
     def _stat(self, path: str, row: Any) -> Stat:
         # Of what a server does not say what it is, nothing is opened.
         kind = OTHER if row.st_mode is None else _KINDS.get(S.S_IFMT(row.st_mode), OTHER)
-        readlink = lambda client: client.readlink(self._at(path))  # noqa: E731
         return Stat(
             kind=kind,
             size=row.st_size,
             modified=row.st_mtime,
             accessed=row.st_atime,
             mode=None if row.st_mode is None else S.S_IMODE(row.st_mode),
-            target=self._connection.ask(readlink) if kind == LINK else None,
+            target=self._target(path) if kind == LINK else None,
             identity=f"{row.st_mtime}:{row.st_size}:{row.st_mode}",
         )
+
+    def _target(self, path: str) -> str | None:
+        found = self._connection.ask(lambda client: client.readlink(self._at(path)))
+        return None if found is None else from_server(found)
 
     def _attached(self, path: str, judged: Stat) -> Metadata:
         """The metadata of the entry that was judged."""

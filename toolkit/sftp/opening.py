@@ -66,7 +66,8 @@ def open_sftp(url: str, options: dict[str, Any]) -> Sftp:
     former = f"sftp://{split.username + '@' if split.username else ''}{split.hostname}:{port}"
     authority = sftp_authority(account, split.hostname or "", named["port"] or 22)
     server = StoragePlace(("sftp",), authority, "", former="" if former == f"sftp://{authority}" else former)
-    return Sftp(Connection(client, login.connect, login.close), unquote(split.path) or ".", server)
+    root = unquote(split.path, errors="surrogateescape") or "."
+    return Sftp(Connection(client, login.connect, login.close), root, server)
 
 
 def sftp_on(fs: Any, root: str) -> Sftp:
