@@ -14,11 +14,13 @@ from typing import Any
 from toolkit import paths
 from toolkit.backends import Spot, StoreBase, Tree
 from toolkit.errors import CallError
+from toolkit.metadata import Metadata
 from toolkit.plan import DIRECTORY, FILE, Stat
 from toolkit.store_abilities import traits_of
 from toolkit.store_errors import errors
 from toolkit.store_identity import identity_of
 from toolkit.store_keys import Keys
+from toolkit.store_metadata import of_a_copy, told
 from toolkit.store_rows import below, stat_of
 
 CHUNK = 1 << 16
@@ -90,6 +92,13 @@ class StoreView(StoreBase):
         key = self._key(spot.path)
         return in_parts(self, spot, lambda start, end: bytes(self._fs.cat_file(key, start=start, end=end)))
 
+    def metadata(self, spot: StoreSpot, stat: Stat, *, copied: bool = False) -> Metadata | None:
+        """What the store tells of the file; nothing of it can be put on again, only missed."""
+        if stat.kind != FILE:
+            return None
+        found = self._told(spot.path, stat)
+        return (of_a_copy(found) if copied else found) or None
+
     @contextmanager
     def folder(self, spot: StoreSpot) -> Iterator[StoreFolder]:
         yield StoreFolder(self, spot.path)
@@ -150,24 +159,37 @@ class StoreView(StoreBase):
         """Forget what the file system remembers of listings: others change the store as well."""
         self._fs.invalidate_cache()
 
-    def _info(self, path: str) -> Stat | None:
-        if path == paths.ROOT:
-            return Stat(DIRECTORY, 0)
+    def _row(self, path: str) -> dict[str, Any] | None:
         with errors(path):
             self._forget()
             try:
-                return stat_of(self._fs.info(self._key(path)))
+                return dict(self._fs.info(self._key(path)))
             except FileNotFoundError:
                 return None
 
+    def _info(self, path: str) -> Stat | None:
+        if path == paths.ROOT:
+            return Stat(DIRECTORY, 0)
+        row = self._row(path)
+        return None if row is None else stat_of(row)
+
     def _same(self, path: str, judged: Stat) -> None:
-        now = self._info(path)
-        if now is None or (now.kind, now.size, now.identity) != (judged.kind, judged.size, judged.identity):
-            raise CallError("path_changed", f"'{path}' changed after it was judged", where=path)
+        _check_same(path, judged, self._info(path))
+
+    def _told(self, path: str, judged: Stat) -> Metadata:
+        """What is attached to the entry that was judged. Raises CallError `path_changed`."""
+        row = self._row(path) or {}
+        _check_same(path, judged, stat_of(row) if row else None)
+        return told(row)
 
     def _content(self, path: str) -> bytes:
         with errors(path):
             return bytes(self._fs.cat_file(self._key(path)))
+
+
+def _check_same(path: str, judged: Stat, now: Stat | None) -> None:
+    if now is None or (now.kind, now.size, now.identity) != (judged.kind, judged.size, judged.identity):
+        raise CallError("path_changed", f"'{path}' changed after it was judged", where=path)
 
 
 def in_parts(store: Tree, spot: Spot, part: Callable[[int, int], bytes]) -> Iterator[bytes]:

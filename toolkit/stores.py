@@ -27,6 +27,8 @@ from toolkit.plan import DIRECTORY, FILE, Delete, Entry, Held, Move, Stat, whole
 from toolkit.store_abilities import kind_of, takes_create, unwrapped
 from toolkit.store_errors import changing as changing
 from toolkit.store_errors import errors as errors
+from toolkit.store_metadata import not_kept, told
+from toolkit.store_rows import stat_of
 
 # For the backends that are built on this one, too.
 from toolkit.store_view import StoreSpot as StoreSpot
@@ -40,6 +42,7 @@ class Store(StoreView):
     def __init__(self, fs: Any, root: str) -> None:
         super().__init__(fs, root)
         self._takes_create = self.traits.exclusive_create or takes_create(fs)
+        self._not_kept: dict[str, NotKept] = {}  # by the path that something was moved to
 
     # ----------------------------------------------------------------- changing
 
@@ -56,7 +59,7 @@ class Store(StoreView):
         with changing(spot.path):
             self._create(spot.path, content)
         self._confirm(spot.path, content)
-        return ()
+        return self._lost(spot.path, metadata)
 
     def replace(
         self,
@@ -72,9 +75,9 @@ class Store(StoreView):
         content = whole(data)
         check_content(self, spot, before)
         with changing(spot.path):
-            self._replace(spot.path, content, stat)
+            attached = self._replace(spot.path, content, stat)
         self._confirm(spot.path, content)
-        return ()
+        return self._lost(spot.path, {**attached, **(metadata or {})})
 
     def remove(self, spot: StoreSpot, change: Delete, temporary: str) -> Iterator[str | Missed]:
         """Delete exactly what was listed, files first; anything that differs by now is kept and reported."""
@@ -164,7 +167,8 @@ class Store(StoreView):
             give_back=give_back,
             uncopy=uncopy,
         )
-        return ()
+        ends = [path for path in list(self._not_kept) if f"{path}/".startswith(f"{destination.path}/")]
+        return tuple(dict.fromkeys(name for path in ends for name in self._not_kept.pop(path)))
 
     def make_directory(self, spot: StoreSpot) -> None:
         self._check_writable(spot.path)
@@ -221,6 +225,13 @@ class Store(StoreView):
             message = f"The store did not remove '{path}', and reported no error"
             raise CallError("io_error", message, where=path, hint=_SWALLOWED)
 
+    def _lost(self, path: str, wanted: Metadata | None) -> NotKept:
+        """What of the fields a file has not by now, where nothing can put them on it."""
+        if not wanted:
+            return ()
+        row = self._row(path)
+        return not_kept(wanted, {} if row is None else told(row))
+
     # What a store with conditions of its own does by them; here a look comes right before.
 
     def _create(self, path: str, data: bytes) -> None:
@@ -232,9 +243,11 @@ class Store(StoreView):
         else:
             self._fs.pipe_file(self._key(path), data)
 
-    def _replace(self, path: str, data: bytes, judged: Stat) -> None:
-        self._same(path, judged)
+    def _replace(self, path: str, data: bytes, judged: Stat) -> Metadata:
+        """Put an object in the place of the one judged; what was attached to that."""
+        attached = self._told(path, judged)
         self._fs.pipe_file(self._key(path), data)
+        return attached
 
     def _remove(self, path: str, judged: Stat) -> None:
         self._same(path, judged)
@@ -242,17 +255,19 @@ class Store(StoreView):
 
     def _copy(self, source: str, judged: Stat, target: str, over: Stat | None) -> Stat:
         """Copy what was judged to where nothing is, or `over` the file judged there; what is there then."""
-        self._same(source, judged)
+        attached = self._told(source, judged)
         with errors(target):
             data = bytes(self._fs.cat_file(self._key(source)))
             if over is None:
                 self._create(target, data)
             else:
                 self._replace(target, data, over)
-            copied = self._info(target)
-            if copied is None or self._content(target) != data:
+            row = self._row(target)
+            if row is None or self._content(target) != data:
                 raise _not_kept(f"the copy '{target}'", target)
-        return copied
+        if lost := not_kept(attached, told(row)):
+            self._not_kept[target] = lost
+        return stat_of(row)
 
 
 _SWALLOWED = "the store took the change without an error; a person has to look at what is there now"

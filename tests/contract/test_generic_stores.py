@@ -6,6 +6,7 @@ import io
 import tarfile
 import zipfile
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any
 
 import fsspec
@@ -15,6 +16,7 @@ from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
 from policy import Policy
+from toolkit import audit
 from toolkit.errors import CallError
 from toolkit.session import Session
 from toolkit.stores import private_memory, store_on
@@ -324,3 +326,82 @@ def test_what_has_no_way_to_remove_is_only_read(protocol: str) -> None:
 
     kind = fsspec.get_filesystem_class(protocol)
     assert is_read_only(kind.__new__(kind))
+
+
+# ------------------------------------------------------------- metadata
+
+
+class Telling(Unknown):
+    """A store that tells what is attached to a file, and gives what is written something else."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attached: dict[str, dict[str, Any]] = {}
+
+    def info(self, path: str, **more: Any) -> dict[str, Any]:
+        found = dict(super().info(path, **more))
+        return found | self.attached.get(found["name"], {}) if found["type"] == "file" else found
+
+    def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **more: Any) -> None:
+        super().pipe_file(path, value, mode=mode, **more)
+        self.attached[path] = {
+            "contentType": "application/octet-stream",
+            "metadata": {},
+            "unix.mode": "0644",
+            "uid": 0,
+            "mtime": datetime.now(UTC),
+            "md5Hash": str(len(value)),
+        }
+
+
+@pytest.fixture
+def telling() -> Telling:
+    fs = Telling()
+    fs.pipe_file("/ws/a", b"old")
+    fs.attached["/ws/a"] |= {
+        "contentType": "text/x-own",
+        "metadata": {"team": "blue"},
+        "unix.mode": "0750",
+        "mtime": datetime(2020, 1, 1, tzinfo=UTC),
+    }
+    fs.pipe_file("/ws/plain", b"plain")
+    return fs
+
+
+OWN = ["content type", "mode", "user metadata"]
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "lost", "on_undo"),
+    [
+        ("edit_file", {"path": "a", "old_str": "old", "new_str": "new"}, OWN, OWN),
+        ("create_file", {"path": "a", "content": "n", "allow_overwrite": True}, OWN, OWN),
+        ("copy_file", {"source": "a", "destination": "b"}, OWN, None),
+        (
+            "copy_file",
+            {"source": "plain", "destination": "a", "allow_overwrite": True},
+            ["user metadata"],
+            OWN,
+        ),
+        ("move_file", {"source": "a", "destination": "b"}, OWN, None),
+        ("delete_file", {"path": "a"}, None, OWN),
+        ("delete_file", {"path": "plain"}, None, None),
+        ("edit_file", {"path": "plain", "old_str": "plain", "new_str": "other"}, None, None),
+        ("create_file", {"path": "new", "content": "n"}, None, None),
+    ],
+)
+def test_metadata_that_a_store_shows_and_does_not_keep_is_named(
+    telling: Telling, tool: str, arguments: dict[str, Any], lost: list[str] | None, on_undo: list[str] | None
+) -> None:
+    with opened(telling) as session:
+        assert call(session, "read_file", path="a").ok
+        done = call(session, tool, **arguments)
+        assert done.ok, done
+        assert sorted(done.data.get("metadata_not_kept", [])) == sorted(lost or []), done.content
+        assert all(word in done.content for word in lost or [])
+        if lost:
+            *_, record = audit.records(session.state)
+            assert sorted(record["metadata_not_kept"][0]["fields"]) == sorted(lost)
+        back = session.undo(done.data["call_id"])
+        assert back.ok, back
+        assert sorted(back.data.get("metadata_not_kept", [])) == sorted(on_undo or []), back.content

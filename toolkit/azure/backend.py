@@ -13,7 +13,7 @@ from toolkit.azure.requests import Requests, stat_of
 from toolkit.backends import path_changed
 from toolkit.errors import CallError
 from toolkit.metadata import Metadata, NotKept
-from toolkit.plan import DIRECTORY, FILE, Held, Move, Stat, whole
+from toolkit.plan import DIRECTORY, FILE, Held, Stat, whole
 from toolkit.stores import Store, StoreSpot, changing, errors
 
 _REMEMBERED = 64  # blobs whose metadata is kept between the look at it and the change
@@ -28,7 +28,6 @@ class Azure(Store):
         self._prefix = f"{prefix}/" if prefix else ""
         self._requests = Requests(fs.service_client, container, self._resolve)
         self._attached: dict[tuple[str, str], Metadata] = {}
-        self._not_kept: dict[str, NotKept] = {}  # by the path that something was moved to
 
     # ------------------------------------------------------------------ looking
 
@@ -126,11 +125,6 @@ class Azure(Store):
         with changing(spot.path):
             fields = {**self._fields(spot.path, stat), **(metadata or {})}
             return self._put(spot.path, content, stat.identity, fields)[1]
-
-    def move(self, source: StoreSpot, destination: StoreSpot, change: Move) -> NotKept:
-        super().move(source, destination, change)
-        ends = [path for path in self._not_kept if f"{path}/".startswith(f"{destination.path}/")]
-        return tuple(dict.fromkeys(name for path in ends for name in self._not_kept.pop(path)))
 
     def make_directory(self, spot: StoreSpot) -> None:
         with changing(spot.path):
