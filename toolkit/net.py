@@ -15,6 +15,7 @@ from toolkit.plan import (
     DIRECTORY,
     FILE,
     LINK,
+    SET_ID,
     Change,
     Delete,
     Entry,
@@ -121,7 +122,9 @@ class _Net:
         if node.kind != FILE or node.digest is None or node.origin is None:
             return False
         now = self._overlay.disk(node.origin)
-        return now is not None and now is not node and self._overlay.digest(now) != node.digest
+        if now is None or now is node:
+            return False
+        return _another_mode(node, now) or self._overlay.digest(now) != node.digest
 
     def copy_one(self, cycle: list[tuple[str, str]]) -> None:
         """Have what moves in this cycle made anew from its bytes."""
@@ -252,3 +255,10 @@ class _Net:
             return node.data
         assert node.digest is not None, "a new file has content"
         return self._content(node.digest)
+
+
+def _another_mode(node: Node, now: Node) -> bool:
+    """Whether a mode is to be put on; set-id bits, which depend on the owner, are no reason to write."""
+    if node.mode is None or now.mode is None:
+        return False
+    return bool((node.mode ^ now.mode) & ~SET_ID)

@@ -431,3 +431,17 @@ def test_the_text_of_a_large_undo_is_bounded_and_its_fields_are_not(tmp_path: Pa
         assert stuck.error is not None
         assert "Left alone: 1" in stuck.content
         assert len(stuck.content.splitlines()) < 110
+
+
+def test_a_file_that_holds_the_same_again_gets_back_its_mode(tmp_path: Path) -> None:
+    (tmp_path / "w").mkdir()
+    place = Place(tmp_path / "w")
+    file = tmp_path / "w/a"
+    file.chmod(0o750)
+    with place.open() as session:
+        first = call(session, "create_directory", path="new")
+        call(session, "delete_file", path="a")
+        call(session, "create_file", path="a", content="one\n")
+        file.chmod(0o604)
+        assert session.undo_to(first).ok
+        assert (file.read_text(), file.stat().st_mode & 0o777) == ("one\n", 0o750)
