@@ -300,7 +300,15 @@ def test_a_huge_diff_says_how_many_files_it_leaves_out() -> None:
     tree = Tree({f"d/{number:03}": b"x" * 50_000 + b"\n" for number in range(40)})
     plan = tree.call("delete", path="d")
     assert plan.data["diff_left_out"] == 40 - plan.data["diff"].count("+++ /dev/null") > 0
-    assert len(plan.data["files"]) == 40
+    assert (len(plan.data["files"]), plan.data["files_left_out"]) == (40, 0)
+
+
+def test_a_long_list_of_files_says_how_many_it_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("toolkit.tools.delete.MAX_FILES", 3)
+    plan = Tree({f"d/{number}": b"x\n" for number in range(5)}).call("delete", path="d")
+    assert [file["path"] for file in plan.data["files"]] == ["d/0", "d/1", "d/2"]
+    assert (plan.data["files_deleted"], plan.data["files_left_out"]) == (5, 2)
+    assert "you may not read" not in plan.content
 
 
 # looking

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from toolkit.workspace import View
 
 MAX_DIFF = 1 << 20
+MAX_FILES = 1_000
 
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:
@@ -41,7 +42,8 @@ def _tree(arguments: dict[str, Any], view: View, place: Place, stat: Stat) -> Pl
         "diff_left_out": left_out,
         "removals": lines,
         "files_deleted": len(gone),
-        "files": [file.to_json() for file in known],
+        "files": [file.to_json() for file in known[:MAX_FILES]],
+        "files_left_out": max(0, len(known) - MAX_FILES),
     }
     return Plan(
         content=_content(arguments, place, data),
@@ -68,7 +70,7 @@ def _content(arguments: dict[str, Any], place: Place, data: dict[str, Any]) -> s
     if not data["files_deleted"]:
         return answers.message(f"Deleted empty directory: {path}", reason)
     count = _count(data["files_deleted"], data["lines"])
-    unknown = data["files_deleted"] - len(data["files"])
+    unknown = data["files_deleted"] - len(data["files"]) - data["files_left_out"]
     rest = f", and {plural(unknown, 'file')} that you may not read" if unknown else ""
     return answers.message(
         f"✓ Deleted directory: {path} ({count})", reason, f"Size freed: {size(data['size'])}{rest}"
