@@ -35,6 +35,7 @@ class Adoption:
 
     root: str
     state: str | None
+    place: str | None
     folder: str
     former: str
     former_root: str | None
@@ -42,8 +43,11 @@ class Adoption:
     changes: str
 
 
-def plan_adoption(root: str, state: str | None, former: str | None = None) -> Adoption:
-    """What an adoption would do; `former` is the workspace's former place or its state's directory.
+def plan_adoption(
+    root: str, state: str | None, former: str | None = None, place: str | None = None
+) -> Adoption:
+    """What an adoption would do; `former` is the workspace's former place or its state's directory, and
+    `place` the name that its history is found by.
 
     Raises CallError when there is no such state or more than one, or it must not be taken.
     """
@@ -54,8 +58,8 @@ def plan_adoption(root: str, state: str | None, former: str | None = None) -> Ad
             hint="in PostgreSQL rename the schema: see docs/how-to/share-state.md",
         )
     root = os.path.realpath(root)
-    folder = default_place(local_place(root), state)
-    old = _only(root, folder) if former is None else _named(former, state, folder)
+    folder = _folder_of(root, state, place)
+    old = _only(root, folder) if former is None else _named(former, state, place, folder)
     known = read_owning(old)
     before = known.root if known is not None else None
     if former is not None and before is None and not is_state(former):
@@ -66,7 +70,7 @@ def plan_adoption(root: str, state: str | None, former: str | None = None) -> Ad
     aside = None
     if os.path.isdir(folder) and os.listdir(folder):
         aside = f"{folder}.aside-{time.strftime('%Y%m%d-%H%M%S')}"
-    return Adoption(root, state, folder, old, before, aside, plural(int(changes), "change"))
+    return Adoption(root, state, place, folder, old, before, aside, plural(int(changes), "change"))
 
 
 def adopt_state(plan: Adoption, by: str, key: str | None = None) -> int:
@@ -81,7 +85,8 @@ def adopt_state(plan: Adoption, by: str, key: str | None = None) -> int:
         if plan.aside is not None:
             os.rename(plan.aside, plan.folder)
         raise
-    with Session(plan.root, Policy.empty(), state=plan.state, audit_key=key) as session:
+    opened = Session(plan.root, Policy.empty(), state=plan.state, audit_key=key, place=plan.place)
+    with opened as session:
         ((after,),) = session.state.rows(_OPEN)
         record = {"time": time.time(), "event": "state", "outcome": "adopted", "by": by}
         session.history.note({}, {**record, "from": plan.former_root, "to": plan.root})
@@ -105,8 +110,13 @@ def _only(root: str, folder: str) -> str:
     )
 
 
-def _named(former: str, state: str | None, folder: str) -> str:
-    old = os.path.abspath(former) if is_state(former) else _of_root(former, state)
+def _folder_of(root: str, state: str | None, place: str | None) -> str:
+    found = local_place(root)
+    return default_place(found if place is None else found.named(place), state)
+
+
+def _named(former: str, state: str | None, place: str | None, folder: str) -> str:
+    old = os.path.abspath(former) if is_state(former) else _of_root(former, state, place)
     if old is None:
         message = f"There is no state of a workspace at {shown(former)}"
         raise CallError("not_found", message, hint="name the directory of the state itself")
@@ -115,11 +125,13 @@ def _named(former: str, state: str | None, folder: str) -> str:
     return old
 
 
-def _of_root(former: str, state: str | None) -> str | None:
+def _of_root(former: str, state: str | None, place: str | None) -> str | None:
+    """The state of a place that was: under the same name, else from before it had one."""
     for path in dict.fromkeys((os.path.realpath(former), os.path.abspath(former))):
-        place = default_place(local_place(path), state)
-        if is_state(place):
-            return place
+        for name in dict.fromkeys((place, None)):
+            folder = _folder_of(path, state, name)
+            if is_state(folder):
+                return folder
     return None
 
 

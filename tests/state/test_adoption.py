@@ -173,3 +173,16 @@ def test_a_workspace_that_is_new_says_nothing(tmp_path: Path, caplog: pytest.Log
         (tmp_path / name / "ringfence.yaml").write_text(ALL)
         Session(tmp_path / name, tmp_path / name / "ringfence.yaml").close()
     assert caplog.records == []
+
+
+@pytest.mark.parametrize("before", [("--place", "ci"), ()])
+def test_the_state_of_a_named_place_is_taken_along_under_its_name(
+    ringfence: Ringfence, do: Do, workspace: Path, monkeypatch: pytest.MonkeyPatch, before: tuple[str, ...]
+) -> None:
+    do("create_file", *before, path="a", content="1")
+    move(workspace, monkeypatch)
+    done = ringfence("state", "adopt", "--yes", "--place", "ci", "--from", str(workspace))
+    assert done.status == 0, done
+    kept = ringfence("history", "a", "--place", "ci", "--json").json
+    assert [one["version"] for one in kept] == ["initial", "v1"]
+    assert ringfence("history", "a").status != 0

@@ -46,6 +46,7 @@ STATES: tuple[Command, ...] = (
             AUDIT_KEY,
             ROOT,
             STATE,
+            PLACE,
             JSON,
         ),
         ("ringfence state adopt", "ringfence state adopt --from ~/old-name --yes"),

@@ -68,7 +68,7 @@ def adopt(arguments: argparse.Namespace, screen: Screen) -> int:
 
     _check_asking(arguments, screen)
     root, _ = root_of(arguments)
-    plan = plan_adoption(root, arguments.state, arguments.former)
+    plan = plan_adoption(root, arguments.state, arguments.former, arguments.place)
     told: dict[str, Any] = {"state": plan.folder, "former": plan.former, "aside": plan.aside}
     if not _agreed(arguments, screen, f"Take over the state of {plan.former}, with {plan.changes}", told):
         return DONE if arguments.dry_run else FELL_SHORT
