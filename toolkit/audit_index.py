@@ -270,9 +270,9 @@ def _like(state: State, table: str, column: str, pattern: str) -> Iterator[str]:
     """The paths in an indexed column that the pattern fits, in order; the database leaves out most others."""
     start, like = coarse(pattern)
     sql = (
-        f"SELECT DISTINCT {column} FROM {table} WHERE {column} > ? AND {column} LIKE ? ESCAPE '!'"
+        f"SELECT {column} FROM {table} WHERE {column} > ? AND {column} LIKE ? ESCAPE '!'"
         + (f" AND {column} < ?" if start else "")
-        + f" ORDER BY {column} LIMIT {_PAGE}"
+        + f" GROUP BY {column} ORDER BY {column} LIMIT {_PAGE}"
     )
     ends = (start + _LAST,) if start else ()
     last = start[:-1]

@@ -30,6 +30,7 @@ PENDING, DONE, ABORTED, PARTIAL, UNKNOWN = "pending", "done", "aborted", "partia
 GONE, UNSEEN = "gone", ""
 # Many files may hold the same, so only some rows at a time; in the order of the index, the newest first.
 _FEW = 8
+_KEY = 400  # characters of a path by which it is found as it is
 _CAUGHT = (
     "SELECT caught.name, caught.path, item.path, item.size FROM item CROSS JOIN caught"
     " WHERE caught.op = item.op AND caught.name = item.temporary AND item.before = ? AND item.kind = 'delete'"
@@ -318,7 +319,7 @@ class History:
 
     def seen(self, session: str, path: str) -> str | None:
         """The digest of what the session last read or wrote at `path`, "gone" if it deleted it, else None."""
-        rows = self._state.rows("SELECT digest FROM seen WHERE session=? AND path=?", (session, path))
+        rows = self._state.rows("SELECT digest FROM seen WHERE session=? AND path=?", _key(session, path))
         return str(rows[0][0]) if rows else None
 
     def totals(self, session: str, agent: str, key: str) -> Amount:
@@ -465,7 +466,7 @@ def _lower(db: Database, op: int, usage: dict[str, Amount]) -> None:
 
 def _remember(db: Database, seen: dict[tuple[str, str], str]) -> None:
     at = time.time()
-    known = [(session, path, digest, at) for (session, path), digest in seen.items() if digest != UNSEEN]
+    known = [(*_key(*place), digest, at) for place, digest in seen.items() if digest != UNSEEN]
     if known:
         db.executemany(
             "INSERT INTO seen(session, path, digest, at) VALUES(?,?,?,?)"
@@ -473,5 +474,10 @@ def _remember(db: Database, seen: dict[tuple[str, str], str]) -> None:
             known,
         )
     if len(known) < len(seen):
-        unseen = [key for key, digest in seen.items() if digest == UNSEEN]
+        unseen = [_key(*place) for place, digest in seen.items() if digest == UNSEEN]
         db.executemany("DELETE FROM seen WHERE session = ? AND path = ?", unseen)
+
+
+def _key(session: str, path: str) -> tuple[str, str]:
+    """What a session's knowledge of a path is found by: an index of PostgreSQL takes no longer text."""
+    return session, path if len(path) <= _KEY else f"{path[:_KEY]}\n{sha256(path.encode())}"

@@ -5,6 +5,7 @@ Another machine is another directory for the locks of processes: what is known t
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -17,10 +18,11 @@ from urllib.parse import urlsplit, urlunsplit
 import pytest
 
 from policy import Policy
-from toolkit import apply, audit, postgres
+from toolkit import apply, audit, audit_index, postgres
 from toolkit.approvals import Answer
 from toolkit.cli import main
 from toolkit.errors import CallError
+from toolkit.postgres_sql import named, translated
 from toolkit.session import Session
 from toolkit.state import VERSION
 
@@ -405,3 +407,69 @@ def test_the_library_prints_nothing_of_its_own(
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+LONG = "/".join(hashlib.sha512(bytes([n])).hexdigest() + "é" for n in range(30))  # nothing makes it smaller
+LATER = ("item_path_start", "item_path2_start", "audit_path_start")
+
+
+@pytest.mark.parametrize("older", [False, True])
+def test_a_path_of_any_length_is_kept_and_found(on: Callable[..., Session], older: bool) -> None:
+    with on("one") as one:
+        if older:  # as an earlier version left it
+            with one.state.transaction() as db:
+                for name in LATER:
+                    db.execute(f"DROP INDEX {name}")
+                db.execute("CREATE INDEX item_path ON item(path, op)")
+                db.execute("CREATE INDEX item_path2 ON item(path2, op) WHERE path2 IS NOT NULL")
+                db.execute("ALTER TABLE audit_path ADD PRIMARY KEY(path, seq)")
+    with on("one") as one:
+        assert len(LONG.encode()) > 3900
+        assert call(one, "create_file", path=LONG, content="1").ok
+        assert call(one, "create_file", path=LONG, content="2", allow_overwrite=True).ok
+        moved = call(one, "move_file", source=LONG, destination=f"{LONG}m")
+        assert moved.ok, moved
+        assert call(one, "read_file", path=f"{LONG}m").ok
+    with on("one") as one:
+        assert [version.name for version in one.versions(f"{LONG}m")][-3:] == ["v1", "v2", "v3"]
+        assert one.undo(moved.data["call_id"]).ok
+        for pattern in (LONG, "/" + LONG[:200] + "*/**", LONG[:128] + "?"):
+            found = audit_index.of_paths(one.state, pattern, back=True)
+            assert found is not None and found.seek(1 << 40), pattern
+        assert LONG in (audit_index.trees_with(one.state, "/" + LONG[:200] + "*/**") or ())
+
+
+def test_a_path_is_looked_up_by_an_index(
+    on: Callable[..., Session], postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: dict[str, Any] = {}
+    real = postgres._Statements.execute
+
+    def execute(self: Any, sql: str, values: Any = ()) -> Any:
+        asked[sql] = values
+        return real(self, sql, values)
+
+    with on("one") as one:
+        assert call(one, "create_file", path="d/a", content="1").ok
+        asked.clear()
+        monkeypatch.setattr(postgres._Statements, "execute", execute)
+        one.history.last("d/a", 9)
+        one.versions("d/a")
+        found = audit_index.of_paths(one.state, "d/*", back=True)
+        assert found is not None and found.seek(1 << 40)
+        monkeypatch.undo()
+        plans = {}
+        with psycopg.connect(postgres_url) as db:
+            name = one.state.rows("SELECT current_schema()")[0][0]
+            db.execute(f"SET search_path = {name}; SET enable_seqscan = off")
+            for sql, values in asked.items():
+                if "path" in sql:
+                    rows = db.execute(f"EXPLAIN {translated(sql)}", named(values)).fetchall()
+                    plans[sql] = "\n".join(row for (row,) in rows)
+    assert len(plans) >= 4
+    for sql, plan in plans.items():
+        assert any(index in plan for index in LATER), (sql, plan)
+        assert "Seq Scan" not in plan, (sql, plan)
+    # In their order, so that a page of them costs no more where there are very many.
+    (paged,) = [plan for sql, plan in plans.items() if "GROUP BY path " in sql]
+    assert "Presorted Key" in paged or "Sort" not in paged, paged
