@@ -15,7 +15,7 @@ from toolkit import paths
 from toolkit.errors import CallError
 from toolkit.metadata import Metadata, NotKept
 from toolkit.places import StoragePlace
-from toolkit.plan import LINK, Delete, Held, Move, Stat
+from toolkit.plan import LINK, Delete, Held, Move, Stat, whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,11 +232,52 @@ class WritableTree(Tree, Protocol):
         """Make durable all at once what is changed inside, where the backend can."""
 
 
+@dataclass(frozen=True, slots=True)
+class NewContent:
+    """What a file is to hold and to have; `temporary` is the name that a store may make it under."""
+
+    data: bytes
+    mode: int | None
+    temporary: str
+    metadata: Metadata
+
+
 class StoreBase:
-    """What every store does that is no directory of this machine."""
+    """What every store does that is no directory of this machine; a kind of store has its `_put_…`."""
 
     def is_there(self) -> bool:
         return True
+
+    def create(
+        self,
+        spot: Any,
+        data: bytes | Held,
+        mode: int | None,
+        temporary: str,
+        metadata: Metadata | None = None,
+    ) -> NotKept:
+        return self._put_new(spot, NewContent(whole(data), mode, temporary, metadata or {}))
+
+    def replace(
+        self,
+        spot: Any,
+        data: bytes | Held,
+        stat: Stat,
+        mode: int | None,
+        temporary: str,
+        before: bytes | None = None,
+        metadata: Metadata | None = None,
+    ) -> NotKept:
+        new = NewContent(whole(data), mode, temporary, metadata or {})
+        return self._put_over(spot, new, stat, before)
+
+    def _put_new(self, spot: Any, new: NewContent) -> NotKept:
+        """Put a file where nothing is. Raises CallError `already_exists`."""
+        raise NotImplementedError
+
+    def _put_over(self, spot: Any, new: NewContent, stat: Stat, before: bytes | None) -> NotKept:
+        """Put new content in the place of the file `stat`, which holds `before` where that is given."""
+        raise NotImplementedError
 
     def metadata(self, spot: Any, stat: Stat, *, copied: bool = False) -> Metadata | None:
         return None

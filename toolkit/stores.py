@@ -14,6 +14,7 @@ from typing import Any
 from toolkit import paths
 from toolkit.backends import (
     Missed,
+    NewContent,
     WritableTree,
     check_content,
     only_read,
@@ -23,7 +24,7 @@ from toolkit.extras import SCHEMES, install, is_installed
 from toolkit.local_roots import refuse_local
 from toolkit.metadata import Metadata, NotKept
 from toolkit.move_by_copy import move_by_copy
-from toolkit.plan import DIRECTORY, FILE, Delete, Entry, Held, Move, Stat, whole
+from toolkit.plan import DIRECTORY, FILE, Delete, Entry, Move, Stat
 from toolkit.store_abilities import kind_of, takes_create, unwrapped
 from toolkit.store_errors import changing as changing
 from toolkit.store_errors import errors as errors
@@ -46,38 +47,20 @@ class Store(StoreView):
 
     # ----------------------------------------------------------------- changing
 
-    def create(
-        self,
-        spot: StoreSpot,
-        data: bytes | Held,
-        mode: int | None,
-        temporary: str,
-        metadata: Metadata | None = None,
-    ) -> NotKept:
+    def _put_new(self, spot: StoreSpot, new: NewContent) -> NotKept:
         self._check_writable(spot.path)
-        content = whole(data)
         with changing(spot.path):
-            self._create(spot.path, content)
-        self._confirm(spot.path, content)
-        return self._lost(spot.path, metadata)
+            self._create(spot.path, new.data)
+        self._confirm(spot.path, new.data)
+        return self._lost(spot.path, new.metadata)
 
-    def replace(
-        self,
-        spot: StoreSpot,
-        data: bytes | Held,
-        stat: Stat,
-        mode: int | None,
-        temporary: str,
-        before: bytes | None = None,
-        metadata: Metadata | None = None,
-    ) -> NotKept:
+    def _put_over(self, spot: StoreSpot, new: NewContent, stat: Stat, before: bytes | None) -> NotKept:
         self._check_writable(spot.path)
-        content = whole(data)
         check_content(self, spot, before)
         with changing(spot.path):
-            attached = self._replace(spot.path, content, stat)
-        self._confirm(spot.path, content)
-        return self._lost(spot.path, {**attached, **(metadata or {})})
+            attached = self._replace(spot.path, new.data, stat)
+        self._confirm(spot.path, new.data)
+        return self._lost(spot.path, {**attached, **new.metadata})
 
     def remove(self, spot: StoreSpot, change: Delete, temporary: str) -> Iterator[str | Missed]:
         """Delete exactly what was listed, files first; anything that differs by now is kept and reported."""
@@ -225,7 +208,7 @@ class Store(StoreView):
             message = f"The store did not remove '{path}', and reported no error"
             raise CallError("io_error", message, where=path, hint=_SWALLOWED)
 
-    def _lost(self, path: str, wanted: Metadata | None) -> NotKept:
+    def _lost(self, path: str, wanted: Metadata) -> NotKept:
         """What of the fields a file has not by now, where nothing can put them on it."""
         if not wanted:
             return ()

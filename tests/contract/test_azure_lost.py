@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from policy import Policy
+from tests.services.lost_replies import CALLS
 from tests.services.servers import AZURE_CONTAINER, azure_file_system, azurite
 from toolkit.contract import ALLOW
 from toolkit.faults import Fault, HttpProxy
@@ -86,20 +87,6 @@ def tree(blobs: Any, prefix: str) -> dict[str, bytes]:
 def files(found: dict[str, bytes]) -> dict[str, bytes]:
     """Without the markers of directories, which may stay when a change is not made."""
     return {name: data for name, data in found.items() if not name.endswith("/")}
-
-
-CALLS: dict[str, tuple[str, dict[str, Any]]] = {
-    "create": ("create_file", {"path": "new/n", "content": "new"}),
-    "replace": ("create_file", {"path": "a", "content": "other", "allow_overwrite": True}),
-    "edit": ("edit_file", {"path": "a", "old_str": "one", "new_str": "1"}),
-    "copy": ("copy_file", {"source": "a", "destination": "c"}),
-    "move": ("move_file", {"source": "a", "destination": "c"}),
-    "move over": ("move_file", {"source": "a", "destination": "b", "allow_overwrite": True}),
-    "move tree": ("move_file", {"source": "d", "destination": "f"}),
-    "delete": ("delete_file", {"path": "a"}),
-    "delete tree": ("delete", {"path": "d"}),
-    "directory": ("create_directory", {"path": "new/m"}),
-}
 
 
 def changes_of(

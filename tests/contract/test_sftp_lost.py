@@ -12,6 +12,7 @@ import pytest
 
 from policy import Policy
 from tests.services.cut_sftp import LOOKS, Cut
+from tests.services.lost_replies import CALLS
 from tests.services.servers import SftpServer, sshd
 from toolkit.contract import ALLOW
 from toolkit.session import Session
@@ -57,20 +58,6 @@ def tree(root: Path) -> dict[str, str | None]:
         for path in sorted(root.rglob("*"))
         if ".ringfence" not in path.relative_to(root).parts
     }
-
-
-CALLS: dict[str, tuple[str, dict[str, Any]]] = {
-    "create": ("create_file", {"path": "new/n", "content": "new"}),
-    "replace": ("create_file", {"path": "a", "content": "other", "allow_overwrite": True}),
-    "edit": ("edit_file", {"path": "a", "old_str": "one", "new_str": "1"}),
-    "copy": ("copy_file", {"source": "a", "destination": "c"}),
-    "move": ("move_file", {"source": "a", "destination": "c"}),
-    "move over": ("move_file", {"source": "a", "destination": "b", "allow_overwrite": True}),
-    "move tree": ("move_file", {"source": "d", "destination": "f"}),
-    "delete": ("delete_file", {"path": "a"}),
-    "delete tree": ("delete", {"path": "d"}),
-    "directory": ("create_directory", {"path": "new/m"}),
-}
 
 
 def requests_of(

@@ -8,17 +8,11 @@ from typing import Any
 
 import pytest
 
+from tests.services.asking import POLICY, asking
 from toolkit import Session, audit
 from toolkit.approvals import Answer
 from toolkit.audit import Wanted
 
-POLICY = """\
-version: 1
-rules:
-  read: allow
-  write: {"*": ask, "docs/**": allow}
-  delete: {"*": ask, "docs/**": deny}
-"""
 END = 9e9
 GRANTS = {
     "once": Answer(True, by="ann"),
@@ -29,13 +23,7 @@ GRANTS = {
 
 @pytest.fixture
 def session(tmp_path: Path) -> Iterator[Session]:
-    for name in ("src/a.py", "src/b.py", "docs/x.md", "old/sub/z"):
-        (tmp_path / "w" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "w" / name).write_text("one\n")
-    (tmp_path / "policy.yaml").write_text(POLICY)
-    with Session(
-        tmp_path / "w", tmp_path / "policy.yaml", agent="coder", session="s", state=tmp_path / "state"
-    ) as opened:
+    with asking(tmp_path, "src/a.py", "src/b.py", "docs/x.md", "old/sub/z") as opened:
         yield opened
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.services.asking import asking
 from toolkit import Session
 from toolkit.approvals import Answer, Request
 from toolkit.cli.prompt import heading
@@ -16,24 +17,10 @@ from toolkit.errors import CallError
 from toolkit.grant_scopes import scopes
 from toolkit.request_needs import in_lines, shown_needs
 
-POLICY = """\
-version: 1
-rules:
-  read: allow
-  write: {"*": ask, "docs/**": allow}
-  delete: {"*": ask, "docs/**": deny}
-"""
-
 
 @pytest.fixture
 def session(tmp_path: Path) -> Iterator[Session]:
-    for name in ("old/a", "old/sub/b", "src/a.py", "docs/x.md"):
-        (tmp_path / "w" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "w" / name).write_text("one\n")
-    (tmp_path / "policy.yaml").write_text(POLICY)
-    with Session(
-        tmp_path / "w", tmp_path / "policy.yaml", agent="coder", session="s", state=tmp_path / "state"
-    ) as opened:
+    with asking(tmp_path, "old/a", "old/sub/b", "src/a.py", "docs/x.md") as opened:
         yield opened
 
 

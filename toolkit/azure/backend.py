@@ -10,10 +10,10 @@ from typing import Any
 
 from toolkit import paths
 from toolkit.azure.requests import Requests, stat_of
-from toolkit.backends import path_changed
+from toolkit.backends import NewContent, path_changed
 from toolkit.errors import CallError
 from toolkit.metadata import Metadata, NotKept
-from toolkit.plan import DIRECTORY, FILE, Held, Stat, whole
+from toolkit.plan import DIRECTORY, FILE, Stat
 from toolkit.stores import Store, StoreSpot, changing, errors
 
 _REMEMBERED = 64  # blobs whose metadata is kept between the look at it and the change
@@ -98,33 +98,15 @@ class Azure(Store):
 
     # ----------------------------------------------------------------- changing
 
-    def create(
-        self,
-        spot: StoreSpot,
-        data: bytes | Held,
-        mode: int | None,
-        temporary: str,
-        metadata: Metadata | None = None,
-    ) -> NotKept:
-        content = whole(data)
+    def _put_new(self, spot: StoreSpot, new: NewContent) -> NotKept:
         with changing(spot.path):
-            return self._put(spot.path, content, None, metadata or {})[1]
+            return self._put(spot.path, new.data, None, new.metadata)[1]
 
-    def replace(
-        self,
-        spot: StoreSpot,
-        data: bytes | Held,
-        stat: Stat,
-        mode: int | None,
-        temporary: str,
-        before: bytes | None = None,
-        metadata: Metadata | None = None,
-    ) -> NotKept:
+    def _put_over(self, spot: StoreSpot, new: NewContent, stat: Stat, before: bytes | None) -> NotKept:
         """`before` was read after `stat`, so the tag of `stat` stands for it."""
-        content = whole(data)
         with changing(spot.path):
-            fields = {**self._fields(spot.path, stat), **(metadata or {})}
-            return self._put(spot.path, content, stat.identity, fields)[1]
+            fields = {**self._fields(spot.path, stat), **new.metadata}
+            return self._put(spot.path, new.data, stat.identity, fields)[1]
 
     def make_directory(self, spot: StoreSpot) -> None:
         with changing(spot.path):

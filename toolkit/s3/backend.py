@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from toolkit import paths
-from toolkit.backends import BACKENDS, Missed, Traits, check_content, path_changed
+from toolkit.backends import BACKENDS, Missed, NewContent, Traits, check_content, path_changed
 from toolkit.errors import CallError
 from toolkit.metadata import Metadata, NotKept
 from toolkit.move_by_copy import move_by_copy
-from toolkit.plan import DIRECTORY, FILE, Delete, Entry, Held, Move, Stat, whole
+from toolkit.plan import DIRECTORY, FILE, Delete, Entry, Move, Stat
 from toolkit.s3.deleting import Deleting, Doomed
 from toolkit.s3.keys import (
     Rows,
@@ -213,34 +213,16 @@ class S3(Deleting):
     def check(self, spot: S3Spot) -> None:
         """A key is the same key however long it is held."""
 
-    def create(
-        self,
-        spot: S3Spot,
-        data: bytes | Held,
-        mode: int | None,
-        temporary: str,
-        metadata: Metadata | None = None,
-    ) -> NotKept:
+    def _put_new(self, spot: S3Spot, new: NewContent) -> NotKept:
         """Put an object where none is, by a condition that the store keeps; without it, after a look."""
-        content = whole(data)
         with errors(spot.path):
-            return self.put(spot.path, content, None, metadata).not_kept
+            return self.put(spot.path, new.data, None, new.metadata).not_kept
 
-    def replace(
-        self,
-        spot: S3Spot,
-        data: bytes | Held,
-        stat: Stat,
-        mode: int | None,
-        temporary: str,
-        before: bytes | None = None,
-        metadata: Metadata | None = None,
-    ) -> NotKept:
-        content = whole(data)
+    def _put_over(self, spot: S3Spot, new: NewContent, stat: Stat, before: bytes | None) -> NotKept:
         check_content(self, spot, before)
         with errors(spot.path, taken="path_changed"):
-            attached = {**self.metadata_of(spot.path, stat), **(metadata or {})}
-            return self.put(spot.path, content, stat, attached).not_kept
+            attached = {**self.metadata_of(spot.path, stat), **new.metadata}
+            return self.put(spot.path, new.data, stat, attached).not_kept
 
     def remove(self, spot: S3Spot, change: Delete, temporary: str) -> Iterator[str | Missed]:
         """Delete exactly the keys that were listed, each as it was judged."""

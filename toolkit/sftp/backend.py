@@ -17,10 +17,10 @@ from typing import Any
 from policy.byte_names import to_disk
 from toolkit import paths
 from toolkit.ambiguous_outcome import NO_REPLY
-from toolkit.backends import Missed, check_content, path_changed
+from toolkit.backends import Missed, NewContent, check_content, path_changed
 from toolkit.errors import CallError
 from toolkit.metadata import Metadata, NotKept
-from toolkit.plan import DIRECTORY, FILE, LINK, Delete, Entry, Held, Move, Stat, whole
+from toolkit.plan import DIRECTORY, FILE, LINK, Delete, Entry, Move, Stat
 from toolkit.sftp.attributes import OWNER, lost_on_link, put_on
 from toolkit.sftp.connection import ConnectionLost, changing, errors
 from toolkit.sftp.looking import Looking, SftpSpot
@@ -49,38 +49,20 @@ class Sftp(Looking):
 
     # ----------------------------------------------------------------- changing
 
-    def create(
-        self,
-        spot: SftpSpot,
-        data: bytes | Held,
-        mode: int | None,
-        temporary: str,
-        metadata: Metadata | None = None,
-    ) -> NotKept:
+    def _put_new(self, spot: SftpSpot, new: NewContent) -> NotKept:
         """Whole or not at all: SFTP's rename, unlike POSIX's, fails where the new name is taken."""
-        content = whole(data)
         with changing(spot.path):
-            beside, lost = self._temporary(spot, content, mode, metadata or {}, temporary)
+            beside, lost = self._temporary(spot, new.data, new.mode, new.metadata, new.temporary)
             with self._or_without(beside):
                 self._rename_new(beside, spot.path, spot.path)
         return lost
 
-    def replace(
-        self,
-        spot: SftpSpot,
-        data: bytes | Held,
-        stat: Stat,
-        mode: int | None,
-        temporary: str,
-        before: bytes | None = None,
-        metadata: Metadata | None = None,
-    ) -> NotKept:
-        content = whole(data)
+    def _put_over(self, spot: SftpSpot, new: NewContent, stat: Stat, before: bytes | None) -> NotKept:
         with changing(spot.path):
-            fields = {OWNER: self._attached(spot.path, stat).get(OWNER), **(metadata or {})}
+            fields = {OWNER: self._attached(spot.path, stat).get(OWNER), **new.metadata}
             fields = {name: value for name, value in fields.items() if value is not None}
-            wanted = stat.mode if mode is None else mode
-            beside, lost = self._temporary(spot, content, wanted, fields, temporary)
+            wanted = stat.mode if new.mode is None else new.mode
+            beside, lost = self._temporary(spot, new.data, wanted, fields, new.temporary)
             with self._or_without(beside):
                 # As late as can be: between this look and the rename nothing stops another writer.
                 check_content(self, spot, before)
