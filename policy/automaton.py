@@ -55,6 +55,19 @@ class Wanted(NamedTuple):  # a tuple, since a lint makes millions of them
         unless = (*self.unless, *other.unless)
         return Wanted(every, self.none | other.none, unless, self.directory or other.directory)
 
+    def settled(self) -> Wanted:
+        """The same paths, without the exceptions that cannot be or have nothing to be an exception to."""
+        if not self.unless:
+            return self
+        none, unless = self.none, []
+        for item, excepts in self.unless:
+            if mask(excepts) & ~none:
+                unless.append((item, excepts))
+            else:  # nothing may match that would make it an exception
+                none |= mask(item)
+        kept = tuple(both for both in unless if mask(both[0]) & ~none)
+        return self._replace(none=none, unless=kept)
+
     def impossible(self) -> bool:
         """Whether one and the same pattern is wanted and not wanted."""
         none = self.none
@@ -138,7 +151,7 @@ class Automaton:
         """
         best: tuple[Witness, Wanted] | None = None
         rooted = False
-        possible = (each for each in wanted if self._possible(each))
+        possible = (each for each in map(Wanted.settled, wanted) if self._possible(each))
         while some := list(itertools.islice(possible, 1 if first else _AT_ONCE)):
             rooted = rooted or any(each.fits(self._at_root) and not unless(each) for each in some)
             if not first:

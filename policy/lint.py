@@ -18,6 +18,8 @@ from policy.lints.look import Look
 from policy.lints.unreachable import excepts, limits, unused_agents
 from policy.suspect import suspects
 
+_DEAD = frozenset({"dead-rule", "tool-key-settled"})
+
 
 def lint(
     policy: Policy, *, files: frozenset[str] | None = None, budget: Budget | None = None
@@ -28,11 +30,31 @@ def lint(
     except Undecided as error:
         return [Finding("too-complex", f"the rules: {error}")]
     found: list[Finding] = []
+    cut: dict[str, list[Finding]] = {}
     for done, name in enumerate(LINTS):
         # A part for each: what one does not use is shared out among those after it.
         look.budget.share(len(LINTS) - done)
-        found += run(look, name)
-    return sorted(dict.fromkeys(found), key=place_of)
+        _sort_in(name, run(look, name), found, cut)
+    # What the last ones did not use is for those whose part was not enough.
+    waiting = list(cut)
+    for done, name in enumerate(waiting):
+        look.budget.share(len(waiting) - done)
+        if look.budget.over:
+            break
+        _sort_in(name, run(look, name), found, cut)
+    found += [finding for each in cut.values() for finding in each]
+    dead = {finding.where for finding in found if finding.code in _DEAD}
+    kept = (each for each in found if each.code != "idle-rule" or each.where not in dead)
+    return sorted(dict.fromkeys(kept), key=place_of)
+
+
+def _sort_in(name: str, findings: list[Finding], found: list[Finding], cut: dict[str, list[Finding]]) -> None:
+    """Put the findings of one of `LINTS` with those that are final, or with those that a bound cut short."""
+    if any(finding.code == "too-complex" for finding in findings):
+        cut[name] = [*cut.get(name, ()), *findings]
+    else:
+        cut.pop(name, None)
+        found += findings
 
 
 def run(look: Look, name: str) -> list[Finding]:
