@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 
 from policy import lengths
 from policy.bits import mask, numbers
-from policy.glob import CROSS, Branch, Pattern, parse
+from policy.glob import CROSS, Branch, Fold, Folding, Pattern, folded, parse
 from policy.name_rows import NameRows
 from policy.name_search import NameSearch
 from policy.name_texts import NO_NAMES, NameTexts
@@ -93,11 +93,23 @@ class Wanted(NamedTuple):  # a tuple, since a lint makes millions of them
 
 
 class Automaton:
-    """Patterns by number, and questions about them. `covers`: a match covers everything below."""
+    """Patterns by number, and questions about them. `covers`: a match covers everything below.
 
-    def __init__(self, patterns: Sequence[str], *, covers: bool = True, budget: Budget | None = None) -> None:
+    `fold`: what makes no difference between two names. Answers are then about names that fold letter by
+    letter: not about those with a letter that folds to several, or in another Unicode form than NFC.
+    """
+
+    def __init__(
+        self,
+        patterns: Sequence[str],
+        *,
+        covers: bool = True,
+        budget: Budget | None = None,
+        fold: Fold = Folding.NONE,
+    ) -> None:
         self.budget = budget or Budget()
-        parsed = [parse(text) for text in patterns]
+        self.fold = fold
+        parsed = [parse(text, fold) for text in patterns]
         layout = Layout()
         begins: list[tuple[int, ...]] = []
         self._first: list[int] = []
@@ -112,7 +124,7 @@ class Automaton:
         self._at_root = mask(
             number for number, each in enumerate(parsed) if any(branch.root for branch in each.branches)
         )
-        self._rows = Rows(layout)
+        self._rows = Rows(layout, fold)
         self._begins = [self._rows.close(sum(1 << place for place in places)) for places in begins]
         self._examples: dict[int, list[tuple[Witness, int]]] = {}
         self._by_name(parsed, covers=covers)
@@ -157,12 +169,21 @@ class Automaton:
             if not first:
                 best = self._nearest(some, unless, best)
             elif found := self._any(some[0], unless):
-                return found
+                return self._sure(found)
             if best and len(best[0].path) == 1:
                 break
         if best is None:
             return Witness(".", True) if rooted else None
-        return self._with_stems(*best)
+        return self._with_stems(self._sure(best[0]), best[1])
+
+    def _sure(self, witness: Witness) -> Witness:
+        """The witness; Undecided if it is no folded name, so that it may match something else."""
+        if not self._is_folded(witness):
+            raise Undecided("too complex: a name with marks that go together with the letter before")
+        return witness
+
+    def _is_folded(self, witness: Witness) -> bool:
+        return not self.fold or folded(witness.path, self.fold) == witness.path
 
     def holds(self, left: int, right: Iterable[int]) -> bool:
         """Whether everything that one pattern matches is matched by one of others."""
@@ -223,7 +244,9 @@ class Automaton:
             least = max(least, min(self._lengths[number] for number in group))
             for other in groups[:at]:
                 self.budget.spend(len(group) * len(other))
-                found = (lengths.both(self._texts[a], self._texts[b]) for a in group for b in other)
+                found = (
+                    lengths.both(self._texts[a], self._texts[b], self.fold) for a in group for b in other
+                )
                 least = max(least, min(_NEVER if each is None else each for each in found))
         return least
 
@@ -338,7 +361,7 @@ class Automaton:
             for branch in self._parsed[number].branches[:4]:
                 for witness in _written(branch, filler):
                     matched = self._matched(witness)
-                    if matched >> number & 1:
+                    if matched >> number & 1 and self._is_folded(witness):
                         found.append((witness, matched))
         return found or []
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from policy.engine import Policy
+from policy.glob import Fold, Folding
 from policy.model import ACTIONS, MAKES_PARENTS, Amount, Case, Decision, Need
 
 
@@ -24,19 +25,24 @@ class CaseResult:
 
 
 def check(
-    policy: Policy, cases: Iterable[Case] | None = None, *, expired: Callable[[], bool] = lambda: False
+    policy: Policy,
+    cases: Iterable[Case] | None = None,
+    *,
+    expired: Callable[[], bool] = lambda: False,
+    fold: Fold = Folding.NONE,
 ) -> tuple[CaseResult, ...]:
     """Run these cases, or the policy's own ones; none any more once a deadline has expired."""
     chosen = policy.cases if cases is None else cases
     return tuple(
-        CaseResult(case, run(policy, case)) for case in itertools.takewhile(lambda _: not expired(), chosen)
+        CaseResult(case, run(policy, case, fold))
+        for case in itertools.takewhile(lambda _: not expired(), chosen)
     )
 
 
-def run(policy: Policy, case: Case) -> Decision:
+def run(policy: Policy, case: Case, fold: Fold = Folding.NONE) -> Decision:
     """Judge one case; with an amount the limits are applied too, as in a session that has changed nothing."""
     needs = needs_of(policy, case)
-    decision = policy.decide(case.agent, case.tool, needs)
+    decision = policy.decide(case.agent, case.tool, needs, fold=fold)
     if case.files is None and case.bytes is None:
         return decision
     amount = Amount(case.files or 0, case.bytes or 0)

@@ -14,6 +14,7 @@ from typing import Any
 
 from policy.automaton import Budget, Undecided, Witness
 from policy.engine import Policy
+from policy.glob import Fold, Folding
 from policy.model import Effect, Limit, Mandatory, Retention, Rule
 from policy.questions import Context, Ladder, Questions, Tier, agents, confirm, context, pairs
 
@@ -64,19 +65,21 @@ class Comparison:
         return self.looser or any(change.widens for change in self.changes)
 
 
-def compare(old: Policy, new: Policy, budget: Budget | None = None) -> Comparison:
-    """Return what differs between two policies."""
+def compare(
+    old: Policy, new: Policy, budget: Budget | None = None, *, fold: Fold = Folding.NONE
+) -> Comparison:
+    """Return what differs between two policies; `fold`: what makes no difference between two names."""
     budget = budget or Budget()
     changes: list[Change] = []
     undecided: list[str] = []
     try:
-        questions = Questions([old, new], budget=budget)
+        questions = Questions([old, new], budget=budget, fold=fold)
         names = agents([old, new], budget=budget)
     except Undecided as error:
         return Comparison((), (), True, (str(error),))
     seen: set[tuple[object, ...]] = set()
     for name, (tool, action) in itertools.product(names, pairs([old, new])):
-        before, after = context(old, name, tool, action), context(new, name, tool, action)
+        before, after = (context(each, name, tool, action, fold) for each in (old, new))
         both = (action, before.meaning, after.meaning)
         try:
             budget.spend(1)

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Sequence
 from typing import Final
 
-from policy.glob import CROSS, Branch, Name, Segment, as_text, parse
+from policy.glob import CROSS, Branch, Fold, Folding, Name, Segment, as_text, parse
 from policy.names import Matcher
 
 _MOST_PAIRS: Final = 64  # alternatives of one with alternatives of the other
@@ -18,9 +18,9 @@ _NEVER: Final = 1 << 30
 
 
 @functools.lru_cache(maxsize=200_000)
-def both(one: str, other: str) -> int | None:
+def both(one: str, other: str, fold: Fold = Folding.NONE) -> int | None:
     """Return the bound for two patterns as in a policy, where a match covers everything below it."""
-    left, right = _measured(one), _measured(other)
+    left, right = _measured(one, fold), _measured(other, fold)
     if len(left) * len(right) > _MOST_PAIRS:
         return 1
     least = min(_branches(*a, *b) for a in left for b in right)
@@ -28,7 +28,7 @@ def both(one: str, other: str) -> int | None:
 
 
 @functools.lru_cache(maxsize=20_000)
-def _measured(text: str) -> list[tuple[Sequence[Segment], Sequence[int], Sequence[int]]]:
+def _measured(text: str, fold: Fold) -> list[tuple[Sequence[Segment], Sequence[int], Sequence[int]]]:
     """The segments of each alternative with their own lengths and those of all that follow."""
     return [
         (
@@ -36,7 +36,7 @@ def _measured(text: str) -> list[tuple[Sequence[Segment], Sequence[int], Sequenc
             [0 if each is CROSS else 1 + _length(each) for each in branch.segments],
             _rests(branch),
         )
-        for branch in parse(text).branches
+        for branch in parse(text, fold).branches
     ]
 
 

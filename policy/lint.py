@@ -11,6 +11,7 @@ from types import MappingProxyType
 from policy.automaton import Budget, Undecided
 from policy.engine import Policy
 from policy.findings import FINDINGS, Finding
+from policy.glob import Fold, Folding
 from policy.lints.ceilings import per_call
 from policy.lints.cutting import allows_that_cut, denies_that_cut, loosening
 from policy.lints.deciding import dead_rules, idle_rules
@@ -22,11 +23,18 @@ _DEAD = frozenset({"dead-rule", "tool-key-settled"})
 
 
 def lint(
-    policy: Policy, *, files: frozenset[str] | None = None, budget: Budget | None = None
+    policy: Policy,
+    *,
+    files: frozenset[str] | None = None,
+    budget: Budget | None = None,
+    fold: Fold = Folding.NONE,
 ) -> list[Finding]:
-    """Return what there is to say about the rules of these files (as `Where.file` names them), or of all."""
+    """Return what there is to say about the rules of these files (as `Where.file` names them), or of all.
+
+    `fold`: what makes no difference between two names in the workspace.
+    """
     try:
-        look = Look(policy, files, budget or Budget())
+        look = Look(policy, files, budget or Budget(), fold)
     except Undecided as error:
         return [Finding("too-complex", f"the rules: {error}")]
     found: list[Finding] = []

@@ -87,5 +87,7 @@ def denied_parent(ask: Questions, where: Context, pattern: str) -> tuple[Witness
 def _below(ask: Questions, directory: str, pattern: str) -> Witness | None:
     """Return the shortest path below a directory that a pattern matches."""
     literal = "".join(f"[{each}]" if each in _SPECIAL else each for each in directory)
-    both = Automaton([pattern, _bounded(f"/{literal}/*")], budget=ask.automaton.budget)
+    both = Automaton(
+        [pattern, _bounded(f"/{literal}/*")], budget=ask.automaton.budget, fold=ask.automaton.fold
+    )
     return both.find([Wanted(((0,), (1,)))])

@@ -14,6 +14,7 @@ from policy import parents
 from policy.automaton import Budget, Expired, Undecided, Witness
 from policy.engine import Policy
 from policy.findings import Finding
+from policy.glob import Fold, Folding
 from policy.machine import ROOT
 from policy.model import ACTIONS, MAKES_PARENTS, Effect, Invariant, Rule
 from policy.questions import Context, Questions, agents, context, judge, pairs, together
@@ -65,20 +66,29 @@ def describe(statement: Invariant) -> str:
     return f'{statement.kind} {statement.verdict} for {who}, {statement.action} "{statement.path}"'
 
 
-def prove(policy: Policy, statements: Iterable[Invariant], *, expired: Expired | None = None) -> list[Proof]:
-    """Prove each of these statements, or find the shortest path that breaks it, before a deadline expires."""
-    return [_prove(policy, statement, Budget(expired=expired)) for statement in statements]
+def prove(
+    policy: Policy,
+    statements: Iterable[Invariant],
+    *,
+    expired: Expired | None = None,
+    fold: Fold = Folding.NONE,
+) -> list[Proof]:
+    """Prove each of these statements, or find the shortest path that breaks it, before a deadline expires.
+
+    `fold`: what makes no difference between two names in the workspace.
+    """
+    return [_prove(policy, statement, Budget(expired=expired), fold) for statement in statements]
 
 
-def _prove(policy: Policy, statement: Invariant, budget: Budget) -> Proof:
+def _prove(policy: Policy, statement: Invariant, budget: Budget, fold: Fold) -> Proof:
     wrong = [effect for effect in Effect if (effect is statement.verdict) is (statement.kind == "never")]
     best: Proof | None = None
     try:
         made = statement.action in MAKES_PARENTS and Effect.DENY in wrong
         more = parents.patterns(statement.path) if made else ()
-        questions = Questions([policy], [statement.path, *more], budget)
+        questions = Questions([policy], [statement.path, *more], budget, fold)
         region = questions.inside(statement.path)
-        for where in _contexts(policy, statement, agents([policy], statement.agent, budget)):
+        for where in _contexts(policy, statement, agents([policy], statement.agent, budget), fold):
             for effect in wrong:
                 found = questions.find(questions.verdict(where[0], effect), region)
                 if found and _is_shorter(found, best):
@@ -118,7 +128,7 @@ def _refuted(statement: Invariant, wheres: list[Context], found: Witness, effect
     return Proof(statement, False, where.agent, where.tool, found, said, rule)
 
 
-def _contexts(policy: Policy, statement: Invariant, names: list[str]) -> Iterator[list[Context]]:
+def _contexts(policy: Policy, statement: Invariant, names: list[str], fold: Fold) -> Iterator[list[Context]]:
     """What a statement speaks of: a context, and for several actions on one path all of them behind it."""
     seen: set[tuple[object, ...]] = set()
     for name in names:
@@ -129,7 +139,7 @@ def _contexts(policy: Policy, statement: Invariant, names: list[str]) -> Iterato
             parameters = dict.fromkeys(parameter for _, parameter in needs)
             groups = [[(statement.action, a) for a, p in needs if p == each] for each in parameters]
         for group in groups:
-            wheres = [context(policy, name, tool, action) for tool, action in group]
+            wheres = [context(policy, name, tool, action, fold) for tool, action in group]
             whole = together(wheres)
             if whole.meaning not in seen:
                 seen.add(whole.meaning)

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from policy.automaton import Automaton, Budget, Undecided, Wanted, Witness
 from policy.bits import mask
 from policy.bits import numbers as numbers_of
 from policy.columns import Columns
 from policy.engine import Policy
+from policy.glob import Fold, Folding
 from policy.machine import matches
 from policy.model import ACTIONS, Effect, Mandatory, Rule
 from policy.rows import NICE
@@ -46,6 +47,7 @@ class Context:
     action: str
     ladders: tuple[Ladder, ...]
     floor: tuple[Mandatory, ...]
+    fold: Fold = Folding.NONE  # how the engine compares names
 
     @property
     def meaning(self) -> tuple[object, ...]:
@@ -53,7 +55,7 @@ class Context:
         return self.ladders, self.floor
 
 
-def context(policy: Policy, agent: str, tool: str, action: str) -> Context:
+def context(policy: Policy, agent: str, tool: str, action: str, fold: Fold = Folding.NONE) -> Context:
     """Collect the lists for one agent, tool (or bare action) and action."""
     own = "" if tool in ACTIONS else tool
 
@@ -64,7 +66,7 @@ def context(policy: Policy, agent: str, tool: str, action: str) -> Context:
     everybody = tier(policy.content.rules)
     entries = {entry.name if entry else None: entry for _, entry in policy.chain(agent)}
     ladders = tuple((tier(entry.rules), everybody) if entry else (everybody,) for entry in entries.values())
-    return Context(policy, agent, tool, action, ladders, policy.floor(own or action, action))
+    return Context(policy, agent, tool, action, ladders, policy.floor(own or action, action), fold)
 
 
 def together(wheres: list[Context]) -> Context:
@@ -72,7 +74,7 @@ def together(wheres: list[Context]) -> Context:
     first = wheres[0]
     ladders = tuple(dict.fromkeys(ladder for where in wheres for ladder in where.ladders))
     floor = tuple(dict.fromkeys(item for where in wheres for item in where.floor))
-    return Context(first.policy, first.agent, first.tool, first.action, ladders, floor)
+    return replace(first, ladders=ladders, floor=floor)
 
 
 def pairs(policies: Iterable[Policy]) -> list[tuple[str, str]]:
@@ -129,14 +131,18 @@ class Questions:
     """Questions about some policies, all their patterns in one automaton."""
 
     def __init__(
-        self, policies: Sequence[Policy], more: Iterable[str] = (), budget: Budget | None = None
+        self,
+        policies: Sequence[Policy],
+        more: Iterable[str] = (),
+        budget: Budget | None = None,
+        fold: Fold = Folding.NONE,
     ) -> None:
         self.policies = tuple(policies)
         texts = dict.fromkeys(text for policy in self.policies for text in patterns(policy))
         texts.update(dict.fromkeys(more))
         self.number = {text: number for number, text in enumerate(texts)}
         self._lists: dict[int, _Numbered] = {}
-        self.automaton = Automaton(list(texts), budget=budget)
+        self.automaton = Automaton(list(texts), budget=budget, fold=fold)
 
     def inside(self, *texts: str) -> Wanted:
         """Paths that one of these patterns matches."""
@@ -278,7 +284,8 @@ class Questions:
 
 def judge(where: Context, witness: Witness) -> tuple[Effect, Rule | None]:
     """What the engine says of a witness."""
-    return where.policy.verdict(where.agent, where.tool, where.action, witness.path, witness.directory)
+    path, directory = witness.path, witness.directory
+    return where.policy.verdict(where.agent, where.tool, where.action, path, directory, fold=where.fold)
 
 
 def confirm(where: Context, witness: Witness, effect: Effect) -> Rule | None:

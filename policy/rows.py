@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from policy.bits import numbers
-from policy.glob import ANY_CHARACTER, CROSS, Branch, CharClass, Name
+from policy.glob import ANY_CHARACTER, CROSS, Branch, CharClass, Fold, Name, folded
 from policy.invisible import is_invisible
 
 SLASH: Final = -1  # the number of the slash; other characters are numbered from 0
@@ -96,14 +96,14 @@ class Layout:
 class Rows:
     """Steps over a finished layout, and the characters that its patterns tell apart."""
 
-    def __init__(self, layout: Layout) -> None:
+    def __init__(self, layout: Layout, fold: Fold = False) -> None:
         self.least = layout.least
         self.size = layout.size
         self.below = layout.below
         self._cross = layout.cross
         self._star = layout.star
         self._inside = layout.inside
-        self._alphabet(layout)
+        self._alphabet(layout, fold)
         self._stays = layout.star | layout.inside | layout.below
         self._alike = self._stays | layout.cross | layout.anyone
         self._slash = layout.letters.get("/", 0) | layout.whole | layout.directory
@@ -111,11 +111,16 @@ class Rows:
         self._after: dict[tuple[int, int], tuple[int, ...]] = {}
         self._takes: dict[int, tuple[int, ...] | None] = {}
 
-    def _alphabet(self, layout: Layout) -> None:
-        """Choose one character for all that no pattern tells apart; the first classes make nicer paths."""
+    def _alphabet(self, layout: Layout, fold: Fold) -> None:
+        """Choose one character for all that no pattern tells apart; the first classes make nicer paths.
+
+        Where names are folded, only such as stay what they are, and the letters of the patterns.
+        """
         chosen: dict[tuple[object, ...], str] = {}
         alike: dict[str, str] = {}
         for character in _candidates(layout):
+            if fold and character not in layout.letters and folded(character, fold) != character:
+                continue
             kinds = tuple(kind for kind in layout.classes if character in kind)
             literal = character if character in layout.letters or character == _DOT else None
             alike[character] = chosen.setdefault((literal, kinds), character)

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from policy.automaton import Budget, Wanted, Witness
 from policy.engine import Policy
+from policy.glob import Fold, Folding
 from policy.machine import Machine
 from policy.model import ACTIONS, Effect, Limit, Rule
 from policy.questions import EVERY_EFFECT, Context, Questions, Tier, agents, context, only, pairs
@@ -19,11 +20,14 @@ _MOST_NAMED = 12
 class Look:
     """One look at a policy."""
 
-    def __init__(self, policy: Policy, files: frozenset[str] | None, budget: Budget) -> None:
+    def __init__(
+        self, policy: Policy, files: frozenset[str] | None, budget: Budget, fold: Fold = Folding.NONE
+    ) -> None:
         self.policy = policy
         self.budget = budget
         self.files = files
-        self.questions = Questions([policy], budget=budget)
+        self.fold = fold
+        self.questions = Questions([policy], budget=budget, fold=fold)
         self.names = agents([policy], budget=budget)
         self.pairs = pairs([policy])
         self.dead: set[tuple[str | None, str, int]] = set()
@@ -48,7 +52,7 @@ class Look:
         machine = self._machines.get(id(rules))
         if machine is None:
             # Each in a group of its own, so that all that match are told and not the last one only.
-            machine = Machine([rule.pattern for rule in rules], groups=range(len(rules)))
+            machine = Machine([rule.pattern for rule in rules], self.fold, range(len(rules)))
             self._machines[id(rules)] = machine
         state = machine.at(witness.path)
         return sorted((state.directory if witness.directory else state.file).last.values())
@@ -63,7 +67,7 @@ class Look:
     def context(self, name: str, tool: str, action: str) -> Context:
         key = name, tool, action
         if key not in self._contexts:
-            self._contexts[key] = context(self.policy, *key)
+            self._contexts[key] = context(self.policy, *key, self.fold)
         return self._contexts[key]
 
     def maps(self) -> Iterator[tuple[str | None, str, Sequence[Rule]]]:

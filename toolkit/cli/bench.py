@@ -8,11 +8,12 @@ from typing import Any
 
 from policy import ACTIONS, Policy, PolicyError
 from policy.compare import Change, Comparison, compare
-from policy.glob import PatternError, parse, parse_agent
+from policy.glob import Folding, PatternError, parse, parse_agent
 from policy.model import EFFECTS, Invariant
 from policy.prove import prove as prove_all
 from policy.search import Budget
 from toolkit.cli.agent_option import mention_unknown
+from toolkit.cli.case_option import case_of, folding, mention_case
 from toolkit.cli.column_layout import Column
 from toolkit.cli.perform import DONE, FELL_SHORT, UsageError, deadline
 from toolkit.cli.place import policy_file, policy_of, root_of
@@ -34,10 +35,12 @@ def prove(arguments: argparse.Namespace, screen: Screen) -> int:
     if not statements:
         raise UsageError("the policy has no invariants; give one: never allow delete 'secrets/**'")
     mention_unknown(policy, dict.fromkeys(each.agent for each in statements), screen)
-    proofs = prove_all(policy, statements, expired=expired)
+    fold = folding(arguments, root)
+    proofs = prove_all(policy, statements, expired=expired, fold=fold or Folding.NONE)
     if screen.as_json:
-        screen.json([proof.to_json() for proof in proofs])
+        screen.json([{**proof.to_json(), "case": case_of(fold)} for proof in proofs])
     else:
+        mention_case(fold, screen)
         for proof in proofs:
             screen.line(str(proof), "green" if proof.holds else "yellow" if proof.holds is None else "red")
     return DONE if all(proof.holds for proof in proofs) else FELL_SHORT
@@ -65,10 +68,13 @@ def diff(arguments: argparse.Namespace, screen: Screen) -> int:
         return _diff_all(arguments, screen, budget)
     if arguments.new is None:
         raise UsageError("diff needs two policies: OLD NEW, or --all REV")
-    found = compare(policy_or_revision(arguments.old), policy_or_revision(arguments.new), budget)
+    fold = folding(arguments, None)
+    old, new = (policy_or_revision(each) for each in (arguments.old, arguments.new))
+    found = compare(old, new, budget, fold=fold or Folding.NONE)
     if screen.as_json:
-        screen.json(_fields(found))
+        screen.json(_fields(found, fold))
     else:
+        mention_case(fold, screen)
         _show(found, screen)
     return _status(found, arguments.fail_on)
 
@@ -78,15 +84,18 @@ def _diff_all(arguments: argparse.Namespace, screen: Screen, budget: Budget) -> 
         raise UsageError("diff --all takes one revision of git")
     found: dict[str, Comparison] = {}
     top = top_folder()
+    fold = folding(arguments, str(top))
     with checkout(arguments.old) as folder:
         before = {path.relative_to(folder).as_posix() for path in folder.rglob(POLICY_FILE) if path.is_file()}
         now = set(policy_files())
         for name in sorted(before | now):
             old = _as_it_was(folder / name, screen) if name in before else Policy.loads(_NONE)
             new = Policy.load(top / name) if name in now else Policy.loads(_NONE)
-            found[name] = compare(old, new, budget)
+            found[name] = compare(old, new, budget, fold=fold or Folding.NONE)
     if screen.as_json:
-        screen.json([{"policy": name, **_fields(each)} for name, each in found.items()])
+        screen.json([{"policy": name, **_fields(each, fold)} for name, each in found.items()])
+    else:
+        mention_case(fold, screen)
     for name, each in found.items() if not screen.as_json else ():
         screen.line(f"{escape(name)}:")
         _show(each, screen)
@@ -101,8 +110,9 @@ def _as_it_was(path: Path, screen: Screen) -> Policy:
         return Policy.loads(_BROKEN)
 
 
-def _fields(found: Comparison) -> dict[str, Any]:
+def _fields(found: Comparison, fold: Folding | None) -> dict[str, Any]:
     return {
+        "case": case_of(fold),
         "changes": [change.to_json() for change in found.changes],
         "settings": list(found.settings),
         "widens": found.widens,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolkit.cli.options import AGENT, DEADLINE, JSON, POLICY, ROOT, Command, count, opt
+from toolkit.cli.options import AGENT, DEADLINE, IGNORE_CASE, JSON, POLICY, ROOT, Command, count, opt
 
 POLICIES: tuple[Command, ...] = (
     Command(
@@ -43,6 +43,7 @@ POLICIES: tuple[Command, ...] = (
                 " a language server, or as SARIF 2.1.0, whose addresses of pages are below RINGFENCE_DOCS_URL"
                 " (default: text)",
             ),
+            IGNORE_CASE,
             DEADLINE,
             ROOT,
             JSON,
@@ -76,6 +77,7 @@ POLICIES: tuple[Command, ...] = (
             opt("what", nargs="?", metavar="ACTION|TOOL", says="read, write, delete, or a tool's name"),
             opt("pattern", nargs="?", metavar="PATTERN", says="which paths; '*' is every path"),
             opt("--agent", metavar="NAME", default="*", says="whose calls, a name or a pattern (default: *)"),
+            IGNORE_CASE,
             DEADLINE,
             ROOT,
             POLICY,
@@ -108,6 +110,7 @@ POLICIES: tuple[Command, ...] = (
                 choices=("widen", "any"),
                 says="exit status 1 if more is let through (widen), or if anything differs (any)",
             ),
+            IGNORE_CASE,
             DEADLINE,
             JSON,
         ),

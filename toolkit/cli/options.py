@@ -127,6 +127,11 @@ APPROVALS_TIMEOUT = opt(
 )
 CHANNEL = (APPROVALS_FD, APPROVALS_SOCKET, APPROVALS_TIMEOUT)
 JSON = opt("--json", action="store_true", says="print JSON")
+IGNORE_CASE = opt(
+    "--ignore-case",
+    action="store_true",
+    says="answer for a workspace that ignores case (default: as the workspace does, where one is known)",
+)
 DEADLINE = opt(
     "--deadline",
     type=count,

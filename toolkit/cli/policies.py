@@ -16,6 +16,7 @@ from policy.check import CaseResult, cases_beside, needs_of
 from policy.check import check as run_cases
 from policy.engine import Policy
 from policy.findings import Finding
+from policy.glob import Folding
 from policy.ignoring import ignoring
 from policy.lint import lint, place_of
 from policy.loading import load_cases
@@ -23,6 +24,7 @@ from policy.model import Rule
 from policy.prove import Proof, broken, prove
 from policy.search import Budget
 from toolkit.cli.annotations import FORMATS
+from toolkit.cli.case_option import case_of, folding, mention_case
 from toolkit.cli.column_layout import Column
 from toolkit.cli.perform import DONE, FELL_SHORT, USAGE, UsageError, deadline
 from toolkit.cli.place import policy_file, policy_in, root_of
@@ -50,6 +52,7 @@ class Report:
     late: bool = False  # whether the deadline left something open
     not_run: int = 0  # cases that it left
     seen: Seen | None = None  # the names of the workspace that its patterns were compared with
+    fold: Folding | None = None  # what makes no difference between two names there; None: not known
 
     @property
     def covered(self) -> int:
@@ -79,6 +82,7 @@ class Report:
         out: dict[str, Any] = {
             "policy": self.name,
             "loads": True,
+            "case": case_of(self.fold),
             "cases": [_case(result) for result in self.results],
             "findings": [finding.to_json() for finding in self.findings],
             "invariants": [proof.to_json() for proof in self.proofs],
@@ -95,7 +99,10 @@ def check(arguments: argparse.Namespace, screen: Screen) -> int:
     named = list(dict.fromkeys(named or [_of_the_root(arguments)]))
     least = arguments.coverage
     expired = deadline(arguments.deadline)
-    reports = [_report(name, expired, _workspace(arguments, name)) for name in named]
+    reports = []
+    for name in named:
+        workspace = _workspace(arguments, name)
+        reports.append(_report(name, expired, workspace, folding(arguments, workspace)))
     if arguments.strict:
         for report in reports:
             report.findings = [replace(finding, strict=True) for finding in report.findings]
@@ -107,6 +114,9 @@ def check(arguments: argparse.Namespace, screen: Screen) -> int:
         ):
             screen.line(line)
     else:
+        said = [each for each in reports if each.fold or each.findings or each.proofs]
+        for fold in dict.fromkeys(report.fold for report in said):
+            mention_case(fold, screen)
         for report in reports:
             _show(report, least, arguments.notes, screen)
     return max(report.status(arguments.strict, least) for report in reports)
@@ -144,20 +154,21 @@ def _workspace(arguments: argparse.Namespace, name: str) -> str | None:
     return str(Path(name).parent) if Path(name).name == POLICY_FILE else None
 
 
-def _report(name: str, expired: Callable[[], bool], workspace: str | None) -> Report:
+def _report(name: str, expired: Callable[[], bool], workspace: str | None, known: Folding | None) -> Report:
     """A policy's findings, its own cases and those of the file beside it, and its invariants."""
     path = policy_file(name)
-    report = Report(name, path)
+    report = Report(name, path, fold=known)
+    fold = known or Folding.NONE
     try:
         policy = Policy.load(path)
         beside = cases_beside(path)
         cases = policy.cases + (load_cases(beside) if beside else ())
-        report.results = run_cases(policy, cases, expired=expired)
+        report.results = run_cases(policy, cases, expired=expired, fold=fold)
     except PolicyError as error:
         report.error = error
         return report
-    report.proofs = prove(policy, policy.invariants, expired=expired)
-    found = lint(policy, files=frozenset({path.name}), budget=Budget(expired=expired))
+    report.proofs = prove(policy, policy.invariants, expired=expired, fold=fold)
+    found = lint(policy, files=frozenset({path.name}), budget=Budget(expired=expired), fold=fold)
     found += broken(report.proofs)
     report.not_run = len(cases) - len(report.results)
     if report.not_run:
@@ -173,7 +184,7 @@ def _report(name: str, expired: Callable[[], bool], workspace: str | None) -> Re
     for place in filter(None, (path, beside)):
         found = ignoring(found, place.name, place.read_text(encoding="utf-8"))
     report.findings = sorted(found, key=place_of)
-    used = _exercised(policy, report.results)
+    used = _exercised(policy, report.results, fold)
     report.rules = len(rules)
     report.unused = [rule for rule in rules if rule not in used]
     return report
@@ -187,13 +198,14 @@ def _rules(policy: Policy, file: str) -> list[Rule]:
     return [rule for rule in rules if rule.where and rule.where.file == file]
 
 
-def _exercised(policy: Policy, results: tuple[CaseResult, ...]) -> set[Rule]:
+def _exercised(policy: Policy, results: tuple[CaseResult, ...], fold: Folding) -> set[Rule]:
     """The rules that decide something in some case."""
     used: set[Rule] = set()
     for result in results:
         case = result.case
         for need in needs_of(policy, case):
-            effect, rule = policy.verdict(case.agent, case.tool, need.action, need.path, need.directory)
+            at = need.action, need.path, need.directory
+            effect, rule = policy.verdict(case.agent, case.tool, *at, fold=fold)
             if rule is not None and (not need.incidental or effect is Effect.DENY):
                 used.add(rule)
     return used
