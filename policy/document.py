@@ -19,6 +19,7 @@ from policy.problems import PROBLEMS
 
 MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 64
+MOST_BEFORE_COLON = 1024  # characters of a key on its line, with its quotes: a limit of YAML
 _MAX_PROBLEMS = 100
 _Loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _BREAK = re.compile("\r\n|\r|\n")
@@ -281,4 +282,29 @@ def _syntax(error: yaml.MarkedYAMLError, report: Report) -> None:
             message, hint = f"a word cannot begin with '{character}'", "put quotes around it"
         report.add_at("yaml_syntax", message, line, column, 1, hint)
         return
+    start = _key_start(source, column) if character == ":" and column > MOST_BEFORE_COLON else column
+    if column - start > MOST_BEFORE_COLON:
+        length = len(source[start:column].rstrip())
+        message = f"a key has {length:,} characters; before a colon YAML reads {MOST_BEFORE_COLON:,} at most"
+        report.add_at("key_long", message, line, start, length)
+        return
     report.add_at("yaml_syntax", f"not YAML: {error.problem or error.context}", line, column, 1)
+
+
+def _key_start(source: str, end: int) -> int:
+    """Where the key begins that stands before a colon, quotes included."""
+    text = source[:end].rstrip()
+    quote = text[-1:]
+    if quote not in ("'", '"'):
+        start = 1 + max(text.rfind(each) for each in ("{", ",", "\t"))
+        return start + len(text[start:]) - len(text[start:].lstrip())
+    inner = "'" if quote == "'" else "\\"  # what makes a quote one of the text: another one, or a slash
+    at = len(text) - 1
+    while (at := text.rfind(quote, 0, at)) > 0:
+        first = at
+        while first > 0 and text[first - 1] == inner:
+            first -= 1
+        if (at - first) % 2 == 0:
+            return first if quote == "'" else at
+        at = first
+    return max(at, 0)

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from policy.comments import Collection, Entry, Source
-from policy.document import Node, Report, compose, decode
+from policy.document import MOST_BEFORE_COLON, Node, Report, compose, decode
 from policy.errors import PolicyError
 from policy.ignoring import COMMENT
 from policy.invisible import written_out
@@ -133,10 +134,18 @@ def _lines(entry: Entry, shape: Shape, indent: int, source: Source) -> tuple[lis
     """The lines of an entry, and the comments beside it that have no place on its first line."""
     margin = " " * indent
     if entry.key is None:
-        head, below = f"{margin}-", shape.items or ANYTHING
-    else:
-        head = f"{margin}{_scalar(entry.key, shape.has_pattern_keys)}:"
-        below = shape.below(entry.key.text)
+        return _under(f"{margin}-", entry, shape.items or ANYTHING, indent, source)
+    below = shape.below(entry.key.text)
+    key = _scalar(entry.key, shape.has_pattern_keys)
+    if len(key) <= MOST_BEFORE_COLON:
+        return _under(f"{margin}{key}:", entry, below, indent, source)
+    # What is beside a key speaks of its line, and the value is on the next one.
+    lines, over = _under(f"{margin}:", replace(entry, beside=[]), below, indent, source)
+    return [f"{margin}? {key}", *lines], [*entry.beside, *over]
+
+
+def _under(head: str, entry: Entry, below: Shape, indent: int, source: Source) -> tuple[list[str], list[str]]:
+    """The same, for an entry of which a line begins so."""
     *others, beside = entry.beside or [""]
     value = entry.value
     if isinstance(value, Node):

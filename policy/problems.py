@@ -36,6 +36,10 @@ PROBLEMS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "the file has a character that cannot be seen or that reorders text",
             "remove it",
         ),
+        "key_long": (
+            "a key has more than 1,024 characters with its quotes, which YAML does not read before a colon",
+            'write it as ? "key", and the colon with the value on the next line',
+        ),
         "key_missing": ("a key that has to be there is not", "add it"),
         "key_unknown": ("a key is not one of those known here", "see the reference of the policy language"),
         "number_invalid": ("a number is not a plain decimal", "write plain digits, without quotes"),

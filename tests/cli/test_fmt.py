@@ -128,7 +128,6 @@ def test_a_link_stays_a_link(ringfence: Ringfence, workspace: Path) -> None:
     "text",
     [
         "%YAML 1.1\n---\nversion: 1\n",  # a directive has no place in what is written
-        f"version: 1\nrules: {{read: {{? '{'a' * 1024}' : deny}}}}\n",  # a key that YAML takes only with `?`
     ],
 )
 def test_what_cannot_be_laid_out_alike_is_left(ringfence: Ringfence, workspace: Path, text: str) -> None:
@@ -177,3 +176,24 @@ def test_every_key_of_the_language_has_a_place_in_the_order() -> None:
 
     follow(schema, POLICY, "")
     assert {".version", ".mandatory[].except", ".limits.delete.per", ".cases[].want"} <= seen
+
+
+def test_a_key_too_long_for_a_colon_keeps_its_question_mark(ringfence: Ringfence, workspace: Path) -> None:
+    long = "a" * 1_020
+    text = f'rules:\n  read:\n      # above\n      ? "{long}bcd"   # beside\n      :   deny\nversion: 1\n'
+    text = text.replace(
+        "version", f'  write:\n      ? "{long}"\n      : {{reason: x, effect: deny}}\nversion'
+    )
+    (workspace / "ringfence.yaml").write_text(text, encoding="utf-8")
+    assert ringfence("fmt").status == 0
+    lines = (workspace / "ringfence.yaml").read_text(encoding="utf-8").splitlines()
+    at = lines.index("  read:") + 1
+    assert lines[at : at + 3] == ["    # above", "    # beside", f'    ? "{long}bcd"']
+    assert lines[at + 3 :] == [
+        "    : deny",
+        "  write:",
+        f'    "{long}":',
+        "      effect: deny",
+        "      reason: x",
+    ]
+    assert ringfence("fmt", "--check").status == 0

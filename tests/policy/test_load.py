@@ -257,3 +257,32 @@ def test_the_working_directory_does_not_matter(tmp_path: Path, monkeypatch: pyte
     os.chdir("/")
     with pytest.raises(PolicyError, match=r"base\.yaml:2:15: "):
         load(tmp_path / "own.yaml")
+
+
+LONG = {  # before the key, and the key
+    "in a block": ("\n    ", '"B"'),
+    "in brackets": (" {x: ask, ", '"B"'),
+    "with quotes in it": ("\n    ", "'[''x]B'"),
+    "with a slash in it": ("\n    ", '"\\x61\\"B"'),
+    "without quotes": ("\n    ", "abcB"),
+}
+
+
+@pytest.mark.parametrize(("before", "key"), LONG.values(), ids=LONG)
+def test_a_key_that_yaml_does_not_read_is_called_by_its_name(before: str, key: str) -> None:
+    key = key.replace("B", "b" * 1_030)
+    with pytest.raises(PolicyError) as caught:
+        loads(f"version: 1\nrules:\n  read:{before}{key} : deny{'}' * ('{' in before)}\n")
+    (problem,) = caught.value.problems
+    assert (problem.code, problem.length) == ("key_long", len(key))
+    assert problem.where
+    assert problem.text[problem.where.column - 1 :].startswith(f"{key} :")
+    assert '? "key"' in problem.hint
+
+
+def test_a_long_key_is_read_with_a_question_mark_before_it() -> None:
+    longest = "b" * 1_024
+    block, brackets = f'\n    ? "{longest}"\n    : deny\n', f' {{? "{longest}" : deny}}\n'
+    for text in (block, brackets):
+        policy = loads(f"version: 1\nrules:\n  read:{text}")
+        assert policy.effect("a", "read", "read", longest) is Effect.DENY
