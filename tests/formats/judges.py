@@ -247,3 +247,57 @@ def ignored(lines: list[str], path: str) -> Verdict:
         if said:
             return "deny"
     return "ask"
+
+
+def owned(text: str, path: str, *, classes: bool) -> bool:
+    """Whether a CODEOWNERS file names an owner for a path: in any section, the last line that matches.
+
+    `classes`: brackets are a class (GitLab) or characters (GitHub). GitHub has no sections: what looks like
+    the head of one has no effect there.
+    """
+    sections: dict[str, bool] = {}
+    name, everybody = "", False
+    for line in text.splitlines():
+        words = []
+        for word in re.findall(r"(?:\\.|\S)+", line):
+            if word[0] == "#":
+                break
+            words.append(word)
+        head = re.match(r"\^?\[([^\]]+)\](\[\d+\])?(?=\s|$)", line)
+        if head:
+            if classes:
+                name, everybody = head[1].lower(), "@" in line
+            continue
+        if words and not words[0].startswith("!"):
+            body = words[0].replace("\\ ", " ")
+            if _owns(body, path, classes):
+                sections[name] = len(words) > 1 or everybody
+    return any(sections.values())
+
+
+def _owns(pattern: str, path: str, classes: bool) -> bool:
+    """A path or a folder above it; a star at the end is of one name only."""
+    anchored = "/" in pattern.rstrip("/")
+    body = pattern.strip("/")
+    parts = [re.escape(part).replace("\\*", "[^/]*").replace("\\?", "[^/]") for part in body.split("/")]
+    if classes:
+        parts = [re.sub(r"\\\[(\w+)\\\]", r"[\1]", part) for part in parts]
+    stars = ["(?:.+/)?" if part == "[^/]*[^/]*" else part + "/" for part in parts]
+    expression = ("" if anchored else "(?:.+/)?") + "".join(stars)
+    below = "" if anchored and body.endswith("/*") else ".+" if pattern.endswith("/") else "(?:.+)?"
+    return re.fullmatch(expression + below, path + "/") is not None
+
+
+Prefix = tuple[list[str | list[str]], str]  # the words of a rule, each one of some, and its decision
+
+
+def prefix_rules(rules: list[Prefix], command: list[str]) -> str:
+    """Codex's rules for commands: of all rules whose words a command begins with, the strictest."""
+    said = ["nothing"]
+    for words, decision in rules:
+        begins = zip(words, command, strict=False)
+        if len(command) >= len(words) and all(
+            it in ([word] if isinstance(word, str) else word) for word, it in begins
+        ):
+            said.append(decision)
+    return max(said, key=["nothing", "allow", "prompt", "forbidden"].index)

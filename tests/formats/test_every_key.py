@@ -268,3 +268,78 @@ def test_codeowners(lines: list[tuple[str, list[str]]]) -> None:
     assert len([left for left in found.left if not left.harmless]) == len(
         {n for n, (_, own) in enumerate(lines) if not own}
     )
+
+
+LINES = st.one_of(
+    st.builds(lambda pattern, owners: " ".join([pattern, *owners]), GIT, OWNERS),
+    st.builds(
+        lambda pattern, owners: " ".join([pattern, *owners]),
+        st.sampled_from(["[ab]", "[ab].b", "/a/[b]", "a\\\\ b", "a/*", "[ab]/", "*.[ab]"]),
+        OWNERS,
+    ),
+    st.sampled_from(["[Docs]", "[Docs][2] @a", "^[Free] @a", "# @a", "!a", "!a @a", "a @a # @b", "[a][1]"]),
+)
+NAMED = [*EVERY_PATH, "[ab]", "[ab].b", "a/[b]", "a b", "b/a b", "[ab]/a", "a.[ab]", "Docs"]
+
+
+@given(st.lists(LINES, max_size=5))
+@example(["[ab].b @a"])
+@example(["[ab].b @a", "/b"])
+@example(["/a/* @a", "a/b"])
+def test_what_has_an_owner_by_the_hosts_documentation_asks(lines: list[str]) -> None:
+    text = "\n".join(lines).replace("\\\\", "\\")
+    written = policy_text(FORMATS["codeowners"].read(text, Setting()), "owners")
+    policy = Policy.loads(written.replace("\n  write:\n", '\n  write:\n    "**": allow\n'))
+    for path in NAMED:
+        if any(judges.owned(text, path, classes=classes) for classes in (False, True)):
+            assert policy.effect("default", "create_file", "write", path) is Effect.ASK, (lines, path)
+            assert policy.effect("default", "delete", "delete", path) is Effect.ASK, (lines, path)
+
+
+WORD = st.sampled_from(["cat", "rm", "-r", "a", "a/b", "git"])
+PREFIX = st.tuples(
+    st.lists(st.one_of(WORD, st.lists(WORD, min_size=1, max_size=2)), min_size=1, max_size=3),
+    st.sampled_from(["allow", "prompt", "forbidden"]),
+)
+BY_COMMAND = {"cat": "read", "rm": "delete", "tee": "write"}  # what a file tool does instead
+
+
+@given(
+    st.lists(PREFIX, min_size=1, max_size=4),
+    st.sampled_from(sorted(BY_COMMAND)),
+    st.sampled_from(["a", "a/b"]),
+)
+@example([(["cat", "a"], "forbidden"), (["cat"], "allow")], "cat", "a")
+def test_no_file_tool_is_let_through_what_a_rule_for_commands_stops(
+    rules: list[judges.Prefix], command: str, path: str
+) -> None:
+    text = "".join(f"prefix_rule(pattern = {words!r}, decision = {said!r})\n" for words, said in rules)
+    found = FORMATS["codex"].read(text, Setting())
+    policy = Policy.loads(policy_text(found, "rules"))
+    action = BY_COMMAND[command]
+    said = policy.effect("default", action, action, path)
+    if judges.prefix_rules(rules, [command, path]) in ("prompt", "forbidden"):
+        assert said is not Effect.ALLOW
+    # Whatever they say of commands, nobody is asked less about a file: a policy without rules asks.
+    assert said is Effect.ASK
+    assert [left.where for left in found.left] == [f"line {number}" for number in range(1, len(rules) + 1)]
+
+
+def test_the_judge_of_prefix_rules_says_what_the_documentation_says() -> None:
+    rules: list[judges.Prefix] = [
+        (["git", ["push", "fetch"]], "prompt"),
+        (["git"], "allow"),
+        (["git", "push", "--force"], "forbidden"),
+    ]
+    said = {
+        command: judges.prefix_rules(rules, command.split())
+        for command in (
+            "git status",
+            "git fetch",
+            "git push",
+            "git push --force x",
+            "git push x --force",
+            "gi",
+        )
+    }
+    assert list(said.values()) == ["allow", "prompt", "prompt", "forbidden", "prompt", "nothing"]

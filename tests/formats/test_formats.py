@@ -659,3 +659,39 @@ def test_codeowners_of_gitlab() -> None:
     found = FORMATS["codeowners"].read("a someone\n", ROOT)
     assert [left.why.partition(",")[0] for left in found.left] == ["'someone' is no owner"]
     assert [entry.pattern for entry in found.everybody["write"]] == ["a"]
+
+
+def test_a_name_in_brackets_is_no_section_of_owners() -> None:
+    found = FORMATS["codeowners"].read("[id].tsx @a\nplain\n", ROOT)
+    assert [entry.pattern for entry in found.everybody["write"]] == ["[id].tsx", "[[]id].tsx"]
+    assert [left.where for left in found.left] == ["line 1", "line 2"]
+    assert not any(left.harmless for left in found.left)
+
+
+def test_what_is_only_stricter_may_count_as_done(ringfence: Ringfence, workspace: Path) -> None:
+    for name, text in {
+        "stricter": '{"permission": {"edit": "ask"}}',
+        "same": '{"permission": "ask"}',
+    }.items():
+        (workspace / f"{name}.json").write_text(text, encoding="utf-8")
+    (workspace / ".clineignore").write_text("*.pem\n", encoding="utf-8")
+    words = {
+        "stricter": ("opencode", "stricter.json"),
+        "same": ("opencode", "same.json"),
+        "looser": ("clineignore", ".clineignore", "--exact-case"),
+        "not finished": ("opencode", "stricter.json", "--seconds", "0"),
+    }
+    assert {each: ringfence("import", *given).status for each, given in words.items()} == {
+        "stricter": 1,
+        "same": 0,
+        "looser": 1,
+        "not finished": 1,
+    }
+    done = {each: ringfence("import", *given, "--allow-stricter") for each, given in words.items()}
+    assert {each: said.status for each, said in done.items()} == {
+        "stricter": 0,
+        "same": 0,
+        "looser": 1,
+        "not finished": 1,
+    }
+    assert "disagree: read .env/x" in done["stricter"].err

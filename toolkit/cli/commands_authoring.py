@@ -34,6 +34,11 @@ ALLOW_LOOSER = opt(
     action="store_true",
     says="write --out also where the result lets more through, or where that is not known",
 )
+ALLOW_STRICTER = opt(
+    "--allow-stricter",
+    action="store_true",
+    says="exit status 0 also where the result is only stricter, or has something in a stricter way",
+)
 
 AUTHORING: tuple[Command, ...] = (
     Command(
@@ -78,6 +83,7 @@ AUTHORING: tuple[Command, ...] = (
             opt("file", metavar="FILE", completes="file", says="the file of the settings, or - for stdin"),
             OUT,
             ALLOW_LOOSER,
+            ALLOW_STRICTER,
             SECONDS,
             opt(
                 "--exact-case",
@@ -187,6 +193,7 @@ AUTHORING: tuple[Command, ...] = (
             opt("--agent", metavar="NAME", default="default", says="whose rules (default: default)"),
             OUT,
             ALLOW_LOOSER,
+            ALLOW_STRICTER,
             SECONDS,
             ANY_CASE,
             ROOT,

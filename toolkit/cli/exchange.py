@@ -70,7 +70,8 @@ def _finish(
         screen.json({report.what: text, **report.to_json()})
     else:
         report.show(screen)
-    return DONE if report.agree and not report.refused else FELL_SHORT
+    short = report.may_be_looser if arguments.allow_stricter else not report.agree
+    return FELL_SHORT if short or report.refused else DONE
 
 
 def _compared(

@@ -14,7 +14,8 @@ from toolkit.formats.recognize import not_settings
 from toolkit.formats.source import Entry, Imported, Judged, Left, Setting, Subject
 from toolkit.formats.written import entries
 
-_SECTION = re.compile(r"\^?\[([^\]]+)\](?:\[\d+\])?(.*)")
+_SECTION = re.compile(r"\^?\[([^\]]+)\](?:\[\d+\])?(\s.*)?")
+_BRACKET = re.compile(r"(?<!\\)[][]")
 _WORDS = re.compile(r"(?:\\.|[^\s\\])+")
 _OWNER = re.compile(r"@?@[\w./-]+|[^\s@]+@[^\s@]+")
 _CHANGES = ("write", "delete")
@@ -30,7 +31,7 @@ def read(text: str, setting: Setting) -> Imported:
     for number, body in gitignore.lines(text):
         section = _SECTION.fullmatch(body)
         if section:
-            everybody = _words(section[2])
+            everybody = _words(section[2] or "")
             continue
         pattern, *owners = _words(body) or [body]  # a backslash that nothing follows is no word
         _line(f"line {number}", pattern, owners or everybody, judged, listed, out)
@@ -66,14 +67,20 @@ def _line(
         why = "it takes an owner away; left out, so that what an earlier line names still asks"
         out.left.append(Left(where, shown, why))
         return
-    try:
-        # A directory's own name is asked about, too: when the directory is moved or deleted.
-        line = gitignore.line(pattern.rstrip("/") or pattern)
-    except gitignore.LineError as error:
-        out.left.append(Left(where, shown, str(error), harmless=True))
-        return
-    if line.wider:
-        out.left.append(Left(where, shown, f"{line.wider}, which is stricter"))
-    judged.append(Judged(Effect.ASK, covered(line)))
-    entry = Entry("", Effect.ASK, f"{where} {pattern}", f"owned by {' '.join(owners)}")
-    listed += entries([line.pattern], entry, out.left, where, shown)
+    readings = [pattern]
+    if _BRACKET.search(pattern):
+        why = "brackets are a class in one of the two hosts and characters in the other; asked about for both"
+        out.left.append(Left(where, shown, f"{why}, which is stricter"))
+        readings.append(_BRACKET.sub(r"\\\g<0>", pattern))
+    for reading in readings:
+        try:
+            # A directory's own name is asked about, too: when the directory is moved or deleted.
+            line = gitignore.line(reading.rstrip("/") or reading)
+        except gitignore.LineError as error:
+            out.left.append(Left(where, shown, str(error), harmless=True))
+            continue
+        if line.wider:
+            out.left.append(Left(where, shown, f"{line.wider}, which is stricter"))
+        judged.append(Judged(Effect.ASK, covered(line)))
+        entry = Entry("", Effect.ASK, f"{where} {pattern}", f"owned by {' '.join(owners)}")
+        listed += entries([line.pattern], entry, out.left, where, shown)
