@@ -381,7 +381,7 @@ class Automaton:
     def _remember(self, witness: Witness | None, wanted: Wanted) -> Witness | None:
         """Keep a path as an example, and return it."""
         some = [number for group in wanted.every for number in group if number in self._examples]
-        if not some or witness is None:
+        if not some or witness is None or not self._is_folded(witness):
             return witness
         matched = self._matched(witness)
         for number in some:

@@ -114,7 +114,7 @@ def check(arguments: argparse.Namespace, screen: Screen) -> int:
         ):
             screen.line(line)
     else:
-        said = [each for each in reports if each.fold or each.findings or each.proofs]
+        said = [each for each in reports if each.findings or each.proofs]
         for fold in dict.fromkeys(report.fold for report in said):
             mention_case(fold, screen)
         for report in reports:
