@@ -179,7 +179,7 @@ class Automaton:
     def _sure(self, witness: Witness) -> Witness:
         """The witness; Undecided if it is no folded name, so that it may match something else."""
         if not self._is_folded(witness):
-            raise Undecided("too complex: a name with marks that go together with the letter before")
+            raise Undecided("too complex: the only example is another name once it is folded")
         return witness
 
     def _is_folded(self, witness: Witness) -> bool:

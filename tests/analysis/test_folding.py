@@ -214,7 +214,7 @@ def test_a_name_that_would_be_another_once_it_is_put_together_is_no_answer(fold:
     # Either letter goes together with the mark after it, and then the class is not what it stands for.
     automaton = Automaton(["[ab]\u0323", "?\u0323"], fold=fold)
     for first in (False, True):
-        with pytest.raises(Undecided, match="marks"):
+        with pytest.raises(Undecided, match="folded"):
             automaton.find([Wanted(((0,),))], first=first)
     assert automaton.examples(0) == []
     found = automaton.find([Wanted(((1,),), 1)])
