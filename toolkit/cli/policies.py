@@ -114,8 +114,8 @@ def check(arguments: argparse.Namespace, screen: Screen) -> int:
         ):
             screen.line(line)
     else:
-        said = [each for each in reports if each.findings or each.proofs]
-        for fold in dict.fromkeys(report.fold for report in said):
+        about_paths = [each for each in reports if each.proofs or _shown(each, arguments.notes)]
+        for fold in dict.fromkeys(report.fold for report in about_paths):
             mention_case(fold, screen)
         for report in reports:
             _show(report, least, arguments.notes, screen)
@@ -221,13 +221,15 @@ _FAILED = (
 )
 
 
+def _shown(report: Report, notes: bool) -> list[Finding]:
+    return [each for each in report.findings if notes or each.level != "note"]
+
+
 def _show(report: Report, least: int | None, notes: bool, screen: Screen) -> None:
     if report.error:
         screen.policy_problems(report.error, report.name)
         return
-    for finding in report.findings:
-        if finding.level == "note" and not notes:
-            continue
+    for finding in _shown(report, notes):
         where = f"{finding.where}: " if finding.where else ""
         screen.line(f"{where}{finding.level}: {finding.message} [{finding.code}]", _STYLES[finding.level])
     if notes and report.seen and report.seen.not_opened:
