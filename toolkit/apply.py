@@ -6,7 +6,7 @@ Commits intent and content first, then makes the changes one by one, each checke
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -14,7 +14,7 @@ from functools import partial
 from policy import Amount
 from toolkit import paths
 from toolkit.ambiguous_outcome import NO_REPLY, OUTCOME_UNKNOWN
-from toolkit.backends import Missed, Spot, WritableTree, spot_at, traits_at
+from toolkit.backends import Missed, Spot, WritableTree, at, spot_at, traits_at
 from toolkit.busy import Busy
 from toolkit.errors import CallError
 from toolkit.history import ABORTED, DONE, GONE, PENDING, UNKNOWN, UNSEEN, History, Operation
@@ -23,6 +23,7 @@ from toolkit.loss import unconditional
 from toolkit.metadata import NotKept
 from toolkit.plan import (
     DIRECTORY,
+    Catch,
     Change,
     Delete,
     Held,
@@ -36,7 +37,9 @@ from toolkit.plan import (
     path_of,
 )
 from toolkit.progress import Progress
+from toolkit.protection import HIDDEN
 from toolkit.shelf import hashed
+from toolkit.whole_catches import changed_in
 from toolkit.workspace import Workspace
 
 _SIDE_BY_SIDE = 8
@@ -102,7 +105,7 @@ def apply(
 
     Raises CallError when nothing was changed; what went wrong half-way is in the Outcome.
     """
-    work = _Work(workspace, spots, progress, history)
+    work = _Work(workspace, spots, progress, history, plan.caught)
     try:
         numbered = work.number(plan.changes)
         work.intent.look_through(numbered)
@@ -112,7 +115,7 @@ def apply(
             if plan.apart:
                 work.make_apart(numbered, outcome, plan.after)
             else:
-                with _synced(plan.changes, workspace.writable()):
+                with _synced(work.one_by_one(plan.changes), workspace.writable()):
                     for change, first in numbered:
                         work.make(change, first, outcome)
                         work.release()
@@ -136,7 +139,7 @@ def apply(
         work.release()
 
 
-def _synced(changes: tuple[Change, ...], backend: WritableTree) -> AbstractContextManager[None]:
+def _synced(changes: Iterable[Change], backend: WritableTree) -> AbstractContextManager[None]:
     """Very many new files, whose content the history holds, are made durable all at once."""
     new = sum(isinstance(change, Write) and change.stat is None for change in changes)
     return backend.together() if new >= _VERY_MANY else nullcontext()
@@ -195,6 +198,7 @@ class _Work:
         spots: dict[str, Spot],
         progress: Progress,
         history: History,
+        caught: Mapping[str, Catch],
     ) -> None:
         self._workspace = workspace
         self._history = history
@@ -204,7 +208,10 @@ class _Work:
         self._own: list[Spot] = []
         self._still_ours = history.check
         self._progress = progress
-        self.intent = Intent(workspace.backend, spots, progress)
+        self.intent = Intent(workspace.backend, spots, progress, caught)
+        self._caught = caught
+        # The changes that moving back makes, by path: the numbers of their items.
+        self._along = {path: -1 for top, catch in caught.items() for path in _paths_in(top, catch)}
         self._made: set[str] = set()
         self._stirred: set[str] = set()
         self._dressed: list[MakeDirectory | MakeLink] = []
@@ -218,7 +225,14 @@ class _Work:
         """Each change with the number of its first item."""
         found = [(change, numbers) for change, numbers in numbered(changes)]
         self._progress.start(2 * found[-1][1].stop if found else 0)  # each entry is kept, and then changed
+        if self._along:
+            starts = {path_of(change): numbers.start for change, numbers in found}
+            self._along = {path: starts[path] for path in self._along}
         return [(change, numbers.start) for change, numbers in found]
+
+    def one_by_one(self, changes: tuple[Change, ...]) -> Iterator[Change]:
+        """The changes that no moving back makes."""
+        return (change for change in changes if path_of(change) not in self._along)
 
     def kept_in(self, changes: tuple[Change, ...]) -> str | None:
         """Where in the workspace, if there, what was deleted stays."""
@@ -272,6 +286,10 @@ class _Work:
         """Make one change, or mark it aborted when an earlier one failed."""
         count = items_of(change)
         numbers = range(first, first + count)
+        if outcome.states.get(first) == DONE:  # came back along with its directory
+            self._note_made(change, outcome)
+            self._progress.step("changing")
+            return
         if outcome.error is not None:
             outcome.states.update(dict.fromkeys(numbers, ABORTED))
             return
@@ -325,6 +343,8 @@ class _Work:
     def dress(self, outcome: Outcome) -> None:
         """Give directories that were made again what they had, once everything is in them; and links."""
         for change in reversed(self._dressed):
+            if change.path in self._along and change.path not in self._stirred:
+                continue  # as it was caught
             mode = change.mode if isinstance(change, MakeDirectory) else None
             try:
                 spot = self._resolved(change.path)
@@ -347,6 +367,10 @@ class _Work:
             return
         spot = self._new_spot(change.path)
         backend.check(spot)
+        if change.path in self._caught:
+            self._move_back(change.path, spot, outcome)
+            self._note_made(change, outcome)
+            return
         match change:
             case Write():
                 _note(outcome, change.path, self._write(spot, change))
@@ -367,6 +391,35 @@ class _Work:
                 outcome.made.append(change.path)
                 if change.metadata:
                     self._dressed.append(change)
+
+    def _move_back(self, path: str, spot: Spot, outcome: Outcome) -> None:
+        """Move a catch back with one rename, if it is what was looked at; all that is in it is done then."""
+        backend, catch = self._backend, self._caught[path]
+        hidden = f"{HIDDEN}/{catch.name}"
+        with at(backend, hidden) as source:
+            backend.move(source, spot, Move(hidden, path, catch.stat))
+            try:
+                if (differs := changed_in(backend, spot, path, catch)) is not None:
+                    message = f"'{path}' changed before it was moved back"
+                    raise CallError("path_changed", message, where=differs)
+            except BaseException:
+                # Somebody else changed it in the last moment: nothing of it is what the intent says.
+                now = backend.stat(spot)
+                if now is not None:
+                    backend.move(spot, source, Move(path, hidden, now))
+                raise
+        outcome.states.update((self._along[below], DONE) for below in _paths_in(path, catch))
+
+    def _note_made(self, change: Change, outcome: Outcome) -> None:
+        match change:
+            case Write():
+                outcome.seen[change.path] = change.after_digest
+            case MakeDirectory():
+                outcome.made.append(change.path)
+                self._made.add(change.path)
+                self._dressed.append(change)
+            case MakeLink():
+                outcome.made.append(change.path)
 
     def _check_tree(self, source: Spot, change: Move) -> None:
         """A rename takes along what came into a directory since it was listed, which nobody judged."""
@@ -436,6 +489,11 @@ class _Work:
         spot = spot_at(self._backend, path)
         self._own.append(spot)
         return spot
+
+
+def _paths_in(top: str, catch: Catch) -> Iterator[str]:
+    yield top
+    yield from (entry.path for entry in catch.entries)
 
 
 def _paths(change: Change) -> tuple[str, ...]:

@@ -16,7 +16,6 @@ from toolkit.call import Result
 from toolkit.errors import CallError
 from toolkit.history import Operation
 from toolkit.impact import describe
-from toolkit.plan import Plan
 from toolkit.progress import Progress
 from toolkit.text import escape, plural, size
 from toolkit.undo import Way
@@ -57,7 +56,7 @@ def take_back(
         )
     if dry_run:
         data |= {"preview": plan.preview, "digest": plan.digest(), "dry_run": True}
-        return Result(None, "ok", _text(plan, way, "Would take back"), data)
+        return Result(None, "ok", _text(data, way, "Would take back"), data)
     if plan.changes or not way.conflicts:
         # One that had nothing to do is on record too, so that it can be undone like any other.
         operation = Operation(
@@ -74,24 +73,25 @@ def take_back(
         raise_failure(attempt.outcome)
     lost = {} if attempt.outcome is None else attempt.outcome.not_kept
     names = sorted({name for fields in lost.values() for name in fields})
-    data, text = with_not_kept(names, data, _text(plan, way, "✓ Taken back"))
+    data, text = with_not_kept(names, data, _text(data, way, "✓ Taken back"))
     if way.conflicts:
         raise CallError(
             "partial_failure" if plan.changes else "path_changed",
-            _text(plan, way, "Taken back"),
+            _text(data, way, "Taken back"),
             hint="look at the files named; --force takes them back too, and what is there now is kept",
             data=data,
         )
     return Result(None, "ok", text, data)
 
 
-def _text(plan: Plan, way: Way, verb: str) -> str:
-    if not plan.changes and not way.conflicts:
+def _text(data: dict[str, Any], way: Way, verb: str) -> str:
+    changes = data["changes"]
+    if not changes and not way.conflicts:
         return "Nothing to take back: everything is as it was"
-    lines = [f"{verb}: {plural(len(plan.changes), 'change')}"]
-    lines += [f"  {_line(row)}" for row in describe(plan)[:_SHOWN]]
-    if len(plan.changes) > _SHOWN:
-        lines.append(f"  and {plural(len(plan.changes) - _SHOWN, 'more change')}")
+    lines = [f"{verb}: {plural(len(changes), 'change')}"]
+    lines += [f"  {_line(row)}" for row in changes[:_SHOWN]]
+    if len(changes) > _SHOWN:
+        lines.append(f"  and {plural(len(changes) - _SHOWN, 'more change')}")
     lines += [f"Left alone: {escape(conflict.path)} ({conflict.why})" for conflict in way.conflicts[:_SHOWN]]
     if len(way.conflicts) > _SHOWN:
         lines.append(f"Left alone: {plural(len(way.conflicts) - _SHOWN, 'more path')}")

@@ -36,6 +36,11 @@ _CAUGHT = (
     " WHERE caught.op = item.op AND caught.name = item.temporary AND item.before = ? AND item.kind = 'delete'"
     " ORDER BY item.op DESC, item.n DESC LIMIT ? OFFSET ?"
 )
+_CAUGHT_AGAIN = (
+    "SELECT caught.name, caught.path FROM item CROSS JOIN caught"
+    " WHERE caught.op = item.op AND caught.name = item.temporary AND item.path = ? AND item.type = ?"
+    " AND coalesce(item.before, '') = ? AND item.kind = 'delete' ORDER BY item.op DESC LIMIT 1"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +133,8 @@ class History:
         self._head = BEGINNING  # the last record of the audit that was written from here
         self._sole = False  # whether nobody else has written since, as far as is known
         self._tops: dict[str, str | None] = {}  # the last catch asked for, and where it was before
+        # By open operation, the catches that it moves back, by the number of the item that says so.
+        self._returning: dict[int, dict[int, str]] = {}
         self.left_open = False  # whether something waits to be settled that this process was at
 
     # ------------------------------------------------------------------ writing
@@ -150,22 +157,28 @@ class History:
             taken = Taken(db)
             op = self._insert(db, operation)
             caught: set[str] = set()
+            returning: dict[int, str] = {}
             keeping = Keeping(db, op, self.shelf)
             for n, item in enumerate(items):
                 taken.check(item)
                 keeping.add(n, item, PENDING)
-                if item.kind == "delete" and (item.temporary or "").startswith(CAUGHT):
-                    name = str(item.temporary)
-                    if name not in caught:  # a tree's own item comes before what is in it
-                        db.execute("INSERT INTO caught VALUES(?,?,?)", (name, op, item.path))
-                        caught.add(name)
+                name = item.temporary or ""
+                if not name.startswith(CAUGHT):
+                    continue
+                if item.kind != "delete":
+                    returning[n] = name
+                elif name not in caught:  # a tree's own item comes before what is in it
+                    db.execute("INSERT INTO caught VALUES(?,?,?)", (name, op, item.path))
+                    caught.add(name)
             keeping.flush()
             if usage:
                 db.executemany(
                     "INSERT INTO usage VALUES(?,?,?,?)",
                     [(op, action, amount.files, amount.bytes) for action, amount in usage.items()],
                 )
-            return op
+        if returning:
+            self._returning[op] = returning
+        return op
 
     def check(self) -> None:
         """Refuse when the intents of this process may not be its own any more."""
@@ -219,11 +232,19 @@ class History:
                 db.execute("UPDATE op SET owner = '' WHERE id = ?", (op,))
             if usage is not None:
                 _lower(db, op, usage)
+            self._note_returned(db, op, states)
             _remember(db, seen)
             added = audit.append(db, record, self._state.key, self._head, last=self._sole)
+        self._returning.pop(op, None)
         self._wrote(*added)
         self.left_open = self.left_open or state == PENDING
         return state
+
+    def _note_returned(self, db: Database, op: int, states: dict[int, str]) -> None:
+        """What was moved back is kept in the workspace alone from now on."""
+        back = [(name,) for n, name in self._returning.get(op, {}).items() if states.get(n) == DONE]
+        if back:
+            db.executemany("DELETE FROM caught WHERE name = ?", back)
 
     def _wrote(self, after: audit.Head, head: audit.Head) -> None:
         self._sole, self._head = after == self._head, head
@@ -239,6 +260,9 @@ class History:
         """Make an orphan this process's own to settle; false when another one has it."""
         with self._state.transaction() as db:
             (owner,) = db.execute("SELECT owner FROM op WHERE id = ?", (op,)).fetchone()
+            returning = "SELECT n, temporary FROM item WHERE op = ? AND kind != 'delete' AND temporary >= ?"
+            rows = db.execute(returning, (op, CAUGHT)).fetchall()
+            self._returning[op] = {int(n): str(name) for n, name in rows if name.startswith(CAUGHT)}
             found = "UPDATE op SET owner = ? WHERE id = ? AND owner = ? AND state = 'pending'"
             return self._state.dead(owner) and db.execute(found, (self._state.owner, op, owner)).rowcount == 1
 
@@ -311,11 +335,23 @@ class History:
         """What was attached to what an item found, from the row, or where it stays as it was caught."""
         if item.metadata is not None or self.shelf is None or not (item.temporary or "").startswith(CAUGHT):
             return unpacked(item.metadata)
-        if item.temporary not in self._tops:
-            rows = self._state.rows("SELECT path FROM caught WHERE name = ?", (item.temporary,))
-            self._tops = {str(item.temporary): str(rows[0][0]) if rows else None}
-        top = self._tops[str(item.temporary)]
-        return None if top is None else self.shelf.attached(f"{item.temporary}{item.path[len(top) :]}")
+        found = self.catch_of(item)
+        return None if found is None else self.shelf.attached(found[0] + item.path[len(found[1]) :])
+
+    def catch_of(self, item: Kept) -> tuple[str, str] | None:
+        """The catch that holds what an item deleted, and the path that was caught; None where none does.
+
+        Where this deletion's was moved back, it is that of a later deletion of the same content at the path.
+        """
+        name = str(item.temporary)
+        if name not in self._tops:
+            rows = self._state.rows("SELECT path FROM caught WHERE name = ?", (name,))
+            self._tops = {name: str(rows[0][0]) if rows else None}
+        top = self._tops[name]
+        if top is not None:
+            return name, top
+        rows = self._state.rows(_CAUGHT_AGAIN, (item.path, item.type, item.before or ""))
+        return (str(rows[0][0]), str(rows[0][1])) if rows else None
 
     def seen(self, session: str, path: str) -> str | None:
         """The digest of what the session last read or wrote at `path`, "gone" if it deleted it, else None."""
@@ -377,16 +413,17 @@ class History:
     def operation(self, name: str, session: str | None = None) -> tuple[str, int]:
         """The call that `name` means and the number of its last operation.
 
-        `name` is Ringfence's own id, or the caller's if just one call used it.
+        `name` is Ringfence's own id, or else the caller's if just one call used it.
         With `session` only one of that session or its sub-sessions is meant. Raises CallError `not_found`
         or, for an id that several calls carried, `invalid_arguments`.
         """
         within, values = of_session(session)
-        rows = self._state.rows(
-            "SELECT call, max(id) FROM op WHERE (call = ? OR given = ?)"
-            f" AND {within} GROUP BY call ORDER BY min(id)",
-            (name, name, *values),
-        )
+        # One after the other: for both at once all that was ever done is looked through.
+        for column in ("call", "given"):
+            of = f"SELECT call, max(id) FROM op WHERE {column} = ? AND {within}"
+            rows = self._state.rows(f"{of} GROUP BY call ORDER BY min(id)", (name, *values))
+            if rows:
+                break
         if not rows:
             where = f" in session '{session}'" if session is not None else ""
             old = self.forgotten(session)

@@ -18,6 +18,7 @@ from toolkit.plan import (
     FILE,
     LINK,
     SET_ID,
+    Catch,
     Change,
     Delete,
     Entry,
@@ -39,12 +40,19 @@ _MANY = 64  # from so many files on a tree is kept as it was caught
 
 
 class Intent:
-    """The items of changes; `spots` are the places judged, `progress` is told of each entry kept."""
+    """The items of changes; `spots` are the places judged, `progress` is told of each entry kept.
 
-    def __init__(self, backend: Tree, spots: dict[str, Spot], progress: Progress) -> None:
+    `caught` are the catches that are moved back, by path: their contents are kept by being there.
+    """
+
+    def __init__(
+        self, backend: Tree, spots: dict[str, Spot], progress: Progress, caught: Mapping[str, Catch]
+    ) -> None:
         self._backend = backend
         self._spots = spots
         self._progress = progress
+        self._caught = {top: catch.name for top, catch in caught.items()}
+        self._along = set(caught).union(entry.path for catch in caught.values() for entry in catch.entries)
         self._names: dict[int, str] = {}
         self._helds: dict[str, Held] = {}
         self.digests: dict[str, str] = {}
@@ -60,12 +68,12 @@ class Intent:
                     path=change.path,
                     type=FILE,
                     before=before,
-                    after=after,
+                    after=after.digest if change.path in self._along else after,
                     mode=kept_mode(change.stat, metadata) if change.stat else None,
                     size=length(change.before) if change.before is not None else _size_of_file(change.stat),
                     grown=length(change.data),
                     identity=change.stat.identity if change.stat else "",
-                    temporary=self.name(change),
+                    temporary=None if self._goes_along(change) else self.name(change),
                     metadata=packed(metadata),
                 )
             case Delete():
@@ -82,12 +90,18 @@ class Intent:
                     yield Item("move", entry.path, entry.stat.kind, path2=target, size=entry.stat.size or 0)
             case MakeDirectory():
                 self._keeping()
-                found = packed(change.metadata)
-                yield Item("directory", change.path, DIRECTORY, mode=change.mode, metadata=found)
+                catch, found = self._caught.get(change.path), packed(change.metadata)
+                yield Item(
+                    "directory", change.path, DIRECTORY, mode=change.mode, temporary=catch, metadata=found
+                )
             case MakeLink():
                 self._keeping()
                 found = packed(change.metadata)
                 yield Item("link", change.path, LINK, target=change.target, metadata=found)
+
+    def _goes_along(self, change: Write) -> bool:
+        """Whether it is in a directory that is moved back, and so has no name of its own meanwhile."""
+        return change.path in self._along and change.path not in self._caught
 
     def _keeping(self) -> None:
         self._progress.check()  # the intent is not committed yet
@@ -215,6 +229,8 @@ class Intent:
         return nullcontext(self._spots[path]) if path in self._spots else at(self._backend, path)
 
     def name(self, change: Change) -> str:
+        if isinstance(change, Write) and change.path in self._caught:
+            return self._caught[change.path]
         if id(change) not in self._names:
             begin = CAUGHT if isinstance(change, Delete) and self.stays(change) else ".ringfence-"
             self._names[id(change)] = f"{begin}{secrets.token_hex(8)}"

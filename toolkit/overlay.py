@@ -6,11 +6,13 @@ Only looks; knows where each planned entry's bytes are on the disk now, so that 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
 from toolkit import paths
 from toolkit.backends import Spot, Tree, at
+from toolkit.errors import CallError
 from toolkit.metadata import Metadata
 from toolkit.plan import DIRECTORY, FILE, LINK, Entry, Held, Stat, kept_mode, restored_mode, sha256
 from toolkit.shelf import LARGE, hashed
@@ -32,7 +34,7 @@ class Node:
     mode: int | None = None
     origin: str | None = None
     stat: Stat | None = None
-    data: bytes | None = None
+    data: bytes | Held | None = None
     metadata: Metadata | None = None
 
 
@@ -45,6 +47,7 @@ class Overlay:
         self._names: dict[str, set[str]] = {}
         self._disk: dict[str, Node | None] = {}
         self._whole: set[str] = set()
+        self._missing: set[str] = set()  # directories that are not there, and so nothing below them
 
     def get(self, path: str) -> Node | None:
         """What would be at `path`."""
@@ -119,9 +122,17 @@ class Overlay:
     def disk(self, path: str) -> Node | None:
         """What is at `path` now."""
         if path not in self._disk:
-            stat = self._at(path, self._backend.stat)
+            gone = paths.parent(path) in self._missing
+            stat = None if gone else self._at(path, self._look)
             self._disk[path] = None if stat is None else _on_disk(path, stat)
         return self._disk[path]
+
+    def _look(self, spot: Spot) -> Stat | None:
+        found = self._backend.stat(spot)
+        if found is None and self._backend.traits.catches:  # a disk tells it without being asked again
+            with suppress(CallError):  # a file in the place of a directory
+                self._missing.update(self._backend.missing(spot))
+        return found
 
     def digest(self, node: Node) -> str:
         """The digest of a file's content, read where nothing planned says it."""

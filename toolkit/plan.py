@@ -160,6 +160,18 @@ class MakeLink:
 Change = Write | Delete | Move | MakeDirectory | MakeLink
 
 
+@dataclass(frozen=True, slots=True)
+class Catch:
+    """What a deletion left whole among the hidden, as `name`, and an undo moves back with one rename.
+
+    `stat` and `entries`, by the paths they get back, are what was found there and held against the history.
+    """
+
+    name: str
+    stat: Stat
+    entries: tuple[Entry, ...] = ()
+
+
 class Failure(NamedTuple):
     """Why a change was not made, at which path, and how many of its entries changed all the same."""
 
@@ -209,6 +221,8 @@ class Plan:
     tell: Callable[[Failed, str], Told] | None = field(default=None, compare=False)
     # Whether what was done is taken back when anything fails.
     atomic: bool = False
+    # By path, what is moved back there: that makes all changes for which it has an entry.
+    caught: Mapping[str, Catch] = field(default_factory=dict, compare=False)
 
     @property
     def preview(self) -> str:

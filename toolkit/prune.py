@@ -218,9 +218,9 @@ class _Held:
             call.changes += 1
             call.names.update(digest for digest in (before, after) if digest is not None)
             latest.update((at, call) for at in (path, path2) if at in waiting)
-            if kind == "delete" and name in self.trees:
+            if name in self.trees:  # of a deletion, or of an open undo that moves it back
                 call.names.add(_tree(name))
-                self.sizes[_tree(name)] += int(size or 0)
+                self.sizes[_tree(name)] += int(size or 0) if kind == "delete" else 0
         for call in latest.values():
             call.spared = True
 

@@ -297,8 +297,8 @@ class _Settling:
         self._now.clear()
 
     def _sweep(self, item: Kept) -> None:
-        if item.temporary is None:
-            return
+        if item.temporary is None or item.temporary.startswith(CAUGHT):
+            return  # a catch that was to be moved back is never a leftover
         above = paths.parent(item.path)
         if above == paths.ROOT or self._look(above) == Found(DIRECTORY):
             self._at(item.path, lambda spot: self._backend.sweep(spot, str(item.temporary)))

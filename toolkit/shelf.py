@@ -73,8 +73,10 @@ class Shelf:
         """The content of a file in a catch, by its path among the hidden; None where that is not there."""
         with at(self.backend, f"{HIDDEN}/{path}") as spot:
             found = self.backend.stat(spot)
-        if found is None:
-            return None
+        return None if found is None else self.in_catch(digest, size, path)
+
+    def in_catch(self, digest: str, size: int, path: str) -> Held:
+        """The content of a file that is known to be in a catch, by its path among the hidden."""
         return Held(digest, size, lambda: checked(digest, self._chunks(path)))
 
     def attached(self, path: str) -> Metadata | None:

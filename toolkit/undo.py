@@ -5,7 +5,7 @@ Only plans. Never deletes what Ringfence did not create, and never plans over ne
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import takewhile
@@ -15,9 +15,11 @@ from toolkit.history import DONE, History, Kept
 from toolkit.metadata import Metadata
 from toolkit.net import Shown, net
 from toolkit.overlay import Node, Overlay, is_file
-from toolkit.plan import DIRECTORY, FILE, LINK, Change, Plan, restored_mode
+from toolkit.plan import DIRECTORY, FILE, LINK, Catch, Change, Held, Plan, restored_mode
 from toolkit.progress import Progress
+from toolkit.shelf import CAUGHT
 from toolkit.versions import Version
+from toolkit.whole_catches import whole
 from toolkit.workspace import Workspace
 
 CHANGED, IS_GONE, TAKEN = "it changed since", "it is gone", "something else is there now"
@@ -40,9 +42,15 @@ class Way:
     conflicts: tuple[Conflict, ...] = ()
     shown: tuple[Shown, ...] = field(default=(), compare=False)
     session: str | None = None
+    caught: Mapping[str, Catch] = field(default_factory=dict, compare=False)
 
     def plan(self, title: str) -> Plan:
-        return Plan(changes=self.changes, title=title, draw=lambda: "".join(one.draw() for one in self.shown))
+        return Plan(
+            changes=self.changes,
+            title=title,
+            draw=lambda: "".join(one.draw() for one in self.shown),
+            caught=self.caught,
+        )
 
 
 def undo(
@@ -59,7 +67,7 @@ def undo(
     A path goes from where the last of its changes left it to where it was before the first of them. It is
     left alone where it is now in neither of these states nor in one between them.
     """
-    back = _Back(Overlay(workspace.backend), force, history.metadata)
+    back = _Back(workspace, force, history)
     inner = _along(items)
     progress = progress or Progress()
     progress.start(len(items))
@@ -69,7 +77,7 @@ def undo(
         if item.state == DONE and (item.op, item.n) not in inner:
             _STEPS[item.kind](back, item)
     sessions = {item.session for item in items}
-    return back.way(history, session or (sessions.pop() if len(sessions) == 1 else None))
+    return back.way(session or (sessions.pop() if len(sessions) == 1 else None), progress)
 
 
 def restore(
@@ -82,34 +90,37 @@ def restore(
     force: bool = False,
 ) -> Way:
     """The way to one version of one file; `last` is what the history takes to be at `path` now."""
-    back = _Back(Overlay(workspace.backend), force, history.metadata)
+    back = _Back(workspace, force, history)
     wanted, known = _of_version(version), _of_version(last)
     if wanted is not None and wanted.mode is None:
         wanted.mode = last.mode
     back.step(path, wanted, known, TAKEN if known is None else CHANGED)
-    return back.way(history, version.session)
+    return back.way(version.session, Progress())
 
 
 class _Back:
     """Changes taken back one by one on an overlay; what does not fit is stuck unless an older one fits."""
 
-    def __init__(self, overlay: Overlay, force: bool, attached: Callable[[Kept], Metadata | None]) -> None:
-        self._overlay = overlay
+    def __init__(self, workspace: Workspace, force: bool, history: History) -> None:
+        self._backend = workspace.backend
+        self._overlay = Overlay(workspace.backend)
         self._force = force
-        self._attached = attached
+        self._history = history
         self._stuck: dict[str, str] = {}
+        self._caught: dict[str, list[tuple[Kept, Node]]] = {}  # by the name of the catch, the top at the end
 
-    def way(self, history: History, session: str | None) -> Way:
+    def way(self, session: str | None, progress: Progress) -> Way:
         for path in self._stuck:
             planned = self._overlay.over.get(path)
             if planned is not None and planned.origin == path:
                 # Not half-way back either.
                 self._overlay.put(path, self._overlay.disk(path))
         self._make_parents()
+        caught = self._moved_back(progress)
         # Asked once for each content, however many files hold it.
-        changes, shown = net(self._overlay, cache(history.held))
+        changes, shown = net(self._overlay, cache(self._history.held))
         conflicts = tuple(Conflict(path, why) for path, why in sorted(self._stuck.items()))
-        return Way(tuple(changes), conflicts, tuple(shown), session)
+        return Way(tuple(changes), conflicts, tuple(shown), session, caught)
 
     # -------------------------------------------------------------------- steps
 
@@ -121,15 +132,20 @@ class _Back:
 
     def deleted(self, item: Kept) -> None:
         if item.type == DIRECTORY:
-            node = Node(DIRECTORY, mode=item.mode, metadata=self._attached(item))
-            self.step(item.path, node, None, TAKEN)
+            node = Node(DIRECTORY, mode=item.mode)
         elif item.type == LINK:
-            node = Node(LINK, target=item.target, metadata=self._attached(item))
-            self.step(item.path, node, None, TAKEN)
+            node = Node(LINK, target=item.target)
         elif item.before is None:
             self._stuck[item.path] = NOT_KEPT
+            return
         else:
-            self.step(item.path, self._found(item), None, TAKEN)
+            node = Node(FILE, item.before, mode=restored_mode(item.mode))
+        if (item.temporary or "").startswith(CAUGHT):
+            # Most have their metadata on them when they are moved back: it is read of the others, later.
+            self._caught.setdefault(str(item.temporary), []).append((item, node))
+        else:
+            node.metadata = self._history.metadata(item)
+        self.step(item.path, node, None, TAKEN)
 
     def made_link(self, item: Kept) -> None:
         self.step(item.path, None, Node(LINK, target=item.target), CHANGED)
@@ -145,7 +161,7 @@ class _Back:
         source, target = self._overlay.get(item.path), self._overlay.get(item.path2)
         before = self._found(item)
         if before is None and item.target is not None:
-            before = Node(LINK, target=item.target, metadata=self._attached(item))
+            before = Node(LINK, target=item.target, metadata=self._history.metadata(item))
         left = Node(item.type, item.after)
         if self._is(source, left) and self._is(target, before):
             self._fits(item.path, item.path2)
@@ -160,13 +176,46 @@ class _Back:
             elif item.lost:
                 self._stuck[item.path2] = NOT_KEPT
 
+    # ------------------------------------------------------------------ catches
+
+    def _moved_back(self, progress: Progress) -> dict[str, Catch]:
+        """By path, the catches that are moved back whole; what is in the others is made anew."""
+        found: dict[str, Catch] = {}
+        for deleted in self._caught.values():
+            top = deleted[-1][0].path
+            catch = self._whole(deleted, top, progress)
+            if catch is not None:
+                found[top] = catch
+            for item, node in deleted:
+                if catch is None or item.type == DIRECTORY:  # which gets its times last of all
+                    node.metadata = self._history.metadata(item)
+                elif item.type == FILE:
+                    node.data = self._in_catch(item, catch.name + item.path[len(top) :])
+        return found
+
+    def _whole(self, deleted: list[tuple[Kept, Node]], top: str, progress: Progress) -> Catch | None:
+        """The catch, if all that was deleted is planned anew where nothing is, and is in it unchanged."""
+        over = self._overlay.over
+        anew = all(over.get(item.path) is node and node.origin is None for item, node in deleted)
+        if not anew or self._overlay.disk(top) is not None:
+            return None
+        caught = self._history.catch_of(deleted[-1][0])
+        if caught is None or caught[1] != top:
+            return None
+        return whole(self._backend, caught[0], top, {item.path: item for item, _ in deleted}, progress)
+
+    def _in_catch(self, item: Kept, path: str) -> Held:
+        shelf = self._history.shelf
+        assert shelf is not None and item.before is not None, "it was read there just now"
+        return shelf.in_catch(item.before, item.size, path)
+
     # ------------------------------------------------------------------- pieces
 
     def _found(self, item: Kept) -> Node | None:
         """The file that an item found, None where there was none."""
         if item.before is None:
             return None
-        return _file(item.before, restored_mode(item.mode), self._attached(item))
+        return _file(item.before, restored_mode(item.mode), self._history.metadata(item))
 
     def step(self, path: str, before: Node | None, after: Node | None, why: str) -> None:
         """Have `before` at `path`, where `after` is what was left there."""

@@ -292,14 +292,17 @@ def kept(session: Session, base: Path, known: dict[Any, str] | None = None) -> s
     return found
 
 
-def unreachable(session: Session, reached: set[str]) -> list[str]:
-    """What the history speaks of and cannot give back; what was `reached` before is not fetched again."""
+def unreachable(session: Session, reached: set[str], there: set[str]) -> list[str]:
+    """What the history speaks of and cannot give back; what was `reached` before is not fetched again.
+
+    What is `there`, in the files, may have been moved back to them.
+    """
     missing = []
     for (name,) in session.state.rows(
         "SELECT before FROM item WHERE before IS NOT NULL AND state = 'done' AND kind != 'move' UNION"
         " SELECT after FROM item WHERE after IS NOT NULL AND state = 'done' AND kind != 'move'"
     ):
-        if name in reached:
+        if name in reached or name in there:
             continue
         reached.add(name)
         try:
@@ -439,7 +442,7 @@ class Run:
         if rows("SELECT 1 FROM op WHERE state = 'pending' UNION SELECT 1 FROM item WHERE state = 'pending'"):
             self._wrong("an intent left open", "")
         self.kept = len(rows("SELECT 1 FROM caught"))
-        if missing := unreachable(session, self.reached):
+        if missing := unreachable(session, self.reached, there):
             self._wrong("content that the history cannot give back", str(missing[:3]))
         for call in answers:
             if rows("SELECT state FROM op WHERE call = ?", (call,)) != [("done",)]:

@@ -167,11 +167,41 @@ def test_what_was_done_at_a_path_that_a_request_names_stays(root: Path, session:
 
 def test_what_a_later_undo_took_back_stays_with_it(root: Path, session: Session) -> None:
     done = edits(session, root)[2]
+    for place in caught(root, "kept-*"):
+        place.chmod(0o750)  # not as it was recorded, so that it is copied out of and stays
     undone = session.undo(done.data["call_id"])
     age(session, done)
     assert session.prune(older_than=DAY).data["trees"] == 0
     age(session, undone)
     assert session.prune(older_than=DAY).data["trees"] == 1
+
+
+def test_a_catch_that_was_moved_back_is_no_longer_kept(session: Session, root: Path) -> None:
+    done = edits(session, root)[2]
+    [tree] = caught(root, "kept-*")
+    undone = session.undo(done.data["call_id"])
+    assert not tree.exists()
+    pruned = session.prune(keep=0)
+    assert (pruned.data["trees"], session.state.rows("SELECT * FROM caught")) == (0, [])
+    assert len(list((root / "tree").iterdir())) == 100
+    assert session.undo(undone.data["call_id"]).ok
+    assert session.prune(keep=0).data["trees"] == 1
+
+
+def test_an_open_undo_spares_the_catch_that_it_moves_back(session: Session, root: Path) -> None:
+    done = edits(session, root)[2]
+    found: list[Result] = []
+
+    def checked(*_: Any) -> None:
+        with opened(root, "another") as other:
+            found.append(other.prune(keep=0))
+        raise KeyboardInterrupt
+
+    session.workspace.writable().move = checked  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        session.undo(done.data["call_id"])
+    assert found[0].data["trees"] == 0
+    assert len(caught(root, "kept-*")) == 1
 
 
 def test_a_prune_is_on_record(root: Path, session: Session) -> None:

@@ -309,17 +309,17 @@ class Local:
     def let_go(self, name: str) -> None:
         """Remove for good what was put away under `name`, or what is left of it."""
         from toolkit.local.quarantine import hidden
-        from toolkit.local.removing import remove_all
+        from toolkit.local.removing import remove_catch
 
         with errors(HIDDEN):
             if self._quarantine is not None:
-                remove_all(self._quarantine, LocalSpot(self._quarantine.fd, (name,)))
+                remove_catch(self._quarantine, self._quarantine.fd, name)
             try:
                 os.stat(HIDDEN, dir_fd=self.fd, follow_symlinks=False)
             except FileNotFoundError:
                 return
             with hidden(self.fd) as folder:
-                remove_all(self, LocalSpot(folder, (name,)))
+                remove_catch(self, folder, name)
 
     def move(self, source: LocalSpot, destination: LocalSpot, change: Move) -> NotKept:
         """Rename within the workspace; never over anything but the one file the plan named."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -171,6 +171,18 @@ class Removal:
 def _same(judged: Stat, now: Stat) -> bool:
     # A directory's own identity follows its entries, which are compared one by one.
     return judged.kind == now.kind and (judged.kind == DIRECTORY or judged.identity == now.identity)
+
+
+def remove_catch(disk: Local, folder: int, name: str) -> None:
+    """Remove the catch `name` in the open directory `folder`, or what is left of it.
+
+    It gets another name first: an undo that moves it back meanwhile finds it whole or not at all.
+    Raises CallError or OSError.
+    """
+    going = LocalSpot(folder, (f"going-{name}",))
+    with suppress(FileNotFoundError):
+        os.rename(name, going.name, src_dir_fd=folder, dst_dir_fd=folder)
+    remove_all(disk, going)
 
 
 def remove_all(disk: Local, spot: LocalSpot) -> None:
