@@ -29,6 +29,7 @@ from toolkit.store_abilities import kind_of, takes_create, unwrapped
 from toolkit.store_errors import changing as changing
 from toolkit.store_errors import errors as errors
 from toolkit.store_metadata import not_kept, told
+from toolkit.store_options import refused_option, wrong_option
 from toolkit.store_rows import stat_of
 
 # For the backends that are built on this one, too.
@@ -283,9 +284,9 @@ def open_store(url: str, options: dict[str, Any]) -> tuple[Any, str]:
         extra = SCHEMES.get(url.partition("://")[0])
         if isinstance(error, ValueError) and extra and not is_installed(extra):
             raise _not_installed(install(extra)) from None  # a scheme that the extra makes known
-        unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error))
-        if isinstance(error, TypeError) and unknown is not None and unknown[1] in options:
-            raise wrong_option(unknown[1], "this kind of store does not know it") from None
+        refused = refused_option(error, options)
+        if refused is not None:
+            raise refused from None
         raise CallError("io_error", f"The store cannot be opened: {_reason(error)}") from None
     return found
 
@@ -298,12 +299,9 @@ def _opened(url: str, options: dict[str, Any]) -> tuple[Any, str]:
     import fsspec
 
     found: tuple[Any, str] = fsspec.core.url_to_fs(url, **options)
+    if kind_of(found[0]) == "s3":
+        found[0].connect()  # it looks at its options only then, and sends nothing
     return found
-
-
-def wrong_option(name: str, why: str) -> CallError:
-    message = f"The root takes no option '{name}'"
-    return CallError("invalid_arguments", message, where="options", hint=f"leave it out: {why}")
 
 
 def _reason(error: Exception) -> str:

@@ -426,7 +426,7 @@ def _check_options(root: str, fs: Any, options: dict[str, Any]) -> None:
     if unknown and (
         root.startswith("memory://") or local_path(root, fs, options) is not None or fs is not None
     ):
-        from toolkit.stores import wrong_option
+        from toolkit.store_options import wrong_option
 
         raise wrong_option(unknown[0], kind)
 

@@ -257,6 +257,9 @@ def test_a_cache_is_passed_by() -> None:
         assert session.workspace.place == store_on(fs, "/ws").place.named("here")
 
 
+S3 = {"key": "k", "secret": "s", "endpoint_url": "http://127.0.0.1:1"}
+
+
 @pytest.mark.parametrize(
     ("root", "options", "named"),
     [
@@ -266,6 +269,12 @@ def test_a_cache_is_passed_by() -> None:
         ("memory://x", {"nonsense": 1}, "nonsense"),
         ("ftp://127.0.0.1:1/x", {"skip_instance_cache": True}, "skip_instance_cache"),
         ("webdav://x", {"base_url": "http://127.0.0.1:1", "nonsense": 1}, "nonsense"),
+        ("s3://b/x", {**S3, "nonsense": 1}, "nonsense"),
+        ("s3://b/x", {**S3, "config_kwargs": {"nonsense": 1}}, "config_kwargs.nonsense"),
+        ("s3://b/x", {**S3, "client_kwargs": {"nonsense": 1}}, "client_kwargs.nonsense"),
+        ("sftp://127.0.0.1:1/x", {"nonsense": 1}, "nonsense"),
+        ("sftp://127.0.0.1:1/x", {"host": "x"}, "host"),
+        ("sftp://127.0.0.1:1/x", {"port": "ssh"}, "port"),
     ],
 )
 def test_a_wrong_option_is_named(tmp_path: Any, root: str, options: dict[str, Any], named: str) -> None:
@@ -273,7 +282,25 @@ def test_a_wrong_option_is_named(tmp_path: Any, root: str, options: dict[str, An
         Session(root.format(tmp=tmp_path), ALLOW, options=options, state=":memory:")
     assert raised.value.code == "invalid_arguments"
     assert f"'{named}'" in raised.value.message
+    assert raised.value.where == "options"
     assert raised.value.hint
+
+
+@pytest.mark.parametrize(
+    ("root", "options", "named"),
+    [
+        ("s3://b/x", {"endpoint_url": "nowhere"}, "endpoint_url"),
+        ("s3://b/x", {**S3, "config_kwargs": 3}, "config_kwargs"),
+        ("s3://b/x", {**S3, "config_kwargs": {"s3": {"addressing_style": "up"}}}, "config_kwargs"),
+        ("az://c/x", {"connection_string": "nonsense"}, "connection_string"),
+    ],
+)
+def test_a_value_that_an_option_cannot_have(root: str, options: dict[str, Any], named: str) -> None:
+    with pytest.raises(CallError) as raised:
+        Session(root, ALLOW, options=options, state=":memory:")
+    assert raised.value.code == "invalid_arguments"
+    assert raised.value.where == "options"
+    assert f"'{named}'" in raised.value.hint
 
 
 def test_an_object_takes_no_options() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 from urllib.parse import unquote
 
@@ -11,6 +12,7 @@ from toolkit.places import StoragePlace, shown, split_url
 from toolkit.sftp.backend import Sftp
 from toolkit.sftp.connection import Connection
 from toolkit.store_identity import identity_of, sftp_authority
+from toolkit.store_options import refused_option, wrong_option
 
 
 class _Login:
@@ -54,11 +56,15 @@ def open_sftp(url: str, options: dict[str, Any]) -> Sftp:
             f"There is a password in the URL of {shown(url)}, where programs and logs show it",
             hint="use a key or the SSH agent, or options={'password': …} from Python",
         )
+    _check_options(options)
     named = {"port": split.port, "username": unquote(split.username or ""), **options}
     login = _Login(split.hostname or "", named)
     try:
         client = login.connect()
     except Exception as error:
+        refused = refused_option(error, options)
+        if refused is not None:
+            raise refused from None
         told = isinstance(error, OSError | paramiko.SSHException)
         reason = str(error) if told else type(error).__name__
         raise CallError("io_error", f"'{split.hostname}' cannot be reached by SFTP: {reason}") from None
@@ -68,6 +74,19 @@ def open_sftp(url: str, options: dict[str, Any]) -> Sftp:
     server = StoragePlace(("sftp",), authority, "", former="" if former == f"sftp://{authority}" else former)
     root = unquote(split.path, errors="surrogateescape") or "."
     return Sftp(Connection(client, login.connect, login.close), root, server)
+
+
+def _check_options(options: dict[str, Any]) -> None:
+    """Refuse (`invalid_arguments`) what is no argument of paramiko's, or is in the URL, before connecting."""
+    import paramiko
+
+    known = set(inspect.signature(paramiko.SSHClient.connect).parameters) - {"self", "hostname"}
+    for name in sorted(options.keys() - known):
+        host = name in ("host", "hostname")
+        raise wrong_option(name, "the URL names it" if host else "a connection by SFTP does not know it")
+    if "port" in options and not isinstance(options["port"], int):
+        message = "The root's option 'port' is not a whole number"
+        raise CallError("invalid_arguments", message, where="options", hint="give it as a number, such as 22")
 
 
 def sftp_on(fs: Any, root: str) -> Sftp:
