@@ -26,7 +26,13 @@ from toolkit.postgres_sql import PATH_INDEXES, named, schema_statement, translat
 from toolkit.private_files import private_directory
 from toolkit.schema_ownership import check_schema
 from toolkit.state import SCHEMA, VERSION, identify, tell_of_former
-from toolkit.state_errors import database_unavailable, nothing_kept, unavailable, wrong
+from toolkit.state_errors import (
+    database_unavailable,
+    nothing_kept,
+    unavailable,
+    why_unreachable,
+    wrong,
+)
 
 if TYPE_CHECKING:
     import psycopg
@@ -391,16 +397,18 @@ class PostgresState:
         from psycopg import OperationalError
 
         away = isinstance(error, OperationalError)
+        unreachable = away and (getattr(error, "sqlstate", None) or "08")[:2] in ("08", "28", "3D", "57")
         if not (away and self._out):
-            _log.warning("%s: %s", what, self._told(error))
+            _log.warning("%s: %s", what, why_unreachable(str(error)) if unreachable else self._told(error))
+        _log.debug("%s: %s", what, self._told(error))
         self._out = self._out or away
 
     def _told(self, error: Exception) -> str:
-        """What a library says, without the user and the password."""
+        """What a library says, in one line, without the user and the password."""
         text = re.sub(r'(user|role) "[^"]*"', r'\1 "…"', str(error))
         for hidden in self._hidden:
             text = text.replace(f'"{hidden}"', '"…"') if len(hidden) < 4 else text.replace(hidden, "…")
-        return text
+        return " ".join(text.split())
 
     def _beat(self, connection: Callable[[], psycopg.Connection[Any]]) -> None:
         owner, started = self.owner, _now()

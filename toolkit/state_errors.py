@@ -6,6 +6,7 @@ No message names a path of this machine; each hint names what helps.
 from __future__ import annotations
 
 import errno
+import re
 
 from toolkit.errors import UNCHANGED, CallError
 
@@ -56,6 +57,18 @@ _SERVER = {
     "55": _LATER,
     "57": _AWAY,
 }
+# What libpq says of a connection that failed, and of why, in words without the server's names.
+_UNREACHABLE = (
+    ("refused", "no server listens there"),
+    ("resolve host|translate host|Name or service", "the name of its host is not known"),
+    ("timeout|timed out", "it did not answer in time"),
+    ("authentication failed|no password supplied|pg_hba.conf|role .* does not exist", "it refuses the login"),
+    ("database .* does not exist", "it has no database of that name"),
+    ("too many|connection slots", "it takes no more connections"),
+    ("starting up|shutting down|administrator", "it is being started or stopped"),
+    ("No such file|Permission denied", "its socket cannot be used"),
+    ("SSL|certificate", "no secure connection came about"),
+)
 # SQLite's own codes; their upper bits only say more.
 _DATABASE = {5: _LATER, 6: _LATER, 8: _RIGHTS, 11: _SALVAGE, 13: _ROOM, 14: _RIGHTS, 26: _SALVAGE}
 
@@ -81,6 +94,12 @@ def database_unavailable(what: str, sqlstate: str | None) -> CallError:
     hint = _SERVER.get(sqlstate, _SERVER.get(sqlstate[:2])) if sqlstate else _AWAY
     message = f"The shared history cannot be used ({what}){UNCHANGED}"
     return CallError("history_unavailable", message, hint=hint)
+
+
+def why_unreachable(said: str) -> str:
+    """Why the database of a state is not there, from what its library said, in one line without names."""
+    found = (why for pattern, why in _UNREACHABLE if re.search(pattern, said))
+    return f"its database cannot be reached ({next(found, 'the connection ended')})"
 
 
 def nothing_kept() -> CallError:

@@ -25,6 +25,7 @@ from toolkit.errors import CallError
 from toolkit.postgres_sql import named, translated
 from toolkit.session import Session
 from toolkit.state import VERSION
+from toolkit.state_errors import why_unreachable
 
 pytestmark = pytest.mark.slow
 psycopg = pytest.importorskip("psycopg", reason="no psycopg: pip install 'ringfence[postgres]'")
@@ -364,6 +365,38 @@ def test_neither_user_nor_password_is_in_what_is_logged(root: Path, caplog: pyte
             Session(root, ALLOW, state=url)
         told = f"{caught.value}{caught.value.hint}{caplog.text}"
         assert "hunter2" not in told and "ann_lee" not in told
+
+
+@pytest.mark.parametrize(
+    ("where", "why"),
+    [
+        ("127.0.0.1:1", "no server listens there"),
+        ("nowhere.invalid:1", "the name of its host is not known"),
+    ],
+)
+def test_a_server_that_is_not_there_is_told_in_one_line_of_ours(
+    root: Path, caplog: pytest.LogCaptureFixture, where: str, why: str
+) -> None:
+    with pytest.raises(CallError):
+        Session(root, ALLOW, state=f"postgresql://{where}/db")
+    [line] = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+    assert line == f"the shared history cannot be used: its database cannot be reached ({why})"
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ('FATAL:  password authentication failed for user "a"', "it refuses the login"),
+        ('FATAL:  database "b" does not exist', "it has no database of that name"),
+        ("FATAL:  sorry, too many clients already", "it takes no more connections"),
+        ("FATAL:  the database system is starting up", "it is being started or stopped"),
+        ("connection timeout expired", "it did not answer in time"),
+        ('could not translate host name "h"', "the name of its host is not known"),
+        ("server closed the connection unexpectedly\n\tThis probably means", "the connection ended"),
+    ],
+)
+def test_why_a_server_cannot_be_reached(said: str, why: str) -> None:
+    assert why_unreachable(said) == f"its database cannot be reached ({why})"
 
 
 def test_an_outage_is_told_in_one_line_and_the_next_one_again(
