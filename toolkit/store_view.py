@@ -14,6 +14,7 @@ from typing import Any
 from toolkit import paths
 from toolkit.backends import Spot, StoreBase, Tree
 from toolkit.errors import CallError
+from toolkit.ftp import steady
 from toolkit.metadata import Metadata
 from toolkit.plan import DIRECTORY, FILE, Stat
 from toolkit.store_abilities import traits_of
@@ -53,7 +54,7 @@ class StoreView(StoreBase):
     """A tree below `root` of the fsspec file system `fs`, to look at."""
 
     def __init__(self, fs: Any, root: str) -> None:
-        self._fs = fs
+        self._fs = steady(fs)
         self._keys = Keys(fs, root)
         self.traits = traits_of(fs)
         self.fold = False

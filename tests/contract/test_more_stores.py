@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import io
 import itertools
+import socket
 import zipfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from ftplib import FTP
+from ftplib import FTP, error_temp
 from pathlib import Path
 from typing import Any
 
@@ -199,6 +201,85 @@ def test_what_is_written_has_the_name_that_was_judged(
         else:
             assert result.error["code"] == "path_invalid"
             assert tree.tree() == {}
+
+
+@pytest.mark.parametrize("when", ["closed here", "closed there"])
+def test_a_connection_that_went_is_made_again_for_a_look(
+    ftp_server: FolderServer, ftp_files: Any, when: str
+) -> None:
+    tree = served(ftp_server, ftp_files)
+    tree.put("a", "one")
+    with tree.open(ALLOW, "default") as session:
+        hang_up(ftp_files, when)
+        assert session.call({"tool": "read_file", "arguments": {"path": "a"}}).data["content"] == "one"
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_a_change_whose_connection_goes_is_looked_for_and_not_made_twice(
+    ftp_server: FolderServer, ftp_files: Any, monkeypatch: pytest.MonkeyPatch, made: bool
+) -> None:
+    tree = served(ftp_server, ftp_files)
+    sent: list[str] = []
+    put = ftp_files.pipe_file
+
+    def lost(path: str, *more: Any, **options: Any) -> None:
+        sent.append(path)
+        if made:
+            put(path, *more, **options)
+        raise EOFError
+
+    with tree.open(ALLOW, "default") as session:
+        with monkeypatch.context() as broken:
+            broken.setattr(ftp_files, "pipe_file", lost)
+            answer = session.call({"tool": "create_file", "arguments": {"path": "n", "content": "new"}})
+        assert len(sent) == 1
+        assert tree.tree() == ({"n": b"new"} if made else {})
+        if made:
+            assert answer.data["resolved"] == ["n"]
+        else:
+            assert answer.error and answer.error["code"] == "no_reply", answer
+
+
+@pytest.mark.parametrize("answer", ["421 Service is closing down", "450 Busy", "425 No data connection"])
+def test_a_passing_failure_is_not_taken_for_absence(
+    ftp_server: FolderServer, monkeypatch: pytest.MonkeyPatch, answer: str
+) -> None:
+    """fsspec alone says of these that there is no such file."""
+
+    def failed(*_: Any, **__: Any) -> Any:
+        raise error_temp(answer)
+
+    monkeypatch.setattr(FTP, "mlsd", failed)
+    monkeypatch.setattr(FTP, "retrbinary", failed)
+    fs = FTPFileSystem("127.0.0.1", ftp_server.port, "agent", "secret", skip_instance_cache=True)
+    tree = served(ftp_server, fs)
+    tree.put("a", "one")
+    with tree.open(ALLOW, "default") as session:
+        for tool, more in (("read_file", {}), ("create_file", {"content": "new"})):
+            result = session.call({"tool": tool, "arguments": {"path": "a", **more}})
+            assert result.error and result.error["code"] == "io_error", result
+    fs.ftp.close()
+    assert tree.tree() == {"a": b"one"}
+
+
+def test_many_threads_share_the_one_connection(ftp_server: FolderServer, ftp_files: Any) -> None:
+    tree = served(ftp_server, ftp_files)
+    for number in range(16):
+        tree.put(f"f{number}", str(number) * 1000)
+    with tree.open(ALLOW, "default") as session, ThreadPoolExecutor(8) as pool:
+        view = session.workspace.backend
+
+        def read(number: int) -> bytes:
+            return bytes(view.read(view.resolve((f"f{number}",), follow=True)))
+
+        assert list(pool.map(read, range(16))) == [str(number).encode() * 1000 for number in range(16)]
+
+
+def hang_up(fs: Any, when: str) -> None:
+    if when == "closed here":
+        fs.ftp.close()
+    else:
+        fs.ftp.sock.shutdown(socket.SHUT_RDWR)
 
 
 def test_a_connection_sees_what_another_one_made(ftp_server: FolderServer, ftp_files: Any) -> None:
