@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import itertools
 import os
+import subprocess
+import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,10 +15,13 @@ import pytest
 
 from policy import Policy
 from tests.services.cut_sftp import LOOKS, Cut
+from tests.services.faulty import faulty_sftp
 from tests.services.lost_replies import CALLS
 from tests.services.servers import SftpServer, sshd
 from toolkit.contract import ALLOW
+from toolkit.faults import Fault, Faulty
 from toolkit.session import Session
+from toolkit.sftp.connection import read_ahead
 
 NUMBERS = itertools.count()
 
@@ -23,6 +29,12 @@ NUMBERS = itertools.count()
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SftpServer]:
     with sshd(tmp_path_factory.mktemp("sshd")) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def behind_proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Faulty]:
+    with faulty_sftp(tmp_path_factory.mktemp("proxied")) as found:
         yield found
 
 
@@ -221,3 +233,81 @@ def test_what_the_server_does_not_give_back_is_named(
         )
         assert again.ok and "set-id bits" in again.data["metadata_not_kept"], again
         assert (root / "a").stat().st_mode & 0o7777 == 0o755
+
+
+@pytest.mark.parametrize("error", [EOFError(), OSError("Socket is closed")])
+def test_a_read_that_is_cut_prints_nothing(error: Exception) -> None:
+    """paramiko asks for the parts of a file in a thread, whose errors Python prints."""
+    from paramiko import SFTPFile
+
+    assert callable(SFTPFile._prefetch_thread)
+    told: list[threading.ExceptHookArgs] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(threading, "excepthook", told.append)
+        read_ahead(Reading(error), 1)
+        assert told == []
+        read_ahead(Reading(ValueError()), 1)
+        assert [type(one.exc_value) for one in told] == [ValueError]
+
+
+def test_the_library_prints_nothing_of_a_connection_that_goes(server: SftpServer, root: Path) -> None:
+    fill(root)
+    program = (
+        "import sys, socket\nfrom policy import Policy\nfrom toolkit.session import Session\n"
+        "allow = Policy.loads('version: 1\\nrules: {\"*\": allow}\\n')\n"
+        "more = {'state': ':memory:', 'options': {'key_filename': sys.argv[2]}}\n"
+        "with Session(sys.argv[1], allow, **more) as session:\n"
+        "    transport = session.workspace.backend._connection._client.get_channel().get_transport()\n"
+        "    transport.sock.close()\n"
+        "    print(session.call({'tool': 'read_file', 'arguments': {'path': 'a'}}).content)\n"
+    )
+    url = f"sftp://{server.user}@127.0.0.1:{server.port}{root}"
+    command = [sys.executable, "-c", program, url, str(server.key)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.stderr == ""
+    assert "one" in done.stdout
+
+
+class Reading:
+    """A file whose thread of requests ends with an error."""
+
+    def __init__(self, error: Exception) -> None:
+        self._error = error
+
+    def _prefetch_thread(self, *_: Any) -> None:
+        raise self._error
+
+    def prefetch(self, _size: int) -> None:
+        thread = threading.Thread(target=self._prefetch_thread)
+        thread.start()
+        thread.join()
+
+
+@pytest.mark.parametrize("nth", [1, 2, 7])
+def test_a_large_file_is_whole_or_not_there(behind_proxy: Faulty, tmp_path: Path, nth: int) -> None:
+    """Each of its parts is a request of its own, and the library passes over what a server says to one."""
+    raw, before, content = behind_proxy.fresh(), "a user's own text\n", "0123456789abcde\n" * 14_000
+    raw.put("u", before)
+    arguments = {"path": "u", "content": content, "allow_overwrite": True}
+    with behind_proxy.open(raw, Policy.loads(ALLOW), tmp_path) as session:
+        behind_proxy.proxy.arm(Fault("refuse before", nth=nth, methods=("write",)))
+        result = session.call({"tool": "create_file", "arguments": arguments})
+        met = [seen for seen in behind_proxy.proxy.seen() if seen.fault]
+        behind_proxy.proxy.arm(None)
+    assert len(met) == 1
+    # Where the refusal comes before the replies to earlier parts, all of it is sent again.
+    assert raw.tree() == {"u": (content if result.ok else before).encode()}
+    assert result.ok or result.error["code"] == "io_error"  # type: ignore[index]
+
+
+@pytest.mark.parametrize("nth", [1, 2, 7])
+def test_a_large_file_is_read_whole_or_not_at_all(behind_proxy: Faulty, tmp_path: Path, nth: int) -> None:
+    raw, content = behind_proxy.fresh(), "0123456789abcde\n" * 14_000
+    raw.put("u", content)
+    with behind_proxy.open(raw, Policy.loads(ALLOW), tmp_path) as session:
+        behind_proxy.proxy.arm(Fault("refuse before", nth=nth, methods=("read",)))
+        result = session.call({"tool": "read_file", "arguments": {"path": "u"}})
+        met = [seen for seen in behind_proxy.proxy.seen() if seen.fault]
+        behind_proxy.proxy.arm(None)
+        assert len(met) == 1
+        assert result.data["content"] == content if result.ok else result.error["code"] == "io_error"  # type: ignore[index]

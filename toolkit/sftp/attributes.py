@@ -24,14 +24,13 @@ def attached(row: Any) -> Metadata:
     return found
 
 
-def put_on(client: Any, path: bytes, metadata: Metadata, mode: int | None) -> NotKept:
-    """Give a file or directory of our own the fields and the mode; gives what could not be.
+def put_on(client: Any, path: bytes, row: Any, metadata: Metadata, mode: int | None) -> NotKept:
+    """Give a file or directory of our own, which is `row` now, the fields and the mode.
 
-    Raises OSError for the mode alone.
+    Gives what could not be. Raises OSError for the mode alone.
     """
     lost: list[str] = []
     # Before the mode: changing the owner takes set-id bits away.
-    row = client.lstat(path)
     owned = _put_owner(client, path, row, metadata.get(OWNER), lost)
     if mode is not None:
         bits = 0 if row.st_mode is not None and S.S_ISDIR(row.st_mode) else mode & SET_ID

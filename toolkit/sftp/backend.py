@@ -20,9 +20,10 @@ from toolkit.ambiguous_outcome import NO_REPLY
 from toolkit.backends import Missed, NewContent, check_content, path_changed
 from toolkit.errors import CallError
 from toolkit.metadata import Metadata, NotKept
+from toolkit.places import StoragePlace
 from toolkit.plan import DIRECTORY, FILE, LINK, Delete, Entry, Move, Stat
 from toolkit.sftp.attributes import OWNER, lost_on_link, put_on
-from toolkit.sftp.connection import ConnectionLost, changing, errors
+from toolkit.sftp.connection import Connection, ConnectionLost, changing, errors, write_all
 from toolkit.sftp.looking import Looking, SftpSpot
 from toolkit.sftp.names import entries, to_server
 
@@ -31,6 +32,14 @@ STATE = ".ringfence"
 
 class Sftp(Looking):
     """What lies below `root` on a server."""
+
+    def __init__(self, connection: Connection, root: str, server: StoragePlace) -> None:
+        super().__init__(connection, root, server)
+        self._late: set[str] = set()  # temporaries that a request over a lost connection may still make
+
+    def close(self) -> None:
+        self._sweep_late()
+        super().close()
 
     def beside(self, suffix: str) -> Sftp:
         """The directory with this one's name and a suffix, made where there is none. Closed with this one."""
@@ -75,7 +84,13 @@ class Sftp(Looking):
         with changing(spot.path):
             self._make_state()
             self._rename_new(spot.path, caught, spot.path)
-            if self._differs(caught, change):
+            try:
+                differs = self._differs(caught, change)
+            except (CallError, OSError):
+                with suppress(CallError, OSError):  # what stays caught is put back by settling
+                    self._rename_new(caught, spot.path, spot.path)
+                raise
+            if differs:
                 self._rename_new(caught, spot.path, spot.path)
                 raise path_changed(spot.path)
         kept = False
@@ -130,7 +145,7 @@ class Sftp(Looking):
                 return lost_on_link(row, metadata or {})
             path = self._at(spot.path)
             lost: list[str] = []
-            self._set(lambda client: lost.extend(put_on(client, path, metadata or {}, mode)))
+            self._set(lambda client: lost.extend(put_on(client, path, row, metadata or {}, mode)))
         return tuple(dict.fromkeys(lost))
 
     def sweep(self, spot: SftpSpot, temporary: str) -> None:
@@ -146,23 +161,34 @@ class Sftp(Looking):
         self, spot: SftpSpot, data: bytes, mode: int | None, fields: Metadata, name: str
     ) -> tuple[str, NotKept]:
         """A new file beside a place, with what is to be there, and which of the fields it has not."""
+        self._sweep_late()
         path = paths.child(paths.parent(spot.path), name or _own_name())
         lost: NotKept = ()
 
         def write(client: Any) -> None:
             nonlocal lost
             with client.open(self._at(path), "wx") as file:
-                file.set_pipelined(True)
-                file.write(data)
-            lost = put_on(client, self._at(path), fields, mode)
+                write_all(file, data)
+            row = client.lstat(self._at(path))
+            if row.st_size != len(data):  # paramiko passes over what a server says when it closes a file
+                raise OSError(errno.EIO, "the server did not keep what was written")
+            lost = put_on(client, self._at(path), row, fields, mode)
 
         def again(client: Any) -> None:
+            self._late.add(path)
             with suppress(FileNotFoundError):
                 client.remove(self._at(path))
             write(client)
 
         self._connection.change(write, again=again, made=lambda: False)
         return path, lost
+
+    def _sweep_late(self) -> None:
+        """Take away what came late, as far as it is there by now."""
+        while self._late:
+            path = self._at(self._late.pop())
+            with suppress(CallError, OSError):
+                self._connection.change(lambda client: client.remove(path), made=lambda: True)  # noqa: B023
 
     @contextmanager
     def _or_without(self, temporary: str) -> Iterator[None]:
@@ -182,10 +208,6 @@ class Sftp(Looking):
         except ConnectionLost:
             raise
         except OSError:
-            # The protocol has one word for every failure, and a server may fail after it has acted.
-            if self._is_renamed(source, destination):
-                self.note_resolved(shown)
-                return
             if self._look(destination) is not None:
                 raise FileExistsError(errno.EEXIST, "already there") from None
             raise
@@ -229,7 +251,14 @@ class Sftp(Looking):
         made: Callable[[], bool],
         again: Callable[[Any], object] | None = None,
     ) -> None:
-        if self._connection.change(send, made=made, again=again):
+        try:
+            resolved = self._connection.change(send, made=made, again=again)
+        except OSError as error:
+            # The protocol has one word for every failure, and a server may fail after it has acted.
+            if isinstance(error, ConnectionLost) or error.errno is not None or not made():
+                raise
+            resolved = True
+        if resolved:
             self.note_resolved(shown)
 
     def _set(self, send: Callable[[Any], object]) -> None:

@@ -7,6 +7,7 @@ the first one may have been made before its reply was lost.
 from __future__ import annotations
 
 import errno
+import logging
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -17,6 +18,8 @@ from toolkit.errors import CallError
 from toolkit.stores import errors as store_errors
 
 T = TypeVar("T")
+
+_UNSEEN = logging.NullHandler()  # once, however often it is added
 
 PATIENCE = 60.0  # seconds without a byte after which a server counts as gone
 
@@ -47,6 +50,8 @@ class Connection:
         self._lock = threading.RLock()
         self._host_key = _host_key(client)
         self._wait_for(client)
+        # A connection that goes is told by the answer; who sets logging up has paramiko's own words as well.
+        logging.getLogger("paramiko").addHandler(_UNSEEN)
 
     def close(self) -> None:
         self._closing()
@@ -101,8 +106,9 @@ class Connection:
         except TimeoutError:
             client.close()  # a reply that comes later would be taken for that to another request
             raise ConnectionLost from None
-        except (OSError, EOFError, SSHException):
-            if not _is_lost(client):
+        except (OSError, EOFError, SSHException) as error:
+            # The client itself may know it a moment later.
+            if not (isinstance(error, EOFError | ConnectionError) or _is_lost(client)):
                 raise
             raise ConnectionLost from None
 
@@ -133,6 +139,33 @@ def _is_lost(client: Any) -> bool:
 
 def _host_key(client: Any) -> Any:
     return client.get_channel().get_transport().get_remote_server_key()
+
+
+def write_all(file: Any, data: bytes) -> None:
+    """Write the content of a new file. Raises OSError where the server refuses any part of it.
+
+    paramiko asks for the parts at once and passes over the replies, until one is not sent so.
+    """
+    last = max(len(data) - file.MAX_REQUEST_SIZE, 0)
+    file.set_pipelined(True)
+    file.write(data[:last])
+    file.set_pipelined(False)
+    file.write(data[last:])
+
+
+def read_ahead(file: Any, size: int) -> None:
+    """Ask for the whole of an open file at once. Where the connection goes meanwhile, reading it says so."""
+    from paramiko import SSHException
+
+    ask = file._prefetch_thread
+
+    def quiet(*arguments: Any) -> None:
+        # What ends a thread of the library prints a traceback, beside the answer that tells of it.
+        with suppress(OSError, EOFError, SSHException):
+            ask(*arguments)
+
+    file._prefetch_thread = quiet
+    file.prefetch(size)
 
 
 @contextmanager

@@ -20,7 +20,7 @@ from toolkit.metadata import Metadata
 from toolkit.places import StoragePlace
 from toolkit.plan import DIRECTORY, FILE, LINK, OTHER, Delete, Stat
 from toolkit.sftp.attributes import attached
-from toolkit.sftp.connection import Connection, errors
+from toolkit.sftp.connection import Connection, errors, read_ahead
 from toolkit.sftp.names import entries, from_server, real_path, to_server
 
 MAX_LINKS = 8
@@ -135,8 +135,8 @@ class Looking(StoreBase):
             # A name may lead elsewhere since the look: what is open now says whether it is what was seen.
             if not alike(found, self._stat(path, file.stat())):
                 raise path_changed(path)
-            if (found.size or 0) > _ONE_REQUEST:
-                file.prefetch(found.size)
+            if found.size is not None and found.size > _ONE_REQUEST:
+                read_ahead(file, found.size)
             return bytes(file.read(most + 1))  # a server may send more than it says
 
     def metadata(self, spot: SftpSpot, stat: Stat, *, copied: bool = False) -> Metadata | None:
