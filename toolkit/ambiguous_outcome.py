@@ -11,6 +11,9 @@ from typing import Any
 from toolkit.errors import CallError
 
 NO_REPLY, OUTCOME_UNKNOWN = "no_reply", "outcome_unknown"
+# What fails with these may be done all the same. Where directories are only what keys lie below, one goes
+# with its last key, and a listing may be older than that.
+UNSURE = ("io_error", "partial_failure", "directory_not_empty")
 
 
 def was_made(path: str, *, ours: bool, as_judged: bool) -> bool:

@@ -273,6 +273,7 @@ def record(attempt: Attempt, result: Result) -> dict[str, Any]:
         **_not_kept(attempt),
         **_resolved(attempt),
         **_failures(attempt),
+        **_left(attempt),
         **({"tasks": _tasks(attempt, result)} if "succeeded" in result.data else {}),
         "seconds": round(time.time() - attempt.started, 6),
     }
@@ -331,6 +332,12 @@ def _failures(attempt: Attempt) -> dict[str, Any]:
         return {}
     rows = [{"path": missed.path, "code": missed.code, "why": missed.why} for missed in found[:_MOST]]
     return {"failed": rows, "failures": len(found)}
+
+
+def _left(attempt: Attempt) -> dict[str, Any]:
+    """What was caught for deletion and is neither deleted nor put back, as the settling of a call has it."""
+    found = dict(attempt.outcome.left) if attempt.outcome is not None else {}
+    return {"left": [{"path": path, "caught": name} for path, name in found.items()]} if found else {}
 
 
 def _tasks(attempt: Attempt, result: Result) -> dict[str, Any]:

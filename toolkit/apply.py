@@ -13,7 +13,7 @@ from functools import partial
 
 from policy import Amount
 from toolkit import paths
-from toolkit.ambiguous_outcome import NO_REPLY, OUTCOME_UNKNOWN
+from toolkit.ambiguous_outcome import NO_REPLY, OUTCOME_UNKNOWN, UNSURE
 from toolkit.backends import Missed, Spot, WritableTree, at, spot_at, traits_at
 from toolkit.busy import Busy
 from toolkit.errors import CallError
@@ -44,7 +44,6 @@ from toolkit.workspace import Workspace
 
 _SIDE_BY_SIDE = 8
 _VERY_MANY = 64  # so many new files are synced all at once
-_UNSURE = ("io_error", "partial_failure")  # what fails with these may have been made all the same
 # The state of what failed with one of these; with any other code it was not done.
 _STATES = {NO_REPLY: PENDING, OUTCOME_UNKNOWN: UNKNOWN}
 _PATIENCE, _PAUSE = 2.0, 0.02  # seconds a call waits for another one at the same path
@@ -71,6 +70,9 @@ class Outcome:
     unsure: set[int] = field(default_factory=set)  # items that failed in a way that tells nothing of them
     # Paths whose change is known to be done by a look, because the store's reply was lost.
     resolved: list[str] = field(default_factory=list)
+    raised: dict[str, CallError] = field(default_factory=dict)  # by the path of the change that failed
+    # What was caught for deletion and is still there: its path, and the name under which it is kept.
+    left: list[tuple[str, str]] = field(default_factory=list)
 
     @property
     def stands(self) -> dict[int, str]:
@@ -80,7 +82,7 @@ class Outcome:
     def miss(self, n: int, missed: Missed) -> None:
         """Note that an item failed. What may have been done all the same leaves its path unknown."""
         self.failures.append(missed)
-        self.unsure.update({n} if missed.code in _UNSURE else ())
+        self.unsure.update({n} if missed.code in UNSURE else ())
         self.states[n] = _STATES.get(missed.code, ABORTED)
         if self.states[n] != ABORTED:
             self.seen[missed.path] = UNSEEN
@@ -127,8 +129,10 @@ def apply(
             outcome.resolved.extend(getattr(backend, "take_resolved", tuple)())
             outcome.unconditional = unconditional(plan.changes, partial(traits_at, backend))
             outcome.kept_in = work.kept_in(plan.changes)
-            if any(missed.code in _UNSURE for missed in outcome.failures):
-                _look_again(outcome, workspace, history)
+            if any(missed.code in UNSURE for missed in outcome.failures):
+                from toolkit.second_look import look_again
+
+                look_again(outcome, workspace, history)
         except BaseException:
             # Nobody knows how far it got; it is found out by looking, at the latest at the next start.
             with suppress(CallError):
@@ -143,21 +147,6 @@ def _synced(changes: Iterable[Change], backend: WritableTree) -> AbstractContext
     """Very many new files, whose content the history holds, are made durable all at once."""
     new = sum(isinstance(change, Write) and change.stat is None for change in changes)
     return backend.together() if new >= _VERY_MANY else nullcontext()
-
-
-def _look_again(outcome: Outcome, workspace: Workspace, history: History) -> None:
-    """A step that failed on the disk's side may still have been made: what is there says so."""
-    from toolkit.settle import verdicts
-
-    try:
-        found = verdicts(workspace, list(history.items("op.id = ?", (outcome.op,))))
-    except CallError:
-        # Not known to be undone either: it is looked at again before the next call.
-        outcome.states.update({n: PENDING for n in outcome.unsure if outcome.states[n] == ABORTED})
-        return
-    for n, state in found.items():
-        if state in (DONE, UNKNOWN) and outcome.states.get(n) == ABORTED:
-            outcome.states[n] = state
 
 
 def _begin(
@@ -309,10 +298,13 @@ class _Work:
             for path in _paths(change):
                 if error.code in _STATES:
                     outcome.seen[path] = UNSEEN
-            outcome.unsure.update(numbers if error.code in _UNSURE else ())
+            outcome.unsure.update(numbers if error.code in UNSURE else ())
             for n in numbers:
                 outcome.states.setdefault(n, _STATES.get(error.code, ABORTED))
             outcome.failures.append(Missed(path_of(change), error.message, error.code))
+            outcome.raised[path_of(change)] = error
+            if "caught" in error.data:
+                outcome.left.append((path_of(change), error.data["caught"]))
         if any(outcome.states[n] == PENDING for n in numbers) and self._look(change, numbers, outcome):
             failed = None
         if failed is not None and (not apart or isinstance(change, MakeDirectory)):
@@ -329,7 +321,8 @@ class _Work:
 
         items = [i for i in self._history.items("op.id = ?", (outcome.op,)) if i.n in numbers]
         with suppress(CallError):
-            found = verdicts(self._workspace, items)
+            found, left = verdicts(self._workspace, items)
+            outcome.left.extend(left)
             done = [i for i in items if (outcome.states[i.n], found[i.n]) == (PENDING, DONE)]
             outcome.states.update({item.n: DONE for item in done})
             outcome.seen.update(row for item in done for row in known(item))

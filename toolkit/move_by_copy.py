@@ -47,7 +47,7 @@ def move_by_copy(
         stuck += [failure for entry in back if (failure := _tried(uncopy, entry)) is not None]
         if stuck:
             why = f"{error.message}; not all that was moved could be put back: {stuck[0].message}"
-            raise CallError("partial_failure", why, where=error.where) from None
+            raise CallError("partial_failure", why, where=error.where) from error
         raise
 
 

@@ -138,12 +138,12 @@ class Overlay:
         """The digest of a file's content, read where nothing planned says it."""
         if node.digest is None:
             assert node.origin is not None, "only what is on the disk can be read there"
-            node.digest = self._at(node.origin, self._hashed)
+            node.digest = self._at(node.origin, lambda spot: self._hashed(spot, node.stat))
         return node.digest
 
     def read(self, node: Node) -> bytes:
         assert node.origin is not None, "only what is on the disk can be read there"
-        return self._at(node.origin, self._backend.read)
+        return self._at(node.origin, lambda spot: self._backend.read(spot, None, node.stat))
 
     def attached(self, node: Node) -> tuple[int | None, Metadata | None]:
         """The mode and the metadata of an entry, read where it is on the disk now."""
@@ -163,10 +163,11 @@ class Overlay:
         with at(self._backend, str(node.origin)) as spot:
             yield from self._backend.chunks(spot, node.stat)
 
-    def _hashed(self, spot: Spot) -> str:
+    def _hashed(self, spot: Spot, stat: Stat | None) -> str:
+        """Of exactly the file that was looked at: what a cache on the way gives may be an older one."""
         if self._backend.traits.catches:
             return hashed(self._backend.chunks(spot))[0]
-        return sha256(self._backend.read(spot))
+        return sha256(self._backend.read(spot, None, stat))
 
     def tree(self, path: str) -> tuple[Entry, ...]:
         """What is in the directory at `path` now, parents before children."""

@@ -77,9 +77,13 @@ def settle(history: History, workspace: Workspace) -> list[Settled]:
     return done
 
 
-def verdicts(workspace: Workspace, items: list[Kept]) -> dict[int, str]:
-    """What became of each item of an operation, by number; what it left lying about is swept."""
-    return _Settling(workspace, items).run()
+def verdicts(workspace: Workspace, items: list[Kept]) -> tuple[dict[int, str], list[tuple[str, str]]]:
+    """What became of each item of an operation, by number; what it left lying about is swept.
+
+    Then what was caught for deletion and could not be put back: its path and the catch's name.
+    """
+    settling = _Settling(workspace, items)
+    return settling.run(), settling.left
 
 
 def _overtaken(history: History, items: list[Kept], states: dict[int, str], settling: _Settling) -> None:

@@ -371,6 +371,126 @@ def test_what_a_store_moved_by_half_is_told_and_comes_back(
         assert {path: now.get(path) for path in before} == before
 
 
+def test_what_the_second_look_puts_back_is_not_called_half_done(
+    memory: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = held(memory)
+    removed: list[str] = []
+    refused: list[str] = []
+    remove, put = memory.rm_file, memory.pipe_file
+
+    def failing(path: str) -> None:
+        if path.endswith("d/a"):
+            raise OSError(errno.EIO, "Input/output error")
+        if path.startswith("/ws/d/"):
+            removed.append(path)
+        remove(path)
+
+    def full_for_a_while(path: str, *more: Any, **options: Any) -> None:
+        if len(refused) < len(removed):
+            refused.append(path)
+            raise OSError(errno.ENOSPC, "No space left on device")
+        put(path, *more, **options)
+
+    with Session("/ws", Policy.loads(ALLOW), fs=memory, state=":memory:", session="s") as session:
+        with monkeypatch.context() as faults:
+            faults.setattr(memory, "rm_file", failing)
+            faults.setattr(memory, "pipe_file", full_for_a_while)
+            answer = call(session, "move_file", source="d", destination="e")
+        assert removed and refused
+        assert held(memory) == before
+        assert code(answer) == "io_error"
+        assert "could not be put back" not in answer.content
+        assert last(session)["outcome"] == "io_error"
+        assert last(session)["failed"][0]["code"] == "io_error"
+        assert counted(session) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "method", "after"),
+    [
+        ("delete_file", {"path": "d/a"}, "rm_file", {"/ws/d/a": None}),
+        ("create_file", {"path": "n", "content": "new"}, "pipe_file", {"/ws/n": b"new"}),
+        ("delete", {"path": "d"}, "rm_file", {"/ws/d/a": None, "/ws/d/c": None, "/ws/d/deep/b": None}),
+    ],
+)
+def test_what_a_store_did_and_called_failed_is_done(
+    memory: Any,
+    monkeypatch: pytest.MonkeyPatch,
+    tool: str,
+    arguments: dict[str, Any],
+    method: str,
+    after: dict[str, Any],
+) -> None:
+    before, real = held(memory), getattr(memory, method)
+
+    def failing(path: str, *more: Any, **options: Any) -> None:
+        real(path, *more, **options)
+        if path in after:
+            raise OSError(errno.EIO, "Input/output error")
+
+    with Session("/ws", Policy.loads(ALLOW), fs=memory, state=":memory:") as session:
+        with monkeypatch.context() as faults:
+            faults.setattr(memory, method, failing)
+            answer = call(session, tool, **arguments)
+        assert answer.ok, answer
+        assert set(answer.data["resolved"]) >= {path.removeprefix("/ws/") for path in after}
+        assert last(session)["outcome"] == "done"
+        assert "failed" not in last(session)
+        wanted = {**before, **after}
+        now = held(memory)
+        assert {path: now.get(path) for path in wanted} == wanted
+        assert session.undo(answer.data["call_id"]).ok
+        assert {path: held(memory).get(path) for path in before} == before
+
+
+def test_what_cannot_be_looked_at_either_stays_open(memory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def down(*_: Any, **__: Any) -> Any:
+        raise OSError(errno.EIO, "Input/output error")
+
+    def failing(path: str) -> None:
+        memory.info = memory.ls = down
+        down()
+
+    with Session("/ws", Policy.loads(ALLOW), fs=memory, state=":memory:") as session:
+        with monkeypatch.context() as faults:
+            faults.setattr(memory, "rm_file", failing)
+            answer = call(session, "delete_file", path="d/a")
+        assert code(answer) == "no_reply"
+        assert last(session)["outcome"] == "no_reply"
+        [item] = session.history.items("op.call = ?", (answer.data["call_id"],))
+        assert item.state == "pending"
+        del memory.info, memory.ls
+        assert call(session, "read_file", path="d/a").ok
+        [item] = session.history.items("op.call = ?", (answer.data["call_id"],))
+        assert item.state == "aborted"
+
+
+def test_what_was_caught_and_cannot_go_back_is_on_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody changes a file that is being deleted, and somebody makes it again meanwhile."""
+    from toolkit.local.removing import Removal
+
+    (tmp_path / "ws").mkdir()
+    file = tmp_path / "ws/a"
+    file.write_text("one")
+
+    def made_again(_: Removal) -> str:
+        file.write_text("theirs")
+        return "a"
+
+    monkeypatch.setattr(Removal, "_differs", made_again)
+    with opened(tmp_path) as session:
+        answer = call(session, "delete_file", path="a")
+        assert code(answer) == "path_changed"
+        [left] = last(session)["left"]
+        assert left["path"] == "a"
+        assert left["caught"] in answer.content
+        assert [found.read_text() for found in tmp_path.rglob(left["caught"])] == ["one"]
+    assert file.read_text() == "theirs"
+
+
 # ------------------------------------------------- directories made on the way
 
 

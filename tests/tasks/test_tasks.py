@@ -461,6 +461,19 @@ def test_in_memory_deletions_run_side_by_side(monkeypatch: pytest.MonkeyPatch) -
     assert len(fs.ls("/store")) == 20
 
 
+def test_a_lost_answer_of_a_task_store_is_told_of_as_one_of_the_workspace() -> None:
+    fs = private_memory()
+    fs.makedirs("/ws")
+    fs.makedirs(f"/store/{U}")
+    with Session("/ws", Policy.loads(ALLOW), fs=fs, state=":memory:", tasks="/store") as session:
+        joined: Any = session.workspace.backend
+        assert call(session, "delete_tasks", task_ids=[U]).ok
+        for side, path in ((joined._main, "a"), (joined._store, "x/y"), (joined._opened, "z")):
+            side.note_resolved(path)
+        assert joined.take_resolved() == ("a", "@tasks/x/y", "@tasks/.trash/z")
+        assert joined.take_resolved() == ()
+
+
 # ------------------------------------------------------------------ streaming
 
 

@@ -164,7 +164,9 @@ class Removal:
                 f"'{self._spot.path}' was made again meanwhile; what was there before is kept in {where},"
                 f" as '{self._caught.name}'"
             )
-            raise CallError("path_changed", message, where=self._spot.path) from None
+            raise CallError(
+                "path_changed", message, where=self._spot.path, data={"caught": self._caught.name}
+            ) from None
         self._disk.sync(self._spot.fd)
 
 

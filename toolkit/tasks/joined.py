@@ -254,9 +254,12 @@ class Joined:
         use(facts)
 
     def take_resolved(self) -> tuple[str, ...]:
-        """Of the workspace; a store of tasks is a directory of this machine, or tells by its answers."""
-        taken: tuple[str, ...] = getattr(self._main, "take_resolved", tuple)()
-        return taken
+        """Of the workspace, the store and the trash, by their paths in the joined tree."""
+        found: list[str] = []
+        for side, prefix in ((self._main, ""), (self._store, TASKS), (self._opened, IN_TRASH)):
+            taken: tuple[str, ...] = getattr(side, "take_resolved", tuple)()
+            found += [f"{prefix}/{path}".lstrip("/") for path in taken]
+        return tuple(found)
 
     def put_away(self, spot: Spot, change: Delete, name: str) -> Iterator[str | Missed]:
         yield from self._main.put_away(spot, change, name)
