@@ -19,8 +19,8 @@ import yaml
 
 from policy import Policy
 from toolkit.call import Result
-from toolkit.faults import KINDS, Faulty, Table, check_faults, report
-from toolkit.faults.run import sample
+from toolkit.faults import KINDS, Faulty, check_faults, report
+from toolkit.faults.run import chosen
 from toolkit.session import Session
 from toolkit.tools import TOOLS
 
@@ -255,7 +255,7 @@ class FaultContract:
     """Calls under faults as tests. A subclass whose name begins with `Test` gives the fixture `faulty`.
 
     `kinds` are the faults that its proxy knows. With FAULTS=all in the environment each call meets each
-    fault at each of its requests; otherwise a few faults at one request.
+    fault at each of its requests, with FAULTS=1/8 at an eighth of them; otherwise a few faults at one.
     """
 
     kinds = frozenset(KINDS)
@@ -266,12 +266,8 @@ class FaultContract:
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
         if "cells" in metafunc.fixturenames:
-            table = Table.load()
-            chosen = (
-                table.cells(self.kinds) if os.environ.get("FAULTS") == "all" else sample(table, self.kinds)
-            )
             by_call: dict[str, list[Any]] = {}
-            for cell in chosen:
+            for cell in chosen(os.environ.get("FAULTS"), self.kinds):
                 by_call.setdefault(cell.case["name"], []).append(cell)
             metafunc.parametrize("cells", list(by_call.values()), ids=list(by_call))
 

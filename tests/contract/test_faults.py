@@ -1,6 +1,6 @@
 """Each remote store under faults: answer, history, audit and the store agree, and nothing is lost.
 
-FAULTS=all makes every run of the table, which takes an hour or more; otherwise it is a sample.
+FAULTS=all makes every run of the table, which takes hours, FAULTS=1/8 an eighth; otherwise it is a sample.
 """
 
 from __future__ import annotations

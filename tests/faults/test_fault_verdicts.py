@@ -8,8 +8,8 @@ import pytest
 
 from toolkit.call import Result, failed
 from toolkit.errors import CallError
-from toolkit.faults import KINDS, Fault, Run, Seen, Table, report, verdict
-from toolkit.faults.run import sample
+from toolkit.faults import KINDS, Cell, Fault, Run, Seen, Table, report, verdict
+from toolkit.faults.run import chosen, sample
 from toolkit.history import Kept
 from toolkit.plan import sha256
 
@@ -167,10 +167,40 @@ def test_a_sample_has_a_lost_reply_of_every_call_and_every_fault(kinds: frozense
 def test_the_requests_that_a_fault_meets() -> None:
     [cell, *_] = [cell for cell in sample(Table.load()) if str(cell.fault) == "drop after"]
     seen = tuple(Seen(n, method, "", "", "", False, "") for n, method in enumerate(("GET", "PUT"), 1))
-    assert cell.requests(seen, {"GET"}) == [2]
-    assert cell.requests(seen[:1], {"GET"}) == []
+    assert numbers(cell, seen) == [2]
+    assert numbers(cell, seen[:1]) == []
     [cell, *_] = Table.load().cells()
-    assert cell.requests(seen, {"GET"}) == [1, 2]
+    assert numbers(cell, seen) == [1, 2]
+
+
+def test_a_run_that_was_found_meets_the_request_that_fits() -> None:
+    seen = tuple(Seen(n, "PUT", target, "", "", False, "") for n, target in enumerate(("/a", "/b"), 1))
+    cell = Cell({"name": "c"}, Fault("cut", methods=("PUT",), target="/b"), exact=True)
+    assert cell.runs(seen, ()) == [cell.fault]
+    assert cell.runs(seen[:1], ()) == []
+
+
+@pytest.mark.parametrize("parts", [1, 3, 8])
+def test_the_parts_of_the_table_have_each_run_once_and_each_class(parts: int) -> None:
+    seen = tuple(Seen(n, "PUT", "", "", "", False, "") for n in range(1, 12))
+    every = [(row.case["name"], str(row.fault), n) for row in chosen("all") for n in numbers(row, seen)]
+    found: list[tuple[str, str, int]] = []
+    for part in range(1, parts + 1):
+        rows = chosen(f"{part}/{parts}")
+        assert all(numbers(row, seen) for row in rows)
+        found += [(row.case["name"], str(row.fault), n) for row in rows for n in numbers(row, seen)]
+    assert sorted(found) == sorted(every)
+    assert len(set(every)) == len(every)
+
+
+@pytest.mark.parametrize("wanted", ["some", "0/8", "9/8", "1/", "/8", "1/0"])
+def test_a_part_that_there_is_not(wanted: str) -> None:
+    with pytest.raises(ValueError, match="a part such as '1/8'"):
+        chosen(wanted)
+
+
+def numbers(cell: Cell, seen: tuple[Seen, ...]) -> list[int]:
+    return [fault.nth for fault in cell.runs(seen, {"GET"})]
 
 
 def test_a_report_counts_and_shows_what_is_false() -> None:

@@ -101,7 +101,10 @@ def faulty_sftp(folder: Path) -> Iterator[Faulty]:
 
     with sshd(folder) as server:
         options = server.options()
-        with SftpProxy(hostname=options.pop("host"), **options) as proxy:
+        with (
+            SftpProxy(hostname=options.pop("host"), **options) as proxy,
+            patch("toolkit.sftp.connection.PATIENCE", WAIT),
+        ):
             clients: list[Any] = []
 
             def hang_up() -> None:

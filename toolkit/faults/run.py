@@ -5,6 +5,7 @@ Makes changes only in workspaces that the store under test gives, and states onl
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -74,43 +75,61 @@ class Faulty:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The calls and the faults; `stores.yaml` has them."""
+    """The calls, the faults, and (`found`) runs that once had a false answer; `stores.yaml` has them."""
 
     calls: tuple[dict[str, Any], ...]
     faults: tuple[Fault, ...]
+    found: tuple[Cell, ...] = ()
 
     @classmethod
     def load(cls, file: Path = FILE) -> Table:
         data = yaml.safe_load(file.read_text(encoding="utf-8"))
         faults = tuple(Fault.of(row) for row in data["faults"])
-        return cls(tuple(data["calls"]), faults)
+        calls = {case["name"]: case for case in data["calls"]}
+        rows = ((calls[row["call"]], Fault.of(row["fault"])) for row in data.get("found", ()))
+        found = tuple(Cell(case, fault, exact=True) for case, fault in rows)
+        return cls(tuple(calls.values()), faults, found)
 
-    def cells(self, kinds: Collection[str] = KINDS) -> Iterator[Cell]:
-        """Each call with each fault of these kinds, at each request."""
-        for case in self.calls:
-            for fault in self.faults:
-                if fault.kind in kinds and (fault.kind != "stale" or "theirs" in case):
-                    yield Cell(case, fault)
+    def cells(self, kinds: Collection[str] = KINDS, part: int = 1, parts: int = 1) -> Iterator[Cell]:
+        """Each call with each fault of these kinds, at each request, or one part of `parts` of these.
+
+        Each part has each call with each fault: what differs is the requests.
+        """
+        rows = itertools.product(self.calls, self.faults)
+        for n, (case, fault) in enumerate(rows):
+            if fault.kind in kinds and (fault.kind != "stale" or "theirs" in case):
+                yield Cell(case, fault, every=parts, begin=(n + part - 1) % parts)
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A call and a fault, which it meets at each of its requests, or (`turn`) at one of those that change."""
+    """A call and a fault, which it meets at each of its requests.
+
+    Or at one of those that change (`turn`), at the one that the fault itself says (`exact`), or at number
+    `begin` (from 0) and each `every`-th one after it.
+    """
 
     case: dict[str, Any]
     fault: Fault
     turn: int | None = None
+    exact: bool = False
+    every: int = 1
+    begin: int = 0
 
-    def requests(self, seen: tuple[Seen, ...], looks: Collection[str]) -> list[int]:
-        """The numbers of the requests that meet the fault, of those of the call without one."""
-        if self.turn is None:
-            return [one.number for one in seen]
-        wanted = [one.number for one in seen if (one.method in looks) == (self.fault.kind == "stale")]
-        return wanted[self.turn % len(wanted) :][:1] if wanted else []
+    def runs(self, seen: tuple[Seen, ...], looks: Collection[str]) -> list[Fault]:
+        """The fault at each request that meets it, of those of the call without one."""
+        if self.exact:
+            fitting = [one for one in seen if self.fault.fits(one.method, one.target)]
+            return [self.fault] if len(fitting) >= self.fault.nth else []
+        wanted = [one.number for one in seen][self.begin :: self.every]
+        if self.turn is not None:
+            wanted = [one.number for one in seen if (one.method in looks) == (self.fault.kind == "stale")]
+            wanted = wanted[self.turn % len(wanted) :][:1] if wanted else []
+        return [replace(self.fault, nth=n) for n in wanted]
 
 
 def sample(table: Table, kinds: Collection[str] = KINDS) -> list[Cell]:
-    """A lost reply for each call, and the other faults in turn, each at one request."""
+    """A lost reply for each call, the other faults in turn, each at one request, and what was once found."""
     others = [fault for fault in table.faults if fault.kind in kinds and str(fault) != "drop after"]
     found = []
     for n, case in enumerate(table.calls):
@@ -119,7 +138,20 @@ def sample(table: Table, kinds: Collection[str] = KINDS) -> list[Cell]:
         found += [
             Cell(case, fault, n) for fault in (*lost, *turns) if fault.kind != "stale" or "theirs" in case
         ]
-    return found
+    return found + [cell for cell in table.found if cell.fault.kind in kinds]
+
+
+def chosen(wanted: str | None, kinds: Collection[str] = KINDS) -> list[Cell]:
+    """The cells of `all`, of a part (`1/8`), or of the sample. Raises ValueError for anything else."""
+    table = Table.load()
+    if not wanted:
+        return sample(table, kinds)
+    if wanted == "all":
+        return list(table.cells(kinds))
+    part, _, parts = wanted.partition("/")
+    if not (part.isdecimal() and parts.isdecimal() and 1 <= int(part) <= int(parts)):
+        raise ValueError(f"FAULTS is 'all' or a part such as '1/8', not {wanted!r}")
+    return list(table.cells(kinds, int(part), int(parts)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +185,12 @@ def check_faults(store: Faulty, folder: Path, cells: Iterable[Cell] | None = Non
     runs: list[Run] = []
     plain: dict[str, Run] = {}
     for cell in Table.load().cells(store.proxy.kinds) if cells is None else cells:
-        one, name = _One(store, cell.case, folder), cell.case["name"]
+        name = cell.case["name"]
         if name not in plain:
-            plain[name] = one.run(None)
+            plain[name] = _One(store, cell.case, folder).run(None)
             runs.append(plain[name])
-        numbers = cell.requests(plain[name].seen, store.proxy.looks)
-        runs += [one.run(replace(cell.fault, nth=n)) for n in numbers]
+        one = _One(store, cell.case, folder, plain[name].seen)
+        runs += map(one.run, cell.runs(one.plain, store.proxy.looks))
     return runs
 
 
@@ -182,11 +214,12 @@ def report(runs: Iterable[Run]) -> str:
 
 @dataclass
 class _One:
-    """The runs of one call."""
+    """The runs of one call; `plain` are its requests without a fault."""
 
     store: Faulty
     case: dict[str, Any]
     folder: Path
+    plain: tuple[Seen, ...] = ()
     _policy: Policy = field(default_factory=lambda: Policy.loads(POLICY))
 
     def run(self, fault: Fault | None) -> Run:
@@ -207,7 +240,7 @@ class _One:
             proxy.wait()
             now, seen = verdict.visible(raw.tree()), proxy.seen()
             truth = want.truth(now)
-            attributes = any(one.fault and one.method in proxy.attributes for one in seen)
+            attributes = self._is_about_attributes(seen)
             call = str(result.data.get("call_id"))
             items = list(session.history.items("op.call = ?", (call,)))
             lenient = attributes or verdict.is_open(items)
@@ -217,6 +250,15 @@ class _One:
         false += self._restarted(raw, state, call, want, attributes)
         answer = str(result.error["code"]) if result.error is not None else result.status
         return Run(self.case["name"], fault, answer, truth, tuple(dict.fromkeys(false)), seen)
+
+    def _is_about_attributes(self, seen: tuple[Seen, ...]) -> bool:
+        """Whether what failed is to set what a tree does not show: the request, or all that was left."""
+        proxy, met = self.store.proxy, [one for one in seen if one.fault]
+        if any(one.method in proxy.attributes for one in met):
+            return True
+        left = [one.method for one in self.plain if met and one.number >= met[0].number]
+        changes = set(left) - proxy.looks
+        return bool(changes) and changes <= proxy.attributes
 
     def _prepare(self, session: Session) -> list[str]:
         """Make the calls before the one that counts; their ids."""
