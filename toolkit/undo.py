@@ -11,6 +11,7 @@ from functools import cache
 from itertools import takewhile
 
 from toolkit import paths
+from toolkit.backends import Tree
 from toolkit.history import DONE, History, Kept
 from toolkit.metadata import Metadata
 from toolkit.net import Shown, net
@@ -98,12 +99,19 @@ def restore(
     return back.way(version.session, Progress())
 
 
+def _as_it_is_now(backend: Tree) -> Overlay:
+    """What an earlier call read stands for nothing that is there now: a listing may be an outdated one."""
+    forget: Callable[[], None] = getattr(backend, "forget_content", lambda: None)
+    forget()
+    return Overlay(backend)
+
+
 class _Back:
     """Changes taken back one by one on an overlay; what does not fit is stuck unless an older one fits."""
 
     def __init__(self, workspace: Workspace, force: bool, history: History) -> None:
         self._backend = workspace.backend
-        self._overlay = Overlay(workspace.backend)
+        self._overlay = _as_it_is_now(workspace.backend)
         self._force = force
         self._history = history
         self._stuck: dict[str, str] = {}

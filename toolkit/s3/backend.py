@@ -353,6 +353,10 @@ class S3(Deleting):
         while sum(map(len, self._kept.values())) > _KEPT or len(self._kept) > 10 * PAGE:
             del self._kept[next(iter(self._kept))]
 
+    def forget_content(self) -> None:
+        """Read again what an earlier call read."""
+        self._kept.clear()
+
     def _no_file(self, path: str) -> None:
         found = self._exact(path)
         if found is not None and found.kind == DIRECTORY:

@@ -253,6 +253,10 @@ class Joined:
         use: Callable[[object], None] = getattr(self._main, "use_facts", lambda _: None)
         use(facts)
 
+    def forget_content(self) -> None:
+        forget: Callable[[], None] = getattr(self._main, "forget_content", lambda: None)
+        forget()
+
     def take_resolved(self) -> tuple[str, ...]:
         """Of the workspace, the store and the trash, by their paths in the joined tree."""
         found: list[str] = []
