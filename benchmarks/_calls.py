@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from toolkit import Session
+from ringfence.toolkit import Session
 
 POLICY = 'version: 1\ndurable: false\nrules: {"*": allow}\nlimits: {delete: {max_files: 100000}}\n'
 TEXT = "line of text\n" * 80

@@ -22,11 +22,12 @@ from typing import Any
 from _calls import POLICY, TOOLS, fill
 from _size import not_measured, size
 
-from policy import Policy
-from toolkit import Result, Session, audit
-from toolkit.call import parse_call
-from toolkit.tools import TOOLS as KNOWN
-from toolkit.validate import arguments
+from ringfence.policy import Policy
+from ringfence.toolkit import Result, Session
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.call import parse_call
+from ringfence.toolkit.session.validation import arguments
+from ringfence.toolkit.tools import TOOLS as KNOWN
 
 CALLS = size(500, 10)
 AT_MOST = 0.1

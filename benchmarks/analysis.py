@@ -17,11 +17,11 @@ from collections.abc import Callable
 
 from _size import size
 
-from policy import Effect, Policy, loads
-from policy.compare import compare
-from policy.lint import lint
-from policy.model import Invariant
-from policy.prove import prove
+from ringfence.policy import Effect, Policy, loads
+from ringfence.policy.analysis.diff import compare
+from ringfence.policy.analysis.prove import prove
+from ringfence.policy.lint.run import lint
+from ringfence.policy.model import Invariant
 
 CLAIMS = {100: 2.0, 300: 10.0, 1000: 60.0}
 CHECKED = {1000: 8.0, 5000: 60.0}  # by `check` alone

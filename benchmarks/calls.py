@@ -26,8 +26,8 @@ from _child import PYTHON, in_turns, run
 from _size import size
 from fsspec.implementations.memory import MemoryFileSystem
 
-from policy import Policy
-from toolkit import Session
+from ringfence.policy import Policy
+from ringfence.toolkit import Session
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))  # the tests know how servers are started
 
@@ -151,13 +151,13 @@ def starts(folder: str) -> dict[str, tuple[float, float]]:
     file = Path(folder, "ringfence.yaml")
     file.write_text("version: 1\nrules:\n  delete:\n" + "".join(lines))
     os.environ["RINGFENCE_CACHE"] = os.path.join(folder, "cache")
-    one = (
-        f"import policy; policy.Policy.load({str(file)!r}, kept={{}}).effect('a', 'delete', 'delete', 'x/y')"
-    )
-    command = "from toolkit.cli import main; main({})"
+    one = f"from ringfence import policy; policy.Policy.load({str(file)!r}, kept={{}}).effect('a', 'delete', 'delete', 'x/y')"
+    command = "from ringfence.toolkit.cli import main; main({})"
     explain = ["explain", "--root", folder, "delete", "x"]
     # As it is installed, it ends at once, and nothing can be asked of it then.
-    installed = f"import sys; from toolkit.cli import main; sys.argv[1:] = {explain}; sys.exit(main())"
+    installed = (
+        f"import sys; from ringfence.toolkit.cli import main; sys.argv[1:] = {explain}; sys.exit(main())"
+    )
     programs = {
         "a bare interpreter": "pass",
         "--version": command.format(["--version"]),
@@ -165,7 +165,7 @@ def starts(folder: str) -> dict[str, tuple[float, float]]:
         "the same from the kept form": one.format(True),
         "explain": command.format(explain),
         "a session, ready for calls": (
-            f"from toolkit import Session; Session({folder!r}, state=':memory:').close()"
+            f"from ringfence.toolkit import Session; Session({folder!r}, state=':memory:').close()"
         ),
     }
     timed = {**programs, "explain": installed}

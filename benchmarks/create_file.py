@@ -20,8 +20,8 @@ from pathlib import Path
 
 from _size import size
 
-from policy import Policy
-from toolkit.session import Session
+from ringfence.policy import Policy
+from ringfence.toolkit.session.session import Session
 
 TURNS = size(400, 4)
 WARM = size(20, 1)

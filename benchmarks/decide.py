@@ -21,7 +21,7 @@ from collections.abc import Callable
 
 from _size import size
 
-import policy
+from ringfence import policy
 
 COUNTS = size((10, 100, 1_000, 10_000), (10, 1_000))
 FILES = size(10_000, 100)

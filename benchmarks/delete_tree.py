@@ -22,8 +22,8 @@ from pathlib import Path
 
 from _size import not_measured, size
 
-from policy import Policy
-from toolkit.session import Session
+from ringfence.policy import Policy
+from ringfence.toolkit.session.session import Session
 
 FILES, FOLDERS, TURNS = size((10_000, 100, 3), (20, 2, 1))
 POLICY = Policy.loads('version: 1\nrules: {"*": allow}\nlimits: {delete: {max_files: 100000}}\n')

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 
 from _size import size
 
-from policy import READY_MADE, Policy, ready_made
-from toolkit.formats.disagree import compare
-from toolkit.formats.exporting import outgoing
-from toolkit.formats.source import Format, Setting
-from toolkit.formats.table import FORMATS
+from ringfence.policy import READY_MADE, Policy, ready_made
+from ringfence.toolkit.formats.equivalence import compare
+from ringfence.toolkit.formats.exporting import outgoing
+from ringfence.toolkit.formats.model import Format, Setting
+from ringfence.toolkit.formats.registry import FORMATS
 
 MAX_SECONDS = 5.0
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from _child import PYTHON, environment, in_turns, run
 from _size import size
 
-from toolkit.program_files import start
+from ringfence.toolkit.program_files import start
 
 TURNS = size(15, 1)
 RULES = size(1_000, 10)
@@ -51,7 +51,7 @@ def main() -> int:
             }
         ).encode()
         # What `hook install` writes, and the command beside this interpreter.
-        here = [PYTHON, "-c", "import sys; from toolkit.cli import main; sys.exit(main())"]
+        here = [PYTHON, "-c", "import sys; from ringfence.toolkit.cli import main; sys.exit(main())"]
         hook = [*(start() or here), "hook", "claude-code"]
         beside = Path(PYTHON).with_name("ringfence")
         command = [str(beside), *hook[-2:]] if beside.exists() else hook

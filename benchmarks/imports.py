@@ -1,4 +1,4 @@
-"""Claim: `import policy` and `import toolkit` bring in nothing heavy, which is imported at its first use.
+"""Claim: `from ringfence import policy` and `from ringfence import toolkit` bring in nothing heavy, which is imported at its first use.
 
 Over a bare interpreter, `policy` takes at most half and `toolkit` at most as much processor time as importing
 the heavy dependencies takes (the validator, fsspec, SQLite, the terminal's colours); neither brings one in.
@@ -36,7 +36,7 @@ def brought(name: str) -> list[str]:
 
 
 def main() -> int:
-    names = (*AT_MOST, "toolkit.cli")
+    names = (*AT_MOST, "ringfence.toolkit.cli")
     heavy_code = f"import {', '.join(HEAVY)}"
     bare, heavy, *taken = seconds(["pass", heavy_code, *(f"import {name}" for name in names)])
     print(f"{'bare':12} {bare * 1e3:7.1f} ms")

@@ -21,8 +21,8 @@ import yaml
 from _size import not_measured, size
 from decide import rules
 
-from policy import Policy
-from policy.glob import _plain_segment, parse
+from ringfence.policy import Policy
+from ringfence.policy.patterns.syntax import _plain_segment, parse
 
 COUNTS = size((10, 100, 1_000, 10_000), (10, 1_000))
 AT_MOST = {"sources": 2.0, "kept": 1.2}

@@ -15,10 +15,10 @@ from typing import Any
 
 from _size import size
 
-from policy import Policy
-from toolkit import audit
-from toolkit.board import Board
-from toolkit.session import Session
+from ringfence.policy import Policy
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.monitoring.dashboard import Board
+from ringfence.toolkit.session.session import Session
 
 FEW, MANY = size((1_000, 100_000), (20, 60))
 AT_MOST = 3.0

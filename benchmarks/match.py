@@ -14,7 +14,7 @@ import time
 
 from _size import size
 
-from policy.machine import Machine, matches
+from ringfence.policy.patterns.matcher import Machine, matches
 
 NAMES = {
     "ten stars": "*a" * 10 + "*c*b",

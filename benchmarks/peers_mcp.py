@@ -136,7 +136,7 @@ def words_for(name: str, place: Path, durable: bool) -> list[str]:
         return [str(npm.node()), str(PEER), str(root)]
     if name == "bare":
         return [sys.executable, str(HERE / "benchmarks" / "_bare.py"), str(root), str(place / "state")]
-    words = [sys.executable, "-m", "toolkit.cli", "serve", "mcp", "--root", str(root)]
+    words = [sys.executable, "-m", "ringfence", "serve", "mcp", "--root", str(root)]
     return [*words, "--policy", str(place / "policy.yaml"), "--state", str(place / "state")]
 
 

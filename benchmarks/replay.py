@@ -15,8 +15,8 @@ from collections.abc import Iterator
 
 from _size import size
 
-from policy import Policy
-from toolkit.replay import records_of, replay
+from ringfence.policy import Policy
+from ringfence.toolkit.authoring.replay import records_of, replay
 
 MAX_MIB = 200
 OLD = "version: 1\nextends: [baseline]\n"

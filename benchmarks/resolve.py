@@ -16,10 +16,10 @@ from pathlib import Path
 
 from _size import size
 
-from toolkit.local import Local
-from toolkit.local.files import open_regular
-from toolkit.local.kernel import Kernel, open_beneath
-from toolkit.plan import Delete
+from ringfence.toolkit.plan.changes import Delete
+from ringfence.toolkit.storage.local import Local
+from ringfence.toolkit.storage.local.entries import open_regular
+from ringfence.toolkit.storage.local.syscalls import Kernel, open_beneath
 
 AT_MOST = 3.0
 ROUNDS, TIMES = size((7, 400), (1, 3))

@@ -15,10 +15,10 @@ from pathlib import Path
 
 from _size import not_measured, size
 
-from policy import Policy
-from toolkit.approvals import MOST_WAITING
-from toolkit.board import Board
-from toolkit.session import Session
+from ringfence.policy import Policy
+from ringfence.toolkit.approvals.store import MOST_WAITING
+from ringfence.toolkit.monitoring.dashboard import Board
+from ringfence.toolkit.session.session import Session
 
 AT_MOST = 0.3
 CHANGES, APPROVALS = size((10_000, 1_000), (20, 5))
@@ -41,10 +41,10 @@ def ask(session: Session, first: int) -> None:
 def main() -> int:
     from starlette.testclient import TestClient
 
-    from toolkit.http.protect import Limits
-    from toolkit.review.app import build
-    from toolkit.review.desk import Desk
-    from toolkit.review.people import SignIns, one_person
+    from ringfence.toolkit.http.middleware import Limits
+    from ringfence.toolkit.review.accounts import SignIns, one_person
+    from ringfence.toolkit.review.app import build
+    from ringfence.toolkit.review.context import Desk
 
     missed = 0
     with tempfile.TemporaryDirectory() as place:

@@ -18,8 +18,9 @@ from pathlib import Path
 
 from _size import size as least
 
-from policy import Policy
-from toolkit import Session, audit
+from ringfence.policy import Policy
+from ringfence.toolkit import Session
+from ringfence.toolkit.audit import log as audit
 
 RECORDS = 1_000_000_000
 CALLS = least(600, 5)

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from _size import size
 
-from policy import Policy
-from toolkit.session import Session
+from ringfence.policy import Policy
+from ringfence.toolkit.session.session import Session
 
 LISTED, DELETED, MESSAGES = size((5000, 1000, 40), (10, 4, 2))
 AT_MOST = 2.0

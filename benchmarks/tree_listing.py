@@ -13,8 +13,8 @@ from pathlib import Path
 
 from _size import size
 
-from toolkit.local import Local
-from toolkit.plan import DIRECTORY
+from ringfence.toolkit.plan.changes import DIRECTORY
+from ringfence.toolkit.storage.local import Local
 
 AT_MOST = 3.0
 FOLDERS, FILES = size((100, 100), (3, 3))

@@ -17,8 +17,8 @@ from pathlib import Path
 
 from _size import size
 
-from policy import Policy
-from toolkit.session import Session
+from ringfence.policy import Policy
+from ringfence.toolkit.session.session import Session
 
 FILES = size(10_000, 20)
 AT_MOST = 1.0

@@ -3,10 +3,10 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from policy import Policy
-from toolkit.approvals import Answer, Request
-from toolkit.session import Session
-from toolkit.text import escape
+from ringfence.policy import Policy
+from ringfence.toolkit.approvals.store import Answer, Request
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.text import escape
 
 
 def approver(request: Request) -> Answer:

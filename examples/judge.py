@@ -1,6 +1,6 @@
 """Ask a policy about paths, without a workspace and without changing anything."""
 
-from policy import Need, Policy
+from ringfence.policy import Need, Policy
 
 POLICY = """
 version: 1

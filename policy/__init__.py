@@ -5,10 +5,10 @@ Pure: no file system (but for reading policies), no clock, no randomness; knows 
 
 from __future__ import annotations
 
-from policy.engine import Policy
-from policy.errors import PolicyError, Problem, Where
-from policy.glob import Folding
-from policy.model import (
+from ringfence.policy.errors import PolicyError, Problem, Where
+from ringfence.policy.evaluation.engine import Policy
+from ringfence.policy.loading.ready_made import READY_MADE, ready_made
+from ringfence.policy.model import (
     ACTIONS,
     TOOL_ACTIONS,
     Amount,
@@ -23,7 +23,7 @@ from policy.model import (
     Rule,
     Step,
 )
-from policy.ready import READY_MADE, ready_made
+from ringfence.policy.patterns.syntax import Folding
 
 load = Policy.load
 loads = Policy.loads

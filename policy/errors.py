@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from policy.invisible import INVISIBLE, is_invisible, written_out
+from ringfence.policy.invisible_characters import INVISIBLE, is_invisible, written_out
 
 _WIDTH = 160
 

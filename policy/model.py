@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from policy.errors import Where
+from ringfence.policy.errors import Where
 
 ACTIONS = ("read", "write", "delete")  # by how much they change
 GRAVITY: Mapping[str, int] = MappingProxyType({action: n for n, action in enumerate(ACTIONS)})

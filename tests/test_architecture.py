@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import pytest
 
-from toolkit.backends import Tree, WritableTree
+from ringfence.toolkit.storage.backend import Tree, WritableTree
 
 Node = TypeVar("Node", bound=ast.AST)
 ROOT = Path(__file__).resolve().parent.parent
@@ -22,23 +22,28 @@ PACKAGES = ("policy", "toolkit")
 HEAVY = ("yaml", "jsonschema", "fsspec", "rich", "sqlite3", "shtab", "platformdirs", "asyncio")
 STANDARD = sys.stdlib_module_names
 # Who may look for and read policy files; the rest of `policy` is pure.
-READS_POLICIES = ("policy.loading", "policy.ready", "policy.check", "policy.kept")
+READS_POLICIES = (
+    "ringfence.policy.loading.loader",
+    "ringfence.policy.loading.ready_made",
+    "ringfence.policy.evaluation.cases",
+    "ringfence.policy.loading.cache",
+)
 DEPENDENCIES = {"yaml", "jsonschema", "referencing", "fsspec", "platformdirs", "rich", "shtab"}
 # What is imported only by who has asked for it.
 SERVING = {"starlette", "uvicorn", "anyio"}
 OPTIONAL = {
-    "toolkit.contract": {"pytest"},
-    "toolkit.s3": {"botocore"},
-    "toolkit.sftp": {"paramiko"},
-    "toolkit.faults.sftp_proxy": {"paramiko"},
-    "toolkit.postgres": {"psycopg"},
-    "toolkit.schema_ownership": {"psycopg"},
-    "toolkit.azure": {"azure", "aiohttp"},
-    "toolkit.http": SERVING,
-    "toolkit.cli.serving": SERVING,
-    "toolkit.review": {*SERVING, "jinja2", "markupsafe"},
-    "toolkit.cli.watch.app": {"textual"},
-    "toolkit.cli.watch.questions": {"textual"},
+    "ringfence.toolkit.testing.backend_contract": {"pytest"},
+    "ringfence.toolkit.storage.s3": {"botocore"},
+    "ringfence.toolkit.storage.sftp": {"paramiko"},
+    "ringfence.toolkit.testing.faults.sftp_proxy": {"paramiko"},
+    "ringfence.toolkit.state.postgres": {"psycopg"},
+    "ringfence.toolkit.state.schema_ownership": {"psycopg"},
+    "ringfence.toolkit.storage.azure": {"azure", "aiohttp"},
+    "ringfence.toolkit.http": SERVING,
+    "ringfence.toolkit.cli.commands.serve_http": SERVING,
+    "ringfence.toolkit.review": {*SERVING, "jinja2", "markupsafe"},
+    "ringfence.toolkit.cli.watch.app": {"textual"},
+    "ringfence.toolkit.cli.watch.dialogs": {"textual"},
 }
 
 
@@ -125,29 +130,37 @@ def test_only_named_dependencies_are_imported(name: str) -> None:
     assert tops <= STANDARD | DEPENDENCIES | set(PACKAGES) | asked
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if not name.startswith("toolkit.cli")])
+@pytest.mark.parametrize("name", [name for name in MODULES if not name.startswith("ringfence.toolkit.cli")])
 def test_nothing_below_imports_the_command_line(name: str) -> None:
-    assert not [found for found in imports(MODULES[name], at_load=False) if found.startswith("toolkit.cli")]
+    assert not [
+        found for found in imports(MODULES[name], at_load=False) if found.startswith("ringfence.toolkit.cli")
+    ]
 
 
-@pytest.mark.parametrize("name", [name for name in MODULES if name.startswith("toolkit.tools")])
+@pytest.mark.parametrize("name", [name for name in MODULES if name.startswith("ringfence.toolkit.tools")])
 def test_tools_can_only_plan(name: str) -> None:
     """A tool sees values and the read-only view: nothing that could open, change or record."""
     tops = {imported.split(".")[0] for imported in imports(MODULES[name], at_load=False)}
     assert not tops & words("os io shutil subprocess sqlite3 fsspec socket tempfile pathlib")
     ours = {found for found in imports(MODULES[name], at_load=True) if found.startswith("toolkit.")}
-    allowed = words("toolkit.errors toolkit.paths toolkit.plan toolkit.spans toolkit.text toolkit.call")
-    if name == "toolkit.tools":
-        allowed.add("toolkit.faked")  # the table reads the tools' own documents past a fake file system
-    assert {found for found in ours if not found.startswith("toolkit.tools")} <= allowed
+    allowed = words(
+        "ringfence.toolkit.errors ringfence.toolkit.paths ringfence.toolkit.plan.changes ringfence.toolkit.durations ringfence.toolkit.text ringfence.toolkit.call"
+    )
+    if name == "ringfence.toolkit.tools":
+        allowed.add(
+            "ringfence.toolkit.fake_fs"
+        )  # the table reads the tools' own documents past a fake file system
+    assert {found for found in ours if not found.startswith("ringfence.toolkit.tools")} <= allowed
 
 
 def test_what_looks_at_tasks_cannot_change_them() -> None:
     for name in words("ids look metadata said batch"):
-        found = imports(MODULES[f"toolkit.tasks.{name}"], at_load=False)
+        found = imports(MODULES[f"ringfence.toolkit.tasks.{name}"], at_load=False)
         outside = words("os io shutil subprocess sqlite3 fsspec pathlib")
         assert not {one.split(".")[0] for one in found} & outside
-        assert not found & words("toolkit.apply toolkit.backends toolkit.tasks.joined toolkit.tasks.purge")
+        assert not found & words(
+            "ringfence.toolkit.execution.apply ringfence.toolkit.storage.backend ringfence.toolkit.storage.task_mount ringfence.toolkit.session.purge_tasks"
+        )
 
 
 def test_no_import_cycles() -> None:
@@ -196,38 +209,38 @@ def _opens_to_write(call: ast.Call) -> bool:
 
 # Who may, and what: the backends and what applies plans change the workspace; the rest writes its own files.
 MAY_WRITE = {
-    "policy.kept": "the forms it keeps of policies that were read, in the user's cache",
-    "toolkit.apply": "the workspace",
-    "toolkit.local": "the workspace, as the local backend",
-    "toolkit.stores": "the workspace, as the fsspec backend",
-    "toolkit.s3": "the workspace, as the S3 backend",
-    "toolkit.sftp": "the workspace, as the SFTP backend",
-    "toolkit.fsspec_local": "the directory it was made for, by the local backend",
-    "toolkit.tasks.place": "the root of a task store in memory, and the trash beside a task store",
-    "toolkit.testing": "its workspace in memory",
-    "toolkit.workspace": "the root of a store in memory",
-    "toolkit.machine_identity": "the random id of this user on this machine, beside the states",
-    "toolkit.owners": "the locks of processes, beside the state",
-    "toolkit.mirror": "the audit log, at a person's wish",
-    "toolkit.audit_segments": "the oldest audit records, beside its own store",
-    "toolkit.state": "its own store",
-    "toolkit.state_files": "the files of its own store",
-    "toolkit.state_adoption": "the names of states",
-    "toolkit.state_salvage": "a new store beside a damaged one",
-    "toolkit.damaged_database": "a copy of a damaged store",
-    "toolkit.private_files": "the modes of its own store",
-    "toolkit.shelf": "the contents beside its own store",
-    "toolkit.upgrade": "a copy of its own store",
-    "toolkit.contract": "the workspace that its test fixture gives",
-    "toolkit.cli.newfile": "a new file, at a person's command",
-    "toolkit.cli.replaced_file": "a policy or another program's settings, at a person's command",
-    "toolkit.hooks.run": "/dev/null",
-    "toolkit.cli.hook": "another program's settings, at a person's command",
-    "toolkit.cli.reference": "the pages of docs/",
-    "toolkit.cli.prompt": "the terminal",
-    "toolkit.cli.heard": "/dev/null",
-    "toolkit.cli.demo": "its throw-away workspace",
-    "toolkit.cli.revisions": "a throw-away folder with the files of a revision",
+    "ringfence.policy.loading.cache": "the forms it keeps of policies that were read, in the user's cache",
+    "ringfence.toolkit.execution.apply": "the workspace",
+    "ringfence.toolkit.storage.local": "the workspace, as the local backend",
+    "ringfence.toolkit.storage.fsspec_store.backend": "the workspace, as the fsspec backend",
+    "ringfence.toolkit.storage.s3": "the workspace, as the S3 backend",
+    "ringfence.toolkit.storage.sftp": "the workspace, as the SFTP backend",
+    "ringfence.toolkit.storage.local.fsspec_adapter": "the directory it was made for, by the local backend",
+    "ringfence.toolkit.storage.task_mount_open": "the root of a task store in memory, and the trash beside a task store",
+    "ringfence.toolkit.testing.trial": "its workspace in memory",
+    "ringfence.toolkit.workspace.workspace": "the root of a store in memory",
+    "ringfence.toolkit.state.machine_identity": "the random id of this user on this machine, beside the states",
+    "ringfence.toolkit.state.process_locks": "the locks of processes, beside the state",
+    "ringfence.toolkit.audit.jsonl_mirror": "the audit log, at a person's wish",
+    "ringfence.toolkit.state.audit_segments": "the oldest audit records, beside its own store",
+    "ringfence.toolkit.state.sqlite": "its own store",
+    "ringfence.toolkit.state.files": "the files of its own store",
+    "ringfence.toolkit.state_repair.adopt": "the names of states",
+    "ringfence.toolkit.state_repair.salvage": "a new store beside a damaged one",
+    "ringfence.toolkit.state_repair.damaged_database": "a copy of a damaged store",
+    "ringfence.toolkit.private_files": "the modes of its own store",
+    "ringfence.toolkit.history.content_files": "the contents beside its own store",
+    "ringfence.toolkit.state.migrations": "a copy of its own store",
+    "ringfence.toolkit.testing.backend_contract": "the workspace that its test fixture gives",
+    "ringfence.toolkit.cli.create_file": "a new file, at a person's command",
+    "ringfence.toolkit.cli.replace_file": "a policy or another program's settings, at a person's command",
+    "ringfence.toolkit.hooks.respond": "/dev/null",
+    "ringfence.toolkit.cli.commands.hook": "another program's settings, at a person's command",
+    "ringfence.toolkit.cli.reference_pages": "the pages of docs/",
+    "ringfence.toolkit.cli.approval_prompt": "the terminal",
+    "ringfence.toolkit.cli.streams": "/dev/null",
+    "ringfence.toolkit.cli.commands.demo": "its throw-away workspace",
+    "ringfence.toolkit.cli.git_revisions": "a throw-away folder with the files of a revision",
 }
 
 
@@ -243,22 +256,29 @@ def test_only_the_named_modules_can_change_a_file() -> None:
 # Who may have the tree of a workspace with the methods that change it; all others have a `Tree`, and mypy
 # refuses the call.
 MAY_CHANGE = {
-    "toolkit.apply": "makes the changes of a plan",
-    "toolkit.settle": "finishes or puts back what a dead process left half done",
-    "toolkit.prune": "lets go of deleted trees that are forgotten",
-    "toolkit.workspace": "opens the tree, and has the method that gives it",
-    "toolkit.backends": "says what it is",
-    "toolkit.stores": "opens a store",
-    "toolkit.tasks.place": "opens a task store",
-    "toolkit.tasks.joined": "is two of them",
+    "ringfence.toolkit.execution.apply": "makes the changes of a plan",
+    "ringfence.toolkit.execution.recovery": "finishes or puts back what a dead process left half done",
+    "ringfence.toolkit.history.pruning": "lets go of deleted trees that are forgotten",
+    "ringfence.toolkit.workspace.workspace": "opens the tree, and has the method that gives it",
+    "ringfence.toolkit.storage.backend": "says what it is",
+    "ringfence.toolkit.storage.fsspec_store.backend": "opens a store",
+    "ringfence.toolkit.storage.task_mount_open": "opens a task store",
+    "ringfence.toolkit.storage.task_mount": "is two of them",
 }
 # The kinds of tree, which have all of these methods.
 KINDS = words("Local Store S3 Azure Sftp Joined")
 MAY_NAME_A_KIND = {
-    "toolkit.fsspec_local": "changes its own directory",
-    "toolkit.fsspec_copies": "the same",
-    **dict.fromkeys(words("toolkit.local toolkit.s3 toolkit.azure toolkit.sftp toolkit.stores"), "the kind"),
-    **dict.fromkeys(words("toolkit.tasks.place toolkit.tasks.joined"), "the kind"),
+    "ringfence.toolkit.storage.local.fsspec_adapter": "changes its own directory",
+    "ringfence.toolkit.storage.local.fsspec_copies": "the same",
+    **dict.fromkeys(
+        words(
+            "ringfence.toolkit.storage.local ringfence.toolkit.storage.s3 ringfence.toolkit.storage.azure ringfence.toolkit.storage.sftp ringfence.toolkit.storage.fsspec_store.backend"
+        ),
+        "the kind",
+    ),
+    **dict.fromkeys(
+        words("ringfence.toolkit.storage.task_mount_open ringfence.toolkit.storage.task_mount"), "the kind"
+    ),
 }
 
 
@@ -282,7 +302,7 @@ def test_only_the_named_modules_have_a_tree_to_change() -> None:
     found = {
         name for name in MODULES if "WritableTree" in named(name) or asked(name) & words("writable _writable")
     }
-    assert found | {"toolkit.backends"} == set(MAY_CHANGE)
+    assert found | {"ringfence.toolkit.storage.backend"} == set(MAY_CHANGE)
     strangers = {
         name: kinds
         for name in MODULES
@@ -304,9 +324,9 @@ def test_types_refuse_a_change_past_apply(tmp_path: Path) -> None:
     held = ("session.workspace.backend", "view.workspace.backend", "shelf.backend")
     module = tmp_path / "cheat.py"
     module.write_text(
-        "from toolkit.session import Session\n"
-        "from toolkit.shelf import Shelf\n"
-        "from toolkit.workspace import View\n"
+        "from ringfence.toolkit.session.session import Session\n"
+        "from ringfence.toolkit.history.content_files import Shelf\n"
+        "from ringfence.toolkit.workspace.workspace import View\n"
         "def cheat(session: Session, view: View, shelf: Shelf) -> None:\n"
         "    session.workspace.writable().remove, session.workspace.backend.read\n"
         + "".join(f"    {tree}.{name}\n" for tree in held for name in changing)
@@ -322,16 +342,16 @@ def test_types_refuse_a_change_past_apply(tmp_path: Path) -> None:
 
 # Who goes from names to a place: a call's own arguments are resolved once, before they are judged.
 MAY_RESOLVE = {
-    "toolkit.resolving": "the arguments of a call",
-    "toolkit.look": "what `explain` is asked about",
-    "toolkit.matrix": "what `matrix` is asked about",
-    "toolkit.fsspec_copies": "the arguments of a method",
-    "toolkit.fsspec_local": "the argument of a method",
-    "toolkit.backends": "`spot_at`, which everything that comes back to a path goes through",
-    "toolkit.local": "the backend itself",
-    "toolkit.stores": "the backend itself",
-    "toolkit.sftp": "the backend itself",
-    "toolkit.tasks.joined": "the backend itself",
+    "ringfence.toolkit.session.resolve": "the arguments of a call",
+    "ringfence.toolkit.authoring.what_if": "what `explain` is asked about",
+    "ringfence.toolkit.authoring.matrix": "what `matrix` is asked about",
+    "ringfence.toolkit.storage.local.fsspec_copies": "the arguments of a method",
+    "ringfence.toolkit.storage.local.fsspec_adapter": "the argument of a method",
+    "ringfence.toolkit.storage.backend": "`spot_at`, which everything that comes back to a path goes through",
+    "ringfence.toolkit.storage.local": "the backend itself",
+    "ringfence.toolkit.storage.fsspec_store.backend": "the backend itself",
+    "ringfence.toolkit.storage.sftp": "the backend itself",
+    "ringfence.toolkit.storage.task_mount": "the backend itself",
 }
 
 
@@ -353,17 +373,21 @@ def test_what_was_judged_is_resolved_again_by_one_function_only() -> None:
         if not any(name == known or name.startswith(f"{known}.") for known in MAY_RESOLVE)
     }
     assert strangers == set()
-    assert {"toolkit.resolving", "toolkit.backends", "toolkit.local.disk"} <= resolvers()
+    assert {
+        "ringfence.toolkit.session.resolve",
+        "ringfence.toolkit.storage.backend",
+        "ringfence.toolkit.storage.local.backend",
+    } <= resolvers()
 
 
 # Who opens what: all roots and task stores come through these, whose refusals hold for every way in.
 OPENERS = {
-    "Local": {"toolkit.local.opening"},
-    "Store": {"toolkit.stores"},
-    "S3": {"toolkit.stores"},
-    "Azure": {"toolkit.stores"},
-    "Sftp": {"toolkit.sftp.opening", "toolkit.sftp.backend"},
-    "url_to_fs": {"toolkit.stores"},
+    "Local": {"ringfence.toolkit.storage.local.opening"},
+    "Store": {"ringfence.toolkit.storage.fsspec_store.backend"},
+    "S3": {"ringfence.toolkit.storage.fsspec_store.backend"},
+    "Azure": {"ringfence.toolkit.storage.fsspec_store.backend"},
+    "Sftp": {"ringfence.toolkit.storage.sftp.opening", "ringfence.toolkit.storage.sftp.backend"},
+    "url_to_fs": {"ringfence.toolkit.storage.fsspec_store.backend"},
     "filesystem": set(),
     "LocalFileSystem": set(),
 }
@@ -382,7 +406,12 @@ def test_a_root_is_opened_in_one_place(opener: str) -> None:
 
 
 def test_the_test_for_writers_sees_writers() -> None:
-    seen = {call for name, calls in writers().items() if name.startswith("toolkit.local") for call in calls}
+    seen = {
+        call
+        for name, calls in writers().items()
+        if name.startswith("ringfence.toolkit.storage.local")
+        for call in calls
+    }
     assert {"unlink", "mkdir"} <= seen
 
 
@@ -399,7 +428,9 @@ def test_the_pytest_plugin_brings_in_nothing_of_ours() -> None:
     assert python(program).stdout.strip() == ""
 
 
-@pytest.mark.parametrize("module", ["policy", "toolkit", "toolkit.cli", "toolkit.tools", "ringfence_pytest"])
+@pytest.mark.parametrize(
+    "module", ["policy", "toolkit", "ringfence.toolkit.cli", "ringfence.toolkit.tools", "ringfence_pytest"]
+)
 def test_imports_stay_light(module: str) -> None:
     program = f"import sys, {module}; print(*sorted(set(sys.modules) & set({HEAVY!r})))"
     assert python(program).stdout.strip() == ""
@@ -408,7 +439,7 @@ def test_imports_stay_light(module: str) -> None:
 @pytest.mark.parametrize("arguments", ["['--version']", "['--help']", "['explain', '--help']"])
 def test_asking_the_command_line_for_help_stays_light(arguments: str) -> None:
     program = (
-        "import sys; from toolkit.cli import main\n"
+        "import sys; from ringfence.toolkit.cli import main\n"
         f"assert main({arguments}) == 0\n"
         f"print(*sorted(set(sys.modules) & set({HEAVY!r})), file=sys.stderr)"
     )
@@ -434,8 +465,8 @@ EXPORTS = {
     "toolkit": words(
         "Answer AsyncSession CODES CallError Request Result Session TOOLS Tool ToolCall parse_call"
     ),
-    "toolkit.tools": words("TOOLS Tool reference"),
-    "toolkit.cli": words("main"),
+    "ringfence.toolkit.tools": words("TOOLS Tool reference"),
+    "ringfence.toolkit.cli": words("main"),
 }
 
 

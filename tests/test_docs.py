@@ -22,11 +22,11 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.cli import reference
-from toolkit.cli.commands import COMMANDS
-from toolkit.errors import CODES
-from toolkit.extras import EXTRAS
-from toolkit.tools import TOOLS
+from ringfence.toolkit.cli import reference_pages as reference
+from ringfence.toolkit.cli.table import COMMANDS
+from ringfence.toolkit.errors import CODES
+from ringfence.toolkit.extras import EXTRAS
+from ringfence.toolkit.tools import TOOLS
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
@@ -65,7 +65,7 @@ def folder(tmp_path: Path) -> Path:
     """A workspace, with the program on the path as a reader of the page would have it."""
     bin_folder = tmp_path / "bin"
     bin_folder.mkdir()
-    for name, module in (("ringfence", "toolkit.cli"), ("pytest", PYTEST)):
+    for name, module in (("ringfence", "ringfence.toolkit.cli"), ("pytest", PYTEST)):
         program = bin_folder / name
         start = f'exec {shlex.quote(sys.executable)} -m {module} "$@"'
         program.write_text(f"#!/bin/sh\n{start}\n", encoding="utf-8")
@@ -256,7 +256,7 @@ def test_every_page_is_reached_from_the_index() -> None:
 @pytest.mark.parametrize("name", reference.PAGES)
 def test_reference_pages_are_up_to_date(name: str) -> None:
     written = (DOCS / "reference" / name).read_text(encoding="utf-8")
-    assert written == reference.PAGES[name](), "run `python -m toolkit.cli.reference`"
+    assert written == reference.PAGES[name](), "run `python -m ringfence.reference`"
 
 
 def test_one_command_writes_every_page_that_is_made(tmp_path: Path) -> None:

@@ -9,12 +9,12 @@ TYPE_CHECKING = False  # by hand, as importing `typing` for it takes as long as 
 if TYPE_CHECKING:
     from typing import Any
 
-    from toolkit.approvals import Answer, Request
-    from toolkit.asynchronous import AsyncSession
-    from toolkit.call import Result, ToolCall, parse_call
-    from toolkit.errors import CODES, CallError
-    from toolkit.session import Session
-    from toolkit.tools import TOOLS, Tool
+    from ringfence.toolkit.approvals.store import Answer, Request
+    from ringfence.toolkit.call import Result, ToolCall, parse_call
+    from ringfence.toolkit.errors import CODES, CallError
+    from ringfence.toolkit.session.aio import AsyncSession
+    from ringfence.toolkit.session.session import Session
+    from ringfence.toolkit.tools import TOOLS, Tool
 
 __all__ = [
     "CODES",
@@ -33,12 +33,12 @@ __all__ = [
 _HOMES = {
     "CODES": "errors",
     "TOOLS": "tools",
-    "Answer": "approvals",
-    "AsyncSession": "asynchronous",
+    "Answer": "approvals.store",
+    "AsyncSession": "session.aio",
     "CallError": "errors",
-    "Request": "approvals",
+    "Request": "approvals.store",
     "Result": "call",
-    "Session": "session",
+    "Session": "session.session",
     "Tool": "tools",
     "ToolCall": "call",
     "parse_call": "call",
@@ -51,7 +51,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    value = globals()[name] = getattr(import_module(f"toolkit.{home}"), name)
+    value = globals()[name] = getattr(import_module(f"ringfence.toolkit.{home}"), name)
     return value
 
 

@@ -9,8 +9,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolkit.errors import CallError
-from toolkit.paths import is_unicode
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.paths import is_unicode
 
 MAX_BYTES = 16 << 20
 MAX_DEPTH = 64

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from toolkit.advice import as_advice
+from ringfence.toolkit.advice import as_advice
 
 
 class Code(NamedTuple):

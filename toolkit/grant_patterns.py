@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from policy.invisible import is_invisible
+from ringfence.policy.invisible_characters import is_invisible
 
 MOST_LISTED = 5  # paths that are written one by one in a pattern
 _ANY_NAMES = ("a1/q7", "Z_9/W_", "é/ü")  # what matches all of these asks little of a name
@@ -28,8 +28,8 @@ def matcher(pattern: str) -> Callable[[str], bool]:
 
     Paths are matched as files: a pattern for directories only then matches what is in them, never less.
     """
-    from policy.glob import PatternError
-    from policy.machine import Machine
+    from ringfence.policy.patterns.matcher import Machine
+    from ringfence.policy.patterns.syntax import PatternError
 
     try:
         machine = Machine([pattern])

@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from policy import byte_names
-from toolkit.errors import CallError
+from ringfence.policy import byte_names
+from ringfence.toolkit.errors import CallError
 
 ROOT = "."
 MAX_LENGTH = 4096

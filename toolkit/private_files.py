@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import stat as S
 
-from toolkit.errors import CallError
-from toolkit.ownership import ANOTHERS, doubt
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.file_ownership import ANOTHERS, doubt
 
 _OTHERS = 0o077
 

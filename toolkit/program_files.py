@@ -9,14 +9,15 @@ import os
 import sys
 from collections.abc import Iterable, Iterator
 
-import policy
+import ringfence
 
 # As it was at the start, before `leave` took entries out: the next start has them again.
 STARTED_WITH = tuple(sys.path)
 COMMAND = "ringfence"
 
-_PACKAGES = tuple(os.path.dirname(os.path.abspath(file)) for file in (__file__, policy.__file__ or __file__))
-_PLUGIN = os.path.join(os.path.dirname(_PACKAGES[0]), "ringfence_pytest.py")
+_PACKAGE = os.path.dirname(os.path.abspath(ringfence.__file__ or __file__))
+# In a checkout the package holds links to these.
+_LINKED = tuple(os.path.realpath(os.path.join(_PACKAGE, name)) for name in ("policy", "toolkit"))
 # Python imports these itself, before any program, from wherever it finds them.
 _CUSTOM = ("sitecustomize.", "sitecustomize/", "usercustomize.", "usercustomize/")
 _STARTED = (f"{COMMAND}/", f"{COMMAND}-start/")
@@ -80,11 +81,11 @@ def start() -> list[str] | None:
     """
     from subprocess import run
 
-    where = "import toolkit; print(toolkit.__file__)"
+    where = "import ringfence; print(ringfence.__file__)"
     for flags in (["-I"], ["-E", "-P"]):
         done = run([sys.executable, *flags, "-c", where], cwd="/", capture_output=True, check=False)
-        if os.fsdecode(done.stdout.strip()) == os.path.join(_PACKAGES[0], "__init__.py"):
-            return [sys.executable, *flags, "-m", "toolkit.cli"]
+        if os.fsdecode(done.stdout.strip()) == os.path.join(_PACKAGE, "__init__.py"):
+            return [sys.executable, *flags, "-m", "ringfence"]
     return None
 
 
@@ -112,8 +113,8 @@ def _absolute(places: Iterable[str]) -> Iterator[str]:
 
 
 def _others() -> Iterator[str]:
-    """Our packages, the command and its folder, the script that runs, byte code, the user's packages."""
-    yield from (*_PACKAGES, _PLUGIN)
+    """Our package, the command and its folder, the script that runs, byte code, the user's packages."""
+    yield from (_PACKAGE, *_LINKED)
     yield os.path.dirname(sys.executable or "/")
     script = sys.argv[0] if sys.argv else ""
     if os.path.basename(script).startswith(COMMAND):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 
-from toolkit.errors import CallError
+from ringfence.toolkit.errors import CallError
 
 # What is being done, how many steps of it are done, and of how many (None: not known).
 Tell = Callable[[str, int, int | None], None]

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from math import floor
 from typing import Any
 
-from policy.invisible import INVISIBLE, written_out
+from ringfence.policy.invisible_characters import INVISIBLE, written_out
 
 QUOTED = 400  # characters of somebody else's words that are shown
 _UNITS = ("KB", "MB", "GB", "TB", "PB", "EB")

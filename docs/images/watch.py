@@ -10,8 +10,9 @@ import re
 import tempfile
 from pathlib import Path
 
-from policy import Policy
 from toolkit.board import Board
+
+from policy import Policy
 from toolkit.cli.watch.app import Watch
 from toolkit.session import Session
 

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-from toolkit.text import escape
+from ringfence.toolkit.text import escape
 
 
 def arguments(says, *positional):

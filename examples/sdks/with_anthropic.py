@@ -6,10 +6,10 @@ from typing import Any
 
 from anthropic import Anthropic
 
-from toolkit import Session
-from toolkit.dialects import answer_of, call_of, definitions
-from toolkit.instructions import instructions
-from toolkit.offers import offers
+from ringfence.toolkit import Session
+from ringfence.toolkit.catalog.instructions import instructions
+from ringfence.toolkit.catalog.offers import offers
+from ringfence.toolkit.catalog.vendor_formats import answer_of, call_of, definitions
 
 
 def run(client: Anthropic, session: Session, task: str, *, model: str, most: int = 50) -> str:

@@ -6,10 +6,10 @@ from typing import Any
 
 from agents import FunctionTool
 
-from toolkit import AsyncSession, CallError
-from toolkit.dialects import call_of, definitions
-from toolkit.mcp.definitions import text_of
-from toolkit.offers import offers
+from ringfence.toolkit import AsyncSession, CallError
+from ringfence.toolkit.catalog.mcp_definitions import text_of
+from ringfence.toolkit.catalog.offers import offers
+from ringfence.toolkit.catalog.vendor_formats import call_of, definitions
 
 
 def tools(session: AsyncSession) -> list[FunctionTool]:

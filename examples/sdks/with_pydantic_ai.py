@@ -6,9 +6,9 @@ from typing import Any
 
 from pydantic_ai import Tool
 
-from toolkit import AsyncSession
-from toolkit.mcp.definitions import described, text_of
-from toolkit.offers import Offer, offers
+from ringfence.toolkit import AsyncSession
+from ringfence.toolkit.catalog.mcp_definitions import described, text_of
+from ringfence.toolkit.catalog.offers import Offer, offers
 
 
 def tools(session: AsyncSession) -> list[Tool[Any]]:

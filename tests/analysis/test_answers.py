@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policy import Effect, Policy, Rule
-from policy.compare import compare
-from policy.lint import lint
-from policy.machine import matches as matches_once
-from policy.model import Invariant
-from policy.prove import prove
-from policy.questions import agents, pairs
+from ringfence.policy import Effect, Policy, Rule
+from ringfence.policy.analysis.diff import compare
+from ringfence.policy.analysis.prove import prove
+from ringfence.policy.analysis.verdict_queries import agents, pairs
+from ringfence.policy.lint.run import lint
+from ringfence.policy.model import Invariant
+from ringfence.policy.patterns.matcher import matches as matches_once
 from tests.analysis.test_search import PATHS, contents, pattern, policy_of
 
 pytestmark = pytest.mark.timeout(900)

@@ -6,11 +6,11 @@ import itertools
 
 import pytest
 
-from policy import READY_MADE, Policy, loads, ready_made
-from policy.compare import compare
-from policy.lint import LINTS, lint, run
-from policy.lints.look import Look
-from policy.search import Budget
+from ringfence.policy import READY_MADE, Policy, loads, ready_made
+from ringfence.policy.analysis.diff import compare
+from ringfence.policy.analysis.shortest_witness import Budget
+from ringfence.policy.lint.context import Look
+from ringfence.policy.lint.run import LINTS, lint, run
 
 PLENTY = 50_000_000
 LITTLE = 2_000_000  # the hardest pair takes a quarter of it

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policy import Policy
-from policy.check import check
-from policy.compare import _common, compare
-from policy.lint import lint
-from policy.model import Effect, Rule
-from policy.prove import broken, prove
-from policy.search import Budget
+from ringfence.policy import Policy
+from ringfence.policy.analysis.diff import _common, compare
+from ringfence.policy.analysis.prove import broken, prove
+from ringfence.policy.analysis.shortest_witness import Budget
+from ringfence.policy.evaluation.cases import check
+from ringfence.policy.lint.run import lint
+from ringfence.policy.model import Effect, Rule
 from tests.cli.conftest import Ringfence
 from tests.cli.conftest import policy as policy
 from tests.cli.conftest import ringfence as ringfence

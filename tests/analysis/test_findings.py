@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from policy import READY_MADE, Policy, loads, ready_made
-from policy.agent_names import unknown_agents
-from policy.compare import compare
-from policy.findings import FINDINGS
-from policy.ignoring import ignoring
-from policy.lint import lint
-from policy.prove import broken, prove
+from ringfence.policy import READY_MADE, Policy, loads, ready_made
+from ringfence.policy.analysis.diff import compare
+from ringfence.policy.analysis.prove import broken, prove
+from ringfence.policy.lint.agent_names import unknown_agents
+from ringfence.policy.lint.codes import FINDINGS
+from ringfence.policy.lint.run import lint
+from ringfence.policy.lint.suppressions import ignoring
 from tests.cli.conftest import Ringfence
 from tests.cli.conftest import policy as policy
 from tests.cli.conftest import ringfence as ringfence

@@ -15,16 +15,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policy import Effect, Folding, Policy, loads
-from policy.automaton import Automaton, Undecided, Wanted
-from policy.bits import mask
-from policy.check import check
-from policy.compare import compare
-from policy.lint import lint
-from policy.machine import matches as matches_once
-from policy.model import Invariant
-from policy.prove import prove
-from policy.questions import agents, pairs
+from ringfence.policy import Effect, Folding, Policy, loads
+from ringfence.policy.analysis.bit_sets import mask
+from ringfence.policy.analysis.diff import compare
+from ringfence.policy.analysis.pattern_queries import Automaton, Undecided, Wanted
+from ringfence.policy.analysis.prove import prove
+from ringfence.policy.analysis.verdict_queries import agents, pairs
+from ringfence.policy.evaluation.cases import check
+from ringfence.policy.lint.run import lint
+from ringfence.policy.model import Invariant
+from ringfence.policy.patterns.matcher import matches as matches_once
 from tests.analysis.test_search import policy_of
 from tests.cli.conftest import Ringfence
 from tests.cli.conftest import policy as policy
@@ -229,13 +229,17 @@ def test_the_workspace_says_how_names_are_compared(
     ringfence: Ringfence, policy: Callable[[str], Path], workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     policy(IN_FORCE)
-    monkeypatch.setattr("toolkit.name_folding.folding_of", lambda fd, path: Folding.NONE)
+    monkeypatch.setattr(
+        "ringfence.toolkit.storage.local.name_folding.folding_of", lambda fd, path: Folding.NONE
+    )
     exact, asked = ringfence("prove"), ringfence("prove", "--ignore-case")
     assert (exact.status, exact.err, asked.status) == (1, "", 0)
     assert "without their case" in asked.err
     assert "dead-rule" not in ringfence("check").out
     assert "dead-rule" in ringfence("check", "--ignore-case").out
-    monkeypatch.setattr("toolkit.name_folding.folding_of", lambda fd, path: Folding.CASE)
+    monkeypatch.setattr(
+        "ringfence.toolkit.storage.local.name_folding.folding_of", lambda fd, path: Folding.CASE
+    )
     found = ringfence("prove")
     assert (found.status, found.err) == (0, asked.err)
     assert "dead-rule" in ringfence("check").out

@@ -14,16 +14,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from policy import ACTIONS, Effect, Policy
-from policy.automaton import Budget
-from policy.compare import compare
-from policy.findings import Finding
-from policy.limits import keys_of
-from policy.lint import lint
-from policy.lints.look import Look
-from policy.machine import matches as matches_once
-from policy.model import Need, Rule
-from policy.questions import agents, pairs
+from ringfence.policy import ACTIONS, Effect, Policy
+from ringfence.policy.analysis.diff import compare
+from ringfence.policy.analysis.pattern_queries import Budget
+from ringfence.policy.analysis.verdict_queries import agents, pairs
+from ringfence.policy.evaluation.limits import keys_of
+from ringfence.policy.lint.codes import Finding
+from ringfence.policy.lint.context import Look
+from ringfence.policy.lint.run import lint
+from ringfence.policy.model import Need, Rule
+from ringfence.policy.patterns.matcher import matches as matches_once
 from tests.analysis.test_search import policy_of
 
 pytestmark = pytest.mark.timeout(600)

@@ -7,12 +7,12 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policy.automaton import Automaton, Budget, Wanted
-from policy.bits import mask, numbers
-from policy.glob import parse
-from policy.machine import matches
-from policy.name_rows import NameRows
-from policy.overlaps import overlaps
+from ringfence.policy.analysis.bit_sets import mask, numbers
+from ringfence.policy.analysis.name_nfa import NameRows
+from ringfence.policy.analysis.pattern_overlaps import overlaps
+from ringfence.policy.analysis.pattern_queries import Automaton, Budget, Wanted
+from ringfence.policy.patterns.matcher import matches
+from ringfence.policy.patterns.syntax import parse
 from tests.analysis.test_search import PATHS
 from tests.analysis.test_search import pattern as short
 

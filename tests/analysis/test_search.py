@@ -9,11 +9,11 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policy import Effect, Policy, loads
-from policy.automaton import Automaton, Wanted
-from policy.bits import mask
-from policy.machine import matches
-from policy.questions import Questions, agents, context, pairs
+from ringfence.policy import Effect, Policy, loads
+from ringfence.policy.analysis.bit_sets import mask
+from ringfence.policy.analysis.pattern_queries import Automaton, Wanted
+from ringfence.policy.analysis.verdict_queries import Questions, agents, context, pairs
+from ringfence.policy.patterns.matcher import matches
 
 NAMES = ["".join(letters) for length in (1, 2) for letters in itertools.product("ab", repeat=length)]
 PATHS = [

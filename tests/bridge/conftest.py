@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from toolkit.cli.bridge import LISP
+from ringfence.toolkit.cli.commands.bridge import LISP
 
 HERE = Path(__file__).parents[2]
-PROGRAM = (sys.executable, "-m", "toolkit.cli")
+PROGRAM = (sys.executable, "-m", "ringfence")
 POLICY = 'version: 1\nrules: {"*": {"*": allow}}\n'
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from ringfence.toolkit.cli.commands.bridge import LISP
 from tests.bridge.conftest import Emacs, Place, wait
-from toolkit.cli.bridge import LISP
 
 
 def settled(place: Place, emacs: Emacs) -> None:

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
+from ringfence.policy import Policy
+from ringfence.toolkit.cli import main
+from ringfence.toolkit.cli.commands.bridge import LISP
+from ringfence.toolkit.monitoring.change_feed import Bridge
+from ringfence.toolkit.session.session import Session
 from tests.bridge.conftest import PROGRAM, Place
-from toolkit.bridge import Bridge
-from toolkit.cli import main
-from toolkit.cli.bridge import LISP
-from toolkit.session import Session
 
 OPEN = Policy.loads('version: 1\nrules: {"*": {"*": allow}}\n')
 

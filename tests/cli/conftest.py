@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from toolkit.cli import main
+from ringfence.toolkit.cli import main
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from toolkit.cli import approval_messages
+from ringfence.toolkit.cli import approval_messages
 
 POLICY = "version: 1\nrules: {read: allow, delete: ask, write: ask}\n"
 Act = Callable[["Person", dict[str, Any]], None]

@@ -18,14 +18,14 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ringfence.toolkit.approvals.store import PENDING, Answer, Request
+from ringfence.toolkit.cli import approval_channel, approval_messages
+from ringfence.toolkit.cli.approval_channel import ApprovalChannel
+from ringfence.toolkit.cli.context import connect
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.session.session import Session
 from tests.cli.conftest import Ringfence
 from tests.cli.person import FITS, POLICY, Act, Person, root
-from toolkit.approvals import PENDING, Answer, Request
-from toolkit.cli import approval_channel, approval_messages
-from toolkit.cli.approval_channel import ApprovalChannel
-from toolkit.cli.place import connect
-from toolkit.errors import CallError
-from toolkit.session import Session
 
 __all__ = ["root"]
 ROOT = Path(__file__).resolve().parents[2]

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def start(root: Path, *words: str, passed: tuple[int, ...] = (), **settings: Any) -> subprocess.Popen[str]:
     (root / "ringfence.yaml").write_text(POLICY)
-    command = [sys.executable, "-m", "toolkit.cli", "run", "--root", str(root), *words]
+    command = [sys.executable, "-m", "ringfence", "run", "--root", str(root), *words]
     return subprocess.Popen(
         command,
         cwd=ROOT,
@@ -140,7 +140,7 @@ def test_granted_by_the_command_meanwhile(root: Path) -> None:
 
     def act(person: Person, asked: dict[str, Any]) -> None:
         grant = ("approvals", "grant", asked["id"], "--root", str(root))
-        command = [sys.executable, "-m", "toolkit.cli", *grant]
+        command = [sys.executable, "-m", "ringfence", *grant]
         subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
 
     with start(root, "--approvals-fd", str(theirs.fileno()), passed=(theirs.fileno(),)) as gate:

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from ringfence.toolkit.audit import file_verifier as runs
+from ringfence.toolkit.cli import main
+from ringfence.toolkit.cli.commands import log as past
+from ringfence.toolkit.locations import local_place
+from ringfence.toolkit.state.sqlite import default_place, open_state
 from tests.cli.conftest import Ringfence
 from tests.history.lines import chained
-from toolkit import runs
-from toolkit.cli import main, past
-from toolkit.places import local_place
-from toolkit.state import default_place, open_state
 
 POLICY = 'version: 1\nrules: {"*": allow, delete: {"*": ask, "keep/": {effect: deny, reason: ours}}}\n'
 

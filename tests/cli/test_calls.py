@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
+from ringfence.toolkit.call import MAX_BYTES
 from tests.cli.conftest import Ringfence
-from toolkit.call import MAX_BYTES
 
 ROOT = Path(__file__).resolve().parents[2]
 Write = Callable[[str], Path]
@@ -100,7 +100,7 @@ def test_names_cannot_forge_a_line(ringfence: Ringfence, policy: Write) -> None:
 
 def test_answers_come_while_the_input_is_still_open(workspace: Path, policy: Write) -> None:
     policy(POLICY)
-    command = [sys.executable, "-m", "toolkit.cli", "run", "--root", str(workspace)]
+    command = [sys.executable, "-m", "ringfence", "run", "--root", str(workspace)]
     with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as gate:
         assert gate.stdin
         assert gate.stdout
@@ -121,7 +121,7 @@ def test_a_policy_that_breaks_and_is_mended_while_calls_come(
     (workspace / "f").write_text("x", encoding="utf-8")
     good = 'version: 1\nrules: {read: {"*": allow, "keys/**": deny}}\n'
     policy(good)
-    command = [sys.executable, "-m", "toolkit.cli", "run", "--root", str(workspace)]
+    command = [sys.executable, "-m", "ringfence", "run", "--root", str(workspace)]
     with subprocess.Popen(
         command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as gate:

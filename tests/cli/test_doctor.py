@@ -13,7 +13,7 @@ DEVELOPMENT = {"test", "dev", "bench", "examples"}
 
 
 def doctor(root: Path, *more: str) -> str:
-    command = [sys.executable, "-m", "toolkit.cli", "doctor", "--root", str(root), *more]
+    command = [sys.executable, "-m", "ringfence", "doctor", "--root", str(root), *more]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 

@@ -227,7 +227,7 @@ def test_a_process_of_its_own_says_the_same_to_the_end(
     rules = "".join(f'    "*.{number}": ask\n' for number in range(2_000))
     policy(f"version: 1\nrules:\n  delete:\n{rules}")
     here = ringfence("explain", *words)
-    program = "import sys; from toolkit.cli import main; sys.exit(main())"
+    program = "import sys; from ringfence.toolkit.cli import main; sys.exit(main())"
     done = subprocess.run(
         [sys.executable, "-c", program, "explain", *words],
         cwd=workspace,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.extras import EXTRAS, SCHEMES, install
+from ringfence.toolkit.extras import EXTRAS, SCHEMES, install
 
 ROOT = Path(__file__).parents[2]
 # Starts the command line where some modules cannot be found, as if they were not installed.
@@ -24,7 +24,7 @@ def without(finder):
     return Without
 sys.meta_path = [without(finder) for finder in sys.meta_path]
 sys.stdout.isatty = lambda: True  # for what runs only at a terminal
-from toolkit.cli import main
+from ringfence.toolkit.cli import main
 sys.exit(main(sys.argv[2:]))
 """
 # For each extra what needs it, and the status it ends with.

@@ -72,7 +72,7 @@ def test_serving_mcp(workspace: Path, outside: Path, scheme: str) -> None:
     )
     sent = "".join(json.dumps(line) + "\n" for line in lines)
     where = ["--root", f"{scheme}{workspace}", "--state", str(workspace.parent / "s")]
-    command = [sys.executable, "-m", "toolkit.cli", "serve", "mcp", *where]
+    command = [sys.executable, "-m", "ringfence", "serve", "mcp", *where]
     done = subprocess.run(command, input=sent, capture_output=True, text=True, check=True)
     assert "Path outside project root" in done.stdout, done
     assert [place.name for place in outside.parent.iterdir()] == ["precious"]

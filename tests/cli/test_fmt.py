@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from policy import READY_MADE
-from policy.layout import laid_out
-from policy.shape import ANYTHING, POLICY, Shape
+from ringfence.policy import READY_MADE
+from ringfence.policy.formatting.formatter import laid_out
+from ringfence.policy.formatting.key_order import ANYTHING, POLICY, Shape
 from tests.cli.conftest import Ringfence
 
 ROOT = Path(__file__).parents[2]

@@ -14,9 +14,9 @@ from urllib.parse import unquote_to_bytes, urlsplit
 import pytest
 from junitparser import Error, Failure, JUnitXml
 
-from policy.findings import FINDINGS
+from ringfence.policy.lint.codes import FINDINGS
+from ringfence.toolkit.cli.finding_pages import PAGES, VARIABLE
 from tests.cli.conftest import Ringfence
-from toolkit.cli.finding_pages import PAGES, VARIABLE
 
 DOCS = Path(__file__).parents[2] / "docs"
 WRONG = """version: 1
@@ -117,7 +117,7 @@ def test_sarif_leads_to_the_page_of_each_finding(
     named: str | None, given: str, prefix: str | None,
 ) -> None:  # fmt: skip
     """Below the address of docs/ that is given, or that the package's metadata names; else none is."""
-    monkeypatch.setattr("toolkit.version.documentation", lambda: named)
+    monkeypatch.setattr("ringfence.toolkit.version.documentation", lambda: named)
     monkeypatch.setenv(VARIABLE, given)
     (workspace / "ringfence.yaml").write_text(WRONG, encoding="utf-8")
     (run,) = json.loads(ringfence("check", "--format", "sarif").out)["runs"]
@@ -151,7 +151,7 @@ def test_an_address_of_the_documentation_that_is_none(
 def test_the_metadata_of_the_package_names_the_documentation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from toolkit.version import documentation
+    from ringfence.toolkit.version import documentation
 
     folder = tmp_path / "ringfence-9.dist-info"
     folder.mkdir()

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from ringfence.toolkit.cli.create_file import write_new
+from ringfence.toolkit.cli.runner import UsageError
 from tests.cli.conftest import Ringfence
-from toolkit.cli.newfile import write_new
-from toolkit.cli.perform import UsageError
 
 
 @contextmanager

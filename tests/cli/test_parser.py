@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 
+from ringfence.toolkit.cli.parser import build
+from ringfence.toolkit.cli.table import COMMANDS, GROUPS
+from ringfence.toolkit.tools import TOOLS
 from tests.cli.conftest import Ringfence
-from toolkit.cli.commands import COMMANDS, GROUPS
-from toolkit.cli.parser import build
-from toolkit.tools import TOOLS
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -36,7 +36,7 @@ def test_every_command_has_a_function(name: str) -> None:
     from importlib import import_module
 
     module, _, function = COMMANDS[name].run.partition(":")
-    assert callable(getattr(import_module(f"toolkit.cli.{module}"), function))
+    assert callable(getattr(import_module(f"ringfence.toolkit.cli.{module}"), function))
 
 
 def said_by(words: tuple[str, ...], parser: argparse.ArgumentParser) -> tuple[object, ...]:
@@ -126,7 +126,7 @@ def test_values_that_cannot_be_meant_are_2_with_a_reason(
 
 def test_an_output_that_cannot_show_everything_is_no_failure(workspace: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "toolkit.cli", "demo"],
+        [sys.executable, "-m", "ringfence", "demo"],
         cwd=ROOT,
         env={**os.environ, "PYTHONIOENCODING": "ascii"},
         capture_output=True,
@@ -236,7 +236,7 @@ def test_schema_policy_is_a_schema_that_fits_the_starter(ringfence: Ringfence) -
     import jsonschema
     import yaml
 
-    from toolkit.cli.starter import STARTER
+    from ringfence.toolkit.cli.commands.init import STARTER
 
     schema = ringfence("schema", "policy").json
     jsonschema.Draft202012Validator.check_schema(schema)
@@ -268,7 +268,7 @@ def test_as_a_program_a_closed_pipe_is_no_traceback(tmp_path: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run(
-        [sys.executable, "-m", "toolkit.cli", "schema", "tools"],
+        [sys.executable, "-m", "ringfence", "schema", "tools"],
         cwd=ROOT,
         stdout=writer,
         stderr=subprocess.PIPE,

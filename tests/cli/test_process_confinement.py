@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from toolkit.landlock import version
+from ringfence.toolkit.storage.local.landlock import version
 
 pytestmark = pytest.mark.skipif(not version(), reason="this kernel has no Landlock")
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,7 +22,7 @@ ALLOW = 'version: 1\nrules: {"*": allow}\n'
 # Runs `run`, and tries things in place of the calls, after all else is set up.
 INSIDE = """
 import json, os, socket, sys
-from toolkit.cli import calls, main
+from ringfence.toolkit.cli.commands import run_call as calls; from ringfence.toolkit.cli import main
 
 def tried(what):
     kind, _, name = what.partition(":")
@@ -145,7 +145,7 @@ Answer = Callable[[str, dict[str, Any]], Any]
 @contextmanager
 def running(home: Path, *words: str) -> Iterator[Answer]:
     """`run --landlock` for as long as the block runs, and how to make a call; its stderr is in `log`."""
-    command = [sys.executable, "-m", "toolkit.cli", "run", "--landlock", "--root", str(home / "ws"), *words]
+    command = [sys.executable, "-m", "ringfence", "run", "--landlock", "--root", str(home / "ws"), *words]
     with (
         (home / "log").open("wb") as log,
         subprocess.Popen(

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 
-from toolkit.approvals import SINGLE_CALLS, SINGLE_CALLS_LAST, Answer, Request
-from toolkit.cli import prompt
-from toolkit.cli.prompt import Terminal
-from toolkit.grant_scopes import PATHS_LAST
+from ringfence.toolkit.approvals.store import SINGLE_CALLS, SINGLE_CALLS_LAST, Answer, Request
+from ringfence.toolkit.cli import approval_prompt as prompt
+from ringfence.toolkit.cli.approval_prompt import Terminal
+from ringfence.toolkit.granting.scopes import PATHS_LAST
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -187,7 +187,7 @@ PROGRAM = textwrap.dedent(
     import sys
     sys.path.insert(0, {root!r})
     from tests.cli.test_prompt import request
-    from toolkit.cli import prompt
+    from ringfence.toolkit.cli import approval_prompt as prompt
     answer = prompt.AtTerminal()(request(description="x\\x1b[2K"))
     print("granted" if answer.granted else "refused", answer.scope, sys.stdin.readline())
     """

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ringfence.toolkit.cli.column_layout import Column, left_out, lines
+from ringfence.toolkit.cli.output import Screen
+from ringfence.toolkit.cli.record_table import print_table
 from tests.cli.conftest import Ringfence
-from toolkit.cli.column_layout import Column, left_out, lines
-from toolkit.cli.record_table import print_table
-from toolkit.cli.screen import Screen
 
 Write = Callable[[str], Path]
 COLUMNS = (
@@ -143,7 +143,7 @@ def night(ringfence: Ringfence, policy: Write, workspace: Path, monkeypatch: pyt
     words = ("--session", "night", "--agent", "coder/tester", "--ask", "queue")
     asked = ringfence("call", "delete_file", '{"path": "infra/a.tf"}', *words, "--json")
     approval = str(asked.json["data"]["approval"]["id"])
-    monkeypatch.setattr("toolkit.cli.approvals.whoami", lambda: "ann")
+    monkeypatch.setattr("ringfence.toolkit.cli.commands.approvals.whoami", lambda: "ann")
     assert ringfence("approvals", "grant", approval, "--scope", "session", "--yes").status == 0
     for name in ("infra/a.tf", "infra/b.tf"):
         assert ringfence("call", "delete_file", json.dumps({"path": name}), *words).status == 0
@@ -192,7 +192,7 @@ def test_what_a_person_did_is_on_record_as_theirs(
     tool: str,
 ) -> None:  # fmt: skip
     for module in ("back", "prune", "tasks"):
-        monkeypatch.setattr(f"toolkit.cli.{module}.whoami", lambda: "eve")
+        monkeypatch.setattr(f"ringfence.toolkit.cli.{module}.whoami", lambda: "eve")
     task = "a1b2c3d4-e5f6-7890-abcd-ef1234567890"
     (workspace / "tasks" / task).mkdir(parents=True)
     assert ringfence("tasks", "delete", task, "--tasks", "tasks", "--yes").status == 0

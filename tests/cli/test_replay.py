@@ -10,12 +10,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policy import Effect, Need, Policy
+from ringfence.policy import Effect, Need, Policy
+from ringfence.toolkit.authoring.replay import records_of, replay
+from ringfence.toolkit.authoring.suggest import asked
+from ringfence.toolkit.authoring.suggest import suggest as propose
 from tests.analysis.test_search import PATHS, contents, policy_of
 from tests.cli.conftest import Ringfence
-from toolkit.replay import records_of, replay
-from toolkit.suggest import asked
-from toolkit.suggest import suggest as propose
 
 CALLS = (
     ("create_file", {"path": "src/a.txt", "content": "x"}),
@@ -168,8 +168,8 @@ def test_a_line_that_is_too_long_is_no_record(
     long = json.dumps({**RECORD, "reason": "x" * 1000})
     (workspace / "log").write_text(f"{json.dumps(RECORD)}\n{long}\n{json.dumps(RECORD)}", encoding="utf-8")
     (workspace / "p.yaml").write_text("version: 1\n", encoding="utf-8")
-    monkeypatch.setattr("toolkit.cli.replay.MOST_BYTES", 500)
-    monkeypatch.setattr("toolkit.cli.suggest.MOST_BYTES", 500)
+    monkeypatch.setattr("ringfence.toolkit.cli.commands.replay.MOST_BYTES", 500)
+    monkeypatch.setattr("ringfence.toolkit.cli.commands.suggest.MOST_BYTES", 500)
     seen = ringfence("replay", "log", "p.yaml", "--json").json
     assert (seen["records"], seen["unreadable"]) == (3, 1)
     done = ringfence("suggest", "log")

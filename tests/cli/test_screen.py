@@ -7,8 +7,8 @@ import json
 
 import pytest
 
-from toolkit.cli.screen import Screen
-from toolkit.errors import CallError
+from ringfence.toolkit.cli.output import Screen
+from ringfence.toolkit.errors import CallError
 
 
 class Terminal(io.StringIO):

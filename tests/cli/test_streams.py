@@ -51,7 +51,7 @@ def run(
 ) -> tuple[int, str, str]:
     """Status, stdout and stderr of the command as bash starts it; `how` are its redirections."""
     done = subprocess.run(
-        ["bash", "-c", f'set -o pipefail; "$@" {how}', "bash", sys.executable, "-m", "toolkit.cli", *words],
+        ["bash", "-c", f'set -o pipefail; "$@" {how}', "bash", sys.executable, "-m", "ringfence", *words],
         cwd=folder,
         input=stdin,
         capture_output=True,
@@ -125,7 +125,7 @@ def test_an_error_of_the_system_is_told_in_a_line(
 def test_a_current_folder_that_is_gone(words: list[str], workspace: Path) -> None:
     gone = workspace / "gone"
     gone.mkdir()
-    program = f"cd {gone} && rmdir {gone} && {sys.executable} -m toolkit.cli {' '.join(words)}"
+    program = f"cd {gone} && rmdir {gone} && {sys.executable} -m ringfence {' '.join(words)}"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, env=environment)
     assert done.returncode in (1, 2)

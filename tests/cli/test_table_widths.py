@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
+from ringfence.toolkit.cli import main
 from tests.cli.conftest import Ringfence
-from toolkit.cli import main
 
 Write = Callable[[str], Path]
 TASK = "a1b2c3d4-e5f6-7890-abcd-ef1234567890"

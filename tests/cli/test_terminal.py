@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 START = """
 import os, sys
 os.open(os.environ["TERMINAL"], os.O_RDWR)  # becomes the controlling one of this new session
-from toolkit.cli import main
+from ringfence.toolkit.cli import main
 sys.exit(main(sys.argv[1:]))
 """
 Write = Callable[[str], Path]
@@ -184,7 +184,7 @@ if child == 0:
     os.close(writer)
     os.read(reader, 1)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTTOU])
-    from toolkit.cli import main
+    from ringfence.toolkit.cli import main
     os._exit(main(sys.argv[1:]))
 os.setpgid(child, child)
 

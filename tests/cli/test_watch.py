@@ -23,12 +23,12 @@ from textual.binding import Binding
 from textual.pilot import Pilot
 from textual.widgets import Input, RichLog, Static, TextArea, Tree
 
-from policy import Policy
-from toolkit.approvals import Answer
-from toolkit.board import Board, doing, label
-from toolkit.cli.watch.app import Watch
-from toolkit.cli.watch.questions import Sure
-from toolkit.session import Session
+from ringfence.policy import Policy
+from ringfence.toolkit.approvals.store import Answer
+from ringfence.toolkit.cli.watch.app import Watch
+from ringfence.toolkit.cli.watch.dialogs import Sure
+from ringfence.toolkit.monitoring.dashboard import Board, doing, label
+from ringfence.toolkit.session.session import Session
 
 HERE = Path(__file__).parents[2]
 POLICY = 'version: 1\nrules: {"*": {"*": allow}, delete: {"*": ask}}\n'
@@ -392,7 +392,7 @@ def test_in_a_real_terminal(desk: Desk, tmp_path: Path) -> None:
     program = [
         sys.executable,
         "-m",
-        "toolkit.cli",
+        "ringfence",
         "watch",
         "--root",
         str(desk.root),

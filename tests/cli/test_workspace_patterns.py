@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 import yaml
 
-from policy import loads
-from policy.agent_names import unknown_agent
-from policy.machine import matches
-from policy.suspect import spelled_out
+from ringfence.policy import loads
+from ringfence.policy.lint.agent_names import unknown_agent
+from ringfence.policy.lint.suspicious_patterns import spelled_out
+from ringfence.policy.patterns.matcher import matches
+from ringfence.toolkit.cli.workspace_patterns import compare, is_one_slip, look
 from tests.cli.conftest import Ringfence
-from toolkit.cli.workspace_patterns import compare, is_one_slip, look
 
 TABLE = yaml.safe_load(Path(__file__).with_name("workspace_patterns.yaml").read_text(encoding="utf-8"))
 CODES = {"pattern-near-miss", "pattern-unmatched", "pattern-class-name"}
@@ -176,8 +176,10 @@ def test_a_server_mentions_a_misspelt_agent(
     words: tuple[str, ...],
 ) -> None:
     pytest.importorskip("uvicorn", reason="needs the extra `serve`")
-    monkeypatch.setattr("toolkit.http.run.serve", lambda app, listening, *_, **__: listening.close())
-    monkeypatch.setattr("toolkit.mcp.stdio.Loop.run", lambda _: None)
+    monkeypatch.setattr(
+        "ringfence.toolkit.http.server.serve", lambda app, listening, *_, **__: listening.close()
+    )
+    monkeypatch.setattr("ringfence.toolkit.mcp.stdio.Loop.run", lambda _: None)
     (workspace / "ringfence.yaml").write_text(AGENTS)
     tokens = tmp_path / "tokens"
     tokens.write_text("agent opps 0123456789abcdef0123456789\nperson ann 0123456789abcdef012345678a\n")

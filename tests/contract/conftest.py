@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from ringfence.toolkit.tools import search_text
 from tests.services.bucket import Bucket
 from tests.services.servers import BUCKET, S3Server, moto, s3_file_system, seaweedfs
-from toolkit.tools import search_text
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +43,7 @@ def bucket(s3_files: Any) -> Bucket:
 @pytest.fixture
 def meanwhile(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Has something happen right before the first S3 request of these kinds that is not about a probe."""
-    from toolkit.s3 import S3
+    from ringfence.toolkit.storage.s3 import S3
 
     inner = S3._call
 

@@ -11,9 +11,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from policy import Policy
-from toolkit.contract import Disk, Remote
-from toolkit.stores import private_memory
+from ringfence.policy import Policy
+from ringfence.toolkit.storage.fsspec_store.backend import private_memory
+from ringfence.toolkit.testing.backend_contract import Disk, Remote
 
 POLICY = Policy.loads(
     'version: 1\ndurable: false\nrules: {"*": {"*": allow, "b/b": deny}, delete: {"*": allow, "c": ask}}\n'

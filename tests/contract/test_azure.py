@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
+from ringfence.policy import Policy
+from ringfence.toolkit.testing.backend_contract import ALLOW, Contract, Remote, content
 from tests.services.servers import AZURE_CONTAINER, azure_file_system, azurite
-from toolkit.contract import ALLOW, Contract, Remote, content
 
 pytestmark = pytest.mark.xdist_group("azure")
 NUMBERS = itertools.count()
@@ -80,7 +80,7 @@ def test_from_the_command_line(
     policy = tmp_path / "p.yaml"
     policy.write_text(ALLOW)
     call = ["call", "create_file", '{"path": "a.txt", "content": "hi"}', "--root", root]
-    command = [sys.executable, "-m", "toolkit.cli", *call, "--policy", str(policy)]
+    command = [sys.executable, "-m", "ringfence", *call, "--policy", str(policy)]
     command += ["--state", str(tmp_path / "s")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -198,7 +198,7 @@ def test_what_somebody_writes_meanwhile_stays(
     theirs: str,
     code: str,
 ) -> None:
-    from toolkit.azure.requests import Requests
+    from ringfence.toolkit.storage.azure.requests import Requests
 
     inner: Callable[..., Any] = getattr(Requests, step)
     waiting = [theirs]
@@ -276,7 +276,7 @@ def test_what_belongs_to_a_blob_stays_with_it_and_comes_back(
 def test_tags_that_may_not_be_written_are_named(
     blobs: Blobs, file_system: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from toolkit.azure.requests import Requests
+    from ringfence.toolkit.storage.azure.requests import Requests
 
     inner = Requests._put
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
+from ringfence.policy import Policy
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.testing.backend_contract import ALLOW
+from ringfence.toolkit.testing.faults import Fault, HttpProxy
 from tests.services.lost_replies import CALLS
 from tests.services.servers import AZURE_CONTAINER, azure_file_system, azurite
-from toolkit.contract import ALLOW
-from toolkit.faults import Fault, HttpProxy
-from toolkit.session import Session
 
 pytestmark = pytest.mark.xdist_group("azure")
 NUMBERS = itertools.count()
@@ -169,7 +169,7 @@ def test_what_somebody_wrote_before_the_request_was_sent_again_stays(
     code: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from toolkit.azure.sent import Sent
+    from ringfence.toolkit.storage.azure.sends import Sent
 
     fill(blobs, prefix)
     inner: Callable[..., None] = Sent.note

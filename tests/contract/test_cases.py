@@ -13,11 +13,11 @@ import yaml
 from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.local import LocalFileSystem
 
-from policy import Policy
-from toolkit.contract import CASES, OWN_TASK, Contract, Disk, Remote
-from toolkit.session import Session
-from toolkit.stores import private_memory
-from toolkit.tools import TOOLS
+from ringfence.policy import Policy
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.storage.fsspec_store.backend import private_memory
+from ringfence.toolkit.testing.backend_contract import CASES, OWN_TASK, Contract, Disk, Remote
+from ringfence.toolkit.tools import TOOLS
 
 FILES = sorted(CASES.glob("*.yaml"))
 _FIELDS = {

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from ringfence.toolkit.storage.local.landlock import version
 from tests.services.servers import BUCKET, S3Server, seaweedfs
-from toolkit.landlock import version
 
 ROOT = Path(__file__).resolve().parents[2]
 ALLOW = 'version: 1\nrules: {"*": allow}\n'
@@ -28,7 +28,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
 def ringfence(words: list[str], text: str = "", **environment: str) -> Any:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     return subprocess.run(
-        [sys.executable, "-W", "error", "-m", "toolkit.cli", *words],
+        [sys.executable, "-W", "error", "-m", "ringfence", *words],
         input=text,
         env={**inherited, "PYTHONPATH": str(ROOT), **environment},
         capture_output=True,
@@ -109,7 +109,7 @@ def test_behind_landlock_the_tools_work_and_the_process_reaches_no_further(
     outside = tmp_path / "outside"
     outside.write_text("1")
     program = (
-        "import sys; from toolkit.landlock import restrict; restrict([sys.argv[1]], [])\n"
+        "import sys; from ringfence.toolkit.storage.local.landlock import restrict; restrict([sys.argv[1]], [])\n"
         "open(sys.argv[1] + '/new', 'w').close()\n"
         "try: open(sys.argv[2])\nexcept PermissionError: print('held')"
     )

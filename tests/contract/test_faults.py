@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from ringfence.toolkit.testing.backend_contract import FaultContract
+from ringfence.toolkit.testing.faults import KINDS, Faulty
 from tests.services.faulty import faulty_azure, faulty_s3, faulty_sftp
-from toolkit.contract import FaultContract
-from toolkit.faults import KINDS, Faulty
 
 
 @pytest.fixture(scope="module")

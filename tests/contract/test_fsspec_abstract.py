@@ -18,7 +18,7 @@ from fsspec.tests.abstract import (
     AbstractPutTests,
 )
 
-from toolkit.fsspec_local import ConfinedFileSystem
+from ringfence.toolkit.storage.local.fsspec_adapter import ConfinedFileSystem
 
 WRITES_RAW = "`get` writes to a raw path of the machine, which the root does not confine"
 READS_RAW = "`put` reads a raw path of the machine, which the root does not confine"

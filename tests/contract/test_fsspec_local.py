@@ -11,7 +11,7 @@ from typing import Any
 import fsspec
 import pytest
 
-from toolkit.fsspec_local import ConfinedFileSystem
+from ringfence.toolkit.storage.local.fsspec_adapter import ConfinedFileSystem
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ def test_what_cannot_all_be_removed_is_not_begun(
 # Warmed up before it becomes another user, who may not read the interpreter's own files.
 AS_NOBODY = """
 import os, sys
-from toolkit.fsspec_local import ConfinedFileSystem
+from ringfence.toolkit.storage.local.fsspec_adapter import ConfinedFileSystem
 disk = ConfinedFileSystem(sys.argv[1])
 disk.makedirs("warm/up")
 disk.cp("warm", "warmer", recursive=True)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from ringfence.toolkit.testing.backend_contract import Contract, Remote, content
 from tests.services.servers import BUCKET, gcs
-from toolkit.contract import Contract, Remote, content
 
 NUMBERS = itertools.count()
 

@@ -15,11 +15,11 @@ from fsspec.implementations.cached import CachingFileSystem, SimpleCacheFileSyst
 from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
-from policy import Policy
-from toolkit import audit
-from toolkit.errors import CallError
-from toolkit.session import Session
-from toolkit.stores import private_memory, store_on
+from ringfence.policy import Policy
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.storage.fsspec_store.backend import private_memory, store_on
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 FILES = {"docs/a.md": b"hello\n", "docs/s/b.md": b"hello too\n", "top.txt": b"x\n"}
@@ -349,7 +349,7 @@ def test_a_deny_comes_before_the_store() -> None:
 
 @pytest.mark.parametrize("protocol", ["zip", "tar", "http", "github", "gist", "data"])
 def test_what_has_no_way_to_remove_is_only_read(protocol: str) -> None:
-    from toolkit.store_abilities import is_read_only
+    from ringfence.toolkit.storage.fsspec_store.abilities import is_read_only
 
     kind = fsspec.get_filesystem_class(protocol)
     assert is_read_only(kind.__new__(kind))

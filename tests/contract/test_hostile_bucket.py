@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
+from ringfence.policy import Policy
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.testing.backend_contract import ALLOW
 from tests.services.bucket import Bucket
-from toolkit import audit
-from toolkit.contract import ALLOW
-from toolkit.session import Session
 
 pytestmark = pytest.mark.xdist_group("s3")
 Meanwhile = Callable[..., None]
@@ -131,7 +131,7 @@ def test_an_object_that_is_rewritten_before_its_tree_is_deleted_stays(
 
 def test_what_stays_of_a_tree_keeps_its_directories(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     """Only what is gone counts as gone: undo gives that back, and touches nothing of theirs."""
-    from toolkit.s3 import S3
+    from ringfence.toolkit.storage.s3 import S3
 
     put(bucket, {"d/": b"", "d/a/x": b"x", "d/b/y": b"y"})
     inner = S3._let_go
@@ -207,7 +207,7 @@ def test_a_move_keeps_what_belongs_to_an_object(bucket: Bucket) -> None:
 
 
 def test_what_does_not_fit_in_memory_is_moved(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    from toolkit.s3 import conditional
+    from ringfence.toolkit.storage.s3 import conditional
 
     monkeypatch.setattr(conditional, "_IN_MEMORY", 1000)
     put(bucket, {"a": b"0123456789" * 1000})
@@ -233,7 +233,7 @@ def test_what_the_server_passes_over_is_on_record(
     arguments: dict[str, Any],
     told: list[str],
 ) -> None:
-    from toolkit.s3 import S3
+    from ringfence.toolkit.storage.s3 import S3
 
     inner = S3._call
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
+from ringfence.policy import Policy
+from ringfence.toolkit.locations import StoragePlace
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.testing.backend_contract import ALLOW
 from tests.services.hostile_sftp import ROOT, Odd, Served, hostile
-from toolkit.contract import ALLOW
-from toolkit.places import StoragePlace
-from toolkit.session import Session
 
 MIB = 1 << 20
 
@@ -27,7 +27,7 @@ def names(result: Any) -> list[str]:
 
 
 def test_a_file_that_sends_more_than_it_says_is_not_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    from toolkit.tools import targets
+    from ringfence.toolkit.tools import preconditions as targets
 
     monkeypatch.setattr(targets, "MAX_EDITED", MIB)
     served = Served([Odd("a", size=4, sent=120 * MIB)])
@@ -38,9 +38,10 @@ def test_a_file_that_sends_more_than_it_says_is_not_read_whole(monkeypatch: pyte
 
 @pytest.mark.parametrize("limit", [None, 1000])
 def test_a_read_stops_at_its_limit(limit: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    from toolkit.errors import CallError
-    from toolkit.sftp import Sftp, looking
-    from toolkit.sftp.connection import Connection
+    from ringfence.toolkit.errors import CallError
+    from ringfence.toolkit.storage.sftp import Sftp
+    from ringfence.toolkit.storage.sftp import view as looking
+    from ringfence.toolkit.storage.sftp.connection import Connection
 
     monkeypatch.setattr(looking, "MAX_FILE", 2000)
     served = Served([Odd("a", size=4, sent=120 * MIB)])
@@ -55,9 +56,9 @@ def test_a_size_without_end_is_not_asked_for_in_advance() -> None:
     """A client that asks for all of 4 EB in advance has no memory left before the first byte."""
     served = Served([Odd("a", size=1 << 62, sent=10)])
     with hostile(served) as fs:
-        from toolkit.errors import CallError
-        from toolkit.sftp import Sftp
-        from toolkit.sftp.connection import Connection
+        from ringfence.toolkit.errors import CallError
+        from ringfence.toolkit.storage.sftp import Sftp
+        from ringfence.toolkit.storage.sftp.connection import Connection
 
         tree = Sftp(Connection(fs.ftp), ROOT, StoragePlace(("sftp",), "hostile", ROOT))
         with pytest.raises(CallError, match="larger than"):

@@ -16,12 +16,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyfakefs.fake_filesystem import OSType
 
-from policy import Policy
-from toolkit.errors import CallError
-from toolkit.fsspec_local import ConfinedFileSystem
-from toolkit.local import Local
-from toolkit.local.kernel import Kernel
-from toolkit.session import Session
+from ringfence.policy import Policy
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.storage.local import Local
+from ringfence.toolkit.storage.local.fsspec_adapter import ConfinedFileSystem
+from ringfence.toolkit.storage.local.syscalls import Kernel
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 names = st.sampled_from(["a", "b", "c", "l", "m"])
@@ -155,7 +155,7 @@ def test_what_came_in_after_the_listing_is_not_deleted(local: Local, monkeypatch
     root = Path(local.root)
     (root / "d").mkdir()
     (root / "d/listed").write_text("1")
-    from toolkit.local.removing import Removal
+    from ringfence.toolkit.storage.local.deletion import Removal
 
     differs = Removal._differs
 

@@ -19,11 +19,18 @@ from fsspec.implementations.cached import CachingFileSystem, SimpleCacheFileSyst
 from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.ftp import FTPFileSystem
 
-from policy import Policy
+from ringfence.policy import Policy
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.storage.fsspec_store.backend import private_memory
+from ringfence.toolkit.testing.backend_contract import (
+    OWN_TASK,
+    Contract,
+    Disk,
+    ReadOnlyContract,
+    Remote,
+    content,
+)
 from tests.services.servers import FolderServer, ftp, webdav
-from toolkit.contract import OWN_TASK, Contract, Disk, ReadOnlyContract, Remote, content
-from toolkit.session import Session
-from toolkit.stores import private_memory
 
 NUMBERS = itertools.count()
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')

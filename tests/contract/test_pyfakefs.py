@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
-from toolkit.session import Session
+from ringfence.policy import Policy
+from ringfence.toolkit.session.session import Session
 
 ROOT = Path(__file__).resolve().parents[2]
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
+from ringfence.policy import Policy
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.testing.backend_contract import ALLOW, Contract
 from tests.services.bucket import Bucket
 from tests.services.servers import S3Server, s3_file_system
-from toolkit.contract import ALLOW, Contract
-from toolkit.session import Session
 
 pytestmark = pytest.mark.xdist_group("s3")
 
@@ -142,7 +142,7 @@ def test_nothing_is_answered_from_a_listing_made_before(bucket: Bucket) -> None:
 def test_what_changed_since_it_was_read_stays(
     bucket: Bucket, tool: str, monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[..., None]
 ) -> None:
-    from toolkit.s3 import S3
+    from ringfence.toolkit.storage.s3 import S3
 
     bucket.put_key("d/a", b"1")
     tree = S3._tree
@@ -209,7 +209,7 @@ def test_a_directory_stays_when_its_last_file_goes(bucket: Bucket) -> None:
 def test_a_store_that_passes_over_conditions_is_found_out(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from toolkit.s3 import S3
+    from ringfence.toolkit.storage.s3 import S3
 
     inner = S3._call
 
@@ -228,7 +228,7 @@ def test_a_store_that_passes_over_conditions_is_found_out(
 
 
 def test_no_such_bucket_and_no_such_key(s3_server: S3Server) -> None:
-    from toolkit.errors import CallError
+    from ringfence.toolkit.errors import CallError
 
     with pytest.raises(CallError, match="bucket 'nowhere' is not there"):
         Session("nowhere/x", Policy.loads(ALLOW), fs=s3_file_system(s3_server), state=":memory:")
@@ -236,7 +236,7 @@ def test_no_such_bucket_and_no_such_key(s3_server: S3Server) -> None:
 
 @pytest.fixture
 def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    from toolkit.s3 import S3
+    from ringfence.toolkit.storage.s3 import S3
 
     inner = S3._call
 

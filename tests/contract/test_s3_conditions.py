@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
+from ringfence.policy import Policy
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.storage.s3 import S3
+from ringfence.toolkit.testing.backend_contract import ALLOW
 from tests.services.bucket import Bucket
-from toolkit.contract import ALLOW
-from toolkit.s3 import S3
-from toolkit.session import Session
 
 pytestmark = pytest.mark.xdist_group("s3")
 DAY = 24 * 3600
@@ -92,7 +92,7 @@ def test_a_second_session_asks_nothing(
     change(bucket, tmp_path)
     assert asked.probes == []
     later = time.time() + DAY + 60
-    monkeypatch.setattr("toolkit.s3.conditions.time.time", lambda: later)
+    monkeypatch.setattr("ringfence.toolkit.storage.s3.conditions.time.time", lambda: later)
     change(bucket, tmp_path)
     assert asked.probes == first
     asked.probes.clear()
@@ -116,7 +116,7 @@ def test_it_is_asked_again_in_a_session_that_lasts(
         create("b")
         assert first and asked.probes == first
         later = time.time() + DAY + 60
-        monkeypatch.setattr("toolkit.s3.conditions.time.time", lambda: later)
+        monkeypatch.setattr("ringfence.toolkit.storage.s3.conditions.time.time", lambda: later)
         create("c")
         assert len(asked.probes) == 2 * len(first)
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
+from ringfence.policy import Policy
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.testing.backend_contract import ALLOW
+from ringfence.toolkit.testing.faults import Fault, HttpProxy
 from tests.services.bucket import Bucket
 from tests.services.servers import BUCKET, KEY, SECRET, S3Server, s3_file_system
-from toolkit import audit
-from toolkit.contract import ALLOW
-from toolkit.faults import Fault, HttpProxy
-from toolkit.session import Session
 
 pytestmark = pytest.mark.xdist_group("s3")
 BEFORE = {"f": b"old", "d/x": b"1", "d/y": b"2", "beside": b"b"}
@@ -307,7 +307,7 @@ def test_of_two_that_meet_the_loser_is_not_taken_for_the_winner(
     behind: Session, bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Amazon answers one of two requests that meet with a conflict; sent again, it finds the other's work."""
-    from toolkit.s3 import S3
+    from ringfence.toolkit.storage.s3 import S3
 
     inner, left = S3._call, ["conflict"]
 

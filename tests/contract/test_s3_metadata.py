@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
+from ringfence.policy import Policy
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.storage.s3 import S3
+from ringfence.toolkit.testing.backend_contract import ALLOW
 from tests.services.bucket import Bucket
 from tests.services.servers import BUCKET
-from toolkit import audit
-from toolkit.contract import ALLOW
-from toolkit.s3 import S3
-from toolkit.session import Session
 
 pytestmark = pytest.mark.xdist_group("s3")
 ATTACHED: dict[str, Any] = {

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
+from ringfence.policy import Policy
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.testing.backend_contract import OWN_TASK, Contract, Disk
 from tests.services.byte_named import CHANGES, RAW, SHOWN, look, make
 from tests.services.servers import SftpServer, sshd
-from toolkit.contract import OWN_TASK, Contract, Disk
-from toolkit.errors import CallError
-from toolkit.session import Session
 
 NUMBERS = itertools.count()
 

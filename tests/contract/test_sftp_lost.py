@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
+from ringfence.policy import Policy
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.storage.sftp.connection import read_ahead
+from ringfence.toolkit.testing.backend_contract import ALLOW
+from ringfence.toolkit.testing.faults import Fault, Faulty
 from tests.services.cut_sftp import LOOKS, Cut
 from tests.services.faulty import faulty_sftp
 from tests.services.lost_replies import CALLS
 from tests.services.servers import SftpServer, sshd
-from toolkit.contract import ALLOW
-from toolkit.faults import Fault, Faulty
-from toolkit.session import Session
-from toolkit.sftp.connection import read_ahead
 
 NUMBERS = itertools.count()
 
@@ -218,8 +218,8 @@ def test_what_the_server_does_not_give_back_is_named(
     def another(metadata: Any, *given: Any) -> Any:
         return {**attached(metadata), "owner": [4242, 4343]}
 
-    from toolkit.sftp import looking
-    from toolkit.sftp.attributes import attached
+    from ringfence.toolkit.storage.sftp import view as looking
+    from ringfence.toolkit.storage.sftp.attributes import attached
 
     fill(root)
     monkeypatch.setattr(paramiko.SFTPClient, "chown", refused)
@@ -253,7 +253,7 @@ def test_a_read_that_is_cut_prints_nothing(error: Exception) -> None:
 def test_the_library_prints_nothing_of_a_connection_that_goes(server: SftpServer, root: Path) -> None:
     fill(root)
     program = (
-        "import sys, socket\nfrom policy import Policy\nfrom toolkit.session import Session\n"
+        "import sys, socket\nfrom ringfence.policy import Policy\nfrom ringfence.toolkit.session.session import Session\n"
         "allow = Policy.loads('version: 1\\nrules: {\"*\": allow}\\n')\n"
         "more = {'state': ':memory:', 'options': {'key_filename': sys.argv[2]}}\n"
         "with Session(sys.argv[1], allow, **more) as session:\n"

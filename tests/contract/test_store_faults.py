@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
-from toolkit.session import Session
-from toolkit.stores import private_memory
+from ringfence.policy import Policy
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.storage.fsspec_store.backend import private_memory
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 
@@ -128,7 +128,7 @@ def test_what_no_path_names_keeps_its_directory(
 
 def test_no_marker_is_put_over_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """An object `name/` keeps a directory where keys make directories; somebody may have made it first."""
-    from toolkit.stores import Store
+    from ringfence.toolkit.storage.fsspec_store.backend import Store
 
     fs = private_memory()
     fs.makedirs("/ws")

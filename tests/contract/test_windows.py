@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from pyfakefs.fake_filesystem import OSType
 
-from policy import Policy
-from toolkit import paths
-from toolkit.errors import CallError
-from toolkit.session import Session
-from toolkit.tasks import place
+from ringfence.policy import Policy
+from ringfence.toolkit import paths
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.storage import task_mount_open as place
 
 ALLOW = Policy.loads("version: 1\nrules: {'*': allow}\n")
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "explanation" / "windows.md"

@@ -12,11 +12,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ringfence.toolkit.call import Result
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.session.session import Session
 from tests.crash.harness import content, digest
 from tests.crash.scene import TASKS, Scene
-from toolkit.call import Result
-from toolkit.errors import CallError
-from toolkit.session import Session
 
 Say = Callable[[dict[str, Any]], None]
 Call = tuple[str, dict[str, Any]]

@@ -10,12 +10,12 @@ import random
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.session.session import Session
 from tests.crash.agents import FITTING
 from tests.crash.harness import digest
 from tests.crash.scene import Scene, told
-from toolkit import audit
-from toolkit.errors import CallError
-from toolkit.session import Session
 
 if TYPE_CHECKING:
     from tests.crash.chains import Found

@@ -28,13 +28,13 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from policy import Policy
+from ringfence.policy import Policy
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.history.content_files import LARGE
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.storage.local import syscalls as kernel
 from tests.crash import mutants
-from toolkit import audit
-from toolkit.errors import CallError
-from toolkit.local import kernel
-from toolkit.session import Session
-from toolkit.shelf import LARGE
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\ndurable: false\n')
 STATE = "CRASH_STATE"  # where to keep the state, if not beside the workspace

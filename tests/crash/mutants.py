@@ -7,12 +7,17 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from toolkit import apply, attempt, back, prune, settle, upgrade
-from toolkit.history import ABORTED, DONE
-from toolkit.local.disk import Local
-from toolkit.protection import HIDDEN
-from toolkit.session import Session
-from toolkit.state import SqliteState
+from ringfence.toolkit.execution import apply
+from ringfence.toolkit.execution import recovery as settle
+from ringfence.toolkit.history import pruning as prune
+from ringfence.toolkit.history.store import ABORTED, DONE
+from ringfence.toolkit.protected_paths import HIDDEN
+from ringfence.toolkit.session import pipeline as attempt
+from ringfence.toolkit.session import undo_run as back
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.state import migrations as upgrade
+from ringfence.toolkit.state.sqlite import SqliteState
+from ringfence.toolkit.storage.local.backend import Local
 
 
 def record_after() -> None:

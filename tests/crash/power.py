@@ -27,7 +27,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
-from policy import Policy
+from ringfence.policy import Policy
 from tests.crash.harness import Run, Workload, digest, files_of, open_session, work
 
 DURABLE = Policy.loads('version: 1\nrules: {"*": allow}\n')

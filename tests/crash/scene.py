@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from policy import Policy
+from ringfence.policy import Policy
+from ringfence.toolkit.session.session import Session
 from tests.crash.harness import Tree, digest
-from toolkit.session import Session
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\ndurable: false\nhard_links: replace\n')
 TASKS = ("a1b2c3d4-e5f6-7890-abcd-ef1234567890", "b2c3d4e5-f607-8901-bcde-f23456789012")

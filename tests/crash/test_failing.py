@@ -11,11 +11,11 @@ from typing import Any
 
 import pytest
 
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.history.content_files import LARGE
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.storage.local import syscalls as kernel
 from tests.crash.harness import ALLOW, digest, files_of, kept, replayed
-from toolkit import audit
-from toolkit.local import kernel
-from toolkit.session import Session
-from toolkit.shelf import LARGE
 
 FILES = {"d/a": b"a\n", "d/s/b": b"b\n", "f": b"f\n", "g": b"g\n"}
 FILES |= {"big/x": b"x" * (LARGE + 1), "big/y": b"y"}

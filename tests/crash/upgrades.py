@@ -9,11 +9,11 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.locations import local_place
+from ringfence.toolkit.state.sqlite import VERSION, default_place
 from tests.crash.herd import STYLES, Herd
 from tests.crash.scene import Scene
-from toolkit import audit
-from toolkit.places import local_place
-from toolkit.state import VERSION, default_place
 
 if TYPE_CHECKING:
     from tests.crash.chains import Found

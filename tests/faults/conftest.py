@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
-from toolkit.session import Session
-from toolkit.stores import private_memory
+from ringfence.policy import Policy
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.storage.fsspec_store.backend import private_memory
 
 
 def content(what: Any) -> bytes:

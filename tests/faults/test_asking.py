@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
-from toolkit.approvals import Answer
-from toolkit.call import Result
-from toolkit.session import Session
+from ringfence.policy import Policy
+from ringfence.toolkit.approvals.store import Answer
+from ringfence.toolkit.call import Result
+from ringfence.toolkit.session.session import Session
 
 U, V, W = (f"{n * 8}-e5f6-7890-abcd-ef1234567890" for n in "abc")
 ASK = 'version: 1\ndurable: false\nrules: {"*": ask, read: allow}\n'

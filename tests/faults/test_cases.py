@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from policy import Policy
+from ringfence.policy import Policy
 
 FILES = ("containment", "verdicts", "changes")
 _FIELDS = {

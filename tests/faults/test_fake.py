@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
-from toolkit.session import Session
+from ringfence.policy import Policy
+from ringfence.toolkit.session.session import Session
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 HELD = Policy.loads('version: 1\nrules: {"*": {"*": allow, ".git/**": deny, "Keys/": deny}}\n')

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from toolkit.call import Result, failed
-from toolkit.errors import CallError
-from toolkit.faults import KINDS, Cell, Fault, Run, Seen, Table, report, verdict
-from toolkit.faults.run import chosen, sample
-from toolkit.history import Kept
-from toolkit.plan import sha256
+from ringfence.toolkit.call import Result, failed
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.history.store import Kept
+from ringfence.toolkit.plan.changes import sha256
+from ringfence.toolkit.testing.faults import KINDS, Cell, Fault, Run, Seen, Table, report, verdict
+from ringfence.toolkit.testing.faults.run import chosen, sample
 
 OK = Result("1", "ok", "", {})
 BEFORE = {"a": b"old", "d": {"dir": True}}

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from toolkit.faults import KINDS, Fault, HttpProxy
+from ringfence.toolkit.testing.faults import KINDS, Fault, HttpProxy
 
 
 class Shelf(BaseHTTPRequestHandler):

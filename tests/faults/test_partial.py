@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from policy import Amount, Policy
-from toolkit import audit
-from toolkit.call import Result
-from toolkit.errors import CallError
-from toolkit.local.disk import Local
-from toolkit.session import Session
-from toolkit.stores import private_memory
+from ringfence.policy import Amount, Policy
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.call import Result
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.storage.fsspec_store.backend import private_memory
+from ringfence.toolkit.storage.local.backend import Local
 
 U, V, W = (f"{n * 8}-e5f6-7890-abcd-ef1234567890" for n in "abc")
 ALLOW = 'version: 1\ndurable: false\nrules: {"*": allow}\n'
@@ -470,7 +470,7 @@ def test_what_was_caught_and_cannot_go_back_is_on_record(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Somebody changes a file that is being deleted, and somebody makes it again meanwhile."""
-    from toolkit.local.removing import Removal
+    from ringfence.toolkit.storage.local.deletion import Removal
 
     (tmp_path / "ws").mkdir()
     file = tmp_path / "ws/a"
@@ -498,7 +498,7 @@ def test_what_was_caught_and_cannot_go_back_is_on_record(
 def test_parents_that_were_made_are_named_and_undo_takes_them_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int
 ) -> None:
-    from toolkit.local import placing
+    from ringfence.toolkit.storage.local import atomic_write as placing
 
     def full(*_: Any, **__: Any) -> None:
         raise OSError(failing, os.strerror(failing))
@@ -521,7 +521,7 @@ def test_parents_that_were_made_are_named_and_undo_takes_them_back(
 def test_parents_that_somebody_else_made_meanwhile_are_not_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from toolkit.local import placing
+    from ringfence.toolkit.storage.local import atomic_write as placing
 
     def full(*_: Any, **__: Any) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

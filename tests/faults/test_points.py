@@ -13,14 +13,16 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
-from toolkit import attempt, audit, validate
-from toolkit.approvals import Answer, Request
-from toolkit.cli import prompt
-from toolkit.cli.prompt import Terminal
-from toolkit.errors import CallError
-from toolkit.session import Session
-from toolkit.stores import private_memory
+from ringfence.policy import Policy
+from ringfence.toolkit.approvals.store import Answer, Request
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.cli import approval_prompt as prompt
+from ringfence.toolkit.cli.approval_prompt import Terminal
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.session import pipeline as attempt
+from ringfence.toolkit.session import validation as validate
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.storage.fsspec_store.backend import private_memory
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 NOISE = os.urandom(40_000).hex()

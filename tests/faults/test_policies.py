@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from policy import Policy, PolicyError
-from policy.machine import matches
-from toolkit.session import Session
+from ringfence.policy import Policy, PolicyError
+from ringfence.policy.patterns.matcher import matches
+from ringfence.toolkit.session.session import Session
 
 CASES = yaml.safe_load((Path(__file__).parent / "policies.yaml").read_text(encoding="utf-8"))
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from ringfence.toolkit.testing.faults import KINDS, Fault
 from tests.services.servers import SftpServer, sshd
-from toolkit.faults import KINDS, Fault
 
 paramiko = pytest.importorskip("paramiko", reason="no paramiko: pip install 'ringfence[sftp]'")
 
@@ -25,7 +25,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SftpServer]:
 
 @pytest.fixture(scope="module")
 def proxy(server: SftpServer) -> Iterator[Any]:
-    from toolkit.faults.sftp_proxy import SftpProxy
+    from ringfence.toolkit.testing.faults.sftp_proxy import SftpProxy
 
     options = server.options()
     options["hostname"] = options.pop("host")

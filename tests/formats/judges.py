@@ -1,6 +1,6 @@
 """Each tool's own rules once more, written from its documentation with `re`, as judges of single paths.
 
-Share nothing with `toolkit.formats`: they get the settings as data and answer for one path.
+Share nothing with `ringfence.toolkit.formats`: they get the settings as data and answer for one path.
 """
 
 from __future__ import annotations

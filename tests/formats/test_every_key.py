@@ -8,15 +8,15 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from policy import Policy
-from policy.model import Effect
+from ringfence.policy import Policy
+from ringfence.policy.model import Effect
+from ringfence.toolkit.formats.equivalence import compare
+from ringfence.toolkit.formats.model import Setting
+from ringfence.toolkit.formats.registry import FORMATS
+from ringfence.toolkit.formats.yaml_writer import policy_text
 from tests.formats import judges
 from tests.formats.test_laws import CLAUDE, EVERY_PATH, GIT, MAP, TOML, Own
 from tests.formats.test_unexpected_values import toml
-from toolkit.formats.disagree import compare
-from toolkit.formats.source import Setting
-from toolkit.formats.table import FORMATS
-from toolkit.formats.written import policy_text
 
 TOOLS = {"read": "read", "create_file": "write", "edit_file": "write", "delete": "delete"}
 AGENTS = ["default", "coder"]

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from policy import Policy
-from policy.model import Effect
+from ringfence.policy import Policy
+from ringfence.policy.model import Effect
+from ringfence.toolkit.cli.table.authoring import WRITTEN
+from ringfence.toolkit.formats.equivalence import compare
+from ringfence.toolkit.formats.exporting import outgoing
+from ringfence.toolkit.formats.flatten import flat
+from ringfence.toolkit.formats.model import Setting
+from ringfence.toolkit.formats.registry import FORMATS
 from tests.formats import judges
 from tests.formats.test_laws import EVERY_PATH
-from toolkit.cli.commands_authoring import WRITTEN
-from toolkit.formats.disagree import compare
-from toolkit.formats.exporting import outgoing
-from toolkit.formats.flat import flat
-from toolkit.formats.source import Setting
-from toolkit.formats.table import FORMATS
 
 ROOT = "/w/s"
 SEGMENT = st.sampled_from(["a", "b", "ab", "*", "a*", "*b", "*.b", "**", "?", "[ab]", "a*b", ".a"])

@@ -11,18 +11,19 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policy import READY_MADE, Policy, ready_made
-from policy.model import Effect
+from ringfence.policy import READY_MADE, Policy, ready_made
+from ringfence.policy.model import Effect
+from ringfence.toolkit.cli.table.authoring import FORMATS as NAMED
+from ringfence.toolkit.cli.table.authoring import WRITTEN
+from ringfence.toolkit.formats import equivalence as disagree
+from ringfence.toolkit.formats import wildcard
+from ringfence.toolkit.formats.equivalence import compare
+from ringfence.toolkit.formats.exporting import outgoing
+from ringfence.toolkit.formats.flatten import flat
+from ringfence.toolkit.formats.model import FormatError, Setting
+from ringfence.toolkit.formats.registry import FORMATS
+from ringfence.toolkit.formats.yaml_writer import policy_text
 from tests.cli.conftest import Ringfence, ringfence, workspace
-from toolkit.cli.commands_authoring import FORMATS as NAMED
-from toolkit.cli.commands_authoring import WRITTEN
-from toolkit.formats import disagree, wildcard
-from toolkit.formats.disagree import compare
-from toolkit.formats.exporting import outgoing
-from toolkit.formats.flat import flat
-from toolkit.formats.source import FormatError, Setting
-from toolkit.formats.table import FORMATS
-from toolkit.formats.written import policy_text
 
 __all__ = ["ringfence", "workspace"]
 HERE = Path(__file__).parent
@@ -196,7 +197,7 @@ FLAT = st.lists(st.sampled_from(["a", "b", "*", "?", "/", "."]), min_size=1, max
 
 @given(FLAT, st.lists(st.sampled_from(["a", "b", "ab", ".a", "b."]), min_size=1, max_size=4).map("/".join))
 def test_a_wildcard_and_its_patterns_match_the_same(pattern: str, path: str) -> None:
-    from policy.machine import matches
+    from ringfence.policy.patterns.matcher import matches
 
     tokens = wildcard.tokens(pattern)
     itself = {end for end in range(1, len(path) + 1) if path[end : end + 1] in ("", "/")}
@@ -307,7 +308,7 @@ def test_export_and_its_report(ringfence: Ringfence, workspace: Path) -> None:
 
 
 def test_an_anchored_line_alone_says_nothing_of_other_paths() -> None:
-    from toolkit.formats.source import Subject
+    from ringfence.toolkit.formats.model import Subject
 
     subject = FORMATS["clineignore"].read("/data/\n", ROOT).subjects[0]
     only = Subject("read", "read", subject.rules[:1], above=True, denies_only=True)
@@ -544,7 +545,7 @@ def test_a_comparison_that_was_not_finished_says_so(
 ) -> None:
     """The result is there before the comparison begins; a file is not, since nobody knows what it opens."""
     (workspace / "p.yaml").write_text("version: 1\nrules: {read: {'*': allow, '*.pem': deny}}\n")
-    monkeypatch.setattr("toolkit.cli.exchange.deadline", lambda _: lambda: True)
+    monkeypatch.setattr("ringfence.toolkit.cli.commands.import_export.deadline", lambda _: lambda: True)
     done = ringfence("export", "claude-code", "p.yaml")
     assert done.status == 1
     assert json.loads(done.out)["permissions"]["deny"] == ["Read(*.pem)"]
@@ -563,7 +564,7 @@ def test_the_result_is_printed_before_the_comparison(
         raise KeyboardInterrupt
 
     (workspace / "p.yaml").write_text("version: 1\nrules: {read: {'*': allow, '*.pem': deny}}\n")
-    monkeypatch.setattr("toolkit.cli.exchange.compare", broken)
+    monkeypatch.setattr("ringfence.toolkit.cli.commands.import_export.compare", broken)
     done = ringfence("export", "claude-code", "p.yaml")
     assert done.status != 0
     assert json.loads(done.out)["permissions"]["deny"] == ["Read(*.pem)"]

@@ -12,13 +12,13 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from policy import Policy
-from policy.model import Effect
+from ringfence.policy import Policy
+from ringfence.policy.model import Effect
+from ringfence.toolkit.formats.equivalence import Comparison, compare, judge
+from ringfence.toolkit.formats.model import FormatError, Imported, Setting
+from ringfence.toolkit.formats.registry import FORMATS
+from ringfence.toolkit.formats.yaml_writer import policy_text
 from tests.formats import judges
-from toolkit.formats.disagree import Comparison, compare, judge
-from toolkit.formats.source import FormatError, Imported, Setting
-from toolkit.formats.table import FORMATS
-from toolkit.formats.written import policy_text
 
 EFFECTS = st.sampled_from(["allow", "ask", "deny"])
 NAMES = st.sampled_from(["a", "b", "ab", "a.b", ".env", "A", "a b"])

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from policy import Policy
+from ringfence.policy import Policy
+from ringfence.toolkit.formats.model import FormatError, Setting
+from ringfence.toolkit.formats.registry import FORMATS
+from ringfence.toolkit.formats.yaml_writer import policy_text
 from tests.cli.conftest import Ringfence, ringfence, workspace
-from toolkit.formats.source import FormatError, Setting
-from toolkit.formats.table import FORMATS
-from toolkit.formats.written import policy_text
 
 __all__ = ["ringfence", "workspace"]
 Json = dict[str, Any]

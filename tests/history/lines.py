@@ -7,8 +7,18 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from toolkit.chain import BEGINNING, Checked, Fault, Record, check, line, parsed, seal, sealed
-from toolkit.runs import check_file
+from ringfence.toolkit.audit.file_verifier import check_file
+from ringfence.toolkit.audit.hash_chain import (
+    BEGINNING,
+    Checked,
+    Fault,
+    Record,
+    check,
+    line,
+    parsed,
+    seal,
+    sealed,
+)
 
 
 def chained(

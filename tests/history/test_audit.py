@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
-from toolkit import audit
-from toolkit.session import Session
+from ringfence.policy import Policy
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.session.session import Session
 
 RULES = 'version: 1\nrules: {"*": allow, delete: {"*": allow, "keep/": deny}}\n'
 

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from policy import Policy
+from ringfence.policy import Policy
+from ringfence.toolkit.audit import archive as audit_archive
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.audit.hash_chain import Fault
+from ringfence.toolkit.session.session import Session
 from tests.history.lines import check_lines
-from toolkit import audit, audit_archive
-from toolkit.chain import Fault
-from toolkit.session import Session
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\ndurable: false\n')
 

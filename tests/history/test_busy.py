@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
-from toolkit import apply
-from toolkit.history import of_session
-from toolkit.session import Session
+from ringfence.policy import Policy
+from ringfence.toolkit.execution import apply
+from ringfence.toolkit.history.store import of_session
+from ringfence.toolkit.session.session import Session
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 

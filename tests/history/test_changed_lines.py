@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from policy import Policy
-from toolkit import Session
+from ringfence.policy import Policy
+from ringfence.toolkit import Session
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 

@@ -6,11 +6,11 @@ import threading
 import time
 from typing import Any
 
-from policy import Policy
-from toolkit import events
-from toolkit.errors import CallError
-from toolkit.events import Event
-from toolkit.session import Session
+from ringfence.policy import Policy
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.history import subscriptions as events
+from ringfence.toolkit.history.subscriptions import Event
+from ringfence.toolkit.session.session import Session
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 

@@ -12,12 +12,12 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
+from ringfence.policy import Policy
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.audit.hash_chain import Checked, Fault, as_anchor, line, seal
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.session.session import Session
 from tests.history.lines import check_lines
-from toolkit import audit
-from toolkit.chain import Checked, Fault, as_anchor, line, seal
-from toolkit.errors import CallError
-from toolkit.session import Session
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 KEY = b"0123456789abcdef0123456789abcdef"
@@ -105,7 +105,7 @@ def test_two_processes_after_a_torn_line_lose_no_record(
     call = '{"tool": "get_file_info", "arguments": {"path": "."}}\n'
     (tmp_path / "ws" / "ringfence.yaml").write_text('version: 1\nrules: {"*": allow}\n')
     where = ["--root", str(tmp_path / "ws"), "--state", state_place, "--audit-log", str(log)]
-    command = [sys.executable, "-m", "toolkit.cli", "run", *where]
+    command = [sys.executable, "-m", "ringfence", "run", *where]
     settings: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.DEVNULL}
     running = [subprocess.Popen(command, **settings) for _ in range(2)]
     for process in running:

@@ -10,17 +10,17 @@ from typing import Any
 import pytest
 import yaml
 
-from policy import Policy
+from ringfence.policy import Policy
+from ringfence.toolkit.approvals.store import Answer
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.call import Result
+from ringfence.toolkit.paths import parts
+from ringfence.toolkit.plan.changes import FILE, Delete, Entry, Move, Stat, Write
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.storage.backend import BACKENDS, at
+from ringfence.toolkit.storage.fsspec_store.view import CHUNK
+from ringfence.toolkit.storage.guarantees import MAX_FILE, unkept
 from tests.services.servers import BUCKET, moto, s3_file_system
-from toolkit import audit
-from toolkit.approvals import Answer
-from toolkit.backends import BACKENDS, at
-from toolkit.call import Result
-from toolkit.loss import MAX_FILE, unkept
-from toolkit.paths import parts
-from toolkit.plan import FILE, Delete, Entry, Move, Stat, Write
-from toolkit.session import Session
-from toolkit.store_view import CHUNK
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 SMALL = 1000  # what can be kept in these tests

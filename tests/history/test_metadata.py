@@ -16,11 +16,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from policy import Policy
+from ringfence.policy import Policy
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.call import Result
+from ringfence.toolkit.session.session import Session
 from tests.history.quarantine import caught
-from toolkit import audit
-from toolkit.call import Result
-from toolkit.session import Session
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 ROOT = os.geteuid() == 0

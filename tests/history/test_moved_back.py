@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
+from ringfence.policy import Policy
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.call import Result
+from ringfence.toolkit.history.content_files import LARGE
+from ringfence.toolkit.session.session import Session
 from tests.crash.harness import files_of
 from tests.history.quarantine import caught
-from toolkit import audit
-from toolkit.call import Result
-from toolkit.session import Session
-from toolkit.shelf import LARGE
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\ndurable: false\nlimits: {delete: {max_files: 9999}}\n')
 

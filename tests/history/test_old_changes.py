@@ -11,13 +11,16 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
-from toolkit import audit, automatic_retention, bounded_tables, old_changes, retention
-from toolkit.bounded_tables import BOUNDS
-from toolkit.cli import main
-from toolkit.errors import CallError
-from toolkit.history import History
-from toolkit.session import Session
+from ringfence.policy import Policy
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.cli import main
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.history import old_changes, retention
+from ringfence.toolkit.history.store import History
+from ringfence.toolkit.session import automatic_retention
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.state import bounded_tables
+from ringfence.toolkit.state.bounded_tables import BOUNDS
 
 TEXT = (
     'version: 1\nrules: {"*": allow}\ndurable: false\nretention: {days: unlimited, max_bytes: 1, keep: 1}\n'

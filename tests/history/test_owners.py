@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.owners import Owner
+from ringfence.toolkit.state.process_locks import Owner
 
 
 def test_an_owner_that_only_begins_is_not_swept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

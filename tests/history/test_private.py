@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from policy import Policy
-from toolkit import private_files
-from toolkit.errors import CallError
-from toolkit.session import Session
-from toolkit.shelf import LARGE
+from ringfence.policy import Policy
+from ringfence.toolkit import private_files
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.history.content_files import LARGE
+from ringfence.toolkit.session.session import Session
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 

@@ -13,16 +13,16 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
+from ringfence.policy import Policy
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.call import Result
+from ringfence.toolkit.history.content_files import LARGE
+from ringfence.toolkit.history.store import Item, Operation
+from ringfence.toolkit.locations import local_place
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.state.sqlite import default_place
 from tests.crash.harness import digest, files_of, kept
 from tests.history.quarantine import caught
-from toolkit import audit
-from toolkit.call import Result
-from toolkit.history import Item, Operation
-from toolkit.places import local_place
-from toolkit.session import Session
-from toolkit.shelf import LARGE
-from toolkit.state import default_place
 
 POLICY = Policy.loads('version: 1\nrules: {"*": allow, delete: {"*": allow, "asked": ask}}\ndurable: false\n')
 DAY = 86400.0
@@ -260,7 +260,7 @@ def test_the_command_asks_shows_and_forgets(root: Path) -> None:
         edits(session, root)
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "toolkit.cli", "prune", *arguments]
+        command = [sys.executable, "-m", "ringfence", "prune", *arguments]
         command += ["--root", str(root), "--state", str(root.parent / "state")]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
+from ringfence.policy import Policy
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.call import Result
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.storage.local.backend import Local
 from tests.history.quarantine import caught
-from toolkit import audit
-from toolkit.call import Result
-from toolkit.local.disk import Local
-from toolkit.session import Session
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\ndurable: false\n')
 FILES = {f"d/{n}": f"{n}\n".encode() * 3 for n in range(100)}

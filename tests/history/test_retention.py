@@ -12,13 +12,15 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
-from policy.compare import compare
-from policy.model import Retention
-from toolkit import audit, automatic_retention, prune, retention_schedule
-from toolkit.approvals import Answer
-from toolkit.session import Session
-from toolkit.shelf import LARGE
+from ringfence.policy import Policy
+from ringfence.policy.analysis.diff import compare
+from ringfence.policy.model import Retention
+from ringfence.toolkit.approvals.store import Answer
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.history import pruning as prune
+from ringfence.toolkit.history.content_files import LARGE
+from ringfence.toolkit.session import automatic_retention, retention_schedule
+from ringfence.toolkit.session.session import Session
 
 ALLOW = 'version: 1\nrules: {"*": allow, delete_file: ask}\ndurable: false\n'
 SMALL = Policy.loads(f"{ALLOW}retention: {{days: unlimited, max_bytes: 1KiB, keep: 1}}\n")
@@ -299,7 +301,7 @@ def test_the_command_says_what_retention_lets_go(root: Path) -> None:
         write(session, 10)
 
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-        command = [sys.executable, "-m", "toolkit.cli", "prune", *arguments]
+        command = [sys.executable, "-m", "ringfence", "prune", *arguments]
         command += ["--root", str(root), "--state", str(root.parent / "state")]
         return subprocess.run(command, capture_output=True, text=True, check=False)
 

@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
+from ringfence.policy import Policy
+from ringfence.toolkit.audit.hash_chain import Checked
+from ringfence.toolkit.cli import main
+from ringfence.toolkit.session.session import Session
 from tests.history.lines import check_lines
-from toolkit.chain import Checked
-from toolkit.cli import main
-from toolkit.session import Session
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\ndurable: false\n')
 
@@ -176,7 +176,7 @@ def test_rotating_under_writers_loses_and_repeats_nothing(log: Path) -> None:
     (root / "ws" / "ringfence.yaml").write_text('version: 1\nrules: {"*": allow}\ndurable: false\n')
     (root / "calls").write_text('{"tool": "get_project_root", "arguments": {}}\n' * count)
     where = ["--root", str(root / "ws"), "--state", str(root / "state"), "--audit-log", str(log)]
-    command = [sys.executable, "-m", "toolkit.cli", "run", *where, str(root / "calls")]
+    command = [sys.executable, "-m", "ringfence", "run", *where, str(root / "calls")]
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
     done = threading.Event()
     parts: list[Path] = []
@@ -328,7 +328,7 @@ def test_processes_that_rotate_one_log_lose_and_repeat_nothing(log: Path) -> Non
     (root / "ws" / "ringfence.yaml").write_text('version: 1\nrules: {"*": allow}\ndurable: false\n')
     (root / "calls").write_text('{"tool": "get_project_root", "arguments": {}}\n' * count)
     where = ["--root", str(root / "ws"), "--state", str(root / "state"), "--audit-log", str(log)]
-    command = [sys.executable, "-m", "toolkit.cli", "run", *where, "--audit-log-rotate", "4KiB:200"]
+    command = [sys.executable, "-m", "ringfence", "run", *where, "--audit-log-rotate", "4KiB:200"]
     running = [subprocess.Popen([*command, str(root / "calls")], stdout=subprocess.PIPE) for _ in range(3)]
     for process in running:
         process.communicate()

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
+from ringfence.policy import Policy
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.locations import local_place
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.state.sqlite import default_place
 from tests.history.test_shared import url_of
-from toolkit.errors import CallError
-from toolkit.places import local_place
-from toolkit.session import Session
-from toolkit.state import default_place
 
 pytestmark = pytest.mark.slow
 psycopg = pytest.importorskip("psycopg", reason="no psycopg: pip install 'ringfence[postgres]'")

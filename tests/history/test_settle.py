@@ -11,14 +11,15 @@ from typing import Any
 
 import pytest
 
-from policy import Amount, Policy
+from ringfence.policy import Amount, Policy
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.execution import apply
+from ringfence.toolkit.history.content_files import LARGE
+from ringfence.toolkit.history.store import Item, Operation
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.storage.local.deletion import Removal
 from tests.history.quarantine import caught
-from toolkit import apply, audit
-from toolkit.errors import CallError
-from toolkit.history import Item, Operation
-from toolkit.local.removing import Removal
-from toolkit.session import Session
-from toolkit.shelf import LARGE
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 

@@ -17,15 +17,18 @@ from urllib.parse import urlsplit, urlunsplit
 
 import pytest
 
-from policy import Policy
-from toolkit import apply, audit, audit_index, postgres
-from toolkit.approvals import Answer
-from toolkit.cli import main
-from toolkit.errors import CallError
-from toolkit.postgres_sql import named, translated
-from toolkit.session import Session
-from toolkit.state import VERSION
-from toolkit.state_errors import why_unreachable
+from ringfence.policy import Policy
+from ringfence.toolkit.approvals.store import Answer
+from ringfence.toolkit.audit import index as audit_index
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.cli import main
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.execution import apply
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.state import postgres
+from ringfence.toolkit.state.errors import why_unreachable
+from ringfence.toolkit.state.postgres_sql import named, translated
+from ringfence.toolkit.state.sqlite import VERSION
 
 pytestmark = pytest.mark.slow
 psycopg = pytest.importorskip("psycopg", reason="no psycopg: pip install 'ringfence[postgres]'")
@@ -304,7 +307,7 @@ def test_on_the_command_line(root: Path, postgres_url: str, capsys: pytest.Captu
 def test_two_containers_of_one_host_name_share_nothing_unless_they_name_the_place(
     root: Path, postgres_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from toolkit import machine_identity
+    from ringfence.toolkit.state import machine_identity
 
     layers = iter(("one", "two"))
     monkeypatch.setattr(machine_identity.socket, "gethostname", lambda: "app")
@@ -329,7 +332,7 @@ def test_two_containers_of_one_host_name_share_nothing_unless_they_name_the_plac
 def test_a_shared_state_that_was_named_by_the_host_is_said_and_can_be_named(
     root: Path, postgres_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    from toolkit import machine_identity
+    from ringfence.toolkit.state import machine_identity
 
     monkeypatch.setattr(machine_identity.socket, "gethostname", lambda: "app.example")
     # A place of the host's name is what an earlier version took for this root.
@@ -427,7 +430,7 @@ def test_the_library_prints_nothing_of_its_own(
     on: Callable[..., Session], root: Path, postgres_url: str, tmp_path: Path
 ) -> None:
     program = (
-        "import logging, sys; from toolkit.session import Session; from policy import Policy\n"
+        "import logging, sys; from ringfence.toolkit.session.session import Session; from ringfence.policy import Policy\n"
         "allow = Policy.loads('version: 1\\nrules: {\"*\": allow}\\n')\n"
         "with Session(sys.argv[1], allow, state=sys.argv[2], place='ws'):\n"
         "    logging.getLogger('psycopg').warning('error ignored terminating Pipeline')\n"

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
-from toolkit.holes import CHUNK, pieces_of, write_all
-from toolkit.progress import Progress
-from toolkit.session import Session
+from ringfence.policy import Policy
+from ringfence.toolkit.progress import Progress
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.storage.sparse_files import CHUNK, pieces_of, write_all
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 MANY = 1 << 30

@@ -15,7 +15,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 WORKER = """
 import sys, json
-from toolkit.session import Session
+from ringfence.toolkit.session.session import Session
 root, state, session = sys.argv[1:]
 with Session(root, root + "/../p.yaml", state=state, session=session) as found:
     for line in sys.stdin:

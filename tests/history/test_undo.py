@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
-from toolkit.local import kernel
-from toolkit.session import Session
-from toolkit.stores import private_memory
+from ringfence.policy import Policy
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.storage.fsspec_store.backend import private_memory
+from ringfence.toolkit.storage.local import syscalls as kernel
 
 ALLOW = Policy.loads(
     'version: 1\ndurable: false\nrules: {"*": allow}\nlimits: {delete: {max_files: 99999}}\n'

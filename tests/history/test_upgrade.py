@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from policy import Policy
-from toolkit import audit, upgrade
-from toolkit.errors import CallError
-from toolkit.places import local_place
-from toolkit.plan import sha256
-from toolkit.session import Session
-from toolkit.state import VERSION, default_place
+from ringfence.policy import Policy
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.locations import local_place
+from ringfence.toolkit.plan.changes import sha256
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.state import migrations as upgrade
+from ringfence.toolkit.state.sqlite import VERSION, default_place
 
 OLD = Path(__file__).with_name("state-v1.sql")
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\ndurable: false\n')

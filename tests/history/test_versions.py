@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
-from toolkit.session import Session
-from toolkit.versions import Version
+from ringfence.policy import Policy
+from ringfence.toolkit.history.versions import Version
+from ringfence.toolkit.session.session import Session
 
 ALLOW = Policy.loads('version: 1\ndurable: false\nrules: {"*": allow}\n')
 

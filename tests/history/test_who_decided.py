@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
+from ringfence.toolkit import Session
+from ringfence.toolkit.approvals.store import Answer
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.audit.log import Wanted
 from tests.services.asking import POLICY, asking
-from toolkit import Session, audit
-from toolkit.approvals import Answer
-from toolkit.audit import Wanted
 
 END = 9e9
 GRANTS = {

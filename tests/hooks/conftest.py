@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from toolkit.hooks.run import quick, respond
+from ringfence.toolkit.hooks.respond import quick, respond
 
 HERE = Path(__file__).parent
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from policy import Effect, Policy
-from toolkit.hooks.judge import Judge
-from toolkit.hooks.touch import Touch
+from ringfence.policy import Effect, Policy
+from ringfence.toolkit.hooks.judge import Judge
+from ringfence.toolkit.hooks.touch import Touch
 
 READING = Policy.loads('version: 1\nrules: {"*": allow, read: {"*": allow, "secrets/": deny}}\n')
 

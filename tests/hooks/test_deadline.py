@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from ringfence.toolkit.hooks.respond import quick
 from tests.hooks.conftest import event_of
 from tests.hooks.test_events import READ, ROOT
-from toolkit.hooks.run import quick
 
 SOON = ("claude-code", "--deadline", "1.5")
 # Each never comes to its end by itself, so that without the deadline these tests would not either.
@@ -33,9 +33,9 @@ import sys
 {before}
 code = sys.argv.pop()
 if code:
-    import policy
+    from ringfence import policy
     policy.Policy.load = lambda *_: exec(code)
-from toolkit.cli import main
+from ringfence.toolkit.cli import main
 sys.exit(main())
 """
     return subprocess.Popen(

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import yaml
 
-from policy import Policy
+from ringfence.policy import Policy
+from ringfence.toolkit.hooks import respond as hooks
+from ringfence.toolkit.hooks.tool_arguments import TOUCHES
 from tests.hooks.conftest import HERE, Said, event_of
-from toolkit.hooks import run as hooks
-from toolkit.hooks.touched import TOUCHES
 
 ROOT = HERE.parent.parent
 Hook = Callable[..., Said]
@@ -192,7 +192,7 @@ def test_a_crash_in_the_middle_blocks(
 def test_an_answer_that_cannot_be_written_blocks(workspace: Path) -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "toolkit.cli", "hook", "claude-code"],
+            [sys.executable, "-m", "ringfence", "hook", "claude-code"],
             input=event_of(READ, workspace),
             stdout=full,
             stderr=subprocess.PIPE,
@@ -202,7 +202,7 @@ def test_an_answer_that_cannot_be_written_blocks(workspace: Path) -> None:
 
 
 def program(*words: str, data: bytes = b"", code: str = "pass") -> subprocess.CompletedProcess[bytes]:
-    start = f"import sys; {code}; from toolkit.cli import main; sys.exit(main({list(words)!r}))"
+    start = f"import sys; {code}; from ringfence.toolkit.cli import main; sys.exit(main({list(words)!r}))"
     return subprocess.run([sys.executable, "-c", start], input=data, capture_output=True, cwd=ROOT)
 
 
@@ -230,7 +230,9 @@ def test_wrong_usage_is_exit_status_2(words: list[str], workspace: Path) -> None
     assert program("hook", *words, data=event_of(READ, workspace)).returncode == 2
 
 
-@pytest.mark.parametrize("module", ["toolkit.hooks.run", "toolkit.hooks.judge", "policy", "json"])
+@pytest.mark.parametrize(
+    "module", ["ringfence.toolkit.hooks.respond", "ringfence.toolkit.hooks.judge", "policy", "json"]
+)
 def test_a_module_that_does_not_import_blocks(module: str, workspace: Path) -> None:
     done = program(
         "hook", "claude-code", data=event_of(READ, workspace), code=f"sys.modules[{module!r}] = None"
@@ -240,11 +242,9 @@ def test_a_module_that_does_not_import_blocks(module: str, workspace: Path) -> N
 
 
 def test_a_hook_brings_in_nothing_of_a_session(workspace: Path) -> None:
-    heavy = (
-        "{'sqlite3', 'jsonschema', 'fsspec', 'rich', 'argparse', 'toolkit.session', 'toolkit.cli.commands'}"
-    )
+    heavy = "{'sqlite3', 'jsonschema', 'fsspec', 'rich', 'argparse', 'ringfence.toolkit.session.session', 'ringfence.toolkit.cli.table'}"
     code = (
-        "import sys; from toolkit.cli import main; main(['hook', 'claude-code']);"
+        "import sys; from ringfence.toolkit.cli import main; main(['hook', 'claude-code']);"
         f"print(*sorted({heavy} & set(sys.modules)), file=sys.stderr)"
     )
     done = subprocess.run(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.hooks import hosts
+from ringfence.toolkit.hooks import hosts
 
 
 @pytest.mark.parametrize("kind", ["folder", "link", "open to all", "another's"])

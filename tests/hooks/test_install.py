@@ -13,14 +13,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ringfence.toolkit.cli import main
+from ringfence.toolkit.hooks.deadline import MOST
+from ringfence.toolkit.hooks.install import (
+    SETTINGS,
+    NotPlain,
+    command,
+    commands,
+    installed,
+    is_isolated,
+    removed,
+)
+from ringfence.toolkit.hooks.tool_arguments import TOUCHES
 from tests.hooks.conftest import HERE, event_of
-from toolkit.cli import main
-from toolkit.hooks.deadline import MOST
-from toolkit.hooks.install import SETTINGS, NotPlain, command, commands, installed, is_isolated, removed
-from toolkit.hooks.touched import TOUCHES
 
 HOSTS = list(SETTINGS)
-PROGRAM = [sys.executable, "-I", "-m", "toolkit.cli"]
+PROGRAM = [sys.executable, "-I", "-m", "ringfence"]
 RUN = {host: command(PROGRAM, host, "default", None, None) for host in HOSTS}
 EMPTY_ONLY = {"hooks"}
 
@@ -80,7 +88,7 @@ def test_another_command_takes_the_place_of_the_first() -> None:
     text = '{"a": 1}'
     first = installed(text, "claude-code", RUN["claude-code"])
     second = installed(first, "claude-code", command(PROGRAM, "claude-code", "coder", "baseline", "deny"))
-    assert "--agent coder" in second and second.count("toolkit.cli hook") == 2
+    assert "--agent coder" in second and second.count("ringfence.toolkit.cli hook") == 2
     assert removed(second, "claude-code") == text
 
 
@@ -124,7 +132,7 @@ def test_at_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "+++" in capsys.readouterr().out
     assert main([*words, "--yes"]) == 0
     whole = file.read_text(encoding="utf-8")
-    assert "-I -m toolkit.cli hook claude-code --root" in whole
+    assert "-I -m ringfence hook claude-code --root" in whole
     capsys.readouterr()
     assert main([*words, "--yes", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["changed"] is False
@@ -143,7 +151,7 @@ def test_a_link_stays_one_and_the_mode_is_kept(tmp_path: Path) -> None:
     assert main(["hook", "install", "gemini", "--root", str(tmp_path), "--yes"]) == 0
     assert link.is_symlink()
     assert real.stat().st_mode & 0o777 == 0o600
-    assert "toolkit.cli hook gemini" in real.read_text(encoding="utf-8")
+    assert "ringfence.toolkit.cli hook gemini" in real.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("linked", ["file", "folder", "folder that is not there", "file that is not there"])
@@ -180,7 +188,9 @@ def test_a_scope_that_a_host_does_not_have(scope: str, tmp_path: Path) -> None:
 def test_the_settings_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     assert main(["hook", "install", "codex", "--scope", "user", "--yes"]) == 0
-    assert "toolkit.cli hook codex" in (tmp_path / ".codex" / "hooks.json").read_text(encoding="utf-8")
+    assert "ringfence.toolkit.cli hook codex" in (tmp_path / ".codex" / "hooks.json").read_text(
+        encoding="utf-8"
+    )
 
 
 def shell(run: str, workspace: Path, name: str, path: Path) -> subprocess.CompletedProcess[bytes]:
@@ -203,7 +213,7 @@ def test_what_was_installed_judges_and_a_missing_program_blocks(workspace: Path,
     assert gone.stderr
     program = folder / "ringfence"
     program.write_text(
-        f'#!/bin/sh\nPYTHONPATH={HERE.parent.parent} exec {sys.executable} -m toolkit.cli "$@"\n',
+        f'#!/bin/sh\nPYTHONPATH={HERE.parent.parent} exec {sys.executable} -m ringfence "$@"\n',
         encoding="utf-8",
     )
     program.chmod(0o755)
@@ -231,11 +241,11 @@ def test_a_hook_of_an_older_version_is_known_and_renewed() -> None:
 @pytest.mark.parametrize("program", ["/usr/bin/python3", "/a b/venv/bin/python"])
 def test_the_interpreter_is_named_and_isolated(host: str, program: str) -> None:
     for flags in (["-I"], ["-E", "-P"]):
-        run = command([program, *flags, "-m", "toolkit.cli"], host, "coder", None, None)
+        run = command([program, *flags, "-m", "ringfence"], host, "coder", None, None)
         assert is_isolated(run)
         assert commands(installed("", host, run), host) == [run] * len(SETTINGS[host].events)
-    assert not is_isolated(command([program, "-m", "toolkit.cli"], host, "coder", None, None))
-    assert not is_isolated(command(["python3", "-I", "-m", "toolkit.cli"], host, "coder", None, None))
+    assert not is_isolated(command([program, "-m", "ringfence"], host, "coder", None, None))
+    assert not is_isolated(command(["python3", "-I", "-m", "ringfence"], host, "coder", None, None))
 
 
 def test_doctor_says_which_hook_to_renew(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -253,6 +263,8 @@ def test_without_an_installation_there_is_no_hook(
     workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A hook that only starts where the modules happen to be on the path would block, or run another's."""
-    monkeypatch.setattr("toolkit.program_files._PACKAGES", ("/elsewhere/toolkit", "/elsewhere/policy"))
+    monkeypatch.setattr(
+        "ringfence.toolkit.program_files._PACKAGES", ("/elsewhere/toolkit", "/elsewhere/policy")
+    )
     assert main(["hook", "install", "codex", "--root", str(workspace), "--yes"]) == 2
     assert "a hook needs an installed Ringfence" in capsys.readouterr().err

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from policy import READY_MADE, Effect, Need, Policy, ready_made
+from ringfence.policy import READY_MADE, Effect, Need, Policy, ready_made
+from ringfence.toolkit.hooks import policy_subset as narrowing
+from ringfence.toolkit.hooks.judge import Judge, Verdict
+from ringfence.toolkit.hooks.policy_subset import narrowed
+from ringfence.toolkit.hooks.touch import Touch
 from tests.hooks.conftest import HERE
-from toolkit.hooks import narrowed as narrowing
-from toolkit.hooks.judge import Judge, Verdict
-from toolkit.hooks.narrowed import narrowed
-from toolkit.hooks.touch import Touch
 
 NAMES = st.sampled_from(
     [

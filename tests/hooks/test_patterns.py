@@ -9,8 +9,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from toolkit.hooks.searched import Searched
-from toolkit.hooks.touched import touches
+from ringfence.toolkit.hooks.search_filter import Searched
+from ringfence.toolkit.hooks.tool_arguments import touches
 
 FILES = ["a", "b.py", "ab/a.py", "ab/b/a", "b/a", "b/ab/b.py", "b/b/ab", ".ab/a", "ab/.b"]
 PARTS = st.sampled_from(["a", "b", "*", "**", "?", "/", ".py", "[ab]", "[^a]", ".", "."])

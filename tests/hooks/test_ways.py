@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from policy import Effect, Policy
-from toolkit.hooks.judge import Judge
-from toolkit.hooks.touch import READ, Touch
+from ringfence.policy import Effect, Policy
+from ringfence.toolkit.hooks.judge import Judge
+from ringfence.toolkit.hooks.touch import READ, Touch
 
 ALLOW_LIST = "{'*': deny, 'src/**': allow, 'src/new/': ask, 'src/keys/': deny, 'src/keys/pub/': allow}"
 CASES = [

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
+from ringfence.policy import Policy
+from ringfence.toolkit.hooks import directory_listing as walk
 from tests.hooks.conftest import Said
-from toolkit.hooks import walk
 
 Hook = Callable[..., Said]
 

@@ -47,7 +47,7 @@ def command(workspace: Path, *more: str) -> list[str]:
     return [
         sys.executable,
         "-m",
-        "toolkit.cli",
+        "ringfence",
         "serve",
         "mcp",
         "--root",

@@ -14,9 +14,9 @@ mcp = pytest.importorskip("mcp.client.client", reason="needs the extra `test` (m
 from mcp.client.stdio import StdioServerParameters, stdio_client  # noqa: E402
 from mcp_types import ElicitResult  # noqa: E402
 
+from ringfence.toolkit.tools import TOOLS  # noqa: E402
 from tests.interop.calls import CALLS  # noqa: E402
 from tests.interop.conftest import ASKED, command, environment  # noqa: E402
-from toolkit.tools import TOOLS  # noqa: E402
 
 MODES = ("legacy", "2026-07-28", "auto")
 

@@ -11,9 +11,9 @@ from typing import Any
 import jsonschema
 import pytest
 
+from ringfence.toolkit.mcp.jsonrpc import HANDSHAKE
+from ringfence.toolkit.tools import TOOLS
 from tests.interop.conftest import ASKED, Wire, command, environment
-from toolkit.mcp.messages import HANDSHAKE
-from toolkit.tools import TOOLS
 
 Start = Callable[..., Wire]
 META = {

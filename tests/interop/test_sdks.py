@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
-from toolkit import AsyncSession, Session
+from ringfence.policy import Policy
+from ringfence.toolkit import AsyncSession, Session
 
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples" / "sdks"
 POLICY = Policy.loads(

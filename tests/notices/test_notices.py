@@ -37,14 +37,14 @@ class Desk:
             **os.environ,
             "PATH": f"{self.bin}:{os.environ['PATH']}",
             "PYTHONPATH": str(HERE),
-            "RINGFENCE": f"{sys.executable} -m toolkit.cli",
+            "RINGFENCE": f"{sys.executable} -m ringfence",
             "RINGFENCE_WEBHOOK_SECRET": SECRET,
         }
 
     def ask(self, path: str) -> str:
         call = ["call", "create_file", json.dumps({"path": path, "content": "the content"}), "--json"]
         done = subprocess.run(
-            [sys.executable, "-m", "toolkit.cli", *call, "--ask", "queue", "--agent", "coder", *self.options],
+            [sys.executable, "-m", "ringfence", *call, "--ask", "queue", "--agent", "coder", *self.options],
             env=self.environment,
             capture_output=True,
             text=True,

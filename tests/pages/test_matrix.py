@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
+from ringfence.policy import Policy
 from tests.cli.conftest import Ringfence, ringfence, workspace
 
 __all__ = ["ringfence", "workspace"]
@@ -120,7 +120,7 @@ def test_the_page_by_keyboard_and_in_the_dark(ringfence: Ringfence, tree: Path, 
 
 
 def test_a_page_of_ten_thousand_files_draws_what_is_in_sight(tmp_path: Path, tab: Any) -> None:
-    from toolkit.page import page
+    from ringfence.toolkit.html_page import page
 
     cells = [
         {"effect": "allow", "because": "r", "where": "p:1"},
@@ -145,7 +145,7 @@ def test_a_page_of_ten_thousand_files_draws_what_is_in_sight(tmp_path: Path, tab
 
 
 def test_the_data_cannot_end_its_element() -> None:
-    from toolkit.page import page
+    from ringfence.toolkit.html_page import page
 
     text = page("matrix", "</title><script>", {"x": "</script><script>alert(1)</script><!--"})
     assert text.count("<script") == 2

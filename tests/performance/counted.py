@@ -32,7 +32,7 @@ def counting(root: Path, rules: int) -> dict[str, dict[str, float]]:
         (root / "d" / f"file{number}.txt").write_text("one")
     lines = [f'    "**/x{number}/*.y{number}": deny\n' for number in range(rules)]
     (root / "ringfence.yaml").write_text('version: 1\nrules:\n  "*":\n    "*": allow\n' + "".join(lines))
-    from toolkit import Session
+    from ringfence.toolkit import Session
 
     counts: Counter[str] = Counter()
     on = False

@@ -15,7 +15,13 @@ SESSION = {f"toolkit.{name}" for name in ("session", "attempt", "apply", "histor
 SESSION |= {f"toolkit.{name}" for name in ("audit", "answers", "undo", "validate", "events", "following")}
 HEAVY = {"asyncio", "email", "fsspec", "importlib.metadata", "jsonschema", "logging", "platformdirs"}
 HEAVY |= {"referencing", "rich", "secrets", "shtab", "sqlite3", "ssl", "subprocess", "tempfile", "zipfile"}
-ANALYSIS = {"policy.automaton", "policy.lint", "policy.compare", "policy.prove", "policy.questions"}
+ANALYSIS = {
+    "ringfence.policy.analysis.pattern_queries",
+    "ringfence.policy.lint.run",
+    "ringfence.policy.analysis.diff",
+    "ringfence.policy.analysis.prove",
+    "ringfence.policy.analysis.verdict_queries",
+}
 # What a call needs only to take back, to tell of changes, to warn, or to say what is wrong with its words.
 SELDOM = {f"toolkit.{name}" for name in ("undo", "changes", "versions", "events", "points", "net", "back")}
 SELDOM |= {
@@ -26,7 +32,7 @@ SELDOM |= {
     "shutil",
     "jsonschema",
     "referencing",
-    "policy.explain",
+    "ringfence.policy.evaluation.explain",
 }
 
 
@@ -44,7 +50,7 @@ def loaded(program: str, given: str = "") -> set[str]:
 
 
 def command(*words: str, given: str = "") -> set[str]:
-    return loaded(f"from toolkit.cli import main\nassert main({list(words)!r}) == 0", given)
+    return loaded(f"from ringfence.toolkit.cli import main\nassert main({list(words)!r}) == 0", given)
 
 
 @pytest.fixture
@@ -54,34 +60,38 @@ def folder(tmp_path: Path) -> str:
 
 
 def test_importing_the_packages_loads_next_to_nothing() -> None:
-    toolkit = loaded("import toolkit")
+    toolkit = loaded("from ringfence import toolkit")
     assert {name for name in toolkit if name.startswith(("toolkit", "policy"))} == {"toolkit"}
-    assert not loaded("import policy") & (HEAVY | ANALYSIS | {"yaml", "policy.loading", "policy.explain"})
+    assert not loaded("from ringfence import policy") & (
+        HEAVY | ANALYSIS | {"yaml", "ringfence.policy.loading.loader", "ringfence.policy.evaluation.explain"}
+    )
 
 
 def test_the_version_loads_no_parser_and_no_policy() -> None:
     found = command("--version")
     ours = {name for name in found if name.startswith(("toolkit", "policy"))}
-    assert ours == {"toolkit", "toolkit.cli", "toolkit.cli.version"}
+    assert ours == {"toolkit", "ringfence.toolkit.cli", "ringfence.toolkit.cli.version_text"}
     assert found - ours == {"__future__"}
 
 
 def test_explaining_loads_no_session(folder: str) -> None:
     found = command("explain", "--root", folder, "delete_file", "a.py")
     unwanted = SESSION | HEAVY | ANALYSIS | SELDOM | {"difflib"}
-    assert found & unwanted == {"policy.explain"}
+    assert found & unwanted == {"ringfence.policy.evaluation.explain"}
 
 
 def test_a_decision_loads_the_policy_alone(folder: str) -> None:
     """What a hook needs: a policy from a file and one verdict."""
     found = loaded(
-        "import policy\n"
+        "from ringfence import policy\n"
         f"judged = policy.load({folder + '/ringfence.yaml'!r})\n"
         "judged.decide('a', 'read_file', [policy.Need('read', 'a.py')])"
     )
     ours = {name for name in found if name.startswith(("toolkit", "policy"))}
     assert not {name for name in ours if name.startswith("toolkit")}
-    assert found & (HEAVY | ANALYSIS | {"argparse", "policy.explain", "difflib"}) == set()
+    assert (
+        found & (HEAVY | ANALYSIS | {"argparse", "ringfence.policy.evaluation.explain", "difflib"}) == set()
+    )
 
 
 def test_a_hook_loads_what_judges_and_nothing_else(folder: str) -> None:
@@ -92,20 +102,33 @@ def test_a_hook_loads_what_judges_and_nothing_else(folder: str) -> None:
     assert {name for name in found if name.startswith("toolkit")} == {
         *(
             "toolkit",
-            "toolkit.cli",
-            "toolkit.finding",
-            "toolkit.ownership",
-            "toolkit.errors",
-            "toolkit.paths",
-            "toolkit.name_folding",
-            "toolkit.faked",
+            "ringfence.toolkit.cli",
+            "ringfence.toolkit.project_root",
+            "ringfence.toolkit.file_ownership",
+            "ringfence.toolkit.errors",
+            "ringfence.toolkit.paths",
+            "ringfence.toolkit.storage.local.name_folding",
+            "ringfence.toolkit.fake_fs",
         ),
-        *("toolkit.protection", "toolkit.hooks", "toolkit.hooks.run", "toolkit.hooks.touched"),
-        *("toolkit.hooks.judge", "toolkit.hooks.touch", "toolkit.hooks.hosts", "toolkit.hooks.deadline"),
-        *("toolkit.hooks.narrowed", "toolkit.program_files"),
+        *(
+            "ringfence.toolkit.protected_paths",
+            "ringfence.toolkit.hooks",
+            "ringfence.toolkit.hooks.respond",
+            "ringfence.toolkit.hooks.tool_arguments",
+        ),
+        *(
+            "ringfence.toolkit.hooks.judge",
+            "ringfence.toolkit.hooks.touch",
+            "ringfence.toolkit.hooks.hosts",
+            "ringfence.toolkit.hooks.deadline",
+        ),
+        *("ringfence.toolkit.hooks.policy_subset", "ringfence.toolkit.program_files"),
     }
     unwanted = (
-        HEAVY | ANALYSIS | SELDOM | {"argparse", "yaml", "policy.loading", "pathlib", "difflib", "hashlib"}
+        HEAVY
+        | ANALYSIS
+        | SELDOM
+        | {"argparse", "yaml", "ringfence.policy.loading.loader", "pathlib", "difflib", "hashlib"}
     )
     assert found & unwanted == set()
 
@@ -115,7 +138,7 @@ def test_a_call_loads_no_analysis_and_no_server(
 ) -> None:
     state = str(tmp_path_factory.mktemp("state"))
     found = command("call", "--root", folder, "--state", state, "list_directory", '{"path": "."}')
-    unwanted = {"fsspec", "asyncio", "rich.console", "shtab", "toolkit.mcp"}
+    unwanted = {"fsspec", "asyncio", "rich.console", "shtab", "ringfence.toolkit.mcp"}
     assert found & (ANALYSIS | unwanted | SELDOM) == set()
 
 
@@ -132,5 +155,5 @@ def test_serving_loads_what_a_first_call_needs(folder: str, tmp_path_factory: py
     words = ("serve", "mcp", "--root", folder, "--policy", f"{folder}/ringfence.yaml", "--state", state)
     command(*words, given=given)
     found = command(*words, given=given)
-    unwanted = {"fsspec", "asyncio", "rich.console", "shtab", "starlette", "toolkit.http"}
+    unwanted = {"fsspec", "asyncio", "rich.console", "shtab", "starlette", "ringfence.toolkit.http"}
     assert found & (ANALYSIS | unwanted | SELDOM) == set()

@@ -9,10 +9,10 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-import policy
-from policy import Policy
-from policy.columns import Columns
-from policy.glob import parse
+from ringfence import policy
+from ringfence.policy import Policy
+from ringfence.policy.patterns.syntax import parse
+from ringfence.policy.rule_list import Columns
 
 OURS = str(Path(policy.__file__).parent)
 RULES = 1_000

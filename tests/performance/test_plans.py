@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
-from toolkit import Session
+from ringfence.policy import Policy
+from ringfence.toolkit import Session
 
 ALLOW = Policy.loads("""
 version: 1

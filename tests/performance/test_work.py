@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from policy import Effect, Policy
-from policy.machine import Machine
-from policy.names import Names
+from ringfence.policy import Effect, Policy
+from ringfence.policy.patterns.matcher import Machine
+from ringfence.policy.patterns.name_index import Names
 
 COUNTED = Path(__file__).with_name("counted.py")
 # For one call: statements of SQL; files opened, listed, renamed, removed or made through the interpreter.

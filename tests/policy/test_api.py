@@ -3,7 +3,7 @@
 import subprocess
 import sys
 
-import policy
+from ringfence import policy
 
 EXPORTS = [
     "ACTIONS", "READY_MADE", "TOOL_ACTIONS", "Amount", "Case", "Decision", "Effect", "Explanation", "Folding",

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policy import Effect, Rule, Where
-from policy.columns import Columns
+from ringfence.policy import Effect, Rule, Where
+from ringfence.policy.rule_list import Columns
 
 TEXTS = st.sampled_from(["a", "*.py", "src/**", "b"])
 ROWS = st.tuples(

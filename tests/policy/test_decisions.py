@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from policy import ACTIONS, Decision, Effect, Need, Policy, load
-from policy.machine import Machine
+from ringfence.policy import ACTIONS, Decision, Effect, Need, Policy, load
+from ringfence.policy.patterns.matcher import Machine
 
 TABLE = yaml.safe_load(Path(__file__).with_name("decisions.yaml").read_text(encoding="utf-8"))
 CASES = [
@@ -83,8 +83,8 @@ def test_all_patterns_are_tried_at_once(monkeypatch: pytest.MonkeyPatch) -> None
             made.append(given)
             super().__init__(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("policy.explain.Machine", Counted)
-    monkeypatch.setattr("policy.machine.Machine", Counted)
+    monkeypatch.setattr("ringfence.policy.evaluation.explain.Machine", Counted)
+    monkeypatch.setattr("ringfence.policy.patterns.matcher.Machine", Counted)
     assert len(policy.explain("a", "read", "x/src/part7/a.py").steps) == 300
     assert len(made) == 2  # as they are, and with nothing tying them to the root
 

@@ -7,10 +7,10 @@ import unicodedata
 
 import pytest
 
-from policy import Policy, PolicyError
-from policy.errors import visible
-from policy.invisible import is_invisible
-from toolkit.text import escape
+from ringfence.policy import Policy, PolicyError
+from ringfence.policy.errors import visible
+from ringfence.policy.invisible_characters import is_invisible
+from ringfence.toolkit.text import escape
 
 EVERY = [chr(number) for number in range(sys.maxunicode + 1)]
 INVISIBLE = [character for character in EVERY if is_invisible(character)]

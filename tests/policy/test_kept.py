@@ -10,9 +10,11 @@ from typing import Any
 
 import pytest
 
-import policy
-from policy import Policy, PolicyError, kept, loading
-from policy.plain import from_plain, to_plain
+from ringfence import policy
+from ringfence.policy import Policy, PolicyError
+from ringfence.policy.loading import cache as kept
+from ringfence.policy.loading import loader as loading
+from ringfence.policy.loading.serialize import from_plain, to_plain
 
 TEXT = """
 version: 1
@@ -250,7 +252,7 @@ def test_many_at_once_each_get_the_whole_policy(file: Path, place: Path) -> None
 
 
 def test_a_session_protects_what_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from toolkit.session import Session
+    from ringfence.toolkit.session.session import Session
 
     monkeypatch.setenv(kept.VARIABLE, str(tmp_path / ".cache"))
     (tmp_path / "ringfence.yaml").write_text('version: 1\nrules: {"*": allow}\n')

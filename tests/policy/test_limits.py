@@ -2,8 +2,8 @@
 
 import pytest
 
-from policy import Amount, Decision, Effect, Need, Policy
-from policy.lint import lint
+from ringfence.policy import Amount, Decision, Effect, Need, Policy
+from ringfence.policy.lint.run import lint
 
 NOTHING = Amount()
 

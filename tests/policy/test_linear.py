@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-import policy.machine
-import policy.names
-from policy import Effect, Policy, loads
-from policy.glob import CROSS, parse
-from policy.machine import Machine
-from policy.names import _piece
+import ringfence.policy.patterns.matcher
+import ringfence.policy.patterns.name_index
+from ringfence.policy import Effect, Policy, loads
+from ringfence.policy.patterns.matcher import Machine
+from ringfence.policy.patterns.name_index import _piece
+from ringfence.policy.patterns.syntax import CROSS, parse
 
-OURS = (policy.machine.__file__, policy.names.__file__)
+OURS = (ringfence.policy.patterns.matcher.__file__, ringfence.policy.patterns.name_index.__file__)
 
 
 def lines_run(machine: Machine, path: str) -> int:
@@ -89,9 +89,9 @@ def test_the_pieces_have_no_repetition(pattern: str) -> None:
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("policy.machine._MAX_BYTES", 200_000)
-    monkeypatch.setattr("policy.machine._MAX_NAMES", 500)
-    monkeypatch.setattr("policy.machine._MAX_DIRECTORIES", 100)
+    monkeypatch.setattr("ringfence.policy.patterns.matcher._MAX_BYTES", 200_000)
+    monkeypatch.setattr("ringfence.policy.patterns.matcher._MAX_NAMES", 500)
+    monkeypatch.setattr("ringfence.policy.patterns.matcher._MAX_DIRECTORIES", 100)
     rules = ", ".join(f'"*{number}*/x": deny' for number in range(100))
     policy = loads(f"version: 1\nrules: {{read: {{{rules}}}}}")
     for number in range(5_000):
@@ -106,7 +106,7 @@ def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_kinds_of_names_are_bounded_where_files_need_no_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("policy.machine._MAX_BYTES", 200_000)
+    monkeypatch.setattr("ringfence.policy.patterns.matcher._MAX_BYTES", 200_000)
     rules = ", ".join(f'"*{number}a*": ask' for number in range(100, 120))
     policy = loads(f'version: 1\nrules: {{read: {{{rules}, "x/**": deny}}}}')
     for number in range(3_000):
@@ -116,7 +116,7 @@ def test_kinds_of_names_are_bounded_where_files_need_no_step(monkeypatch: pytest
 
 
 def test_what_many_agents_concluded_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("policy.machine._MAX_BYTES", 200_000)
+    monkeypatch.setattr("ringfence.policy.patterns.matcher._MAX_BYTES", 200_000)
     policy = loads("version: 1\nrules: {read: {x: deny}}")
     for number in range(5_000):
         assert policy.effect(f"agent{number}", "read", "read", "x") is Effect.DENY

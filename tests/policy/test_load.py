@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from policy import Effect, Policy, PolicyError, load, loads
-from policy.check import cases_beside, check
-from policy.document import MAX_BYTES
-from policy.loading import load_cases
-from policy.model import Tasks
+from ringfence.policy import Effect, Policy, PolicyError, load, loads
+from ringfence.policy.evaluation.cases import cases_beside, check
+from ringfence.policy.loading.loader import load_cases
+from ringfence.policy.loading.yaml_tree import MAX_BYTES
+from ringfence.policy.model import Tasks
 
 
 def write(folder: Path, **files: str) -> Path:

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from policy import PolicyError, loads
-from policy.problems import PROBLEMS
+from ringfence.policy import PolicyError, loads
+from ringfence.policy.loading.problem_codes import PROBLEMS
 
 TABLE = yaml.safe_load(Path(__file__).with_name("load_errors.yaml").read_text(encoding="utf-8"))
 # These need a file, or more text than reads well in a table; test_load.py has them.

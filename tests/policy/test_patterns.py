@@ -7,8 +7,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policy.glob import MAX_LENGTH, Folding, PatternError, parse, parse_agent
-from policy.machine import Machine, matches
+from ringfence.policy.patterns.matcher import Machine, matches
+from ringfence.policy.patterns.syntax import MAX_LENGTH, Folding, PatternError, parse, parse_agent
 
 TABLE = yaml.safe_load(Path(__file__).with_name("patterns.yaml").read_text(encoding="utf-8"))
 GOOD = [row for row in TABLE if "hits" in row]

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-import policy
-from policy import loads
-from policy.keys import KEYS
-from policy.limits import LIMITS
-from policy.problems import PROBLEMS
+from ringfence import policy
+from ringfence.policy import loads
+from ringfence.policy.evaluation.limits import LIMITS
+from ringfence.policy.loading.problem_codes import PROBLEMS
+from ringfence.policy.loading.sections import KEYS
 
 PAGE = (Path(policy.__file__).parent.parent / "docs/reference/policy-language.md").read_text(encoding="utf-8")
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-import policy as package
-from policy import READY_MADE, Effect, Policy, load, loads, ready_made
-from policy.check import cases_beside, check
-from policy.loading import load_cases
+from ringfence import policy as package
+from ringfence.policy import READY_MADE, Effect, Policy, load, loads, ready_made
+from ringfence.policy.evaluation.cases import cases_beside, check
+from ringfence.policy.loading.loader import load_cases
 
 RULES = Path(package.__file__).parent.parent / "rules"
 
@@ -67,7 +67,7 @@ def test_they_travel_inside_the_package(tmp_path: Path) -> None:
     (tmp_path / "rules").mkdir()
     (tmp_path / "rules" / "baseline.yaml").write_text("version: 1\nrules: {'*': allow}\n")
     code = (
-        "import policy; p = policy.loads('version: 1\\nextends: [agents]');"
+        "from ringfence import policy; p = policy.loads('version: 1\\nextends: [agents]');"
         "print(policy.ready_made('agents'), p.effect('a', 'write', 'write', 'x'))"
     )
     done = subprocess.run(
@@ -77,6 +77,6 @@ def test_they_travel_inside_the_package(tmp_path: Path) -> None:
 
 
 def test_a_missing_file_is_a_problem_and_no_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("policy.loading.ready_made", lambda name: tmp_path / "gone.yaml")
+    monkeypatch.setattr("ringfence.policy.loading.loader.ready_made", lambda name: tmp_path / "gone.yaml")
     with pytest.raises(package.PolicyError, match="'baseline' cannot be read"):
         Policy.loads("version: 1\nextends: [baseline]")

@@ -9,10 +9,10 @@ import jsonschema
 import pytest
 import yaml
 
-import policy
-from policy import PolicyError, loads
-from policy.keys import KEYS
-from policy.limits import LIMITS
+from ringfence import policy
+from ringfence.policy import PolicyError, loads
+from ringfence.policy.evaluation.limits import LIMITS
+from ringfence.policy.loading.sections import KEYS
 
 SCHEMA = json.loads(Path(policy.__file__).with_name("schema.json").read_text(encoding="utf-8"))
 TABLE = yaml.safe_load(Path(__file__).with_name("schema.yaml").read_text(encoding="utf-8"))

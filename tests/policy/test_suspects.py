@@ -11,10 +11,10 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from policy import PolicyError
-from policy.findings import FINDINGS
-from policy.lint import lint
-from policy.suspect import _ALIKE, SUSPECTS, suspects
+from ringfence.policy import PolicyError
+from ringfence.policy.lint.codes import FINDINGS
+from ringfence.policy.lint.run import lint
+from ringfence.policy.lint.suspicious_patterns import _ALIKE, SUSPECTS, suspects
 from tests.analysis.test_search import policy_of
 
 CASES = yaml.safe_load((Path(__file__).parent / "suspects.yaml").read_text(encoding="utf-8"))

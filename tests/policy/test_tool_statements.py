@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import yaml
 
-from policy import Effect, Policy
-from policy.check import check
-from policy.model import EFFECTS, MAKES_PARENTS, Invariant
-from policy.prove import prove
-from toolkit.session import Session
-from toolkit.tools import TOOLS
+from ringfence.policy import Effect, Policy
+from ringfence.policy.analysis.prove import prove
+from ringfence.policy.evaluation.cases import check
+from ringfence.policy.model import EFFECTS, MAKES_PARENTS, Invariant
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.tools import TOOLS
 
 TABLE = yaml.safe_load(Path(__file__).with_name("tool_statements.yaml").read_text(encoding="utf-8"))
 STATEMENTS = [(row["policy"], each) for row in TABLE for each in row["statements"]]

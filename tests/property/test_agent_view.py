@@ -14,13 +14,13 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policy import Effect, Policy
+from ringfence.policy import Effect, Policy
+from ringfence.toolkit.approvals.store import Answer
+from ringfence.toolkit.catalog.mcp_definitions import tool_result
+from ringfence.toolkit.mcp.elicitation import Seals, question
+from ringfence.toolkit.session import agent_view
+from ringfence.toolkit.session.session import Session
 from tests.property.test_session_secrets import calls, names, plant, trees, way
-from toolkit import agent_view
-from toolkit.approvals import Answer
-from toolkit.mcp.asking import Seals, question
-from toolkit.mcp.definitions import tool_result
-from toolkit.session import Session
 
 CASES = int(os.environ.get("AGENT_VIEW_CASES", "2000"))
 effects = st.sampled_from(["allow", "ask", "deny", "deny"])

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policy import Policy
-from policy.machine import matches
-from toolkit import audit, audit_index
-from toolkit.session import Session
+from ringfence.policy import Policy
+from ringfence.policy.patterns.matcher import matches
+from ringfence.toolkit.audit import index as audit_index
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.session.session import Session
 
 NAMES = ("a", "b.md", "docs", "src", "x%y", "x_y", "é", "long name")
 AGENTS = ("coder", "coder/helper", "review", None)

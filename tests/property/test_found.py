@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policy import Effect, Policy
+from ringfence.policy import Effect, Policy
+from ringfence.toolkit.call import Result
+from ringfence.toolkit.progress import Progress
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.storage.fsspec_store.backend import private_memory
 from tests.property.test_policy_judge import AGENTS, TOOLS, policies
-from toolkit.call import Result
-from toolkit.progress import Progress
-from toolkit.session import Session
-from toolkit.stores import private_memory
 
 Tree = dict[str, bool]  # whether a path is a directory
 
@@ -256,7 +256,9 @@ def test_where_nothing_opens_again_nothing_is_listed_or_worked_out(
             return folder(spot)
 
         monkeypatch.setattr(session.workspace.backend, "folder", noted)
-        monkeypatch.setattr("policy.machine.Machine.ahead", lambda *_: pytest.fail("worked out"))
+        monkeypatch.setattr(
+            "ringfence.policy.patterns.matcher.Machine.ahead", lambda *_: pytest.fail("worked out")
+        )
         assert call(session, "list_directory", path=".").data["directories"] == 0
         assert call(session, "search_text", query="one").data["count"] == 1
     assert entered == [".", "."]

@@ -10,9 +10,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
-from toolkit.approvals import Answer, Approvals, Request
-from toolkit.errors import CallError
-from toolkit.state import open_state
+from ringfence.toolkit.approvals.store import Answer, Approvals, Request
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.state.sqlite import open_state
 
 PATHS = ("build/a.o", "build/b.o", "src/a.c")
 RULES = ({"key": "delete", "pattern": "/*/a.*"}, {"key": "write", "pattern": "/src/"})

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policy import Policy
-from toolkit.approvals import Answer
-from toolkit.errors import CallError
-from toolkit.session import Session
-from toolkit.spans import instant, moment
-from toolkit.text import rfc3339
-from toolkit.tools.list_tasks import time_of
+from ringfence.policy import Policy
+from ringfence.toolkit.approvals.store import Answer
+from ringfence.toolkit.durations import instant, moment
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.text import rfc3339
+from ringfence.toolkit.tools.list_tasks import time_of
 
 U = "a1b2c3d4-e5f6-7890-abcd-ef1234567890"
 DAYS = dict.fromkeys(range(1, 13), 31) | {4: 30, 6: 30, 9: 30, 11: 30}

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-import policy
-from policy import Policy, PolicyError, loads
-from policy.check import check
-from policy.glob import PatternError, parse
-from policy.machine import matches
-from policy.problems import PROBLEMS
+from ringfence import policy
+from ringfence.policy import Policy, PolicyError, loads
+from ringfence.policy.evaluation.cases import check
+from ringfence.policy.loading.problem_codes import PROBLEMS
+from ringfence.policy.patterns.matcher import matches
+from ringfence.policy.patterns.syntax import PatternError, parse
 
 RULES = [policy.ready_made(name).read_bytes() for name in policy.READY_MADE]
 TABLE = Path(__file__).parent.parent / "policy" / "decisions.yaml"

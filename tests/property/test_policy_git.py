@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from policy.glob import PatternError, parse
-from policy.machine import matches
-from policy.suspect import suspects
+from ringfence.policy.lint.suspicious_patterns import suspects
+from ringfence.policy.patterns.matcher import matches
+from ringfence.policy.patterns.syntax import PatternError, parse
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is what this compares with")
 

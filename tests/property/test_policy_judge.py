@@ -12,8 +12,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policy import Amount, Case, Decision, Effect, Need, Policy, loads
-from policy.check import check
+from ringfence.policy import Amount, Case, Decision, Effect, Need, Policy, loads
+from ringfence.policy.evaluation.cases import check
 
 RANK = {"allow": 0, "ask": 1, "deny": 2}
 AGENTS = ["coder", "coder/x", "coder/x/y", "review-1", "other", "other/x"]

@@ -10,10 +10,10 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from policy import Policy
-from policy.layout import laid_out
-from policy.model import Case, Invariant, Limit, Rule
-from policy.shape import POLICY
+from ringfence.policy import Policy
+from ringfence.policy.formatting.formatter import laid_out
+from ringfence.policy.formatting.key_order import POLICY
+from ringfence.policy.model import Case, Invariant, Limit, Rule
 
 WORDS = ("src/**", "*.py", "a", ".env", "**/x/", "/tmp/{a,b}", "docs/[a-z]*", "übung", "it's", "true")
 EFFECTS = ("allow", "ask", "deny")

@@ -15,12 +15,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from policy import Policy
-from toolkit import retention
-from toolkit.history import Item, Operation
-from toolkit.retention import Kept, Rule, forgettable
-from toolkit.session import Session
-from toolkit.shelf import LARGE
+from ringfence.policy import Policy
+from ringfence.toolkit.history import retention
+from ringfence.toolkit.history.content_files import LARGE
+from ringfence.toolkit.history.retention import Kept, Rule, forgettable
+from ringfence.toolkit.history.store import Item, Operation
+from ringfence.toolkit.session.session import Session
 
 POLICY = Policy.loads(
     'version: 1\nrules: {"*": allow, insert_at_line: ask}\ndurable: false\n'

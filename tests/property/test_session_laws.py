@@ -14,9 +14,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policy import Policy
-from toolkit.session import Session
-from toolkit.stores import private_memory
+from ringfence.policy import Policy
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.storage.fsspec_store.backend import private_memory
 
 ALLOW = Policy.loads('version: 1\ndurable: false\nrules: {"*": allow}\nlimits: {delete: {max_files: 9999}}\n')
 CHANGING = (

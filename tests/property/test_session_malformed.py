@@ -14,12 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import policy
-from policy import Policy
-from toolkit.call import ToolCall
-from toolkit.errors import CODES
-from toolkit.session import Session
-from toolkit.tools import TOOLS
+from ringfence import policy
+from ringfence.policy import Policy
+from ringfence.toolkit.call import ToolCall
+from ringfence.toolkit.errors import CODES
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.tools import TOOLS
 
 POLICIES = {
     "allow": 'version: 1\ndurable: false\nrules: {"*": allow}\n',
@@ -88,7 +88,7 @@ NAMES = [
     "read",
     "write", "*", "__class__", "plan", "../create_file", "create_file\0", "\ud800", "é", "list_tasks",
     "delete_tasks",
-    "x" * 4000, "\x1b[31m", "toolkit.tools.delete",
+    "x" * 4000, "\x1b[31m", "ringfence.toolkit.tools.delete",
 ]  # fmt: skip
 BITS = [
     b"{", b"}", b"[", b"]", b'"', b":", b",", b"\\", b"\0", b"\n", b"NaN", b"Infinity", b"-Infinity",

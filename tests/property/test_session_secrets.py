@@ -12,8 +12,8 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policy import Effect, Policy
-from toolkit.session import Session
+from ringfence.policy import Effect, Policy
+from ringfence.toolkit.session.session import Session
 
 # Every name and every content occurs once, so that its appearance in an answer is no accident.
 names = [f"q{n}z" for n in range(12)]

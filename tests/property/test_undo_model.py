@@ -12,10 +12,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from policy import Policy
-from toolkit.errors import CallError
-from toolkit.plan import sha256
-from toolkit.session import Session
+from ringfence.policy import Policy
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.plan.changes import sha256
+from ringfence.toolkit.session.session import Session
 
 ALLOW = Policy.loads('version: 1\ndurable: false\nrules: {"*": allow}\n')
 Model = dict[str, bytes]

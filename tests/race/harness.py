@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from toolkit import paths
-from toolkit.errors import CallError
-from toolkit.local import Local
-from toolkit.plan import DIRECTORY, Delete, Entry, Move
-from toolkit.workspace import Workspace
+from ringfence.toolkit import paths
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.plan.changes import DIRECTORY, Delete, Entry, Move
+from ringfence.toolkit.storage.local import Local
+from ringfence.toolkit.workspace.workspace import Workspace
 
 INSIDE, OUTSIDE = b"INSIDE", b"OUTSIDE-SECRET"
 HERE = Path(__file__).parent

@@ -54,7 +54,7 @@ def test_nothing_escapes(
     arena = Arena(tmp_path, relative=relative)
     ours = Ours(f"{door}{arena.root}")
     if walk:
-        from toolkit.local.kernel import Kernel
+        from ringfence.toolkit.storage.local.syscalls import Kernel
 
         ours.local.kernel = Kernel(mounts=True)
     elif not ours.local.kernel.beneath:

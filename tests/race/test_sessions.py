@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
+from ringfence.policy import Policy
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.session.session import Session
 from tests.race.harness import attacker, swapping
-from toolkit import audit
-from toolkit.session import Session
 
 TRIES = int(os.environ.get("RACE_TRIES", "300"))
 POLICY = Policy.loads(

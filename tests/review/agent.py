@@ -16,7 +16,7 @@ class Agent:
     def __init__(self, root: Path, state: Path, environment: dict[str, str]) -> None:
         words = ["serve", "mcp", "--root", str(root), "--state", str(state), "--agent", "coder"]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "toolkit.cli", *words],
+            [sys.executable, "-m", "ringfence", *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

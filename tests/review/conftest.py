@@ -16,8 +16,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from policy import Policy
-from toolkit.session import Session
+from ringfence.policy import Policy
+from ringfence.toolkit.session.session import Session
 
 pytest.importorskip("uvicorn", reason="needs the extra `review`")
 pytest.importorskip("jinja2", reason="needs the extra `review`")
@@ -72,7 +72,7 @@ class Desk:
             *more,
         ]
         self.process = subprocess.Popen(
-            [sys.executable, "-W", "error", "-m", "toolkit.cli", *words],
+            [sys.executable, "-W", "error", "-m", "ringfence", *words],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from policy import Policy
+from ringfence.policy import Policy
+from ringfence.toolkit.approvals.store import Answer
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.session.session import Session
 from tests.review.conftest import TOKENS, Browser, Desk
-from toolkit import audit
-from toolkit.approvals import Answer
-from toolkit.session import Session
 
 EVERYTHING = 'version: 1\nrules: {"*": allow}\n'
 
@@ -397,7 +397,7 @@ def test_a_header_alone_is_not_believed(
     (tmp_path / "open").chmod(0o644)
     words = ["serve", "review", "--root", str(desk.root), "--state", str(desk.state), "--people", "people"]
     done = subprocess.run(
-        [sys.executable, "-m", "toolkit.cli", *words, "--port", "0", *more],
+        [sys.executable, "-m", "ringfence", *words, "--port", "0", *more],
         capture_output=True,
         text=True,
         timeout=60,

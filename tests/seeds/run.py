@@ -6,15 +6,15 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
+from ringfence.policy import Policy
+from ringfence.toolkit.approvals.store import Answer, Request
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.call import Result
+from ringfence.toolkit.cli import main
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.testing.backend_contract import ALLOW, check
 from tests.seeds.rows import AFTER, STEPS, WANT
 from tests.seeds.world import World
-from toolkit import audit
-from toolkit.approvals import Answer, Request
-from toolkit.call import Result
-from toolkit.cli import main
-from toolkit.contract import ALLOW, check
-from toolkit.session import Session
 
 
 class Run:

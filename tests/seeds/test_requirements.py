@@ -16,15 +16,15 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
+from ringfence.policy import Policy
+from ringfence.toolkit.catalog.instructions import instructions
+from ringfence.toolkit.catalog.offers import offers
+from ringfence.toolkit.testing.backend_contract import ALLOW
+from ringfence.toolkit.tools import TOOLS
 from tests.seeds.privileges import without_override
 from tests.seeds.rows import ABOUT, AFTER, ANSWER, CHECKS, COUNTS, PRINTED, PROJECT, ROWS, SETUP, STEPS
 from tests.seeds.run import Run, contains, fits, texts
 from tests.seeds.world import ROOTS
-from toolkit.contract import ALLOW
-from toolkit.instructions import instructions
-from toolkit.offers import offers
-from toolkit.tools import TOOLS
 
 
 def identify(row: dict[str, Any]) -> str:

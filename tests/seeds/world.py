@@ -7,10 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from policy import Policy
-from toolkit.contract import OWN_TASK, Disk, Remote, content
-from toolkit.session import Session
-from toolkit.stores import private_memory
+from ringfence.policy import Policy
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.storage.fsspec_store.backend import private_memory
+from ringfence.toolkit.testing.backend_contract import OWN_TASK, Disk, Remote, content
 
 
 class World:

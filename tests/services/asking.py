@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from toolkit import Session
+from ringfence.toolkit import Session
 
 POLICY = """\
 version: 1

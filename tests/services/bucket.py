@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ringfence.toolkit.testing.backend_contract import Remote, content
 from tests.services.servers import BUCKET
-from toolkit.contract import Remote, content
 
 
 @dataclass(frozen=True)

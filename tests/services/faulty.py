@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import patch
 
-from policy import Policy
+from ringfence.policy import Policy
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.testing.backend_contract import Disk, content
+from ringfence.toolkit.testing.faults import Faulty, HttpProxy
 from tests.services.bucket import Bucket
 from tests.services.servers import (
     AZURE_CONTAINER,
@@ -22,9 +25,6 @@ from tests.services.servers import (
     s3_file_system,
     sshd,
 )
-from toolkit.contract import Disk, content
-from toolkit.faults import Faulty, HttpProxy
-from toolkit.session import Session
 
 NUMBERS = itertools.count()
 # What a session asks a bucket once.
@@ -97,13 +97,13 @@ def _azure_client(connection: str) -> Any:
 
 @contextlib.contextmanager
 def faulty_sftp(folder: Path) -> Iterator[Faulty]:
-    from toolkit.faults.sftp_proxy import SftpProxy
+    from ringfence.toolkit.testing.faults.sftp_proxy import SftpProxy
 
     with sshd(folder) as server:
         options = server.options()
         with (
             SftpProxy(hostname=options.pop("host"), **options) as proxy,
-            patch("toolkit.sftp.connection.PATIENCE", WAIT),
+            patch("ringfence.toolkit.storage.sftp.connection.PATIENCE", WAIT),
         ):
             clients: list[Any] = []
 

@@ -80,7 +80,7 @@ class Server:
 def serve(workspace: Path, *more: str, what: str = "http") -> list[str]:
     state = str(workspace.parent / "state")
     words = ["serve", *what.split(), "--root", str(workspace), "--state", state, "--port", "0", *more]
-    return [sys.executable, "-W", "error", "-m", "toolkit.cli", *words]
+    return [sys.executable, "-W", "error", "-m", "ringfence", *words]
 
 
 def tokens_file(workspace: Path) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from policy import Need, Policy
+from ringfence.policy import Need, Policy
 from tests.interop.conftest import ASKED, command, environment
 from tests.serving.conftest import TOKENS, Server, serve, tokens_file
 

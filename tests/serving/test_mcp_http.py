@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from ringfence.toolkit.mcp.jsonrpc import HANDSHAKE
 from tests.interop.conftest import ASKED
 from tests.serving.conftest import TOKENS, Server
-from toolkit.mcp.messages import HANDSHAKE
 
 Begin = Callable[..., Server]
 BOTH = "application/json, text/event-stream"

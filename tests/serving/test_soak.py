@@ -20,11 +20,11 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
+from ringfence.policy import Policy
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.session.session import Session
 from tests.interop.conftest import environment
 from tests.serving.conftest import serve, start, tokens_file
-from toolkit import audit
-from toolkit.session import Session
 
 SECONDS = float(os.environ.get("SOAK_SECONDS", "15"))
 LONG = 300.0  # seconds from which on the halves of a run are compared
@@ -92,7 +92,7 @@ class OverMcp:
         words = ["serve", "mcp", "--root", str(workspace), "--state", str(workspace.parent / "state")]
         words += ["--audit-log", str(log), "--audit-log-rotate", "1MiB:3", "--ask", "queue", "--agent", "mcp"]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "toolkit.cli", *words],
+            [sys.executable, "-m", "ringfence", *words],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,

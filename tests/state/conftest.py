@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from ringfence.toolkit.locations import local_place
+from ringfence.toolkit.state.sqlite import default_place
 from tests.cli.conftest import Done, Ringfence, policy, ringfence, workspace
-from toolkit.places import local_place
-from toolkit.state import default_place
 
 __all__ = ["policy", "ringfence", "workspace"]
 

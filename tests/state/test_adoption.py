@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from ringfence.toolkit.session.session import Session
 from tests.cli.conftest import Ringfence
 from tests.state.conftest import ALL, Do, listing, place_of
 from tests.state.test_check import DYING
-from toolkit.session import Session
 
 
 @pytest.fixture

@@ -13,15 +13,15 @@ from pathlib import Path
 
 import pytest
 
+from ringfence.toolkit.history.content_files import LARGE
+from ringfence.toolkit.session.session import Session
 from tests.cli.conftest import Ringfence
 from tests.state.conftest import ALL, Do, listing, place_of
-from toolkit.session import Session
-from toolkit.shelf import LARGE
 
 DYING = """
 import os, sys
-from policy import Policy
-from toolkit.session import Session
+from ringfence.policy import Policy
+from ringfence.toolkit.session.session import Session
 session = Session(sys.argv[1], Policy.loads('version: 1\\nrules: {"*": allow}\\n'))
 session.history.finish = lambda *_: os._exit(0)
 session.call({"tool": "create_file", "arguments": {"path": "late", "content": "1"}})

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from policy import Policy
-from toolkit.cli.commands import COMMANDS
-from toolkit.errors import CODES, CallError
-from toolkit.session import Session
-from toolkit.state import SqliteState
-from toolkit.state_errors import WRONG, database_unavailable, unavailable, wrong
+from ringfence.policy import Policy
+from ringfence.toolkit.cli.table import COMMANDS
+from ringfence.toolkit.errors import CODES, CallError
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.state.errors import WRONG, database_unavailable, unavailable, wrong
+from ringfence.toolkit.state.sqlite import SqliteState
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 

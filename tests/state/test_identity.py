@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from policy import Policy
-from toolkit.call import Result
-from toolkit.errors import CallError
-from toolkit.places import local_place
-from toolkit.session import Session
-from toolkit.state import default_place
+from ringfence.policy import Policy
+from ringfence.toolkit.call import Result
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.locations import local_place
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.state.sqlite import default_place
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 

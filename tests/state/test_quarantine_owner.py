@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from policy import Policy
-from toolkit.call import Result
-from toolkit.session import Session
+from ringfence.policy import Policy
+from ringfence.toolkit.call import Result
+from ringfence.toolkit.session.session import Session
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 

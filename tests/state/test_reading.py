@@ -13,12 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.locations import local_place
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.state.sqlite import default_place
 from tests.cli.conftest import Ringfence
 from tests.state.conftest import ALL, listing, place_of
-from toolkit.errors import CallError
-from toolkit.places import local_place
-from toolkit.session import Session
-from toolkit.state import default_place
 
 LOOKING = (
     ("log",),
@@ -34,8 +34,8 @@ _NEW_MOUNTS = 0x00020000
 
 KILLED = """
 import json, os, sys
-from policy import Policy
-from toolkit.session import Session
+from ringfence.policy import Policy
+from ringfence.toolkit.session.session import Session
 rules = Policy.loads('version: 1\\nrules: {"*": allow}\\n')
 session = Session(sys.argv[1], rules, state=sys.argv[2], session="s")
 for content in ("1", "2"):
@@ -143,7 +143,7 @@ def test_beside_a_session_that_writes(ringfence: Ringfence, workspace: Path, tmp
 
 
 def test_who_follows_sees_what_a_later_process_writes(workspace: Path, kept: Path) -> None:
-    from toolkit import audit
+    from ringfence.toolkit.audit import log as audit
 
     with Session(workspace, state=kept, read_only=True) as looking:
         assert audit.head(looking.state)[0] == 2
@@ -208,7 +208,7 @@ def drop(url: str, schema: str) -> None:
 
 
 def make_anew(url: str, schema: str) -> None:
-    from toolkit.state import open_state
+    from ringfence.toolkit.state.sqlite import open_state
 
     drop(url, schema)
     open_state(f"{url}#{schema}").close()

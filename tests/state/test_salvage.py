@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from policy import Policy
+from ringfence.policy import Policy
+from ringfence.toolkit.history.content_files import LARGE
+from ringfence.toolkit.session.session import Session
 from tests.cli.conftest import Ringfence
 from tests.state.conftest import ALL, listing, place_of
 from tests.state.test_check import edit
-from toolkit.session import Session
-from toolkit.shelf import LARGE
 
 CHANGES = 60
 

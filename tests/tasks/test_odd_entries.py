@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
-from toolkit.call import Result
-from toolkit.cli import main
-from toolkit.local.disk import Local
-from toolkit.session import Session
-from toolkit.tasks import look
+from ringfence.policy import Policy
+from ringfence.toolkit.call import Result
+from ringfence.toolkit.cli import main
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.storage.local.backend import Local
+from ringfence.toolkit.tasks import store_reader as look
 
 U = "a1b2c3d4-e5f6-7890-abcd-ef1234567890"
 V = "b2c3d4e5-f607-8901-bcde-f23456789012"

@@ -14,18 +14,18 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
-from toolkit import audit
-from toolkit.approvals import Answer
-from toolkit.call import Result
-from toolkit.cli import main
-from toolkit.errors import CallError
-from toolkit.local.disk import Local
-from toolkit.session import Session
-from toolkit.stores import Store, private_memory
-from toolkit.tasks import look
-from toolkit.tasks.metadata import elements, messages, mode_of
-from toolkit.workspace import View
+from ringfence.policy import Policy
+from ringfence.toolkit.approvals.store import Answer
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.call import Result
+from ringfence.toolkit.cli import main
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.storage.fsspec_store.backend import Store, private_memory
+from ringfence.toolkit.storage.local.backend import Local
+from ringfence.toolkit.tasks import store_reader as look
+from ringfence.toolkit.tasks.metadata import elements, messages, mode_of
+from ringfence.toolkit.workspace.workspace import View
 
 U = "a1b2c3d4-e5f6-7890-abcd-ef1234567890"
 V = "b2c3d4e5-f607-8901-bcde-f23456789012"
@@ -346,7 +346,7 @@ def test_a_run_answers_every_line(tmp_path: Path, capsys: pytest.CaptureFixture[
     command = [
         sys.executable,
         "-m",
-        "toolkit.cli",
+        "ringfence",
         "run",
         "--root",
         "ws",
@@ -513,10 +513,10 @@ def test_the_last_mode_counts_also_across_pieces() -> None:
 
 _DIES = """
 import os, sys, random
-from policy import Policy
-from toolkit.session import Session
-from toolkit.local.disk import Local
-from toolkit.tasks.joined import Joined
+from ringfence.policy import Policy
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.storage.local.backend import Local
+from ringfence.toolkit.storage.task_mount import Joined
 root, state, store, at, permanent = sys.argv[1:]
 left = [int(at)]
 def dying(act):
@@ -528,7 +528,7 @@ def dying(act):
     return step
 for name in ("rename", "unlink", "rmdir", "mkdir"):
     setattr(os, name, dying(getattr(os, name)))
-from toolkit.local import kernel
+from ringfence.toolkit.storage.local import syscalls as kernel
 kernel.rename_new = dying(kernel.rename_new)
 with Session(root, Policy.loads('version: 1\\nrules: {"*": allow}'), state=state, tasks=store) as session:
     ids = sorted(name for name in os.listdir(store) if "-" in name)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from policy import Policy
+from ringfence.policy import Policy
+from ringfence.toolkit.session.session import Session
 from tests.tasks.test_tasks import ALLOW, U, V, call, names, put, trash
-from toolkit.session import Session
 
 STRANGER = 65533
 

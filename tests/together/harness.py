@@ -24,13 +24,13 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from policy import Policy
+from ringfence.policy import Policy
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.execution.apply import _Work
+from ringfence.toolkit.history.path_locks import Taken
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.storage.local.backend import Local
 from tests.crash.harness import digest, files_of
-from toolkit import audit
-from toolkit.apply import _Work
-from toolkit.busy import Taken
-from toolkit.local.disk import Local
-from toolkit.session import Session
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 # What a call may be answered when others work at the same paths; anything else is a fault.

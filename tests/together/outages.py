@@ -23,14 +23,14 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
-from policy import Policy
+from ringfence.policy import Policy
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.call import Result, failed
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.session.session import Session
 from tests.crash import mutants as crash
 from tests.crash.harness import digest, files_of
 from tests.together.harness import FITTING, next_call, replayed
-from toolkit import audit
-from toolkit.call import Result, failed
-from toolkit.errors import CallError
-from toolkit.session import Session
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 SHARED = ("a", "b", "c")

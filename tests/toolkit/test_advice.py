@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.advice import as_advice
-from toolkit.errors import CODES, CallError, for_person
+from ringfence.toolkit.advice import as_advice
+from ringfence.toolkit.errors import CODES, CallError, for_person
 
 ROOT = Path(__file__).resolve().parents[2]
 # What is said to an agent about people, and about what it sent.

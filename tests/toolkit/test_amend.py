@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from policy import Policy
-from toolkit.amend import amend, amended
-from toolkit.approvals import Answer
-from toolkit.errors import CallError
-from toolkit.session import Session
+from ringfence.policy import Policy
+from ringfence.toolkit.approvals.store import Answer
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.session.amend import amend, amended
+from ringfence.toolkit.session.session import Session
 
 POLICY = 'version: 1\nrules: {"*": {"*": allow}, delete: {"*": ask, "tmp/": allow, "secrets/": deny}}\n'
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.approvals import (
+from ringfence.toolkit.approvals.store import (
     EXPIRED,
     MOST_WAITING,
     SESSION,
@@ -19,9 +19,9 @@ from toolkit.approvals import (
     Approvals,
     Request,
 )
-from toolkit.errors import CallError
-from toolkit.places import local_place
-from toolkit.state import default_place, open_state
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.locations import local_place
+from ringfence.toolkit.state.sqlite import default_place, open_state
 
 RULE = {"tier": "global", "agent": None, "key": "delete", "pattern": "*", "line": 1, "file": "p.yaml"}
 ASKED = Request(

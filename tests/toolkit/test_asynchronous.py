@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
-from toolkit import Answer, AsyncSession, CallError, Request, Session
+from ringfence.policy import Policy
+from ringfence.toolkit import Answer, AsyncSession, CallError, Request, Session
 
 POLICY = Policy.loads('version: 1\nrules: {"*": allow, write: {"asks/**": ask}}\n')
 

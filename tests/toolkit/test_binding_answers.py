@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from toolkit import Session, audit
-from toolkit.amend import amend, amended
-from toolkit.approvals import PENDING, REFUSED, Answer
-from toolkit.errors import CallError
-from toolkit.grant_effects import effects
+from ringfence.toolkit import Session
+from ringfence.toolkit.approvals.store import PENDING, REFUSED, Answer
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.granting.effects import effects
+from ringfence.toolkit.session.amend import amend, amended
 
 POLICY = """\
 version: 1

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policy import Effect, Policy
-from policy.byte_names import as_matched, from_disk, to_disk
+from ringfence.policy import Effect, Policy
+from ringfence.policy.byte_names import as_matched, from_disk, to_disk
+from ringfence.toolkit import paths
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.session.session import Session
 from tests.services.byte_named import CHANGES, SHOWN, look, make
-from toolkit import paths
-from toolkit.errors import CallError
-from toolkit.session import Session
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
-from toolkit.local import folder
-from toolkit.session import Session
+from ringfence.policy import Policy
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.storage.local import directory as folder
 
 ALLOW = Policy.loads(
     'version: 1\ndurable: false\nrules: {"*": allow}\nlimits: {delete: {max_files: 99999}}\n'
@@ -112,7 +112,7 @@ def test_a_deep_tree_is_deleted_and_comes_back(
     deep: Deep, monkeypatch: pytest.MonkeyPatch, kernel_helps: bool
 ) -> None:
     if not kernel_helps:
-        from toolkit.local import kernel
+        from ringfence.toolkit.storage.local import syscalls as kernel
 
         monkeypatch.setattr(kernel, "probe", lambda _: kernel.Kernel())
     before = deep.look()
@@ -186,8 +186,8 @@ def test_what_is_left_out_for_its_depth_is_not_told_to_who_may_not_read_it(deep:
 
 
 def test_a_search_goes_on_without_a_directory_that_cannot_be_read(tmp_path: Path) -> None:
-    from toolkit.errors import CallError
-    from toolkit.local.disk import Local
+    from ringfence.toolkit.errors import CallError
+    from ringfence.toolkit.storage.local.backend import Local
 
     for name in ("a", "locked", "z"):
         (tmp_path / name).mkdir()
@@ -212,10 +212,10 @@ def test_a_search_goes_on_without_a_directory_that_cannot_be_read(tmp_path: Path
 
 
 def test_a_directory_that_was_set_aside_and_exchanged_is_not_gone_on_with(deep: Deep) -> None:
-    from toolkit.backends import at
-    from toolkit.errors import CallError
-    from toolkit.tree_walk import walk
-    from toolkit.workspace import Workspace
+    from ringfence.toolkit.errors import CallError
+    from ringfence.toolkit.storage.backend import at
+    from ringfence.toolkit.storage.tree_walk import walk
+    from ringfence.toolkit.workspace.workspace import Workspace
 
     workspace = Workspace(str(deep.root))
     (deep.root / f"top/{NAME}/zzz").mkdir()

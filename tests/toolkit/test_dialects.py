@@ -11,13 +11,13 @@ from typing import Any
 import jsonschema
 import pytest
 
-from policy import READY_MADE, Effect, Policy, ready_made
-from toolkit import CallError, Session
-from toolkit.cli import main
-from toolkit.dialects import DIALECTS, answer_of, call_of, definitions
-from toolkit.instructions import instructions
-from toolkit.offers import Offer, offers
-from toolkit.tools import TOOLS
+from ringfence.policy import READY_MADE, Effect, Policy, ready_made
+from ringfence.toolkit import CallError, Session
+from ringfence.toolkit.catalog.instructions import instructions
+from ringfence.toolkit.catalog.offers import Offer, offers
+from ringfence.toolkit.catalog.vendor_formats import DIALECTS, answer_of, call_of, definitions
+from ringfence.toolkit.cli import main
+from ringfence.toolkit.tools import TOOLS
 
 ALL = tuple(Offer(tool, "sometimes") for tool in TOOLS.values())
 POLICY = """

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from toolkit import Session
-from toolkit.approvals import Answer
+from ringfence.toolkit import Session
+from ringfence.toolkit.approvals.store import Answer
 
 GRANT = "a person has to grant this; send the same call again once it is granted"
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit.lines import Lines, lines
+from ringfence.toolkit.line_reader import Lines, lines
 
 _MOST = 5
 

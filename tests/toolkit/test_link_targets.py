@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from policy import Policy
-from toolkit.session import Session
+from ringfence.policy import Policy
+from ringfence.toolkit.session.session import Session
 
 LINKS = {
     "to_folder": "secrets",

@@ -8,14 +8,14 @@ from typing import Any, NoReturn
 
 import pytest
 
-from policy import Policy
-from policy.model import MOST_TASKS
-from toolkit import validate
-from toolkit.errors import CallError
-from toolkit.session import Session
-from toolkit.tasks import ids
-from toolkit.tools import TOOLS
-from toolkit.validate import arguments
+from ringfence.policy import Policy
+from ringfence.policy.model import MOST_TASKS
+from ringfence.toolkit import task_ids as ids
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.session import validation as validate
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.session.validation import arguments
+from ringfence.toolkit.tools import TOOLS
 
 LISTS = [
     (tool.name, name)

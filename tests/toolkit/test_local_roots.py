@@ -17,12 +17,12 @@ from fsspec.implementations.dirfs import DirFileSystem
 from fsspec.implementations.local import LocalFileSystem
 from fsspec.implementations.memory import MemoryFileSystem
 
-from policy import Policy
-from toolkit.errors import CallError
-from toolkit.fsspec_local import ConfinedFileSystem
-from toolkit.local import Local
-from toolkit.local_roots import local_path
-from toolkit.session import Session
+from ringfence.policy import Policy
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.storage.local import Local
+from ringfence.toolkit.storage.local.fsspec_adapter import ConfinedFileSystem
+from ringfence.toolkit.storage.local_roots import local_path
 
 POLICY = Policy.loads(
     'version: 1\ndurable: false\nrules: {"*": allow, read: {"*": allow, "secrets/": deny}}\n'

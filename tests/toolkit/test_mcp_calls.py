@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
-from toolkit import Session, audit
-from toolkit.mcp.messages import HANDSHAKE, MESSAGE_KEY, Peer
-from toolkit.mcp.server import Flight, Server
+from ringfence.policy import Policy
+from ringfence.toolkit import Session
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.mcp.jsonrpc import HANDSHAKE, MESSAGE_KEY, Peer
+from ringfence.toolkit.mcp.server import Flight, Server
 
 POLICY = Policy.loads('version: 1\nrules: {"*": allow}\n')
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from toolkit.mcp.messages import Message, Peer, reply
-from toolkit.mcp.server import Flight
-from toolkit.mcp.stdio import Loop
+from ringfence.toolkit.mcp.jsonrpc import Message, Peer, reply
+from ringfence.toolkit.mcp.server import Flight
+from ringfence.toolkit.mcp.stdio import Loop
 
 
 class Slow:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from policy import Folding, Policy
-from toolkit import name_folding
-from toolkit.session import Session
+from ringfence.policy import Folding, Policy
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.storage.local import name_folding
 
 HELD = Policy.loads('version: 1\nrules: {"*": {"*": allow, "secrets/": deny, "café/": deny}}\n')
 

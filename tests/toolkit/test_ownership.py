@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from toolkit import ownership
-from toolkit.cli import main
-from toolkit.finding import MARKS, find_root
-from toolkit.ownership import Untrusted
+from ringfence.toolkit import file_ownership as ownership
+from ringfence.toolkit.cli import main
+from ringfence.toolkit.file_ownership import Untrusted
+from ringfence.toolkit.project_root import MARKS, find_root
 
 ALLOW = 'version: 1\nrules: {"*": allow}\n'
 NOBODY, STRANGER = 65534, 65533

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit import paths
-from toolkit.errors import CallError
+from ringfence.toolkit import paths
+from ringfence.toolkit.errors import CallError
 
 ROOT = "/home/me/work"
 pieces = st.sampled_from(

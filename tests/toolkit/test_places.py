@@ -13,15 +13,15 @@ from fsspec.implementations.memory import MemoryFileSystem
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policy import Policy, PolicyError
-from toolkit.approvals import Answer
-from toolkit.cli import main
-from toolkit.errors import CallError
-from toolkit.machine_identity import container_layer
-from toolkit.places import StoragePlace, local_place, shown, split_url
-from toolkit.session import Session
-from toolkit.state import default_place, former_place
-from toolkit.store_identity import azure_place, identity_of, s3_place, sftp_authority
+from ringfence.policy import Policy, PolicyError
+from ringfence.toolkit.approvals.store import Answer
+from ringfence.toolkit.cli import main
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.locations import StoragePlace, local_place, shown, split_url
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.state.machine_identity import container_layer
+from ringfence.toolkit.state.sqlite import default_place, former_place
+from ringfence.toolkit.storage.fsspec_store.identity import azure_place, identity_of, s3_place, sftp_authority
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 ASK = Policy.loads('version: 1\nrules: {"*": allow, delete: ask}\n')
@@ -332,7 +332,7 @@ CONTAINER = "36 35 0:58 / / rw,relatime - overlay overlay rw,lowerdir=/l,upperdi
 
 def machine(monkeypatch: pytest.MonkeyPatch, home: Path, **files: str) -> Any:
     """What /etc/machine-id, mountinfo and boot_id say, and where the user's state is."""
-    from toolkit import machine_identity
+    from ringfence.toolkit.state import machine_identity
 
     monkeypatch.setattr(machine_identity.socket, "gethostname", lambda: "app")
     found = {name.replace("machine_id", "machine-id"): text for name, text in files.items()}

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolkit import plainly
-from toolkit.tools import TOOLS
+from ringfence.toolkit.session import fast_validation as plainly
+from ringfence.toolkit.tools import TOOLS
 
 _VALUES = st.recursive(
     st.one_of(

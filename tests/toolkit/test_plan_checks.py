@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
-from toolkit import plan_checks
-from toolkit.errors import CallError
-from toolkit.plan import (
+from ringfence.policy import Policy
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.plan import checks as plan_checks
+from ringfence.toolkit.plan.changes import (
     DIRECTORY,
     FILE,
     LINK,
@@ -29,8 +29,8 @@ from toolkit.plan import (
     Stat,
     Write,
 )
-from toolkit.session import Session
-from toolkit.tools import TOOLS
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.tools import TOOLS
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 A_FILE, A_FOLDER = Stat(FILE, 1, identity="1"), Stat(DIRECTORY)

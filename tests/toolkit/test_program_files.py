@@ -12,16 +12,15 @@ from typing import Any
 
 import pytest
 
-import policy
-import toolkit
-from policy import Policy
-from policy.glob import Folding
-from toolkit import program_files
-from toolkit.errors import CallError
-from toolkit.hooks.run import Options, respond
-from toolkit.program_files import leave
-from toolkit.protection import Protection, of_program
-from toolkit.session import Session
+from ringfence import policy, toolkit
+from ringfence.policy import Policy
+from ringfence.policy.patterns.syntax import Folding
+from ringfence.toolkit import program_files
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.hooks.respond import Options, respond
+from ringfence.toolkit.program_files import leave
+from ringfence.toolkit.protected_paths import Protection, of_program
+from ringfence.toolkit.session.session import Session
 
 EVERYTHING = 'version: 1\nrules: {"*": {"*": allow}}\n'
 SITE = ".venv/lib/python3.13/site-packages"
@@ -31,7 +30,13 @@ SITE = ".venv/lib/python3.13/site-packages"
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project with the environment in it that the program runs from, and a folder of its own code."""
     root = tmp_path / "project"
-    for name in (f"{SITE}/toolkit/session.py", ".venv/bin/python", ".venv/pyvenv.cfg", "src/app.py", "a/b/c"):
+    for name in (
+        f"{SITE}/toolkit/session/session.py",
+        ".venv/bin/python",
+        ".venv/pyvenv.cfg",
+        "src/app.py",
+        "a/b/c",
+    ):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text("x\n", encoding="utf-8")
     (root / "ringfence.yaml").write_text(EVERYTHING, encoding="utf-8")
@@ -62,7 +67,7 @@ def test_the_environment_is_read_and_not_changed(root: Path, call: Callable[...,
     tried = [
         call("create_file", path=f"{SITE}/aa.pth", content="import os\n"),
         call("create_file", path=f"{SITE}/json.py", content=""),
-        call("edit_file", path=f"{SITE}/toolkit/session.py", old_str="x", new_str="y"),
+        call("edit_file", path=f"{SITE}/toolkit/session/session.py", old_str="x", new_str="y"),
         call("insert_at_line", path=".venv/bin/python", line=1, content="y"),
         call("copy_file", source="src/app.py", destination=".venv/pyvenv.cfg"),
         call("move_file", source="src/app.py", destination=f"{SITE}/sitecustomize.py"),
@@ -74,7 +79,7 @@ def test_the_environment_is_read_and_not_changed(root: Path, call: Callable[...,
         call("create_directory", path=f"{SITE}/json"),
     ]
     assert tried == ["protected_path"] * len(tried)
-    assert call("read_file", path=f"{SITE}/toolkit/session.py") == "ok"
+    assert call("read_file", path=f"{SITE}/toolkit/session/session.py") == "ok"
     assert call("list_directory", path=".venv") == "ok"
     assert call("create_file", path="src/.venv/x", content="") == "ok"  # another one
     assert call("create_file", path=".venvx", content="") == "ok"

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
-from toolkit.progress import Progress
-from toolkit.session import Session
+from ringfence.policy import Policy
+from ringfence.toolkit.progress import Progress
+from ringfence.toolkit.session.session import Session
 
 POLICY = Policy.loads('version: 1\nrules: {"*": allow}\n')
 CALLS: dict[str, dict[str, Any]] = {

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from toolkit.session import Session
+from ringfence.toolkit.session.session import Session
 
 STRICT = 'version: 1\nrules: {"*": allow, delete: {"*": allow, keep: deny}}\n'
 LOOSE = 'version: 1\nrules: {"*": allow}\n'

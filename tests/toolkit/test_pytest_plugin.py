@@ -9,8 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from policy import Policy
-from toolkit.testing import OBSERVERS, Script, Trial, assert_allowed, assert_asks, assert_denied
+from ringfence.policy import Policy
+from ringfence.toolkit.testing.trial import (
+    OBSERVERS,
+    Script,
+    Trial,
+    assert_allowed,
+    assert_asks,
+    assert_denied,
+)
 
 pytest_plugins = ["pytester"]
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -22,8 +29,8 @@ INSTALLED = any(point.name == "ringfence" for point in entry_points(group="pytes
 PLUGIN = () if INSTALLED else ("-p", "ringfence_pytest")
 
 SUITE = """
-from policy import Policy
-from toolkit.testing import assert_allowed, assert_denied
+from ringfence.policy import Policy
+from ringfence.toolkit.testing.trial import assert_allowed, assert_denied
 
 P = Policy.loads('''version: 1
 rules:
@@ -83,7 +90,7 @@ def test_without_the_option_nothing_is_said_or_brought_in(pytester: pytest.Pytes
     pytester.makepyfile(
         "import sys\n"
         "def test_light():\n"
-        "    assert not {'policy', 'toolkit.session', 'fsspec', 'yaml', 'sqlite3'} & set(sys.modules)\n"
+        "    assert not {'policy', 'ringfence.toolkit.session.session', 'fsspec', 'yaml', 'sqlite3'} & set(sys.modules)\n"
     )
     done = run(pytester)
     done.assert_outcomes(passed=1)
@@ -94,7 +101,7 @@ def test_without_the_option_nothing_is_said_or_brought_in(pytester: pytest.Pytes
 def test_a_script_that_is_not_followed_fails_the_test(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """
-        from policy import Policy
+        from ringfence.policy import Policy
 
         P = Policy.loads("version: 1\\nrules: {write: ask}")
 
@@ -128,7 +135,7 @@ def test_under_pyfakefs(pytester: pytest.Pytester) -> None:
         """
         import os
 
-        from policy import Policy
+        from ringfence.policy import Policy
 
         P = Policy.loads("version: 1\\nrules: {read: allow, write: {'docs/**': allow}, delete: deny}")
 

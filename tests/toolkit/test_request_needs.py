@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from ringfence.toolkit import Session
+from ringfence.toolkit.approvals.store import Answer, Request
+from ringfence.toolkit.cli.approval_prompt import heading
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.granting.needs import in_lines, shown_needs
+from ringfence.toolkit.granting.scopes import scopes
 from tests.services.asking import asking
-from toolkit import Session
-from toolkit.approvals import Answer, Request
-from toolkit.cli.prompt import heading
-from toolkit.errors import CallError
-from toolkit.grant_scopes import scopes
-from toolkit.request_needs import in_lines, shown_needs
 
 
 @pytest.fixture

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from toolkit import Session, audit
-from toolkit.approvals import Answer, arguments_digest
+from ringfence.toolkit import Session
+from ringfence.toolkit.approvals.store import Answer, arguments_digest
+from ringfence.toolkit.audit import log as audit
 
 POLICY = 'version: 1\nrules: {"*": ask, read: allow}\n'
 ASKED = {"path": "d", "description": "Remove old dir"}

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
-from toolkit.errors import CallError
-from toolkit.session import Session
+from ringfence.policy import Policy
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.session.session import Session
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_a_directory_that_may_not_be_known_is_not_counted(
             return folder(spot)
 
         if why == "deep":
-            monkeypatch.setattr("toolkit.paths.MAX_DEPTH", 3)
+            monkeypatch.setattr("ringfence.toolkit.paths.MAX_DEPTH", 3)
         else:
             opening = fails if why == "unreadable" else unlisted
             monkeypatch.setattr(session.workspace.backend, "folder", opening)

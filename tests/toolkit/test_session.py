@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
-from toolkit import audit
-from toolkit.approvals import Answer, Request
-from toolkit.errors import CallError
-from toolkit.session import Session
+from ringfence.policy import Policy
+from ringfence.toolkit.approvals.store import Answer, Request
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.session.session import Session
 
 ALLOW = 'version: 1\nrules: {"*": allow}\n'
 ASK = "version: 1\nrules: {read: allow}\n"

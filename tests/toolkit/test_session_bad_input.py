@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
-from toolkit.errors import CODES, CallError
-from toolkit.local import kernel
-from toolkit.places import local_place
-from toolkit.session import Session
-from toolkit.state import VERSION, default_place
+from ringfence.policy import Policy
+from ringfence.toolkit.errors import CODES, CallError
+from ringfence.toolkit.locations import local_place
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.state.sqlite import VERSION, default_place
+from ringfence.toolkit.storage.local import syscalls as kernel
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 CHANGES = {

@@ -9,9 +9,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from policy import Effect, Policy
+from ringfence.policy import Effect, Policy
+from ringfence.toolkit.authoring.suggest import Asked, asked, suggest, verdict
 from tests.cli.conftest import Ringfence, ringfence, workspace
-from toolkit.suggest import Asked, asked, suggest, verdict
 
 __all__ = ["ringfence", "workspace"]
 PARTS = st.sampled_from(["a", "b", "c.py", "d.py", "e.py", "x[1]", ".f", "{g}", "!h", "\u202ei", ""])

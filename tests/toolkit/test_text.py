@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolkit import text
+from ringfence.toolkit import text
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,20 @@ from typing import Any
 
 import pytest
 
-from toolkit import paths
-from toolkit.errors import CallError
-from toolkit.plan import Delete, Entry, MakeDirectory, Move, Place, Plan, Stat, Write, sha256
-from toolkit.tools import TOOLS
+from ringfence.toolkit import paths
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.plan.changes import (
+    Delete,
+    Entry,
+    MakeDirectory,
+    Move,
+    Place,
+    Plan,
+    Stat,
+    Write,
+    sha256,
+)
+from ringfence.toolkit.tools import TOOLS
 
 
 class Tree:
@@ -304,7 +314,7 @@ def test_a_huge_diff_says_how_many_files_it_leaves_out() -> None:
 
 
 def test_a_long_list_of_files_says_how_many_it_leaves_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("toolkit.tools.delete.MAX_FILES", 3)
+    monkeypatch.setattr("ringfence.toolkit.tools.delete.MAX_FILES", 3)
     plan = Tree({f"d/{number}": b"x\n" for number in range(5)}).call("delete", path="d")
     assert [file["path"] for file in plan.data["files"]] == ["d/0", "d/1", "d/2"]
     assert (plan.data["files_deleted"], plan.data["files_left_out"]) == (5, 2)
@@ -702,7 +712,7 @@ def test_search_text_is_bounded_and_says_so(monkeypatch: pytest.MonkeyPatch) -> 
     assert "only the first 200 lines" in plan.content
     long = Tree({"a": b"y" * 4000 + b"needle" + b"y" * 4000}).call("search_text", query="needle")
     assert "needle" in long.content and len(long.content) < 700
-    monkeypatch.setattr("toolkit.tools.search_text.MAX_SECONDS", -1.0)
+    monkeypatch.setattr("ringfence.toolkit.tools.search_text.MAX_SECONDS", -1.0)
     late = Tree({"a": b"x"}).call("search_text", query="x")
     assert late.data["stopped"] == "time"
 

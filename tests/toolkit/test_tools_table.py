@@ -10,11 +10,11 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-import toolkit.tools
-from policy.model import TOOL_ACTIONS
-from toolkit.tools import TOOLS, Tool, reference
+import ringfence.toolkit.tools
+from ringfence.policy.model import TOOL_ACTIONS
+from ringfence.toolkit.tools import TOOLS, Tool, reference
 
-FOLDER = Path(toolkit.tools.__file__).parent
+FOLDER = Path(ringfence.toolkit.tools.__file__).parent
 TABLE = pytest.mark.parametrize("tool", TOOLS.values(), ids=TOOLS)
 
 
@@ -74,7 +74,7 @@ def test_what_can_be_undone_is_not_called_final(name: str) -> None:
 
 
 def test_plans_and_descriptions_are_loaded_when_they_are_used() -> None:
-    code = "import sys, toolkit.tools as t; print([m for m in sys.modules if m.startswith('toolkit.tools.')])"
+    code = "import sys, ringfence.toolkit.tools as t; print([m for m in sys.modules if m.startswith('ringfence.toolkit.tools.')])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
 

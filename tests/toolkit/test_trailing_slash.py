@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from policy import Policy
-from toolkit.session import Session
-from toolkit.tools import TOOLS
+from ringfence.policy import Policy
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.tools import TOOLS
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 ARGUMENTS = [

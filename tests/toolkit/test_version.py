@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from toolkit.version import version
+from ringfence.toolkit.version import version
 
 
 def test_it_is_what_is_installed() -> None:

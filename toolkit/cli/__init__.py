@@ -33,11 +33,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         gc.disable()  # it ends before there is much to collect
     try:
         if words == ["--version"]:  # without a parser: it is asked by scripts and editors at each start
-            from toolkit.cli.version import said
+            from ringfence.toolkit.cli.version_text import said
 
             print(said(), flush=True)
             return 0
-        from toolkit.cli.parser import build
+        from ringfence.toolkit.cli.parser import build
 
         arguments = build(words).parse_args(words)
     except SystemExit as done:  # how argparse ends --help and wrong usage
@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _flushed(status)
     except OSError as error:
         return _unheard(error)
-    from toolkit.cli.perform import perform
+    from ringfence.toolkit.cli.runner import perform
 
     status = perform(arguments, sys.stdout, sys.stderr)
     return _end(status) if brief and status == 0 else status
@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _open_if_closed(name: str, mode: str) -> None:
     """Have nothing to read, and nobody read, where the shell closed a stream (`>&-`)."""
     if getattr(sys, name) is None:
-        from toolkit.cli.heard import nowhere
+        from ringfence.toolkit.cli.streams import nowhere
 
         setattr(sys, name, nowhere(mode))
 
@@ -69,8 +69,8 @@ def _flushed(status: int) -> int:
 
 
 def _unheard(error: OSError) -> int:
-    from toolkit.cli.heard import Remarks, unheard
-    from toolkit.cli.perform import FELL_SHORT
+    from ringfence.toolkit.cli.runner import FELL_SHORT
+    from ringfence.toolkit.cli.streams import Remarks, unheard
 
     unheard(error, sys.stdout, sys.stderr)
     Remarks(sys.stderr).flush()
@@ -83,12 +83,12 @@ def _hook(words: list[str], *, alone: bool) -> int | None:
         import gc
 
         gc.disable()  # the process ends before there is anything to collect
-        from toolkit.hooks.hosts import EVENTS
-        from toolkit.hooks.run import Options, quick, respond
+        from ringfence.toolkit.hooks.hosts import EVENTS
+        from ringfence.toolkit.hooks.respond import Options, quick, respond
 
         plain = quick(words)
         if alone and words and words[0] in EVENTS:
-            from toolkit.hooks.deadline import watch
+            from ringfence.toolkit.hooks.deadline import watch
 
             watch((plain[1] if plain else Options()).deadline)
         return None if plain is None else respond(*plain, sys.stdin.buffer, sys.stdout, sys.stderr)

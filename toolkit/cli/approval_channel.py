@@ -15,16 +15,16 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from toolkit.approvals import PENDING, Request
-from toolkit.call import call_id_of
-from toolkit.cli import approval_messages as messages
-from toolkit.errors import CallError
-from toolkit.grant_scopes import Scope, scopes
-from toolkit.lines import Lines
+from ringfence.toolkit.approvals.store import PENDING, Request
+from ringfence.toolkit.call import call_id_of
+from ringfence.toolkit.cli import approval_messages as messages
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.granting.scopes import Scope, scopes
+from ringfence.toolkit.line_reader import Lines
 
 if TYPE_CHECKING:
-    from toolkit.approvals import Approvals
-    from toolkit.grant_reach import Reach
+    from ringfence.toolkit.approvals.store import Approvals
+    from ringfence.toolkit.granting.reach import Reach
 
 _PIECE = 1 << 16
 _REMEMBERED = 1000  # requests that were put here and may still be answered late

@@ -10,17 +10,17 @@ import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from toolkit.approvals import ONCE, PATTERN, SESSION, WAIT, Answer, Request
-from toolkit.call import read_json
-from toolkit.errors import CallError
-from toolkit.grant_scopes import Scope
-from toolkit.paths import is_unicode
-from toolkit.request_needs import shown_needs
-from toolkit.spans import ahead
-from toolkit.text import because, escape, rfc3339
+from ringfence.toolkit.approvals.store import ONCE, PATTERN, SESSION, WAIT, Answer, Request
+from ringfence.toolkit.call import read_json
+from ringfence.toolkit.durations import ahead
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.granting.needs import shown_needs
+from ringfence.toolkit.granting.scopes import Scope
+from ringfence.toolkit.paths import is_unicode
+from ringfence.toolkit.text import because, escape, rfc3339
 
 if TYPE_CHECKING:
-    from toolkit.grant_reach import Reach
+    from ringfence.toolkit.granting.reach import Reach
 
 MAX_ANSWER = 64 << 10  # bytes of a line that comes in
 SHOWN_PREVIEW = 1 << 20  # characters of a preview that go out

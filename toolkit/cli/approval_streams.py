@@ -14,10 +14,10 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from toolkit.cli.approval_channel import ApprovalChannel
-from toolkit.cli.perform import UsageError
-from toolkit.cli.screen import Screen
-from toolkit.spans import seconds
+from ringfence.toolkit.cli.approval_channel import ApprovalChannel
+from ringfence.toolkit.cli.output import Screen
+from ringfence.toolkit.cli.runner import UsageError
+from ringfence.toolkit.durations import seconds
 
 _STANDARD = (0, 1, 2)
 _ROOT = 0

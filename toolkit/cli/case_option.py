@@ -8,8 +8,8 @@ from __future__ import annotations
 import argparse
 import os
 
-from policy import Folding
-from toolkit.cli.screen import Screen
+from ringfence.policy import Folding
+from ringfence.toolkit.cli.output import Screen
 
 
 def folding(arguments: argparse.Namespace, root: str | None) -> Folding | None:
@@ -20,7 +20,7 @@ def folding(arguments: argparse.Namespace, root: str | None) -> Folding | None:
         return None
     if "://" in root:
         return Folding.NONE  # names in a store are what they are written as
-    from toolkit.name_folding import folding_of
+    from ringfence.toolkit.storage.local.name_folding import folding_of
 
     try:
         fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from toolkit.cli.perform import UsageError
+from ringfence.toolkit.cli.runner import UsageError
 
 PAGES = "reference/checks"  # in docs/, one for each code
 VARIABLE = "RINGFENCE_DOCS_URL"
@@ -33,7 +33,7 @@ def address() -> str | None:
 
     $RINGFENCE_DOCS_URL is the address of docs/, or has `{code}` itself. Raises UsageError for what is none.
     """
-    from toolkit.version import documentation
+    from ringfence.toolkit.version import documentation
 
     given = os.environ.get(VARIABLE)
     if given and not given.startswith(("https://", "http://")):

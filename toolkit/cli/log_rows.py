@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.cli.column_layout import Column
-from toolkit.text import because, when
+from ringfence.toolkit.cli.column_layout import Column
+from ringfence.toolkit.text import because, when
 
 _NAMED = 5  # paths of a record that are named
 

@@ -8,8 +8,8 @@ import re
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from toolkit.cli.commands import COMMANDS, GROUPS
-from toolkit.cli.options import Command
+from ringfence.toolkit.cli.table import COMMANDS, GROUPS
+from ringfence.toolkit.cli.table.options import Command
 
 
 def build(words: Sequence[str] = ()) -> argparse.ArgumentParser:
@@ -71,7 +71,7 @@ class _Parser(argparse.ArgumentParser):
         """Name the nearest where there is one, and else what there is."""
         known = [str(each) for each in action.choices or ()]
         if known and str(value) not in known:
-            from policy.errors import nearest  # loaded only for a word that is not known
+            from ringfence.policy.errors import nearest  # loaded only for a word that is not known
 
             near = nearest(str(value), known)
         else:
@@ -115,7 +115,7 @@ class _Version(argparse.Action):
     """Looks the version up only when it is asked for."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from toolkit.cli.version import said
+        from ringfence.toolkit.cli.version_text import said
 
         print(said())
         parser.exit()

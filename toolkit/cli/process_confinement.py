@@ -14,14 +14,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from policy import READY_MADE, ready_made
-from toolkit.cli.perform import UsageError
-from toolkit.cli.screen import Screen
-from toolkit.errors import CallError
-from toolkit.places import FILE
-from toolkit.session import Session
-from toolkit.state import SHARED
-from toolkit.tasks.place import is_trash
+from ringfence.policy import READY_MADE, ready_made
+from ringfence.toolkit.cli.output import Screen
+from ringfence.toolkit.cli.runner import UsageError
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.locations import FILE
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.state.sqlite import SHARED
+from ringfence.toolkit.storage.task_mount_open import is_trash
 
 # What resolves names of hosts and users, tells the time, and says whom TLS trusts; no keys.
 _SYSTEM = (
@@ -49,7 +49,7 @@ class Reach:
 
 def confine(session: Session, arguments: argparse.Namespace, screen: Screen) -> None:
     """Hold this thread to what a session of calls needs, and say so; CallError where the kernel cannot."""
-    from toolkit.landlock import restrict
+    from ringfence.toolkit.storage.local.landlock import restrict
 
     if session.workspace.place.protocols != FILE:
         raise UsageError("--landlock: only for a workspace on disk")
@@ -74,7 +74,7 @@ def reach(session: Session, *, shared: bool) -> Reach:
 
 def said(found: Reach, session: Session) -> Iterator[str]:
     """What is open, for whoever started the command, and what of the policy is not followed from now on."""
-    from toolkit.landlock import held
+    from ringfence.toolkit.storage.local.landlock import held
 
     yield f"landlock: this process writes in {', '.join(found.writes_in)}"
     yield f"landlock: it reads in {', '.join(found.readable)}"

@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from shutil import get_terminal_size
 
-from toolkit.cli.column_layout import Column, left_out, lines
-from toolkit.cli.pager import show
-from toolkit.cli.screen import Screen, diff_lines, styled, styled_cell, wants_colour
-from toolkit.text import escape
+from ringfence.toolkit.cli.column_layout import Column, left_out, lines
+from ringfence.toolkit.cli.output import Screen, diff_lines, styled, styled_cell, wants_colour
+from ringfence.toolkit.cli.pager import show
+from ringfence.toolkit.text import escape
 
 _ROWS = 1_000  # rows that share a heading and the widths
 

@@ -13,13 +13,13 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from policy.findings import Finding
-from policy.glob import Fold, folded
-from policy.machine import Machine, matches
-from policy.model import Effect, Rule
-from policy.parents import names_of
-from policy.suspect import spelled_out
-from toolkit.name_folding import folding_of
+from ringfence.policy.analysis.parent_directories import names_of
+from ringfence.policy.lint.codes import Finding
+from ringfence.policy.lint.suspicious_patterns import spelled_out
+from ringfence.policy.model import Effect, Rule
+from ringfence.policy.patterns.matcher import Machine, matches
+from ringfence.policy.patterns.syntax import Fold, folded
+from ringfence.toolkit.storage.local.name_folding import folding_of
 
 MOST_NAMES = 50_000
 _WILD = frozenset("*?[{")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from toolkit.formats import gitignore
-from toolkit.formats.language import ANYTHING, Language, Row, covering
-from toolkit.formats.language import BELOW as BELOW_IT
-from toolkit.formats.source import Setting
+from ringfence.toolkit.formats import gitignore
+from ringfence.toolkit.formats.model import Setting
+from ringfence.toolkit.formats.regular_language import ANYTHING, Language, Row, covering
+from ringfence.toolkit.formats.regular_language import BELOW as BELOW_IT
 
 
 class Outside(Exception):

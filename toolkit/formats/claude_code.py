@@ -12,12 +12,10 @@ from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any
 
-from policy.model import Effect
-from toolkit.formats import gitignore
-from toolkit.formats.anchors import Outside, absolute, covered, home
-from toolkit.formats.language import ANYTHING, Language
-from toolkit.formats.recognize import settings_of
-from toolkit.formats.source import (
+from ringfence.policy.model import Effect
+from ringfence.toolkit.formats import gitignore
+from ringfence.toolkit.formats.anchors import Outside, absolute, covered, home
+from ringfence.toolkit.formats.model import (
     COMMANDS,
     NO_RULE,
     Entry,
@@ -34,7 +32,9 @@ from toolkit.formats.source import (
     shown,
     text,
 )
-from toolkit.formats.written import entries
+from ringfence.toolkit.formats.recognize import settings_of
+from ringfence.toolkit.formats.regular_language import ANYTHING, Language
+from ringfence.toolkit.formats.yaml_writer import entries
 
 LISTS = (("allow", Effect.ALLOW), ("ask", Effect.ASK), ("deny", Effect.DENY))
 _RULE = re.compile(r"([A-Za-z_*][A-Za-z0-9_*-]*)(?:\((.*)\))?", re.DOTALL)
@@ -273,7 +273,7 @@ def write(flat: Flat) -> Exported:
 
 
 def _written(pattern: str) -> Iterator[str]:
-    from toolkit.formats.flat import alternatives
+    from ringfence.toolkit.formats.flatten import alternatives
 
     for each in alternatives(pattern):
         body = each.removeprefix("./") if each.startswith("./") else each

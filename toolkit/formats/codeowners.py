@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import re
 
-from policy.model import Effect
-from toolkit.formats import gitignore
-from toolkit.formats.anchors import covered
-from toolkit.formats.recognize import not_settings
-from toolkit.formats.source import Entry, Imported, Judged, Left, Setting, Subject
-from toolkit.formats.written import entries
+from ringfence.policy.model import Effect
+from ringfence.toolkit.formats import gitignore
+from ringfence.toolkit.formats.anchors import covered
+from ringfence.toolkit.formats.model import Entry, Imported, Judged, Left, Setting, Subject
+from ringfence.toolkit.formats.recognize import not_settings
+from ringfence.toolkit.formats.yaml_writer import entries
 
 _SECTION = re.compile(r"\^?\[([^\]]+)\](?:\[\d+\])?(\s.*)?")
 _BRACKET = re.compile(r"(?<!\\)[][]")

@@ -11,11 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from policy.model import Effect
-from toolkit.formats import gitignore
-from toolkit.formats.anchors import EVERYTHING, Outside, absolute, covered, home
-from toolkit.formats.recognize import other_than, recognized
-from toolkit.formats.source import (
+from ringfence.policy.model import Effect
+from ringfence.toolkit.formats import gitignore
+from ringfence.toolkit.formats.anchors import EVERYTHING, Outside, absolute, covered, home
+from ringfence.toolkit.formats.model import (
     COMMANDS,
     Entry,
     FormatError,
@@ -27,8 +26,9 @@ from toolkit.formats.source import (
     part,
     shown,
 )
-from toolkit.formats.source import text as text_of
-from toolkit.formats.written import entries
+from ringfence.toolkit.formats.model import text as text_of
+from ringfence.toolkit.formats.recognize import other_than, recognized
+from ringfence.toolkit.formats.yaml_writer import entries
 
 _WORKSPACE = (":workspace_roots", ":project_roots", ":cwd")
 _PROTECTED = {".git": "read", ".agents": "read", ".codex": "read"}

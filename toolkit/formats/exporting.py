@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from policy.engine import Policy
-from policy.model import DEFAULT_AGENT
-from toolkit.formats.flat import changes, flat
-from toolkit.formats.source import Format, FormatError, Left, Setting, Subject
+from ringfence.policy.evaluation.engine import Policy
+from ringfence.policy.model import DEFAULT_AGENT
+from ringfence.toolkit.formats.flatten import changes, flat
+from ringfence.toolkit.formats.model import Format, FormatError, Left, Setting, Subject
 
 DELETES = ("opencode", "opencode-fork")  # whose settings speak of deleting
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from policy.glob import ANY_NAME, CROSS, Branch, Name, parse
-from policy.model import Effect
-from toolkit.formats.flat import widens
-from toolkit.formats.source import FormatError, Left, tightened
+from ringfence.policy.model import Effect
+from ringfence.policy.patterns.syntax import ANY_NAME, CROSS, Branch, Name, parse
+from ringfence.toolkit.formats.flatten import widens
+from ringfence.toolkit.formats.model import FormatError, Left, tightened
 
 Rules = list[tuple[str, Effect]]
 

@@ -11,11 +11,11 @@ import tomllib
 from collections.abc import Iterator
 from typing import Any
 
-from policy.model import DEFAULT_AGENT, Effect
-from toolkit.formats import regex, wildcard
-from toolkit.formats.flat import regex as of_pattern
-from toolkit.formats.recognize import other_than, recognized
-from toolkit.formats.source import (
+from ringfence.policy.model import DEFAULT_AGENT, Effect
+from ringfence.toolkit.formats import gemini_regex as regex
+from ringfence.toolkit.formats import wildcard
+from ringfence.toolkit.formats.flatten import regex as of_pattern
+from ringfence.toolkit.formats.model import (
     NO_RULE,
     Entry,
     Exported,
@@ -30,9 +30,10 @@ from toolkit.formats.source import (
     shown,
     tightened,
 )
-from toolkit.formats.source import text as text_of
-from toolkit.formats.whole_paths import EVERYTHING, Writing
-from toolkit.formats.wildcard import Any1, Kind, Star
+from ringfence.toolkit.formats.model import text as text_of
+from ringfence.toolkit.formats.recognize import other_than, recognized
+from ringfence.toolkit.formats.whole_paths import EVERYTHING, Writing
+from ringfence.toolkit.formats.wildcard import Any1, Kind, Star
 
 DECISIONS = {"allow": Effect.ALLOW, "ask_user": Effect.ASK, "deny": Effect.DENY}
 # A policy's key, the tool and action it is compared on, their tool, and what happens where no rule speaks.

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from policy.glob import CharClass
-from toolkit.formats.language import (
+from ringfence.policy.patterns.syntax import CharClass
+from ringfence.toolkit.formats.model import LONGEST
+from ringfence.toolkit.formats.regular_language import (
     IN_NAME,
     NAME,
     NAMES_ABOVE,
@@ -18,7 +19,6 @@ from toolkit.formats.language import (
     either_case,
     letter,
 )
-from toolkit.formats.source import LONGEST
 
 _SPECIAL = "*?[{}"
 

@@ -7,21 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from policy.model import ACTIONS, Effect
-from toolkit.formats import gitignore
-from toolkit.formats.negations import ordered
-from toolkit.formats.recognize import not_settings
-from toolkit.formats.source import (
-    Entry,
-    Exported,
-    Flat,
-    Imported,
-    Judged,
-    Left,
-    Setting,
-    Subject,
-)
-from toolkit.formats.written import entries, fault
+from ringfence.policy.model import ACTIONS, Effect
+from ringfence.toolkit.formats import gitignore
+from ringfence.toolkit.formats.model import Entry, Exported, Flat, Imported, Judged, Left, Setting, Subject
+from ringfence.toolkit.formats.negations import ordered
+from ringfence.toolkit.formats.recognize import not_settings
+from ringfence.toolkit.formats.yaml_writer import entries, fault
 
 _SHOWN = 100  # characters of a line in a message
 _AGAIN = ("once more", "after a line that opens")
@@ -124,7 +115,7 @@ def _either(one: list[tuple[str, bool]], other: list[tuple[str, bool]]) -> list[
 
 
 def _lines(pattern: str, mark: str) -> list[str]:
-    from toolkit.formats.flat import alternatives
+    from ringfence.toolkit.formats.flatten import alternatives
 
     return [
         f"{mark}{each.removeprefix('.') if each.startswith('./') else each}" for each in alternatives(pattern)

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
 
-from policy.model import Effect
-from toolkit.formats.language import Machine, numbers
+from ringfence.policy.model import Effect
+from ringfence.toolkit.formats.regular_language import Machine, numbers
 
 
 @dataclass(slots=True)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from policy.model import Effect
-from toolkit.formats.language import BELOW, Language, Machine, Row, alphabet
-from toolkit.formats.source import Judged
+from ringfence.policy.model import Effect
+from ringfence.toolkit.formats.model import Judged
+from ringfence.toolkit.formats.regular_language import BELOW, Language, Machine, Row, alphabet
 
 
 def ordered(rules: Sequence[Judged]) -> list[Judged]:

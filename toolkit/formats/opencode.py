@@ -10,11 +10,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from policy.model import DEFAULT_AGENT, EFFECTS, Effect
-from toolkit.formats import wildcard
-from toolkit.formats.language import ANYTHING
-from toolkit.formats.recognize import settings_of
-from toolkit.formats.source import (
+from ringfence.policy.model import DEFAULT_AGENT, EFFECTS, Effect
+from ringfence.toolkit.formats import wildcard
+from ringfence.toolkit.formats.model import (
     COMMANDS,
     Entry,
     Exported,
@@ -33,7 +31,9 @@ from toolkit.formats.source import (
     shown,
     text,
 )
-from toolkit.formats.whole_paths import Writing
+from ringfence.toolkit.formats.recognize import settings_of
+from ringfence.toolkit.formats.regular_language import ANYTHING
+from ringfence.toolkit.formats.whole_paths import Writing
 
 # Their names for what a policy calls read, write and delete: patches delete under `edit`.
 ACTIONS = {"read": "read", "write": "edit", "delete": "edit"}
@@ -237,7 +237,7 @@ def _variants(resource: str, setting: Setting, ordered: bool) -> list[wildcard.T
 
 def write(flat: Flat) -> Exported:
     """Write a policy as the ordered array. Deleting comes under `edit`, which is the stricter of both."""
-    from toolkit.formats.flat import strictest
+    from ringfence.toolkit.formats.flatten import strictest
 
     left = list(flat.left)
     reads, writes, deletes = (list(flat.actions[action]) for action in ("read", "write", "delete"))
@@ -255,7 +255,7 @@ def write(flat: Flat) -> Exported:
 
 def _crossing(action: str, rules: list[tuple[str, Effect]], left: list[Left]) -> list[tuple[str, Effect]]:
     """The rules with stars that cross slashes; one that would allow more is left out."""
-    from toolkit.formats.flat import crossing, stricter
+    from ringfence.toolkit.formats.flatten import crossing, stricter
 
     said: list[tuple[str, Effect]] = []
     for pattern, result in rules:

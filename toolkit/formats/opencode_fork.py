@@ -10,11 +10,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from policy.model import DEFAULT_AGENT, Effect
-from toolkit.formats import wildcard
-from toolkit.formats.fork_patterns import longest_decides
-from toolkit.formats.recognize import settings_of
-from toolkit.formats.source import (
+from ringfence.policy.model import DEFAULT_AGENT, Effect
+from ringfence.toolkit.formats import wildcard
+from ringfence.toolkit.formats.fork_patterns import longest_decides
+from ringfence.toolkit.formats.model import (
     COMMANDS,
     NO_RULE,
     Entry,
@@ -33,7 +32,8 @@ from toolkit.formats.source import (
     shown,
     tightened,
 )
-from toolkit.formats.whole_paths import Writing
+from ringfence.toolkit.formats.recognize import settings_of
+from ringfence.toolkit.formats.whole_paths import Writing
 
 # A policy's key, the tool and action it is compared on, and their key.
 TOOLS = (

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from policy.automaton import Undecided, Witness
-from policy.model import Effect
-from toolkit.formats.language import alphabet
-from toolkit.formats.state_machines import Cause, StateMachine
+from ringfence.policy.analysis.pattern_queries import Undecided, Witness
+from ringfence.policy.model import Effect
+from ringfence.toolkit.formats.regular_language import alphabet
+from ringfence.toolkit.formats.state_machines import Cause, StateMachine
 
 MAX_PAIRS = 400_000
 _EVERY = 500  # pairs between two looks at the clock

@@ -7,8 +7,8 @@ import tomllib
 from collections.abc import Mapping
 from typing import Any
 
-from toolkit.formats.source import FormatError, mapping
-from toolkit.formats.written import json_of
+from ringfence.toolkit.formats.model import FormatError, mapping
+from ringfence.toolkit.formats.yaml_writer import json_of
 
 # Keys that a file of the format may have and that say whose it is; `model`, which several have, does not.
 KEYS: Mapping[str, tuple[str, ...]] = {

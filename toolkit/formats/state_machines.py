@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from policy.glob import parse
-from policy.model import Effect, Rule
-from policy.questions import Context
-from toolkit.formats.language import BELOW, Language, Machine, Row, covering, of_branch
-from toolkit.formats.last_match import Forgetting, LastMatch, Listed, Matches
-from toolkit.formats.source import Subject
+from ringfence.policy.analysis.verdict_queries import Context
+from ringfence.policy.model import Effect, Rule
+from ringfence.policy.patterns.syntax import parse
+from ringfence.toolkit.formats.last_match import Forgetting, LastMatch, Listed, Matches
+from ringfence.toolkit.formats.model import Subject
+from ringfence.toolkit.formats.regular_language import BELOW, Language, Machine, Row, covering, of_branch
 
 CLOSED = -1  # the state below a directory that is denied for good; no places are these bits
 Cause = tuple[int, ...]  # what decides, down to a run of rules that say the same

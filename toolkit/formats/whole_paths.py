@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from policy.model import Effect
-from toolkit.formats import wildcard
-from toolkit.formats.language import Either, Language, covering
-from toolkit.formats.source import Entry, FormatError, Judged, Left
-from toolkit.formats.wildcard import Star, Tokens
-from toolkit.formats.written import entries
+from ringfence.policy.model import Effect
+from ringfence.toolkit.formats import wildcard
+from ringfence.toolkit.formats.model import Entry, FormatError, Judged, Left
+from ringfence.toolkit.formats.regular_language import Either, Language, covering
+from ringfence.toolkit.formats.wildcard import Star, Tokens
+from ringfence.toolkit.formats.yaml_writer import entries
 
 EVERYTHING: Tokens = (Star(),)
 _COVERS_BELOW: Tokens = ("/", Star())

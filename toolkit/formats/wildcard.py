@@ -8,9 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from policy.glob import CharClass
-from toolkit.formats.language import ANY, ANYTHING, IN_NAME, Language, Many, One, Row, letter
-from toolkit.formats.source import FormatError
+from ringfence.policy.patterns.syntax import CharClass
+from ringfence.toolkit.formats.model import FormatError
+from ringfence.toolkit.formats.regular_language import (
+    ANY,
+    ANYTHING,
+    IN_NAME,
+    Language,
+    Many,
+    One,
+    Row,
+    letter,
+)
 
 MAX_VARIANTS = 64
 

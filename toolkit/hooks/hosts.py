@@ -10,7 +10,7 @@ import stat
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from toolkit.ownership import doubt
+from ringfence.toolkit.file_ownership import doubt
 
 # The events that are answered, and the host's other events, to which nothing is said.
 EVENTS: Mapping[str, tuple[str, ...]] = MappingProxyType(

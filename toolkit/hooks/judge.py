@@ -10,17 +10,18 @@ import os
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from policy import Decision, Effect, Need, Policy, kept
-from policy.byte_names import from_disk, to_disk
-from toolkit import paths
-from toolkit.errors import CallError
-from toolkit.hooks.hosts import holds_hooks, own_places, settings_files
-from toolkit.hooks.touch import READ, UNKNOWN, Touch
-from toolkit.name_folding import folding_of
-from toolkit.protection import Protection
+from ringfence.policy import Decision, Effect, Need, Policy
+from ringfence.policy.byte_names import from_disk, to_disk
+from ringfence.policy.loading import cache as kept
+from ringfence.toolkit import paths
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.hooks.hosts import holds_hooks, own_places, settings_files
+from ringfence.toolkit.hooks.touch import READ, UNKNOWN, Touch
+from ringfence.toolkit.protected_paths import Protection
+from ringfence.toolkit.storage.local.name_folding import folding_of
 
 if TYPE_CHECKING:
-    from toolkit.hooks.walk import Name, Walk
+    from ringfence.toolkit.hooks.directory_listing import Name, Walk
 
 
 class Verdict(NamedTuple):
@@ -120,7 +121,7 @@ class Judge:
     def _through(self, touch: Touch, place: Place) -> Verdict | None:
         """The verdict on a search from a denied directory. A host leaves no names out, so all that it would
         show has to be open: None where it is not, or where nothing would be shown."""
-        from toolkit.hooks.walk import TooMany
+        from ringfence.toolkit.hooks.directory_listing import TooMany
 
         try:
             shown = list(self._each_below(touch, place))
@@ -171,7 +172,7 @@ class Judge:
 
     def _below(self, touch: Touch, place: Place) -> Verdict:
         """The verdict on what a search would show; names of what is denied are not told."""
-        from toolkit.hooks.walk import TooMany
+        from ringfence.toolkit.hooks.directory_listing import TooMany
 
         worst = Verdict(Effect.ALLOW, "")
         try:
@@ -188,8 +189,8 @@ class Judge:
 
     def _each_below(self, touch: Touch, place: Place) -> Iterator[tuple[Effect, str]]:
         """The verdict on each name that a search would show, and the reason. Raises TooMany."""
-        from toolkit.hooks.searched import Searched
-        from toolkit.hooks.walk import Walk
+        from ringfence.toolkit.hooks.directory_listing import Walk
+        from ringfence.toolkit.hooks.search_filter import Searched
 
         self._walk = self._walk or Walk(self.real_root)
         searched = Searched(touch.within or (), self.real_root, place.real)
@@ -220,7 +221,7 @@ class Judge:
 
     def _rules(self, touch: Touch) -> Policy:
         """The policy without the rules that cannot speak of such a touch: one verdict waits for fewer."""
-        from toolkit.hooks.narrowed import narrowed
+        from ringfence.toolkit.hooks.policy_subset import narrowed
 
         keys = frozenset((touch.tool, *touch.actions, "*"))
         if keys not in self._narrowed:

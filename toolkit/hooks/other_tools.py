@@ -12,7 +12,7 @@ from itertools import chain
 from types import MappingProxyType
 from typing import Any
 
-from toolkit.hooks.touch import DELETE, EDIT, READ, UNKNOWN, WRITE, Touch
+from ringfence.toolkit.hooks.touch import DELETE, EDIT, READ, UNKNOWN, WRITE, Touch
 
 OURS = "ringfence"  # the server that `serve mcp` is called by in the documentation
 # `mcp__server__tool`, and as Gemini CLI writes it; there a server with `_` in its name cannot be told apart.

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from toolkit.hooks.touch import DELETE, EDIT, WRITE, Touch
+from ringfence.toolkit.hooks.touch import DELETE, EDIT, WRITE, Touch
 
 BEGINS, ENDS = "*** Begin Patch", "*** End Patch"
 _FOLDER = ("workdir", "cwd", "dir_path", "directory")

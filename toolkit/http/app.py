@@ -11,14 +11,15 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from toolkit.errors import CallError
-from toolkit.http import approvals, calls
-from toolkit.http.callers import PERSON, SERVICE, Tokens
-from toolkit.http.doors import Doors
-from toolkit.http.metrics import TEXT
-from toolkit.http.openapi import description
-from toolkit.http.protect import Limits, Protect
-from toolkit.http.replies import as_json, check_role, refused
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.http import approval_routes as approvals
+from ringfence.toolkit.http import call_routes as calls
+from ringfence.toolkit.http.metrics import TEXT
+from ringfence.toolkit.http.middleware import Limits, Protect
+from ringfence.toolkit.http.openapi import description
+from ringfence.toolkit.http.responses import as_json, check_role, refused
+from ringfence.toolkit.http.session_pool import Doors
+from ringfence.toolkit.http.tokens import PERSON, SERVICE, Tokens
 
 
 def build(doors: Doors, tokens: Tokens, limits: Limits, routes: Iterable[BaseRoute]) -> Protect:

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from toolkit.call import Result
-from toolkit.tools import TOOLS
+from ringfence.toolkit.call import Result
+from ringfence.toolkit.tools import TOOLS
 
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)

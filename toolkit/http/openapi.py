@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from toolkit.errors import CODES
-from toolkit.version import version
+from ringfence.toolkit.errors import CODES
+from ringfence.toolkit.version import version
 
 _TEXT = {"type": "string"}
 _MAYBE = {"type": ["string", "null"]}

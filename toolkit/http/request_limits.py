@@ -13,7 +13,7 @@ from contextlib import contextmanager
 import anyio
 from starlette.types import Message, Receive
 
-from toolkit.errors import CallError
+from ringfence.toolkit.errors import CallError
 
 
 class Shares:

@@ -12,12 +12,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from toolkit.approvals import PENDING
-from toolkit.call import MAX_ID, Result, ToolCall, failed
-from toolkit.errors import CallError
-from toolkit.mcp import asking
-from toolkit.mcp.definitions import definition, tool_result
-from toolkit.mcp.messages import (
+from ringfence.toolkit.approvals.store import PENDING
+from ringfence.toolkit.call import MAX_ID, Result, ToolCall, failed
+from ringfence.toolkit.catalog.mcp_definitions import definition, tool_result
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.locations import FILE
+from ringfence.toolkit.mcp import elicitation as asking
+from ringfence.toolkit.mcp.jsonrpc import (
     HANDSHAKE,
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -33,13 +34,12 @@ from toolkit.mcp.messages import (
     refusal,
     reply,
 )
-from toolkit.places import FILE
-from toolkit.progress import Progress
-from toolkit.version import version
+from ringfence.toolkit.progress import Progress
+from ringfence.toolkit.version import version
 
 if TYPE_CHECKING:
-    from toolkit.approvals import Request
-    from toolkit.session import Session
+    from ringfence.toolkit.approvals.store import Request
+    from ringfence.toolkit.session.session import Session
 
 _ROUNDS = 3  # how often one call is put to the user when what it would do keeps changing
 _TELL_EVERY = 0.1  # seconds between two notes of progress
@@ -194,7 +194,7 @@ class Server:
         """What the agent is offered under the policy in force, always in the same order."""
         policy, workspace = self.session.policy, self.session.workspace
         if self._listed is None or self._listed[0] != policy.revision:
-            from toolkit.offers import offers
+            from ringfence.toolkit.catalog.offers import offers
 
             remote = workspace.place.protocols not in (FILE, ("memory",))
             found = offers(policy, self.session.agent, tasks=workspace.has_tasks)

@@ -15,10 +15,10 @@ from collections.abc import Callable
 from io import BufferedReader
 from typing import Any, BinaryIO, NamedTuple
 
-from toolkit.call import MAX_BYTES, read_json
-from toolkit.errors import CallError
-from toolkit.lines import Lines
-from toolkit.mcp.messages import (
+from ringfence.toolkit.call import MAX_BYTES, read_json
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.line_reader import Lines
+from ringfence.toolkit.mcp.jsonrpc import (
     INTERNAL_ERROR,
     INVALID_REQUEST,
     PARSE_ERROR,
@@ -29,7 +29,7 @@ from toolkit.mcp.messages import (
     is_request,
     refusal,
 )
-from toolkit.mcp.server import Flight, Question, Server
+from ringfence.toolkit.mcp.server import Flight, Question, Server
 
 MAX_LINE = MAX_BYTES + (1 << 16)
 MAX_WAITING = 1000

@@ -12,13 +12,17 @@ from starlette.responses import FileResponse, RedirectResponse, Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from toolkit.errors import CallError
-from toolkit.http.protect import Limits
-from toolkit.http.replies import STATUS
-from toolkit.review import approving, live, looking, records, trash
-from toolkit.review.desk import HERE, Desk, fields_in, form, is_local
-from toolkit.review.gate import Gate, Proxy, base_of, cookie_in, cookie_name
-from toolkit.review.people import LOOK, SIGNED_IN
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.http.middleware import Limits
+from ringfence.toolkit.http.responses import STATUS
+from ringfence.toolkit.review import approval_routes as approving
+from ringfence.toolkit.review import audit_routes as records
+from ringfence.toolkit.review import session_routes as looking
+from ringfence.toolkit.review import sse as live
+from ringfence.toolkit.review import trash_routes as trash
+from ringfence.toolkit.review.accounts import LOOK, SIGNED_IN
+from ringfence.toolkit.review.context import HERE, Desk, fields_in, form, is_local
+from ringfence.toolkit.review.middleware import Gate, Proxy, base_of, cookie_in, cookie_name
 
 _STATIC = {"style.css": "text/css", "page.js": "text/javascript"}
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from toolkit.errors import CallError
-from toolkit.text import rfc3339
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.text import rfc3339
 
 MESSAGES = ("ui_messages.json", "claude_messages.json")  # the second is what older programs wrote
 HISTORY = "api_conversation_history.json"

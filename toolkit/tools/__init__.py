@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from policy.model import TOOL_ACTIONS
-from toolkit.faked import past_the_fake
+from ringfence.policy.model import TOOL_ACTIONS
+from ringfence.toolkit.fake_fs import past_the_fake
 
 if TYPE_CHECKING:
-    from toolkit.plan import Plan
-    from toolkit.workspace import View
+    from ringfence.toolkit.plan.changes import Plan
+    from ringfence.toolkit.workspace.workspace import View
 
     Planner = Callable[[dict[str, Any], View], Plan]
 
@@ -87,7 +87,7 @@ def _document(name: str) -> dict[str, Any]:
 @functools.cache
 def _planner(name: str) -> Planner:
     with past_the_fake():
-        planner: Planner = importlib.import_module(f"toolkit.tools.{name}").plan
+        planner: Planner = importlib.import_module(f"ringfence.toolkit.tools.{name}").plan
     return planner
 
 
@@ -125,5 +125,5 @@ TOOLS: MappingProxyType[str, Tool] = MappingProxyType(
 
 def reference() -> str:
     """The reference page of all tools, as Markdown made from the table."""
-    page: str = importlib.import_module("toolkit.tools.page").markdown()
+    page: str = importlib.import_module("ringfence.toolkit.tools._reference_page").markdown()
     return page

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from toolkit.errors import CallError
-from toolkit.plan import DIRECTORY, SET_ID, Plan, Write
-from toolkit.text import escape, size
-from toolkit.tools import answers, targets
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.plan.changes import DIRECTORY, SET_ID, Plan, Write
+from ringfence.toolkit.text import escape, size
+from ringfence.toolkit.tools import _messages as answers
+from ringfence.toolkit.tools import preconditions as targets
 
 if TYPE_CHECKING:
-    from toolkit.workspace import View
+    from ringfence.toolkit.workspace.workspace import View
 
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from toolkit.plan import Plan, Write
-from toolkit.text import escape, plural, size
-from toolkit.tools import answers, targets
+from ringfence.toolkit.plan.changes import Plan, Write
+from ringfence.toolkit.text import escape, plural, size
+from ringfence.toolkit.tools import _messages as answers
+from ringfence.toolkit.tools import preconditions as targets
 
 if TYPE_CHECKING:
-    from toolkit.workspace import View
+    from ringfence.toolkit.workspace.workspace import View
 
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:

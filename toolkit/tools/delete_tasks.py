@@ -5,19 +5,20 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from toolkit.errors import CallError
-from toolkit.plan import DIRECTORY, LINK, Change, Delete, Entry, Move, Plan, Write, sha256
-from toolkit.text import plural, rfc3339
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.plan.changes import DIRECTORY, LINK, Change, Delete, Entry, Move, Plan, Write, sha256
+from ringfence.toolkit.text import plural, rfc3339
 
 if TYPE_CHECKING:
-    from toolkit.tasks.metadata import Task
-    from toolkit.tasks.said import Item
-    from toolkit.workspace import View
+    from ringfence.toolkit.tasks.messages import Item
+    from ringfence.toolkit.tasks.metadata import Task
+    from ringfence.toolkit.workspace.workspace import View
 
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:
-    from toolkit.tasks import look, said
-    from toolkit.tasks.batch import LOCKED, answer
+    from ringfence.toolkit.tasks import messages as said
+    from ringfence.toolkit.tasks import store_reader as look
+    from ringfence.toolkit.tasks.batch_plan import LOCKED, answer
 
     look.store(view)
     ids, again = view.task_ids
@@ -59,13 +60,13 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
 
 
 def _spared(task: Task) -> Item:
-    from toolkit.tasks.said import Item
+    from ringfence.toolkit.tasks.messages import Item
 
     return Item(task.id, code="partial_failure", why="Left alone, because another cannot be deleted")
 
 
 def _due(arguments: dict[str, Any]) -> str | None:
-    from toolkit.tools.list_tasks import time_of
+    from ringfence.toolkit.tools.list_tasks import time_of
 
     if "delete_after" not in arguments:
         return None
@@ -83,7 +84,8 @@ def _note(due: str | None) -> str:
 
 def _found(view: View, task: str, named: tuple[Entry, ...]) -> tuple[Task, Entry, tuple[Entry, ...]] | Item:
     """The folder with all that is in it, or why it is left alone."""
-    from toolkit.tasks import look, said
+    from ringfence.toolkit.tasks import messages as said
+    from ringfence.toolkit.tasks import store_reader as look
 
     if task == view.workspace.own_task:
         return said.Item(task, code="protected_path", why="This is the agent's own running task")
@@ -105,8 +107,8 @@ def _found(view: View, task: str, named: tuple[Entry, ...]) -> tuple[Task, Entry
 def _changes(
     view: View, chosen: list[tuple[Task, Entry, tuple[Entry, ...]]], permanent: bool, due: str | None
 ) -> list[tuple[str, Change]]:
-    from toolkit.tasks import look
-    from toolkit.tasks.ids import IN_TRASH
+    from ringfence.toolkit.task_ids import IN_TRASH
+    from ringfence.toolkit.tasks import store_reader as look
 
     if permanent and not due:
         return [(task.id, Delete(entry.path, entry.stat, entries)) for task, entry, entries in chosen]
@@ -130,8 +132,8 @@ def _note_of(
     view: View, task: Task, entry: Entry, entries: tuple[Entry, ...], permanent: bool, due: str
 ) -> Write:
     """What to delete and when, and by what to know that it is still what was approved."""
-    from toolkit.tasks.ids import IN_TRASH
-    from toolkit.tasks.look import DUE
+    from ringfence.toolkit.task_ids import IN_TRASH
+    from ringfence.toolkit.tasks.store_reader import DUE
 
     path = f"{IN_TRASH}/{task.id}{DUE}"
     body = {"due": due, "permanent": permanent, "holds": holds(entry, entries)}

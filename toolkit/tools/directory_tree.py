@@ -6,14 +6,15 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from toolkit.paths import ROOT, parent
-from toolkit.plan import DIRECTORY, Entry, Plan
-from toolkit.text import escape, plural
-from toolkit.tools import answers, targets
-from toolkit.tools.names import excluding
+from ringfence.toolkit.paths import ROOT, parent
+from ringfence.toolkit.plan.changes import DIRECTORY, Entry, Plan
+from ringfence.toolkit.text import escape, plural
+from ringfence.toolkit.tools import _messages as answers
+from ringfence.toolkit.tools import preconditions as targets
+from ringfence.toolkit.tools._entry_filter import excluding
 
 if TYPE_CHECKING:
-    from toolkit.workspace import View
+    from ringfence.toolkit.workspace.workspace import View
 
 MAX_SHOWN = 1000
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from toolkit.errors import CallError
-from toolkit.plan import Place, Plan, Write
-from toolkit.text import count_lines, diff, escape, plural
-from toolkit.tools import answers, targets
-from toolkit.tools.splice import CRLF, check_encoding, newline, with_newline
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.plan.changes import Place, Plan, Write
+from ringfence.toolkit.text import count_lines, diff, escape, plural
+from ringfence.toolkit.tools import _messages as answers
+from ringfence.toolkit.tools import preconditions as targets
+from ringfence.toolkit.tools._byte_edits import CRLF, check_encoding, newline, with_newline
 
 if TYPE_CHECKING:
-    from toolkit.workspace import View
+    from ringfence.toolkit.workspace.workspace import View
 
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from toolkit.paths import ROOT, names_directory
-from toolkit.plan import DIRECTORY, LINK, Place, Plan, Stat
-from toolkit.text import escape, rfc3339, size, when
-from toolkit.tools import targets
+from ringfence.toolkit.paths import ROOT, names_directory
+from ringfence.toolkit.plan.changes import DIRECTORY, LINK, Place, Plan, Stat
+from ringfence.toolkit.text import escape, rfc3339, size, when
+from ringfence.toolkit.tools import preconditions as targets
 
 if TYPE_CHECKING:
-    from toolkit.workspace import View
+    from ringfence.toolkit.workspace.workspace import View
 
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from toolkit.plan import Plan
-from toolkit.text import escape
+from ringfence.toolkit.plan.changes import Plan
+from ringfence.toolkit.text import escape
 
 if TYPE_CHECKING:
-    from toolkit.workspace import View
+    from ringfence.toolkit.workspace.workspace import View
 
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from toolkit import paths
-from toolkit.plan import DIRECTORY, LINK, Entry, Plan, Stat
-from toolkit.text import escape, plural, rfc3339, size
-from toolkit.tools import answers, targets
+from ringfence.toolkit import paths
+from ringfence.toolkit.plan.changes import DIRECTORY, LINK, Entry, Plan, Stat
+from ringfence.toolkit.text import escape, plural, rfc3339, size
+from ringfence.toolkit.tools import _messages as answers
+from ringfence.toolkit.tools import preconditions as targets
 
 if TYPE_CHECKING:
-    from toolkit.workspace import View
+    from ringfence.toolkit.workspace.workspace import View
 
 MAX_SHOWN = 1000
 

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from toolkit.errors import CallError
-from toolkit.plan import DIRECTORY, Entry, Plan
-from toolkit.spans import moment
-from toolkit.text import escape, plural, size, when
+from ringfence.toolkit.durations import moment
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.plan.changes import DIRECTORY, Entry, Plan
+from ringfence.toolkit.text import escape, plural, size, when
 
 if TYPE_CHECKING:
-    from toolkit.tasks.metadata import Task
-    from toolkit.workspace import View
+    from ringfence.toolkit.tasks.metadata import Task
+    from ringfence.toolkit.workspace.workspace import View
 
 _ORDERS: dict[str, Callable[[Task], Any]] = {
     "last_activity": lambda task: -(task.active or 0.0),
@@ -25,8 +25,8 @@ _ORDERS: dict[str, Callable[[Task], Any]] = {
 
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:
-    from toolkit.tasks import look
-    from toolkit.tasks.metadata import CORRUPT
+    from ringfence.toolkit.tasks import store_reader as look
+    from ringfence.toolkit.tasks.metadata import CORRUPT
 
     look.store(view)
     since = time_of(arguments["since"], "since") if "since" in arguments else None
@@ -50,8 +50,8 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
 
 
 def _read(view: View, entry: Entry) -> Task:
-    from toolkit.tasks import look
-    from toolkit.tasks.metadata import CORRUPT, Task
+    from ringfence.toolkit.tasks import store_reader as look
+    from ringfence.toolkit.tasks.metadata import CORRUPT, Task
 
     try:
         return look.task(view, entry)[0]
@@ -79,7 +79,7 @@ def _wanted(task: Task, arguments: dict[str, Any], since: float | None) -> bool:
 
 
 def _block(task: Task) -> str:
-    from toolkit.tasks.said import card
+    from ringfence.toolkit.tasks.messages import card
 
     more = [f"- Last activity: {when(task.active)}", f"- Size: {size(task.size)}"]
     return escape("\n".join([card(task), *more]), newlines=True)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from toolkit.errors import CallError
-from toolkit.plan import Place, Plan, sha256
-from toolkit.text import decode, is_binary, plural, size, split_lines
-from toolkit.tools import targets
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.plan.changes import Place, Plan, sha256
+from ringfence.toolkit.text import decode, is_binary, plural, size, split_lines
+from ringfence.toolkit.tools import preconditions as targets
 
 if TYPE_CHECKING:
-    from toolkit.workspace import View
+    from ringfence.toolkit.workspace.workspace import View
 
 MAX_BYTES = 16 << 20
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from toolkit.errors import CallError
-from toolkit.plan import Change, Delete, Entry, Move, Plan
-from toolkit.text import plural
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.plan.changes import Change, Delete, Entry, Move, Plan
+from ringfence.toolkit.text import plural
 
 if TYPE_CHECKING:
-    from toolkit.tasks.look import Deleted
-    from toolkit.tasks.said import Item
-    from toolkit.workspace import View
+    from ringfence.toolkit.tasks.messages import Item
+    from ringfence.toolkit.tasks.store_reader import Deleted
+    from ringfence.toolkit.workspace.workspace import View
 
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:
-    from toolkit.tasks import look
-    from toolkit.tasks.batch import LOCKED, answer
+    from ringfence.toolkit.tasks import store_reader as look
+    from ringfence.toolkit.tasks.batch_plan import LOCKED, answer
 
     look.store(view)
     ids, again = view.task_ids
@@ -49,9 +49,9 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
 def _back(
     view: View, task: str, live: bool, held: Deleted | None, scheduled: Entry | None
 ) -> tuple[Item, Change | None]:
-    from toolkit.tasks import look
-    from toolkit.tasks.ids import TASKS
-    from toolkit.tasks.said import Item
+    from ringfence.toolkit.task_ids import TASKS
+    from ringfence.toolkit.tasks import store_reader as look
+    from ringfence.toolkit.tasks.messages import Item
 
     if live and scheduled is not None:
         return Item(task), Delete(scheduled.path, scheduled.stat)

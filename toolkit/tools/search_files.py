@@ -5,13 +5,14 @@ from __future__ import annotations
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from toolkit.plan import DIRECTORY, Plan
-from toolkit.text import escape, plural
-from toolkit.tools import answers, targets
-from toolkit.tools.names import Names, excluding
+from ringfence.toolkit.plan.changes import DIRECTORY, Plan
+from ringfence.toolkit.text import escape, plural
+from ringfence.toolkit.tools import _messages as answers
+from ringfence.toolkit.tools import preconditions as targets
+from ringfence.toolkit.tools._entry_filter import Names, excluding
 
 if TYPE_CHECKING:
-    from toolkit.workspace import View
+    from ringfence.toolkit.workspace.workspace import View
 
 MAX_FOUND = 1000
 

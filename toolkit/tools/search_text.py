@@ -11,15 +11,16 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from toolkit.errors import CallError
-from toolkit.plan import DIRECTORY, FILE, Entry, Place, Plan
-from toolkit.text import decode, escape, is_binary, plural, size, split_lines
-from toolkit.tools import answers, targets
-from toolkit.tools.linear import Matcher, PatternError
-from toolkit.tools.names import Names
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.plan.changes import DIRECTORY, FILE, Entry, Place, Plan
+from ringfence.toolkit.text import decode, escape, is_binary, plural, size, split_lines
+from ringfence.toolkit.tools import _messages as answers
+from ringfence.toolkit.tools import preconditions as targets
+from ringfence.toolkit.tools._entry_filter import Names
+from ringfence.toolkit.tools._linear_regex import Matcher, PatternError
 
 if TYPE_CHECKING:
-    from toolkit.workspace import View
+    from ringfence.toolkit.workspace.workspace import View
 
 MAX_FOUND = 200
 MAX_FILE = 1 << 20

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from toolkit.board import Board
-from toolkit.cli.perform import DONE, UsageError
-from toolkit.cli.place import open_as, open_to_look
-from toolkit.cli.screen import Screen
-from toolkit.extras import install, is_installed
-from toolkit.session import Session
+from ringfence.toolkit.cli.context import open_as, open_to_look
+from ringfence.toolkit.cli.output import Screen
+from ringfence.toolkit.cli.runner import DONE, UsageError
+from ringfence.toolkit.extras import install, is_installed
+from ringfence.toolkit.monitoring.dashboard import Board
+from ringfence.toolkit.session.session import Session
 
 
 def watch(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -20,7 +20,7 @@ def watch(arguments: argparse.Namespace, screen: Screen) -> int:
         )
     if not is_installed("watch"):
         raise UsageError(f"watch: needs Textual: {install('watch')}")
-    from toolkit.cli.watch.app import Watch
+    from ringfence.toolkit.cli.watch.app import Watch
 
     def act_as(agent: str, name: str) -> Session:
         return open_as(arguments, agent, name)

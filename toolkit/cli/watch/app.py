@@ -19,18 +19,18 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.widgets import Footer, Header, RichLog, Static, Tree
 from textual.widgets.tree import TreeNode
 
-from toolkit.amend import amend, amended
-from toolkit.approvals import ONCE, PATTERN, SESSION, Answer, Request
-from toolkit.board import Board, Work
-from toolkit.changes import Changed
-from toolkit.cli.prompt import whoami
-from toolkit.cli.watch import drawing
-from toolkit.cli.watch.questions import Arguments, Choice, Reason, Sure
-from toolkit.errors import UNCHANGED, CallError
-from toolkit.grant_effects import effects
-from toolkit.grant_scopes import Scope, scopes
-from toolkit.session import Session
-from toolkit.text import escape, plural
+from ringfence.toolkit.approvals.store import ONCE, PATTERN, SESSION, Answer, Request
+from ringfence.toolkit.cli.approval_prompt import whoami
+from ringfence.toolkit.cli.watch import rendering as drawing
+from ringfence.toolkit.cli.watch.dialogs import Arguments, Choice, Reason, Sure
+from ringfence.toolkit.errors import UNCHANGED, CallError
+from ringfence.toolkit.granting.effects import effects
+from ringfence.toolkit.granting.scopes import Scope, scopes
+from ringfence.toolkit.history.session_diff import Changed
+from ringfence.toolkit.monitoring.dashboard import Board, Work
+from ringfence.toolkit.session.amend import amend, amended
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.text import escape, plural
 
 ActAs = Callable[[str, str], Session]
 Shown = Request | tuple[Work, Changed] | Work | None

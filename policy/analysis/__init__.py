@@ -1,0 +1,1 @@
+"""Analysis: exact statements about every path."""

@@ -1,0 +1,199 @@
+"""Texts that stand for all texts that some names of patterns have in common.
+
+A text is typical if whatever it fits, apart from what is called doubtful, all the texts fit that it stands
+for: what no typical text escapes, nothing escapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from ringfence.policy.analysis.name_nfa import NameRows
+from ringfence.policy.patterns.name_index import Matcher
+from ringfence.policy.patterns.syntax import ANY_NAME, Atom, CharClass, Name, as_text
+
+_MOST_FILLED: Final = 8
+NO_NAMES: Final = frozenset({"", ".", ".."})
+
+
+@dataclass(frozen=True, slots=True)
+class Typical:
+    """A text, the places at which it can be read, and those of them at which each text can that it stands
+    for."""
+
+    text: str
+    reads: int
+    surely: int
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Typical texts; `all` says whether every text of the names has one that stands for it. `shortest` is the
+    only text of the least length but for a character that may be any, or None: not known."""
+
+    typical: tuple[Typical, ...]
+    all: bool
+    shortest: str | None
+
+
+NOTHING: Final = Texts((), True, None)
+
+
+class NameTexts:
+    """The texts for each few names of some rows."""
+
+    def __init__(self, rows: NameRows, characters: Sequence[str]) -> None:
+        self._rows = rows
+        self._any = characters[0]
+        self._known: dict[frozenset[int], Texts] = {}
+        self._matchers: dict[Name, Matcher] = {}
+        # What consists of text and stars fits a typical text only if it fits all that it stands for.
+        self._plain = frozenset(at for at, name in enumerate(rows.names) if _plain(name))
+        letters = {atom for name in rows.names for piece in name.pieces for atom in piece}
+        self.filler = next((each for each in characters if each not in letters and each != "."), "")
+        # Where there is a star, more of it than any name has other characters that may be many.
+        wild = (
+            sum(not isinstance(atom, str) for piece in name.pieces for atom in piece) for name in rows.names
+        )
+        self._run = self.filler * (1 + min(max(wild, default=0), _MOST_FILLED))
+
+    def of(self, numbers: frozenset[int]) -> Texts:
+        """Return the texts that fit all of these names, given by number in the rows; of none: any text."""
+        found = self._known.get(numbers)
+        if found is None:
+            names = [self._rows.names[number] for number in sorted(numbers)]
+            found = self._known[numbers] = self._make(names)
+        return found
+
+    def _make(self, names: Sequence[Name]) -> Texts:
+        listed = [name for name in names if name != ANY_NAME] or [ANY_NAME]
+        text = next((name.literal for name in listed if name.literal is not None), None)
+        if text is not None:
+            if not all(self._fits(name, text) for name in listed):
+                return NOTHING
+            reads = self._rows.reads(text)
+            return Texts((Typical(text, reads, reads),), True, text)
+        listed = self._least(listed)
+        if len(listed) == 1:
+            return self._one(listed[0])
+        if not _agree(listed, 0) or not _agree(listed, -1):
+            return NOTHING
+        if len(listed) == 2 and all(_plain(name) and len(name.pieces) == 2 for name in listed):
+            return self._two(listed[0], listed[1])
+        return self._example(listed)
+
+    def _least(self, names: list[Name]) -> list[Name]:
+        """Leave out names that another one is a part of."""
+        out = list(names)
+        for name in names:
+            if _plain(name) and len(out) > 1:
+                others = (self._filled(other) for other in out if other != name)
+                if any(text and self._fits(name, text) for text in others):
+                    out.remove(name)
+        return out
+
+    def _one(self, name: Name) -> Texts:
+        text = self._filled(name)
+        shortest = self._short(name)
+        if not text:
+            return Texts(self._literal([shortest] if shortest else []), False, shortest)
+        return Texts((self._typical(text, [name]),), True, shortest)
+
+    def _two(self, one: Name, other: Name) -> Texts:
+        """Two names of a beginning, a star and an end each."""
+        (head, tail), (front, back) = _text_pieces(one), _text_pieces(other)
+        head, tail = max(head, front, key=len), max(tail, back, key=len)
+        inside = [
+            head + tail[len(head) + len(tail) - length :]
+            for length in range(max(len(head), len(tail), 1), len(head) + len(tail) + 1)
+        ]
+        fit = [text for text in inside if self._fits(one, text) and self._fits(other, text)]
+        overlapping = self._literal(text for text in fit if len(text) < len(head) + len(tail))
+        shortest = fit[0] if fit and fit[0] not in NO_NAMES else None
+        if not self.filler:
+            return Texts(overlapping, False, shortest)
+        return Texts((self._typical(head + self._run + tail, [one, other]), *overlapping), True, shortest)
+
+    def _example(self, names: list[Name]) -> Texts:
+        """Names of which not all texts are told: the head, all that is within and the tail, one by one."""
+        head, tail = (max((_end(name, which) for name in names), key=len) for which in (0, -1))
+        middle = [_as_example(piece, self._any) for name in names for piece in name.pieces[1:-1]]
+        text = (self._run or self._any).join([head, *middle, tail])
+        # What is the only shortest text of one name is that of all, if they have it in common.
+        shorts = (self._short(name) for name in names)
+        short = next(
+            (each for each in shorts if each and all(self._fits(name, each) for name in names)), None
+        )
+        texts = dict.fromkeys([text, *([short] if short else [])])
+        return Texts(self._literal(each for each in texts if self._fit(names, each)), False, short)
+
+    def _filled(self, name: Name) -> str:
+        """A text of a name with the filler for all that is not text in it; empty if it cannot be."""
+        filler = self.filler
+        if not filler or any(
+            isinstance(atom, CharClass) and filler not in atom for piece in name.pieces for atom in piece
+        ):
+            return ""
+        return self._run.join(_as_example(piece, filler) for piece in name.pieces)
+
+    def _short(self, name: Name) -> str | None:
+        """The shortest text of a name, with the first of all characters where any will do."""
+        if any(
+            isinstance(atom, CharClass) and self._any not in atom for piece in name.pieces for atom in piece
+        ):
+            return None
+        text = "".join(_as_example(piece, self._any) for piece in name.pieces)
+        return self._any if name == ANY_NAME else None if text in NO_NAMES else text
+
+    def _typical(self, text: str, names: Iterable[Name]) -> Typical:
+        fitting = self._rows.fitting(text)
+        reads = self._rows.reads(text)
+        if self._plain.issuperset(fitting):
+            return Typical(text, reads, reads)
+        numbers = self._rows.numbers
+        surely = [at for at in fitting if at in self._plain or self._rows.names[at] in names]
+        surely += [numbers[ANY_NAME]] if ANY_NAME in numbers else []
+        return Typical(text, reads, self._rows.waiting(surely))
+
+    def _literal(self, texts: Iterable[str]) -> tuple[Typical, ...]:
+        """Texts that stand for themselves."""
+        listed = [text for text in texts if text not in NO_NAMES]
+        return tuple(Typical(text, reads, reads) for text in listed for reads in [self._rows.reads(text)])
+
+    def _fit(self, names: Iterable[Name], text: str) -> bool:
+        return all(self._fits(name, text) for name in names)
+
+    def _fits(self, name: Name, text: str) -> bool:
+        matcher = self._matchers.get(name)
+        if matcher is None:
+            matcher = self._matchers[name] = Matcher(name)
+        return matcher.fits(text)
+
+
+def _plain(name: Name) -> bool:
+    """Whether a name is of text and stars alone."""
+    return all(as_text(piece) is not None for piece in name.pieces)
+
+
+def _text_pieces(name: Name) -> tuple[str, str]:
+    head, tail = (as_text(piece) for piece in name.pieces)
+    assert head is not None and tail is not None
+    return head, tail
+
+
+def _end(name: Name, which: int) -> str:
+    """The text that a name begins (0) or ends (-1) with, if it is one."""
+    return as_text(name.pieces[which]) or ""
+
+
+def _agree(names: Sequence[Name], which: int) -> bool:
+    """Whether the names can have their beginnings (0) or ends (-1) in common."""
+    ends = sorted((_end(name, which) for name in names), key=len)
+    begins: Callable[[str, str], bool] = str.endswith if which else str.startswith
+    return all(begins(ends[-1], end) for end in ends)
+
+
+def _as_example(piece: tuple[Atom, ...], character: str) -> str:
+    return "".join(atom if isinstance(atom, str) else character for atom in piece)

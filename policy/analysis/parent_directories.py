@@ -1,0 +1,93 @@
+"""Parents made on the way: the shortest path at which a tool meets a directory that it may not make.
+
+A tool that makes the missing directories above a path needs `write` on each; of these only a deny counts.
+Which of them are missing is the workspace's affair, so a statement has to hold whichever are. Reads no files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ringfence.policy.analysis.pattern_queries import Automaton, Undecided, Wanted, Witness
+from ringfence.policy.analysis.verdict_queries import Context, Questions
+from ringfence.policy.model import Effect
+from ringfence.policy.patterns.braces import expand
+from ringfence.policy.patterns.matcher import ROOT
+from ringfence.policy.patterns.syntax import MAX_LENGTH
+
+_SPECIAL = frozenset("*?[{}")
+
+
+@dataclass(frozen=True, slots=True)
+class Above:
+    """Directories below which a pattern matches something: those of `pattern`, without those of `but`."""
+
+    pattern: str
+    but: str | None = None
+
+
+def above(pattern: str) -> list[Above]:
+    """Return all directories below which a pattern matches something; Undecided if it is too long to say."""
+    found = [Above(pattern)]  # a match covers everything below it
+    for picked in expand(pattern):
+        names, tied = names_of("".join(pattern[offset] for offset in picked))
+        if not tied:
+            return [Above("**")]
+        at = next((n for n, name in enumerate(names) if _crosses(name)), None)
+        for depth in range(1, len(names) if at is None else at + 1):
+            before = "/" + "/".join(names[:depth])
+            found.append(Above(before, _bounded(f"{before}/*")))
+        if at is not None:
+            found.append(Above(_bounded("/".join(["", *names[:at], "**"]))))
+    return list(dict.fromkeys(found))
+
+
+def _bounded(pattern: str) -> str:
+    if len(pattern) > MAX_LENGTH:
+        raise Undecided("too complex: the pattern is too long")
+    return pattern
+
+
+def names_of(alternative: str) -> tuple[list[str], bool]:
+    """Return the names of a pattern without braces, and whether it is tied to the root."""
+    text = alternative.removesuffix("/")
+    names = text.removeprefix("./").removeprefix("/").split("/")
+    return names, len(names) > 1 or text.startswith(("/", "./"))
+
+
+def _crosses(name: str) -> bool:
+    return len(name) > 1 and not name.strip("*")
+
+
+def patterns(pattern: str) -> Iterator[str]:
+    """Yield the patterns that `denied_parent` asks about."""
+    for each in above(pattern):
+        yield each.pattern
+        if each.but is not None:
+            yield each.but
+
+
+def denied_parent(ask: Questions, where: Context, pattern: str) -> tuple[Witness, Witness] | None:
+    """Return the shortest path of a pattern below a directory that may not be made, and that directory."""
+    best: tuple[Witness, Witness] | None = None
+    for each in above(pattern):
+        region = ask.inside(each.pattern) & Wanted(directory=True)
+        if each.but is not None:
+            region &= ask.outside([each.but])
+        parent = ask.ever(where, Effect.DENY, region)
+        if parent is None or parent.path == ROOT:
+            continue  # the root is always there
+        path = _below(ask, parent.path, pattern)
+        if path is not None and (best is None or len(path.path) < len(best[0].path)):
+            best = path, parent
+    return best
+
+
+def _below(ask: Questions, directory: str, pattern: str) -> Witness | None:
+    """Return the shortest path below a directory that a pattern matches."""
+    literal = "".join(f"[{each}]" if each in _SPECIAL else each for each in directory)
+    both = Automaton(
+        [pattern, _bounded(f"/{literal}/*")], budget=ask.automaton.budget, fold=ask.automaton.fold
+    )
+    return both.find([Wanted(((0,), (1,)))])

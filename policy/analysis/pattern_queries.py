@@ -1,0 +1,410 @@
+"""Questions about patterns by number: which path do these match and those not, does one cover another.
+
+An example that is known answers most questions, a search name by name most others, and one character by
+character the rest. Every answer is exact; past its bound a question raises `Undecided`, it never guesses.
+"""
+
+from __future__ import annotations
+
+import bisect
+import heapq
+import itertools
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from ringfence.policy.analysis import length_bounds as lengths
+from ringfence.policy.analysis.bit_nfa import Layout, Rows
+from ringfence.policy.analysis.bit_sets import mask, numbers
+from ringfence.policy.analysis.common_names import NO_NAMES, NameTexts
+from ringfence.policy.analysis.name_nfa import NameRows
+from ringfence.policy.analysis.name_search import NameSearch
+from ringfence.policy.analysis.pattern_overlaps import overlaps
+from ringfence.policy.analysis.shortest_witness import Budget, Expired, Places, Search, Undecided, Witness
+from ringfence.policy.patterns.syntax import CROSS, Branch, Fold, Folding, Pattern, folded, parse
+
+__all__ = ["Automaton", "Budget", "Expired", "Undecided", "Wanted", "Witness"]
+
+_AT_ONCE: Final = 500  # questions that are put in order, so that the shortest answers come first
+_EXAMPLES: Final = 6  # remembered for each pattern
+_FEW: Final = 8  # alternatives of which the lengths are looked at
+_MOST_COMBINED: Final = 32  # alternatives of one group with those of the others, name by name
+_NEVER: Final = sys.maxsize
+_STEM: Final = "a"  # what is put before a dot
+
+Unless = Callable[["Wanted"], bool]
+
+
+class Wanted(NamedTuple):  # a tuple, since a lint makes millions of them
+    """Paths that one pattern of each group in `every` matches, none of `none`, and for each item of
+    `unless` nothing of its first part unless something of its second. Patterns are given by number,
+    those of `none` as bits. `directory`: only directories."""
+
+    every: tuple[tuple[int, ...], ...] = ()
+    none: int = 0
+    unless: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = ()
+    directory: bool = False
+
+    def __and__(self, other: Wanted) -> Wanted:
+        if not other.every or self.every == other.every:
+            every = self.every
+        elif not self.every:
+            every = other.every
+        else:
+            every = tuple(dict.fromkeys((*self.every, *other.every)))
+        unless = (*self.unless, *other.unless)
+        return Wanted(every, self.none | other.none, unless, self.directory or other.directory)
+
+    def settled(self) -> Wanted:
+        """The same paths, without the exceptions that cannot be or have nothing to be an exception to."""
+        if not self.unless:
+            return self
+        none, unless = self.none, []
+        for item, excepts in self.unless:
+            if mask(excepts) & ~none:
+                unless.append((item, excepts))
+            else:  # nothing may match that would make it an exception
+                none |= mask(item)
+        kept = tuple(both for both in unless if mask(both[0]) & ~none)
+        return self._replace(none=none, unless=kept)
+
+    def impossible(self) -> bool:
+        """Whether one and the same pattern is wanted and not wanted."""
+        none = self.none
+        for group in self.every:
+            for number in group:
+                if not none >> number & 1:
+                    break
+            else:
+                return True
+        return False
+
+    def fits(self, matched: int) -> bool:
+        """Whether a path that exactly these patterns match, as bits, is one of these."""
+        if self.none & matched:
+            return False
+        for group in self.every:
+            for number in group:
+                if matched >> number & 1:
+                    break
+            else:
+                return False
+        return all(not matched & mask(item) or bool(matched & mask(excepts)) for item, excepts in self.unless)
+
+
+class Automaton:
+    """Patterns by number, and questions about them. `covers`: a match covers everything below.
+
+    `fold`: what makes no difference between two names. Answers are then about names that fold letter by
+    letter: not about those with a letter that folds to several, or in another Unicode form than NFC.
+    """
+
+    def __init__(
+        self,
+        patterns: Sequence[str],
+        *,
+        covers: bool = True,
+        budget: Budget | None = None,
+        fold: Fold = Folding.NONE,
+    ) -> None:
+        self.budget = budget or Budget()
+        self.fold = fold
+        parsed = [parse(text, fold) for text in patterns]
+        layout = Layout()
+        begins: list[tuple[int, ...]] = []
+        self._first: list[int] = []
+        for each in parsed:
+            self._first.append(layout.size)
+            begins.append(tuple(layout.add(branch, covers=covers) for branch in each.branches))
+        self._everything = layout.size
+        self._first.append(layout.size)
+        self._texts = tuple(patterns)
+        self._lengths = [max(1, min(layout.least[place] for place in places)) for places in begins]
+        layout.below |= layout.bit()  # a pattern for "any path whatever"
+        self._at_root = mask(
+            number for number, each in enumerate(parsed) if any(branch.root for branch in each.branches)
+        )
+        self._rows = Rows(layout, fold)
+        self._begins = [self._rows.close(sum(1 << place for place in places)) for places in begins]
+        self._examples: dict[int, list[tuple[Witness, int]]] = {}
+        self._by_name(parsed, covers=covers)
+
+    def _by_name(self, parsed: Sequence[Pattern], *, covers: bool) -> None:
+        """Lay the patterns out name by name too, unless they are too large or match no more than they say."""
+        self._parsed = parsed
+        self._names: NameSearch | None = None
+        self._near = [(1 << len(parsed)) - 1] * len(parsed)
+        self._name_rows = rows = NameRows([each.branches for each in parsed])
+        if not covers or rows.too_large:
+            return
+        texts = NameTexts(rows, self._rows.characters)
+        self._filler = texts.filler or self._rows.characters[0]
+        branches = [branch for each in parsed for branch in each.branches[:1]]
+        branches += [branch for each in parsed for branch in each.branches[1:]]
+        self._names = NameSearch(rows, texts, branches, self.budget)
+        self._near = overlaps([each.branches for each in parsed], rows, self.budget)
+
+    def near(self, number: int) -> int:
+        """Return, as bits, the patterns that may have a path in common with one."""
+        return self._near[number]
+
+    def find(
+        self,
+        wanted: Iterable[Wanted],
+        *,
+        first: bool = False,
+        unless: Unless = lambda _: False,
+    ) -> Witness | None:
+        """Return the shortest path that one of these describes, or None: there is none.
+
+        A name in it that begins with a dot gets a letter in front where that is as good an example (`a.md`).
+        The root is returned only if there is no other. With `first` any path will do. What `unless` is true
+        of does not count; it is asked late, and seldom.
+        """
+        best: tuple[Witness, Wanted] | None = None
+        rooted = False
+        possible = (each for each in map(Wanted.settled, wanted) if self._possible(each))
+        while some := list(itertools.islice(possible, 1 if first else _AT_ONCE)):
+            rooted = rooted or any(each.fits(self._at_root) and not unless(each) for each in some)
+            if not first:
+                best = self._nearest(some, unless, best)
+            elif found := self._any(some[0], unless):
+                return self._sure(found)
+            if best and len(best[0].path) == 1:
+                break
+        if best is None:
+            return Witness(".", True) if rooted else None
+        return self._with_stems(self._sure(best[0]), best[1])
+
+    def _sure(self, witness: Witness) -> Witness:
+        """The witness; Undecided if it is no folded name, so that it may match something else."""
+        if not self._is_folded(witness):
+            raise Undecided("too complex: the only example is another name once it is folded")
+        return witness
+
+    def _is_folded(self, witness: Witness) -> bool:
+        return not self.fold or folded(witness.path, self.fold) == witness.path
+
+    def holds(self, left: int, right: Iterable[int]) -> bool:
+        """Whether everything that one pattern matches is matched by one of others."""
+        return self.find([Wanted(((left,),), mask(right))], first=True) is None
+
+    def meet(self, one: int, other: int) -> bool:
+        """Whether some path is matched by both."""
+        return self.find([Wanted(((one,), (other,)))], first=True) is not None
+
+    def _any(self, wanted: Wanted, unless: Unless) -> Witness | None:
+        """Any path that is wanted: a known one if there is one."""
+        known = self._known(wanted)
+        if known or unless(wanted):
+            return known
+        return self._remember(self._some(wanted), wanted)
+
+    def _nearest(
+        self, some: Sequence[Wanted], unless: Unless, best: tuple[Witness, Wanted] | None
+    ) -> tuple[Witness, Wanted] | None:
+        """The shortest path that one of some describes, with that one, if it is shorter than the best so far.
+
+        They are looked at by the least length that they can have. A length that costs nothing comes first;
+        the better one is worked out for what is next only.
+        """
+        heap = [(self._at_least(each), at, False) for at, each in enumerate(some)]
+        heapq.heapify(heap)
+        while heap:
+            least, at, exact = heap[0]
+            most = len(best[0].path) - 1 if best else _NEVER - 1
+            if least > most:
+                break
+            if not exact:
+                heapq.heapreplace(heap, (self._least(some[at]), at, True))
+                continue
+            heapq.heappop(heap)
+            if not unless(some[at]) and (found := self._shortest(some[at], most)):
+                self._remember(found, some[at])
+                best = found, some[at]
+        return best
+
+    def _possible(self, wanted: Wanted) -> bool:
+        every = wanted.every
+        self.budget.spend(8 + len(every))
+        for at in range(1, len(every)):
+            near = self._near[every[at][0]]
+            if len(every[at]) == 1 and any(len(o) == 1 and not near >> o[0] & 1 for o in every[:at]):
+                return False
+        return not wanted.impossible()
+
+    def _at_least(self, wanted: Wanted) -> int:
+        return max((self._lengths[group[0]] for group in wanted.every if len(group) == 1), default=1)
+
+    def _least(self, wanted: Wanted) -> int:
+        """How long a path must be at least: of one pattern of each group, and of each two of them."""
+        least = 1
+        groups = [group for group in wanted.every if len(group) <= _FEW]
+        for at, group in enumerate(groups):
+            least = max(least, min(self._lengths[number] for number in group))
+            for other in groups[:at]:
+                self.budget.spend(len(group) * len(other))
+                found = (
+                    lengths.both(self._texts[a], self._texts[b], self.fold) for a in group for b in other
+                )
+                least = max(least, min(_NEVER if each is None else each for each in found))
+        return least
+
+    def _with_stems(self, witness: Witness, wanted: Wanted) -> Witness:
+        """Put a letter before each dot that begins a name, where the path stays what is wanted."""
+        names = witness.path.split("/")
+        for at, name in enumerate(names):
+            if name.startswith("."):
+                longer = Witness("/".join([*names[:at], _STEM + name, *names[at + 1 :]]), witness.directory)
+                if wanted.fits(self._matched(longer)):
+                    witness, names = longer, longer.path.split("/")
+        return witness
+
+    def _some(self, wanted: Wanted) -> Witness | None:
+        """Any path that is wanted, or None: there is none."""
+        if self._names is None or (combined := self._combined(wanted)) is None:
+            return self._search(wanted, sys.maxsize)
+        none = self._relevant(wanted)
+        open_ = False
+        for branches in combined:
+            answer = self._names.some(branches, none)
+            found = answer.witness
+            if found and _suits(found, wanted) and (not wanted.unless or wanted.fits(self._matched(found))):
+                return found
+            open_ = open_ or found is not None or not answer.sure
+        return self._search(wanted, sys.maxsize) if open_ else None
+
+    def _shortest(self, wanted: Wanted, most: int) -> Witness | None:
+        """The shortest path that is wanted, unless it is longer than what would do."""
+        if self._names is None or (combined := self._combined(wanted)) is None:
+            return self._search(wanted, most)
+        each = [self._names.shortest(branches) for branches in combined]
+        known = dict.fromkeys(path for paths in each if paths for path in paths)
+        if None not in each:
+            least = min((len(path.path) for path in known), default=_NEVER)
+            if least > most:
+                return None
+            # These are files where they can be, so they do not say which directory is the shortest.
+            least_ones = [path for path in known if len(path.path) == least and not wanted.directory]
+            fit = [path for path in least_ones if wanted.fits(self._matched(path))]
+            if fit == least_ones and len(fit) == 1 and not wanted.unless:
+                return fit[0]
+            if fit:
+                # Which of them is for the search to say, so that it is always the same one.
+                return self._search(wanted, least)
+        none = self._relevant(wanted)
+        answers = (self._names.some(branches, none) for branches in combined)
+        if all(answer.witness is None and answer.sure for answer in answers):
+            return None
+        return self._search(wanted, most)
+
+    def _combined(self, wanted: Wanted) -> list[tuple[int, ...]] | None:
+        """One alternative of each group, in every way; None if these are too many, or there is no group."""
+        own = self._name_rows.own
+        groups = [[b for number in group for b in numbers(own[number])] for group in wanted.every]
+        count = 1
+        for group in groups:
+            count *= len(group)
+        if not groups or count > _MOST_COMBINED:
+            return None
+        return [tuple(dict.fromkeys(each)) for each in itertools.product(*groups)]
+
+    def _relevant(self, wanted: Wanted) -> int:
+        """Those of `none` that can match a path which is wanted otherwise."""
+        none = wanted.none
+        for group in wanted.every:
+            if len(group) == 1:
+                none &= self._near[group[0]]
+        return none
+
+    def _search(self, wanted: Wanted, most: int) -> Witness | None:
+        return Search(self._rows, self.budget, self._places(wanted), most).run()
+
+    def _places(self, wanted: Wanted) -> Places:
+        begin, own = self._begin, self._own
+        return Places(
+            tuple(numbers(begin(group)) for group in wanted.every) or ((self._everything,),),
+            begin(numbers(self._relevant(wanted))),
+            begin(number for item, _ in wanted.unless for number in item),
+            begin(number for _, some in wanted.unless for number in some),
+            tuple((own(item), own(excepts)) for item, excepts in wanted.unless),
+            wanted.directory,
+        )
+
+    def _begin(self, some: Iterable[int]) -> int:
+        bits = 0
+        for number in some:
+            bits |= self._begins[number]
+        return bits
+
+    def _own(self, some: Iterable[int]) -> int:
+        bits = 0
+        for number in some:
+            bits |= (1 << self._first[number + 1]) - (1 << self._first[number])
+        return bits
+
+    def _known(self, wanted: Wanted) -> Witness | None:
+        """An example that is what is wanted."""
+        if self._names is not None:
+            for number in wanted.every[0] if wanted.every else ():
+                for witness, matched in self.examples(number):
+                    if wanted.fits(matched) and _suits(witness, wanted):
+                        return witness
+        return None
+
+    def examples(self, number: int) -> list[tuple[Witness, int]]:
+        """Return some paths that a pattern matches, each with all patterns that match it, as bits."""
+        found = self._examples.get(number)
+        if found is None and self._names is not None:
+            found = self._examples[number] = []
+            filler = self._filler
+            for branch in self._parsed[number].branches[:4]:
+                for witness in _written(branch, filler):
+                    matched = self._matched(witness)
+                    if matched >> number & 1 and self._is_folded(witness):
+                        found.append((witness, matched))
+        return found or []
+
+    def _matched(self, witness: Witness) -> int:
+        """The patterns that match a path, as bits."""
+        if self._names is None:
+            return self._matched_by_character(witness)
+        self.budget.spend(8 + len(witness.path) * (1 + self._name_rows.width // 256))
+        return self._name_rows.matched(witness.path, witness.directory)
+
+    def _matched_by_character(self, witness: Witness) -> int:
+        everywhere = self._begin(range(len(self._begins)))
+        self.budget.spend(len(witness.path) * (8 + self._rows.size // 256))
+        reached = numbers(self._rows.read(everywhere, witness.path, witness.directory))
+        return mask(bisect.bisect_right(self._first, place) - 1 for place in reached)
+
+    def _remember(self, witness: Witness | None, wanted: Wanted) -> Witness | None:
+        """Keep a path as an example, and return it."""
+        some = [number for group in wanted.every for number in group if number in self._examples]
+        if not some or witness is None or not self._is_folded(witness):
+            return witness
+        matched = self._matched(witness)
+        for number in some:
+            if matched >> number & 1 and (witness, matched) not in self._examples[number]:
+                self._examples[number] = [(witness, matched), *self._examples[number][: _EXAMPLES - 1]]
+        return witness
+
+
+def _suits(witness: Witness, wanted: Wanted) -> bool:
+    """Whether a path is a directory if only directories are wanted."""
+    return witness.directory or not wanted.directory
+
+
+def _written(branch: Branch, filler: str) -> Iterator[Witness]:
+    """A few paths that an alternative should match: with stars for nothing and for something, and deeper."""
+    for star, cross in (("", ""), (filler, ""), (filler, f"{filler}/")):
+        path = ""
+        for segment in branch.segments:
+            if segment is CROSS:
+                path += cross
+                continue
+            pieces = ("".join(a if isinstance(a, str) else filler for a in p) for p in segment.pieces)
+            path += (star.join(pieces) or filler) + "/"
+        if NO_NAMES.isdisjoint(path[:-1].split("/")):
+            yield Witness(path[:-1], branch.directory)
+            yield Witness(f"{path}{filler}", False)

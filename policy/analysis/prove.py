@@ -1,0 +1,166 @@
+"""Proves or refutes statements about every path: never or always a verdict, for agents, a tool and a pattern.
+
+Reads no files. A refutation is the shortest path, confirmed by the engine; past its bound a statement is
+undecided, never guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ringfence.policy.analysis import parent_directories as parents
+from ringfence.policy.analysis.pattern_queries import Budget, Expired, Undecided, Witness
+from ringfence.policy.analysis.verdict_queries import (
+    Context,
+    Questions,
+    agents,
+    context,
+    judge,
+    pairs,
+    together,
+)
+from ringfence.policy.evaluation.engine import Policy
+from ringfence.policy.lint.codes import Finding
+from ringfence.policy.model import ACTIONS, MAKES_PARENTS, Effect, Invariant, Rule
+from ringfence.policy.patterns.matcher import ROOT
+from ringfence.policy.patterns.syntax import Fold, Folding
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A statement and what became of it: `holds` is None where the bound was reached."""
+
+    statement: Invariant
+    holds: bool | None
+    agent: str = ""
+    tool: str = ""
+    witness: Witness | None = None
+    effect: Effect | None = None
+    rule: Rule | None = None
+    undecided: str = ""
+    missing: str = ""  # the directory that breaks it if it is not there yet
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "statement": describe(self.statement),
+            "holds": self.holds,
+            "agent": self.agent or None,
+            "tool": self.tool or None,
+            "path": self.witness.path if self.witness else None,
+            "directory": self.witness.directory if self.witness else None,
+            "missing": self.missing or None,
+            "verdict": str(self.effect) if self.effect is not None else None,
+            "rule": self.rule.to_json() if self.rule else None,
+            "undecided": self.undecided or None,
+        }
+
+    def __str__(self) -> str:
+        said = describe(self.statement)
+        if self.holds:
+            return f"proved: {said}"
+        if self.holds is None:
+            return f"undecided: {said} ({self.undecided})"
+        because = str(self.rule) if self.rule else "no rule decides"
+        if self.missing:
+            because += f", if {self.missing}/ is not there yet"
+        return f"broken: {said}: agent {self.agent}, {self.tool} {self.witness}: {self.effect} ({because})"
+
+
+def describe(statement: Invariant) -> str:
+    """Return a statement in words."""
+    who = "any agent" if statement.agent in ("*", "**") else f"agent {statement.agent}"
+    return f'{statement.kind} {statement.verdict} for {who}, {statement.action} "{statement.path}"'
+
+
+def prove(
+    policy: Policy,
+    statements: Iterable[Invariant],
+    *,
+    expired: Expired | None = None,
+    fold: Fold = Folding.NONE,
+) -> list[Proof]:
+    """Prove each of these statements, or find the shortest path that breaks it, before a deadline expires.
+
+    `fold`: what makes no difference between two names in the workspace.
+    """
+    return [_prove(policy, statement, Budget(expired=expired), fold) for statement in statements]
+
+
+def _prove(policy: Policy, statement: Invariant, budget: Budget, fold: Fold) -> Proof:
+    wrong = [effect for effect in Effect if (effect is statement.verdict) is (statement.kind == "never")]
+    best: Proof | None = None
+    try:
+        made = statement.action in MAKES_PARENTS and Effect.DENY in wrong
+        more = parents.patterns(statement.path) if made else ()
+        questions = Questions([policy], [statement.path, *more], budget, fold)
+        region = questions.inside(statement.path)
+        for where in _contexts(policy, statement, agents([policy], statement.agent, budget), fold):
+            for effect in wrong:
+                found = questions.find(questions.verdict(where[0], effect), region)
+                if found and _is_shorter(found, best):
+                    best = _refuted(statement, where, found, effect)
+            if made and where[0].action == "write":
+                best = _on_the_way(questions, statement, where[0], best)
+    except Undecided as error:
+        if best is None:
+            return Proof(statement, None, undecided=str(error))
+    return best or Proof(statement, True)
+
+
+def _is_shorter(found: Witness, best: Proof | None) -> bool:
+    """Whether a path is a better example than the one so far; any other is better than the root."""
+    return best is None or best.witness is None or _length(found) < _length(best.witness)
+
+
+def _length(witness: Witness) -> tuple[bool, int]:
+    return witness.path == ROOT, len(witness.path)
+
+
+def _on_the_way(ask: Questions, statement: Invariant, where: Context, best: Proof | None) -> Proof | None:
+    """A shorter path that breaks a statement, as a directory above it may not be made, or the best so far."""
+    denied = parents.denied_parent(ask, where, statement.path)
+    if denied is None or not _is_shorter(denied[0], best):
+        return best
+    path, directory = denied
+    effect, rule = judge(where, directory)
+    return Proof(statement, False, where.agent, where.tool, path, effect, rule, missing=directory.path)
+
+
+def _refuted(statement: Invariant, wheres: list[Context], found: Witness, effect: Effect) -> Proof:
+    """The engine's own verdict on a path that breaks a statement."""
+    said, rule = max((judge(where, found) for where in wheres[1:] or wheres), key=lambda each: each[0])
+    assert said is effect, f"the engine says {said} where the analysis says {effect}: {found}"
+    where = wheres[0]
+    return Proof(statement, False, where.agent, where.tool, found, said, rule)
+
+
+def _contexts(policy: Policy, statement: Invariant, names: list[str], fold: Fold) -> Iterator[list[Context]]:
+    """What a statement speaks of: a context, and for several actions on one path all of them behind it."""
+    seen: set[tuple[object, ...]] = set()
+    for name in names:
+        if statement.action in ACTIONS:
+            groups = [[pair] for pair in pairs([policy]) if pair[1] == statement.action]
+        else:
+            needs = policy.tools[statement.action]
+            parameters = dict.fromkeys(parameter for _, parameter in needs)
+            groups = [[(statement.action, a) for a, p in needs if p == each] for each in parameters]
+        for group in groups:
+            wheres = [context(policy, name, tool, action, fold) for tool, action in group]
+            whole = together(wheres)
+            if whole.meaning not in seen:
+                seen.add(whole.meaning)
+                yield [whole] if len(wheres) == 1 else [whole, *wheres]
+
+
+def broken(proofs: Iterable[Proof]) -> list[Finding]:
+    """Proofs that failed, as findings."""
+    found = []
+    for proof in proofs:
+        where = proof.statement.where
+        if proof.holds is False:
+            found.append(Finding("invariant-broken", str(proof), where, str(proof.witness)))
+        elif proof.holds is None:
+            found.append(Finding("too-complex", str(proof), where))
+    return found

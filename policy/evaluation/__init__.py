@@ -1,0 +1,1 @@
+"""Evaluation: what a policy says about a call, and why."""

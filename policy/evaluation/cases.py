@@ -1,0 +1,85 @@
+"""Runs a policy's own cases. Judges, counts and returns; prints nothing."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ringfence.policy.evaluation.engine import Policy
+from ringfence.policy.model import ACTIONS, MAKES_PARENTS, Amount, Case, Decision, Need
+from ringfence.policy.patterns.syntax import Fold, Folding
+
+
+@dataclass(frozen=True, slots=True)
+class CaseResult:
+    """A case with the decision it got."""
+
+    case: Case
+    decision: Decision
+
+    @property
+    def passed(self) -> bool:
+        return self.decision.effect is self.case.want
+
+
+def check(
+    policy: Policy,
+    cases: Iterable[Case] | None = None,
+    *,
+    expired: Callable[[], bool] = lambda: False,
+    fold: Fold = Folding.NONE,
+) -> tuple[CaseResult, ...]:
+    """Run these cases, or the policy's own ones; none any more once a deadline has expired."""
+    chosen = policy.cases if cases is None else cases
+    return tuple(
+        CaseResult(case, run(policy, case, fold))
+        for case in itertools.takewhile(lambda _: not expired(), chosen)
+    )
+
+
+def run(policy: Policy, case: Case, fold: Fold = Folding.NONE) -> Decision:
+    """Judge one case; with an amount the limits are applied too, as in a session that has changed nothing."""
+    needs = needs_of(policy, case)
+    decision = policy.decide(case.agent, case.tool, needs, fold=fold)
+    if case.files is None and case.bytes is None:
+        return decision
+    amount = Amount(case.files or 0, case.bytes or 0)
+    actions = {need.action for need in needs}
+    changing = actions - {"read"} or actions
+    return policy.tighten(decision, case.agent, case.tool, dict.fromkeys(changing, amount), _nothing)
+
+
+def _nothing(_agent: str, _key: str) -> Amount:
+    return Amount()
+
+
+def needs_of(policy: Policy, case: Case) -> tuple[Need, ...]:
+    """Return what the call of a case needs, with the parents that it makes if the case has them missing."""
+    if case.tool in ACTIONS:
+        return (Need(case.tool, case.path, case.directory),)
+    pairs = policy.tools[case.tool]
+    first = pairs[0][1] if pairs else ""
+    needs = [
+        Need(action, case.path if parameter == first or case.to is None else case.to, case.directory)
+        for action, parameter in pairs
+    ]
+    if case.parents == "missing":
+        needs += [each for need in needs for each in made_on_the_way(case.tool, need)]
+    return tuple(needs)
+
+
+def made_on_the_way(tool: str, need: Need) -> Iterator[Need]:
+    """Yield the making of each directory above what a tool writes, outermost first."""
+    if tool in MAKES_PARENTS and need.action == "write":
+        names = need.path.split("/")
+        for depth in range(1, len(names)):
+            yield Need("write", "/".join(names[:depth]), True, True)
+
+
+def cases_beside(path: str | Path) -> Path | None:
+    """Return the file of cases that belongs to a policy file, if there is one."""
+    place = Path(path)
+    beside = place.with_name(f"{place.stem}.cases.yaml")
+    return beside if beside.is_file() else None

@@ -1,0 +1,336 @@
+"""Judges what a call needs against a policy: the floor, the agent's rules, everybody's rules, else ask.
+
+Pure: no file system, no clock, no randomness; paths are text in canonical form. The strictest verdict over
+everything a call needs, and over an agent and all its parents, is the call's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from functools import cache
+from itertools import count
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
+
+from ringfence.policy.evaluation import limits as ceilings
+from ringfence.policy.evaluation.rule_table import Laid, Query, Verdict
+from ringfence.policy.model import (
+    ACTIONS,
+    GRAVITY,
+    TOOL_ACTIONS,
+    Agent,
+    Amount,
+    Case,
+    Content,
+    Decision,
+    Effect,
+    Explanation,
+    Invariant,
+    Limit,
+    LimitHit,
+    Mandatory,
+    Need,
+    Retention,
+    Rule,
+    Tasks,
+)
+from ringfence.policy.patterns.matcher import ROOT, Found, Machine
+from ringfence.policy.patterns.name_index import Matcher
+from ringfence.policy.patterns.syntax import Fold, Name, parse_agent
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+_MAX_QUERIES = 4_096
+
+
+class Policy:
+    """A policy in force. Made by `load` or `loads`, never changed afterwards."""
+
+    def __init__(
+        self,
+        content: Content,
+        *,
+        revision: str,
+        files: tuple[str, ...] = (),
+        tools: Mapping[str, tuple[tuple[str, str], ...]] | None = None,
+    ) -> None:
+        self.content = content
+        self.revision = revision
+        self.files = files
+        self.tools = MappingProxyType({**TOOL_ACTIONS, **(tools or {})})
+        self._laid = Laid(content)
+        self._names = {name: parse_agent(name) for name in content.agents}
+        self._machines: dict[Fold, Machine] = {}
+        self._queries: dict[tuple[str, str, str], Query] = {}
+        self._ceilings: dict[tuple[str, str], tuple[tuple[str, Limit], ...]] = {}
+        self._numbers = count(1)
+
+    @classmethod
+    def load(cls, path: str | Path, *, tools: Mapping[str, Any] | None = None, kept: bool = True) -> Policy:
+        """Read a policy file and everything it extends; PolicyError holds all that is wrong.
+
+        With `kept` a policy that was read before and has not changed comes from its kept form.
+        """
+        if kept and tools is None:
+            from ringfence.policy.loading.cache import load as load_kept
+
+            return load_kept(path)
+        from ringfence.policy.loading.loader import load
+
+        return load(path, tools=tools)
+
+    @classmethod
+    def loads(
+        cls,
+        text: str | bytes,
+        *,
+        file: str = "<string>",
+        base: str | Path | None = None,
+        tools: Mapping[str, Any] | None = None,
+    ) -> Policy:
+        """Read a policy from text; relative `extends` are looked up from base."""
+        from ringfence.policy.loading.loader import loads
+
+        return loads(text, file=file, base=base, tools=tools)
+
+    @classmethod
+    def empty(cls) -> Policy:
+        """No policy at all: everything asks."""
+        return cls(Content(), revision=_EMPTY_REVISION)
+
+    @property
+    def mode(self) -> Literal["enforce", "monitor"]:
+        return self.content.mode or "enforce"
+
+    @property
+    def hard_links(self) -> Literal["replace", "refuse"]:
+        return self.content.hard_links or "replace"
+
+    @property
+    def retention(self) -> Retention:
+        return self.content.retention
+
+    @property
+    def durable(self) -> bool:
+        return self.content.durable is not False
+
+    @property
+    def tasks(self) -> Tasks | None:
+        return self.content.tasks
+
+    @property
+    def cases(self) -> tuple[Case, ...]:
+        return self.content.cases
+
+    @property
+    def invariants(self) -> tuple[Invariant, ...]:
+        return self.content.invariants
+
+    def decide(self, agent: str, tool: str, needs: Iterable[Need], *, fold: Fold = False) -> Decision:
+        """Judge everything a call needs: the strictest need decides, of equal ones that which changes most.
+
+        Needing nothing is allowed.
+        """
+        worst: tuple[Effect, Rule | None, Need] | None = None
+        for need in needs:
+            effect, rule = self.verdict(agent, tool, need.action, need.path, need.directory, fold=fold)
+            if need.incidental and effect is not Effect.DENY:
+                continue
+            if worst is None or (effect, GRAVITY[need.action]) > (worst[0], GRAVITY[worst[2].action]):
+                worst = effect, rule, need
+                if effect is Effect.DENY and need.action == ACTIONS[-1]:
+                    break
+        if worst is None:
+            return Decision(Effect.ALLOW, None, agent, tool, "", ROOT, "the call needs nothing", "")
+        effect, rule, need = worst
+        return decision(effect, rule, agent, tool, need.action, need.path)
+
+    def effect(
+        self, agent: str, tool: str, action: str, path: str, directory: bool = False, *, fold: Fold = False
+    ) -> Effect:
+        """Return the verdict alone, for filtering many paths."""
+        return self.verdict(agent, tool, action, path, directory, fold=fold)[0]
+
+    def verdict(
+        self, agent: str, tool: str, action: str, path: str, directory: bool = False, *, fold: Fold = False
+    ) -> Verdict:
+        """Return the verdict with its rule. ValueError if the path is not canonical."""
+        query = self._queries.get((agent, tool, action))
+        if query is None:
+            query = self._query(agent, tool, action)
+        machine = self._machines.get(fold)
+        if machine is None:
+            machine = self._machine(fold)
+        found = machine.at(path).directory if directory or path == ROOT else machine.file(path)
+        first = found.first
+        if first[0] == query.number:
+            return first[1]  # type: ignore[return-value]
+        known = found.memo.get(query.number)
+        return self._judged(machine, found, query) if known is None else known  # type: ignore[return-value]
+
+    def within(
+        self, agent: str, tool: str, action: str, path: str, *, fold: Fold = False
+    ) -> Callable[[str, bool], Effect]:
+        """Return what gives the verdict of a name directly in the directory `path`, and whether it is one.
+
+        What the directory itself comes to is worked out once for all the names. ValueError as in `verdict`.
+        """
+        query = self._queries.get((agent, tool, action)) or self._query(agent, tool, action)
+        machine = self._machines.get(fold) or self._machine(fold)
+        inside, step, leaf, number = machine.inside(path), machine.step, machine.leaf, query.number
+
+        def judge(name: str, directory: bool) -> Effect:
+            found = step(inside, name).directory if directory else leaf(inside, name)
+            first = found.first
+            known = first[1] if first[0] == number else found.memo.get(number)
+            return (self._judged(machine, found, query) if known is None else known)[0]  # type: ignore[index,no-any-return]
+
+        return judge
+
+    def opens_below(self, agent: str, tool: str, action: str, path: str, *, fold: Fold = False) -> bool:
+        """Return whether something below the directory `path` may have another verdict than deny.
+
+        A no is certain. ValueError as in `verdict`.
+        """
+        query = self._queries.get((agent, tool, action)) or self._query(agent, tool, action)
+        machine = self._machines.get(fold) or self._machine(fold)
+        state = machine.inside(path)
+        known = state.opens.get(query.number)
+        if known is None:
+            known = self._laid.may_open(state.below.last, query, cache(lambda: machine.ahead(state)))
+            machine.note_below(state, query.number, known)
+        return bool(known)
+
+    def explain(
+        self, agent: str, tool_or_action: str, path: str, directory: bool = False, *, fold: Fold = False
+    ) -> Explanation:
+        """Return the decision with every rule that was looked at, and why it did not decide."""
+        from ringfence.policy.evaluation.explain import explain
+
+        return explain(self, agent, tool_or_action, path, directory, fold=fold)
+
+    def limits(self, agent: str, tool: str) -> tuple[Limit, ...]:
+        """Return every limit that a call meets, those of the agent's parents included."""
+        return tuple(dict.fromkeys(limit for _, limit in self._limits(agent, tool)))
+
+    def tighten(
+        self,
+        decision: Decision,
+        agent: str,
+        tool: str,
+        usage: Mapping[str, Amount],
+        totals: Callable[[str, str], Amount],
+    ) -> Decision:
+        """Apply the limits to what a plan would change; only ever stricter."""
+        worst: LimitHit | None = None
+        for name, limit in self._limits(agent, tool):
+            amount = ceilings.counted(limit.key, usage)
+            if amount == Amount():
+                continue  # what changes nothing passes no ceiling, even one that was passed before
+            if limit.per == "session":
+                amount += totals(name, limit.key)
+            hit = ceilings.over(limit, amount)
+            if hit and (worst is None or limit.over > worst.limit.over):
+                worst = hit
+        if worst is None or decision.effect is Effect.DENY or worst.limit.over < decision.effect:
+            return decision
+        if worst.limit.over == decision.effect:
+            return replace(decision, limit=worst)
+        return replace(
+            decision,
+            effect=worst.limit.over,
+            reason=f"over the limit: {ceilings.describe(worst)}",
+            hint=_LIMIT_HINTS[worst.limit.over],
+            limit=worst,
+        )
+
+    def chain(self, agent: str) -> tuple[tuple[str, Agent | None], ...]:
+        """Return an agent and its parents, nearest first, each with the entry that speaks for it."""
+        parts = agent.split("/")
+        entry: Agent | None = None
+        found: list[tuple[str, Agent | None]] = []
+        for depth in range(1, len(parts) + 1):
+            name = "/".join(parts[:depth])
+            entry = self._entry(name, parts[:depth]) or entry
+            found.append((name, entry))
+        return tuple(reversed(found))
+
+    def floor(self, tool: str, action: str) -> tuple[Mandatory, ...]:
+        """Return the mandatory items that speak of a tool or an action."""
+        keys = {tool, action, "*"}
+        return tuple(item for item in self.content.mandatory if keys & set(item.keys))
+
+    def _entry(self, name: str, parts: list[str]) -> Agent | None:
+        exact = self.content.agents.get(name)
+        if exact is not None:
+            return exact
+        for key in reversed(self._names):
+            if _names_agent(self._names[key], parts):
+                return self.content.agents[key]
+        return None
+
+    def _limits(self, agent: str, tool: str) -> tuple[tuple[str, Limit], ...]:
+        found = self._ceilings.get((agent, tool))
+        if found is None:
+            keys = ceilings.keys_of(tool, self.tools)
+            found = self._ceilings[agent, tool] = tuple(
+                (name, limit)
+                for name, entry in self.chain(agent)
+                for limit in ceilings.in_force(entry.limits if entry else {}, self.content.limits, keys)
+            )
+        return found
+
+    def _machine(self, fold: Fold) -> Machine:
+        laid = self._laid
+        return self._machines.setdefault(fold, Machine(laid.patterns, fold, laid.groups))
+
+    def _query(self, agent: str, tool: str, action: str) -> Query:
+        keys = "" if tool in ACTIONS else tool, action, "*"
+        entries = dict.fromkeys(entry.name if entry else None for _, entry in self.chain(agent))
+        if len(self._queries) >= _MAX_QUERIES:
+            self._queries.clear()
+        # No number twice, whichever threads ask: what was concluded is known by it.
+        query = self._laid.query(next(self._numbers), tuple(entries), keys)
+        self._queries[agent, tool, action] = query
+        return query
+
+    def _judged(self, machine: Machine, found: Found, query: Query) -> Verdict:
+        """Judge what was found, and remember it."""
+        verdict = self._laid.judge(found.last, query)
+        machine.note(found, query.number, verdict)
+        return verdict
+
+
+_ASK_HINT = "a person has to grant this; send the same call again once it is granted"
+_DENY_HINT = "do without it, or ask whoever owns the policy"
+_LIMIT_HINTS = {
+    Effect.ASK: _ASK_HINT,
+    Effect.DENY: _DENY_HINT,
+    Effect.ALLOW: "",
+}
+_EMPTY_REVISION = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"  # sha256 of nothing
+
+
+def _names_agent(names: tuple[Name, ...], parts: list[str]) -> bool:
+    if len(names) != len(parts):
+        return False
+    return all(part and Matcher(name).fits(part) for name, part in zip(names, parts, strict=True))
+
+
+def decision(effect: Effect, rule: Rule | None, agent: str, tool: str, action: str, path: str) -> Decision:
+    """Return a verdict as a decision, with its reason and what to try next."""
+    if rule is None:
+        reason = "no rule decides, so a person is asked"
+    else:
+        reason = rule.reason or str(rule)
+    if effect is Effect.ALLOW:
+        hint = ""
+    elif effect is Effect.ASK:
+        hint = _ASK_HINT
+    elif rule is not None and rule.tier == "mandatory":
+        hint = "nobody can loosen this short of changing the policy; do without it"
+    else:
+        hint = _DENY_HINT
+    return Decision(effect, rule, agent, tool, action, path, reason, hint)

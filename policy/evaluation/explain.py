@@ -1,0 +1,191 @@
+"""How a verdict came about: every rule that was looked at, and why it decided or did not.
+
+Follows the order of the engine with each pattern for itself, and takes the verdict itself from the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from ringfence.policy.lint.suspicious_patterns import spelled_out
+from ringfence.policy.model import ACTIONS, GRAVITY, Agent, Effect, Explanation, Rule, Step
+from ringfence.policy.patterns.matcher import Machine, matches
+from ringfence.policy.patterns.syntax import Fold
+
+if TYPE_CHECKING:
+    from ringfence.policy.evaluation.engine import Policy
+
+
+def explain(
+    policy: Policy, agent: str, tool: str, path: str, directory: bool, *, fold: Fold = False
+) -> Explanation:
+    """Judge one path for all that a tool does to it, or for one action."""
+    from ringfence.policy.evaluation.engine import decision
+
+    actions = (tool,) if tool in ACTIONS else tuple(dict.fromkeys(a for a, _ in policy.tools.get(tool, ())))
+    if not actions:
+        raise ValueError(f"neither a tool nor an action: {tool!r}")
+    verdicts = [(policy.verdict(agent, tool, a, path, directory, fold=fold), a) for a in actions]
+    (effect, rule), action = max(verdicts, key=lambda found: (found[0][0], GRAVITY[found[1]]))
+    steps: list[Step] = []
+    for (_, winner), each in verdicts:
+        look = _Look(policy, agent, tool, each, path, directory, fold, winner)
+        steps += look.floor()
+        seen: set[str | None] = set()
+        for name, entry in policy.chain(agent):
+            owner = entry.name if entry else None
+            if owner not in seen:
+                seen.add(owner)
+                steps += look.ladder(name, entry)
+    return Explanation(decision(effect, rule, agent, tool, action, path), tuple(steps))
+
+
+class _Look:
+    """One question: an agent, a tool, an action and a path, with the rule that the engine chose."""
+
+    def __init__(
+        self,
+        policy: Policy,
+        agent: str,
+        tool: str,
+        action: str,
+        path: str,
+        directory: bool,
+        fold: Fold,
+        winner: Rule | None,
+    ) -> None:
+        self.policy = policy
+        self.agent = agent
+        self.keys = (action, "*") if tool in ACTIONS else (tool, action, "*")
+        self.action = action
+        self.winner = winner
+        looked_at = dict.fromkeys(self._patterns(policy.chain(agent)))
+        self._known = dict(zip(looked_at, _tried(list(looked_at), path, directory, fold), strict=True))
+
+    def floor(self) -> Iterator[Step]:
+        """Yield a step for each mandatory rule on this tool or action."""
+        for item in self.policy.floor(self.keys[0], self.action):
+            for rule in item.rules:
+                matched, why = self._fits(rule.pattern)
+                left_out = next((other for other in item.excepts if self._fits(other)[0]), None)
+                if matched and left_out is not None:
+                    yield self._step(rule, self.agent, False, f'left out by except "{left_out}"')
+                elif matched and rule is not self.winner:
+                    yield self._step(
+                        rule, self.agent, True, "matches, but another rule is as strict or stricter"
+                    )
+                else:
+                    yield self._step(rule, self.agent, matched, why)
+
+    def ladder(self, name: str, entry: Agent | None) -> Iterator[Step]:
+        """Yield a step for each rule of one agent's tier and of everybody's, in the order they are asked."""
+        decided: str | None = None
+        tiers = [("agent's rules", entry.rules)] if entry else []
+        for title, rules in [*tiers, ("global rules", self.policy.content.rules)]:
+            maps = [(key, rules[key]) for key in self.keys if rules.get(key)]
+            choice = self._choice(maps)
+            for _, listed in maps:
+                yield from self._map(name, listed, choice, decided)
+            if choice is not None and decided is None:
+                decided = f"the {title} decided already"
+
+    def _choice(self, maps: list[tuple[str, Sequence[Rule]]]) -> Rule | None:
+        last = {key: self._last(listed) for key, listed in maps}
+        hits = [last[key] for key in self.keys if last.get(key) is not None]
+        stands = last.get(self.action)
+        if stands is not None and stands.effect is Effect.DENY and hits[0] is not None:
+            return hits[0] if hits[0].effect is Effect.DENY else stands
+        return hits[0] if hits else None
+
+    def _last(self, listed: Iterable[Rule]) -> Rule | None:
+        return next((rule for rule in reversed(list(listed)) if self._fits(rule.pattern)[0]), None)
+
+    def _map(
+        self, name: str, listed: Sequence[Rule], choice: Rule | None, decided: str | None
+    ) -> Iterator[Step]:
+        last = self._last(listed)
+        for rule in reversed(listed):
+            matched, why = self._fits(rule.pattern)
+            if not matched or rule is self.winner:
+                yield self._step(rule, name, matched, why)
+            elif decided:
+                yield self._step(rule, name, True, f"matches, but {decided}")
+            elif rule is not last:
+                line = f" (line {last.where.line})" if last and last.where else ""
+                yield self._step(
+                    rule, name, True, f'matches, but "{last.pattern if last else ""}" comes later{line}'
+                )
+            elif rule is choice:
+                yield self._step(rule, name, True, "matches, but a stricter verdict holds")
+            else:
+                asked = choice.key if choice else self.action
+                earlier = self.keys.index(rule.key) < self.keys.index(asked)
+                other = f"the deny under {asked} stands" if earlier else f"{asked} is asked first"
+                yield self._step(rule, name, True, f"matches, but {other}")
+
+    def _fits(self, pattern: str) -> tuple[bool, str]:
+        return self._known[pattern]
+
+    def _patterns(self, chain: tuple[tuple[str, Agent | None], ...]) -> Iterator[str]:
+        for item in self.policy.floor(self.keys[0], self.action):
+            yield from (rule.pattern for rule in item.rules)
+            yield from item.excepts
+        for rules in [entry.rules for _, entry in chain if entry] + [self.policy.content.rules]:
+            for key in self.keys:
+                yield from (rule.pattern for rule in rules.get(key, ()))
+
+    def _step(self, rule: Rule, name: str, matched: bool, why: str) -> Step:
+        return Step(self.action, name, rule, matched, matched and rule is self.winner, why)
+
+
+def _tried(patterns: list[str], path: str, directory: bool, fold: Fold) -> list[tuple[bool, str]]:
+    """Return for each pattern whether it matches, and why it does not."""
+    as_file, as_directory = _matching(patterns, path, fold)
+    hit = as_directory if directory else as_file
+    tied = {
+        number: "**/" + pattern.removeprefix("./").lstrip("/")
+        for number, pattern in enumerate(patterns)
+        if number not in as_directory and "/" in pattern.rstrip("/") and not pattern.startswith("**/")
+    }
+    matching = _matching(list(tied.values()), path, fold)[directory]
+    freed = {number for at, number in enumerate(tied) if at in matching}
+    spelled = _spelled(patterns, hit, path, directory, fold)
+
+    def why(number: int) -> str:
+        if number in hit:
+            return "decides"
+        if number in as_directory:
+            return "matches directories only"
+        if number in spelled:
+            return f'does not match: a class is one character; for the name itself write "{spelled[number]}"'
+        return "does not match: a slash ties the pattern to the root" if number in freed else "does not match"
+
+    return [(number in hit, why(number)) for number in range(len(patterns))]
+
+
+def _spelled(
+    patterns: list[str], hit: Container[int], path: str, directory: bool, fold: Fold
+) -> dict[int, str]:
+    """Return the patterns that would match if their classes were names, as they would have to be written."""
+    if "[" not in path:
+        return {}
+    meant = {number: spelled_out(each) for number, each in enumerate(patterns) if "[" in each}
+    return {
+        number: text
+        for number, text in meant.items()
+        if text is not None and number not in hit and matches(text, path, directory, fold=fold)
+    }
+
+
+def _matching(patterns: list[str], path: str, fold: Fold) -> tuple[Container[int], Container[int]]:
+    """Return the numbers of those that match, each for itself, a file at the path and a directory."""
+    try:
+        state = Machine(patterns, fold, range(len(patterns))).at(path)
+    except ValueError:  # one of them is none, as it has become too long: it alone matches nothing
+        as_file, as_directory = (
+            {number for number, each in enumerate(patterns) if matches(each, path, directory, fold=fold)}
+            for directory in (False, True)
+        )
+        return as_file, as_directory
+    return state.file.last, state.directory.last

@@ -1,0 +1,71 @@
+"""Ceilings on what a call, or a whole session, may change.
+
+Pure counting: what has been changed so far is given by the caller. A limit only ever makes
+a verdict stricter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+
+from ringfence.policy.model import ACTIONS, TOOL_ACTIONS, Amount, Effect, Limit, LimitHit, LimitMap
+
+
+def _files(limit: Limit, amount: Amount) -> bool:
+    return limit.max_files is not None and amount.files > limit.max_files
+
+
+def _bytes(limit: Limit, amount: Amount) -> bool:
+    return limit.max_bytes is not None and amount.bytes > limit.max_bytes
+
+
+# What can be counted: the field in a policy, and whether an amount is over it.
+LIMITS: Mapping[str, Callable[[Limit, Amount], bool]] = MappingProxyType(
+    {"max_bytes": _bytes, "max_files": _files}
+)
+
+# Deleting more than this in one call asks, unless the policy says how many.
+BUILT_IN = Limit(key="delete", max_files=500, per="call", over=Effect.ASK)
+
+
+def keys_of(tool: str, tools: Mapping[str, tuple[tuple[str, str], ...]] = TOOL_ACTIONS) -> tuple[str, ...]:
+    """Return the keys whose limits a tool (or a bare action) meets."""
+    if tool in ACTIONS:
+        return (tool, "*")
+    actions = dict.fromkeys(action for action, _ in tools[tool]) if tool in tools else ACTIONS
+    return (tool, *actions, "*")
+
+
+def in_force(own: LimitMap, everybody: LimitMap, keys: Iterable[str]) -> tuple[Limit, ...]:
+    """Return one agent's limits for these keys: its own, else everybody's, else the built-in one."""
+    found: list[Limit] = []
+    for key in keys:
+        limits = own.get(key) or everybody.get(key) or ()
+        found += limits
+        stated = any(limit.per == "call" and limit.max_files is not None for limit in limits)
+        if key == BUILT_IN.key and not stated:
+            found.append(BUILT_IN)
+    return tuple(found)
+
+
+def counted(key: str, usage: Mapping[str, Amount]) -> Amount:
+    """Return what a key counts: an action's own share, everything for a tool or `*`."""
+    if key in ACTIONS:
+        return usage.get(key, Amount())
+    return sum(usage.values(), Amount())
+
+
+def over(limit: Limit, amount: Amount) -> LimitHit | None:
+    """Return the hit if this amount is more than the limit."""
+    exceeded = tuple(name for name, test in LIMITS.items() if test(limit, amount))
+    return LimitHit(limit, amount, exceeded) if exceeded else None
+
+
+def describe(hit: LimitHit) -> str:
+    """Return one line that says which ceiling would be passed, and by how much."""
+    reached = {"max_bytes": hit.amount.bytes, "max_files": hit.amount.files}
+    ceiling = {"max_bytes": hit.limit.max_bytes, "max_files": hit.limit.max_files}
+    parts = [f"{reached[name]:,} {name[4:]} where {ceiling[name]:,} are allowed" for name in hit.exceeded]
+    span = "in one call" if hit.limit.per == "call" else "in one session"
+    return f"{' and '.join(parts)} {span} ({hit.limit.key})"

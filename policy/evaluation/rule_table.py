@@ -1,0 +1,165 @@
+"""A policy's rules laid out in one row of patterns, and what those of them that matched come to.
+
+Rules of which only the last to match counts are a group. Knows nothing of how patterns are matched: it is
+told the last of each group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from ringfence.policy.model import Content, Effect, Mandatory, Rule
+from ringfence.policy.rule_list import Columns
+
+_NO_GROUP = -1
+Verdict = tuple[Effect, "Rule | None"]
+Ladder = tuple[int, int, int]  # the groups of a tier's rules by the tool, by the action, by `*`
+# By the group of an item's rules: the item, and the group of its exceptions.
+Floor = Mapping[int, tuple[Mandatory, int]]
+
+
+class Query:
+    """What one agent, tool and action look at: the floor, then a ladder of maps for it and each parent."""
+
+    __slots__ = ("floor", "ladders", "number")
+
+    def __init__(self, number: int, floor: Floor, ladders: tuple[tuple[Ladder, ...], ...]) -> None:
+        self.number = number
+        self.floor = floor
+        self.ladders = ladders
+
+
+class Laid:
+    """The row of a policy's patterns, each with its group, for a machine to match."""
+
+    def __init__(self, content: Content) -> None:
+        self.patterns: list[str] = []
+        self.groups: list[int] = []
+        self._floor: dict[int, tuple[Mandatory, int]] = {}
+        self._rules: list[tuple[int, Sequence[Rule]]] = [(0, ())]  # by group: its first number, its rules
+        self._maps: dict[tuple[str | None, str], int] = {}
+        self._loosest: dict[int, int] = {}
+        for owner, rules in (
+            (None, content.rules),
+            *((each.name, each.rules) for each in content.agents.values()),
+        ):
+            for key, listed in rules.items():
+                self._maps[owner, key] = self._group(_patterns(listed), listed)
+        for item in content.mandatory:
+            # The last to match is to be the first one written.
+            backwards = item.rules[::-1]
+            self._floor[self._group(_patterns(backwards), backwards)] = item, self._group(item.excepts)
+
+    def query(self, number: int, entries: tuple[str | None, ...], keys: tuple[str, str, str]) -> Query:
+        """Return what is looked at for an agent and its parents, by the entries that speak for them."""
+        everybody = self._ladder(None, keys)
+        ladders = tuple(
+            (everybody,) if name is None else (self._ladder(name, keys), everybody) for name in entries
+        )
+        floor = {group: each for group, each in self._floor.items() if set(keys) & set(each[0].keys)}
+        return Query(number, floor, ladders)
+
+    def judge(self, last: Mapping[int, int], query: Query) -> Verdict:
+        """Return the verdict of those that matched, the last of each group."""
+        effect, rule = self._judge_floor(last, query.floor)
+        best: Verdict | None = None
+        for ladder in query.ladders:
+            decides = (self._decides(last, tier) for tier in ladder)
+            chosen = next((each for each in decides if each is not None), None)
+            verdict: Verdict = (Effect.ASK, None) if chosen is None else (chosen.effect, chosen)
+            if best is None or verdict[0] > best[0]:
+                best = verdict
+        assert best is not None
+        return (effect, rule) if rule is not None and effect >= best[0] else best
+
+    def may_open(self, last: Mapping[int, int], query: Query, ahead: Callable[[], Collection[int]]) -> bool:
+        """Whether something may come to another verdict than deny: these match it in any case, and of those
+        that `ahead` gives some may.
+
+        Each of the patterns is looked at by itself, so a yes is not certain; a no is.
+        """
+        for group, (item, excepts) in query.floor.items():
+            if item.effect is not Effect.DENY or group not in last or excepts in last:
+                continue
+            if not item.excepts or not any(self.groups[number] == excepts for number in ahead()):
+                return False
+        return all(self._may_open(last, ladder, ahead) for ladder in query.ladders)
+
+    def _may_open(
+        self, last: Mapping[int, int], ladder: tuple[Ladder, ...], ahead: Callable[[], Collection[int]]
+    ) -> bool:
+        for tier in ladder:
+            tool, action, anything = (self._may_be_loose(last, group, ahead) for group in tier)
+            no_tool, no_action, no_other = (group not in last for group in tier)
+            if (tool and (action or no_action)) or (no_tool and (action or (no_action and anything))):
+                return True
+            if not (no_tool and no_action and no_other):
+                return False
+        return True
+
+    def _may_be_loose(
+        self, last: Mapping[int, int], group: int, ahead: Callable[[], Collection[int]]
+    ) -> bool:
+        """Whether the last rule of a group to match may be another than a deny."""
+        if group == _NO_GROUP:
+            return False
+        known = last.get(group, -1)
+        if known >= 0 and self._rule(group, known).effect is not Effect.DENY:
+            return True
+        if self._last_loose(group) <= known:
+            return False  # the usual case, for which nothing else has to be known
+        return any(
+            number > known and self.groups[number] == group
+            and self._rule(group, number).effect is not Effect.DENY
+            for number in ahead()
+        )  # fmt: skip
+
+    def _last_loose(self, group: int) -> int:
+        """Return the number of the last rule of a group that is no deny; -1 if all are."""
+        found = self._loosest.get(group)
+        if found is None:
+            first, rules = self._rules[group]
+            at = (n for n in range(len(rules) - 1, -1, -1) if rules[n].effect is not Effect.DENY)
+            found = self._loosest[group] = next((first + n for n in at), -1)
+        return found
+
+    def _judge_floor(self, last: Mapping[int, int], floor: Floor) -> Verdict:
+        """Return the strictest mandatory rule that matched, the first one written of equals."""
+        effect, rule = Effect.ALLOW, None
+        for group in sorted(floor.keys() & last.keys()):
+            item, excepts = floor[group]
+            if item.effect > effect and excepts not in last:
+                effect, rule = item.effect, self._rule(group, last[group])
+        return effect, rule
+
+    def _decides(self, last: Mapping[int, int], tier: Ladder) -> Rule | None:
+        """Return the rule that decides in a tier: the tool's, the action's, else that of `*`."""
+        by_tool, by_action, by_any = (
+            self._rule(group, last[group]) if group in last else None for group in tier
+        )
+        if by_tool is None:
+            return by_any if by_action is None else by_action
+        # A tool's key can loosen an ask; a deny of the action itself stands.
+        stands = by_action is not None and by_action.effect is Effect.DENY
+        return by_action if stands and by_tool.effect is not Effect.DENY else by_tool
+
+    def _ladder(self, owner: str | None, keys: tuple[str, str, str]) -> Ladder:
+        """Return the groups that speak for an agent (None: for everybody) under these keys."""
+        by_tool, by_action, by_any = (self._maps.get((owner, key), _NO_GROUP) for key in keys)
+        return by_tool, by_action, by_any
+
+    def _rule(self, group: int, number: int) -> Rule:
+        """Return a rule by its group and its pattern's number."""
+        first, rules = self._rules[group]
+        return rules[number - first]
+
+    def _group(self, patterns: Sequence[str], rules: Sequence[Rule] = ()) -> int:
+        group = len(self._rules)
+        self._rules.append((len(self.patterns), rules))
+        self.patterns += patterns
+        self.groups += [group] * len(patterns)
+        return group
+
+
+def _patterns(rules: Sequence[Rule]) -> list[str]:
+    return rules.patterns if isinstance(rules, Columns) else [rule.pattern for rule in rules]

@@ -1,0 +1,1 @@
+"""Formatting: the layout of policy files, for `ringfence fmt`."""

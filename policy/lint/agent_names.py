@@ -1,0 +1,44 @@
+"""Names of agents in cases, invariants and options: whether a policy has an entry for one.
+
+Reads no files. A name that no entry fits is no error: everybody's rules are its rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ringfence.policy.analysis.pattern_queries import Undecided
+from ringfence.policy.analysis.verdict_queries import agents
+from ringfence.policy.errors import nearest
+from ringfence.policy.evaluation.engine import Policy
+from ringfence.policy.lint.codes import Finding
+from ringfence.policy.model import DEFAULT_AGENT, Case, Invariant
+
+_WILD = frozenset("*?[")
+
+
+def unknown_agent(policy: Policy, name: str) -> str | None:
+    """Return what to say of a name, or pattern of names, that no entry under `agents` fits, else None.
+
+    Without entries there is nothing that a name could miss; `default` is the name of who has none.
+    """
+    entries = policy.content.agents
+    if not entries or name in (DEFAULT_AGENT, "*", "**"):
+        return None
+    try:
+        named = agents([policy], name) if _WILD & set(name) else [name]
+    except Undecided:
+        return None
+    if any(entry is not None for each in named for _, entry in policy.chain(each)):
+        return None
+    close = nearest(name, entries) or nearest(name.split("/")[0], entries)
+    meant = f"; did you mean '{close}'?" if close else ", so everybody's rules are all it has"
+    return f"no entry under agents fits '{name}'{meant}"
+
+
+def unknown_agents(policy: Policy, cases: Iterable[Case], invariants: Iterable[Invariant]) -> list[Finding]:
+    """Return a finding for each case and invariant whose agent no entry fits."""
+    named = [(case.agent, case.where) for case in cases]
+    named += [(invariant.agent, invariant.where) for invariant in invariants]
+    known = {name: unknown_agent(policy, name) for name, _ in named}
+    return [Finding("agent-unknown", said, where) for name, where in named if (said := known[name])]

@@ -1,0 +1,179 @@
+"""Every code that `check` can report about a policy that loads: its level and what it means.
+
+A table only. A code never changes its meaning; each has a page in docs/reference/checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Literal
+
+from ringfence.policy.errors import Where
+
+Level = Literal["error", "warning", "note"]
+LEVELS: tuple[Level, ...] = ("error", "warning", "note")
+
+# code -> (level, summary, hint)
+FINDINGS: Mapping[str, tuple[Level, str, str]] = MappingProxyType(
+    {
+        "agent-unknown": (
+            "note",
+            "a case or an invariant names an agent that no entry fits",
+            "correct the name; for an agent without an entry say `default`",
+        ),
+        "agent-unused": (
+            "warning",
+            "an agent's entry speaks for no agent, since later ones take all its names",
+            "move it below the wider pattern, or remove it",
+        ),
+        "allow-cuts-deny": (
+            "warning",
+            "a later allow opens a part of what an earlier deny closes",
+            "put the deny last, or say it under mandatory",
+        ),
+        "dead-rule": ("error", "a rule can never decide", "move it below what covers it, or remove it"),
+        "deny-cuts-allow": (
+            "note",
+            "a later deny closes a part of what an earlier allow opens",
+            "nothing to do where it is meant",
+        ),
+        "except-covers-all": (
+            "error",
+            "the exceptions of a mandatory rule leave nothing of one of its paths",
+            "narrow the exception",
+        ),
+        "except-unused": (
+            "warning",
+            "an exception meets none of the paths it is an exception to",
+            "correct the pattern, or remove it",
+        ),
+        "idle-rule": (
+            "note",
+            "a rule changes no verdict: without it everything is decided the same way",
+            "remove it, unless it is there to be read",
+        ),
+        "ignore-unused": (
+            "warning",
+            "a comment ignores a finding that is not there, or gives no reason",
+            "remove it, or write: # ringfence: ignore CODE reason",
+        ),
+        "invariant-broken": ("error", "an invariant of the policy does not hold", "see the path it names"),
+        "limit-per-call": (
+            "note",
+            "a limit denies what one call changes, and nothing counts what several calls change together",
+            "add a limit of the session",
+        ),
+        "limit-unreachable": (
+            "warning",
+            "a limit can never be what stops a call",
+            "remove it, or lower it",
+        ),
+        "loosens-global": (
+            "warning",
+            "an agent's rule loosens what a global rule denies",
+            "if nobody may do it, say it under mandatory",
+        ),
+        "pattern-class-name": (
+            "error",
+            "a class of characters spells the name of a file that is there, and does not match it",
+            "put the bracket in brackets: [[]id]",
+        ),
+        "pattern-class-word": (
+            "note",
+            "a class of characters looks like a word; it matches one character",
+            "for the name itself put the bracket in brackets: [[]id]",
+        ),
+        "pattern-directory-name": (
+            "warning",
+            "a slash at the end after what looks like a file's name: it matches directories only",
+            "leave the slash out",
+        ),
+        "pattern-glued-stars": (
+            "warning",
+            "'**' beside other characters in a name is a plain '*'",
+            "write **/*.py for any depth, *.py without a slash is any depth already",
+        ),
+        "pattern-host-path": (
+            "warning",
+            "a pattern looks like a path of this machine or of Windows; patterns start at the workspace",
+            "write it from the workspace's root",
+        ),
+        "pattern-look-alike": (
+            "warning",
+            "a name has letters or signs that look like others",
+            "type the name again, or use '?'",
+        ),
+        "pattern-near-miss": (
+            "note",
+            "a pattern matches no file here, and a name beside it is one letter away",
+            "correct the name",
+        ),
+        "pattern-not-ascii": (
+            "note",
+            "a pattern has letters beyond ASCII: names that look the same may be spelt in two ways",
+            "nothing to do where the names are made by one program; '?' matches whatever the character is",
+        ),
+        "pattern-regex": (
+            "warning",
+            "a pattern looks like a regular expression; it is read as a .gitignore pattern",
+            "use *, ?, [a-z], ** and {a,b}",
+        ),
+        "pattern-stars-first": (
+            "note",
+            "'**/' before a single name says nothing: a name without a slash is any depth already",
+            "leave '**/' out",
+        ),
+        "pattern-unmatched": (
+            "note",
+            "a pattern that lets something through matches no file here",
+            "nothing to do where the files are yet to come",
+        ),
+        "too-complex": (
+            "warning",
+            "a question about the policy passed its bound and has no answer",
+            "use fewer patterns with several stars",
+        ),
+        "tool-key-settled": (
+            "error",
+            "a tool's rule can never decide, since the action's key denies all it matches",
+            "a tool's key loosens an ask, never a deny: open it in the action's key",
+        ),
+    }
+)
+
+
+# Notes that `--strict` takes for warnings: harmless where it is meant, and often a slip.
+STRICTER: frozenset[str] = frozenset({"agent-unknown", "pattern-near-miss"})
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing about a policy, with the shortest path that shows it where there is one.
+
+    `strict`: found by a check that takes the notes of `STRICTER` for warnings.
+    """
+
+    code: str
+    message: str
+    where: Where | None = None
+    path: str | None = None
+    hint: str = ""
+    strict: bool = False
+
+    @property
+    def level(self) -> Level:
+        return "warning" if self.strict and self.code in STRICTER else FINDINGS[self.code][0]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "code": self.code,
+            "level": self.level,
+            "message": self.message,
+            "file": self.where.file if self.where else None,
+            "line": self.where.line if self.where else None,
+            "column": self.where.column if self.where else None,
+            "path": self.path,
+            "hint": self.hint or FINDINGS[self.code][2],
+        }

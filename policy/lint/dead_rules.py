@@ -1,0 +1,173 @@
+"""Rules that decide nothing, and rules without which every verdict would be the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from ringfence.policy.analysis.verdict_queries import Context, Tier, judge, only
+from ringfence.policy.lint.codes import Finding
+from ringfence.policy.lint.context import Look, listed, said
+from ringfence.policy.model import ACTIONS, Effect, Rule
+
+
+def dead_rules(look: Look) -> Iterator[Finding]:
+    """Rules that decide nothing: covered in their own map, or by what is looked at before it."""
+    for owner, key, rules in look.maps():
+        for at, rule in enumerate(rules):
+            if not look.own(rule):
+                continue
+            if look.questions.automaton.find([look.questions.is_last(rules, at)], first=True) is None:
+                look.dead.add((owner, key, at))
+                by = look.covering(rules, at)
+                verb = "covers" if len(by) == 1 else "cover"
+                yield Finding(
+                    "dead-rule",
+                    f"{said(rule)} under {key} can never decide: {listed(by)} {verb} it",
+                    rule.where,
+                )
+            elif not _decides(look, owner, key, at) and not _matters(look, owner, key, rules, at):
+                # One that decides nothing may still keep a stricter rule of its own map from deciding.
+                look.dead.add((owner, key, at))
+                yield _outside(look, owner, key, rules, at)
+
+
+def _decides(look: Look, owner: str | None, key: str, at: int) -> bool:
+    for where, ladder, tier, place in look.contexts(owner, key):
+        found = look.questions.automaton.find(look.deciding(where, ladder, tier, place, at), first=True)
+        if found is not None:
+            rule = where.ladders[ladder][tier][place][at]
+            said = judge(where, found)[1]
+            assert said is rule, f"{found}: {said} decides, not {rule}"
+            return True
+    return False
+
+
+def _outside(look: Look, owner: str | None, key: str, rules: Sequence[Rule], at: int) -> Finding:
+    rule = rules[at]
+    if key not in ACTIONS and key != "*" and rule.effect is not Effect.DENY:
+        for where, ladder, tier, _ in look.contexts(owner, key):
+            action = where.ladders[ladder][tier][1]
+            denied = [
+                each & look.questions.is_last(rules, at)
+                for each in look.questions.last_in(action, only(Effect.DENY))
+            ]
+            if look.questions.automaton.find(denied, first=True):
+                message = (
+                    f"{said(rule)} under {key} can never decide: {where.action} denies all that it matches"
+                )
+                return Finding("tool-key-settled", message, rule.where)
+    before = "the mandatory rules, the keys looked at before it or stricter parents"
+    return Finding(
+        "dead-rule",
+        f"{said(rule)} under {key} can never decide: {before} settle all that it matches",
+        rule.where,
+    )
+
+
+def idle_rules(look: Look) -> Iterator[Finding]:
+    """Rules without which every verdict would be the same."""
+    for owner, key, rules in look.maps():
+        for at, rule in enumerate(rules):
+            if not look.own(rule) or (owner, key, at) in look.dead:
+                continue
+            if not _matters(look, owner, key, rules, at):
+                yield Finding("idle-rule", f"{said(rule)} under {key} changes no verdict", rule.where)
+
+
+def _matters(look: Look, owner: str | None, key: str, rules: Sequence[Rule], at: int) -> bool:
+    ask = look.questions
+    region = ask.is_last(rules, at)
+    if _shown(look, owner, key, rules, at):
+        return True
+    for where, ladder, tier, place in look.contexts(owner, key):
+        free = replace(where, floor=())  # the floor is the same with and without it
+        with_it = _with_map(free, ladder, tier, place, (rules[at],))
+        without = _with_map(free, ladder, tier, place, tuple(rules[:at]))
+        effects = sorted(Effect, key=lambda effect: effect is not rules[at].effect)
+        for one in effects:
+            ways = [way & region for way in ask.verdict(with_it, one)]
+            for other in Effect:
+                if other is not one and ways:
+                    under = ask.floor_below(where.floor, Effect(max(one, other) - 1))
+                    below = [way & under for way in ways]
+                    both = ask.both(below, list(ask.verdict(without, other)))
+                    if ask.automaton.find(both, first=True) is not None:
+                        return True
+    return False
+
+
+def _shown(look: Look, owner: str | None, key: str, rules: Sequence[Rule], at: int) -> bool:
+    """Whether an example of what a rule matches has another verdict without it."""
+    ask = look.questions
+    region, numbered = ask.is_last(rules, at), ask.numbered(rules)
+    for _, matched in ask.automaton.examples(numbered.numbers[at]):
+        if not region.fits(matched):
+            continue
+        before = numbered.last(matched, at)
+        without = None if before is None else rules[before].effect
+        if without is rules[at].effect:
+            continue
+        for where, *_ in look.contexts(owner, key):
+            floor = _floor(look, where, matched)
+            one, other = (_said(look, where, matched, rules, mine) for mine in (rules[at].effect, without))
+            if max(floor, one) is not max(floor, other):
+                return True
+    return False
+
+
+def _said(look: Look, where: Context, matched: int, rules: Sequence[Rule], mine: Effect | None) -> Effect:
+    """What the ladders say of a path that these patterns match, if one map's last match has an effect."""
+
+    def effect(listed: Sequence[Rule]) -> Effect | None:
+        if listed is rules:
+            return mine
+        at = look.questions.numbered(listed).last(matched) if listed else None
+        return None if at is None else listed[at].effect
+
+    return max(_first([tuple(map(effect, tier)) for tier in ladder]) for ladder in where.ladders)
+
+
+def _first(tiers: Sequence[Sequence[Effect | None]]) -> Effect:
+    """The effect of the first tier that says something: of its last match by tool, by action and by `*`."""
+    for tool, action, anything in tiers:
+        if tool is not None:
+            return Effect.DENY if action is Effect.DENY else tool
+        chosen = anything if action is None else action
+        if chosen is not None:
+            return chosen
+    return Effect.ASK
+
+
+def _floor(look: Look, where: Context, matched: int) -> Effect:
+    """The strictest mandatory item that speaks of a path that these patterns match."""
+    number = look.questions.number
+    said = [
+        item.effect
+        for item in where.floor
+        if any(matched >> number[rule.pattern] & 1 for rule in item.rules)
+        and not any(matched >> number[text] & 1 for text in item.excepts)
+    ]
+    return max(said, default=Effect.ALLOW)
+
+
+def _with_map(where: Context, ladder: int, tier: int, place: int, rules: tuple[Rule, ...]) -> Context:
+    """The same context with other rules in one map."""
+    old = where.ladders[ladder][tier]
+    new: Tier = (
+        (rules, old[1], old[2])
+        if place == 0
+        else (old[0], rules, old[2])
+        if place == 1
+        else (old[0], old[1], rules)
+    )
+    shared = tier > 0 or len(where.ladders[ladder]) == 1
+    ladders = []
+    for number, each in enumerate(where.ladders):
+        if number == ladder:
+            ladders.append((*each[:tier], new, *each[tier + 1 :]))
+        elif shared:  # everybody's tier stands at the end of each ladder
+            ladders.append((*each[:-1], new))
+        else:
+            ladders.append(each)
+    return replace(where, ladders=tuple(ladders))

@@ -1,0 +1,105 @@
+"""Later rules that cut into earlier ones, and agents' rules that loosen what is denied to all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ringfence.policy.analysis.pattern_queries import Wanted, Witness
+from ringfence.policy.analysis.verdict_queries import Context, judge, up_to
+from ringfence.policy.lint.codes import Finding
+from ringfence.policy.lint.context import Look, line, said
+from ringfence.policy.model import Effect, Rule
+
+
+def _cuts(look: Look, later: Effect, earlier: Effect, code: str) -> Iterator[Finding]:
+    """Rules that decide on a part of what an earlier rule of their map decided."""
+    for _, key, rules in look.maps():
+        for at, rule in enumerate(rules):
+            if rule.effect is later and look.own(rule) and (found := _cut(look, rules, at, earlier)):
+                witness, other = found
+                verb = "opens" if later is Effect.ALLOW else "closes"
+                message = f"{said(rule)} under {key} {verb} a part of {line(other)}: {witness}"
+                yield Finding(code, message, rule.where, str(witness))
+
+
+def _cut(look: Look, rules: Sequence[Rule], at: int, earlier: Effect) -> tuple[Witness, Rule] | None:
+    """The shortest path that one rule takes from an earlier one, where neither is a part of the other."""
+
+    def within(way: Wanted) -> bool:
+        (own,), (other,) = way.every
+        return look.within(own, other) or look.within(other, own)
+
+    found = look.questions.automaton.find(_taken(look, rules, at, earlier), unless=within)
+    if found is None:
+        return None
+    hit = look.hits(rules, found)
+    assert hit[-1] == at and rules[hit[-2]].effect is earlier, f"{found} is not taken by {rules[at]}"
+    return found, rules[hit[-2]]
+
+
+def _taken(look: Look, rules: Sequence[Rule], at: int, earlier: Effect) -> list[Wanted]:
+    """Ways for one rule to decide where an earlier one would without it, in their order."""
+    ask = look.questions
+    numbers = ask.numbered(rules).numbers
+    own, none = numbers[at], ask.is_last(rules, at).none
+    near = ask.automaton.near(own)
+    ask.automaton.budget.spend(1 + at // 8)
+    ways = []
+    for place in range(at - 1, -1, -1):
+        other = numbers[place]
+        if near >> other & 1 and not none >> other & 1 and rules[place].effect is earlier:
+            ways.append(Wanted(((own,), (other,)), none))
+        none |= 1 << other
+    return ways[::-1]
+
+
+def allows_that_cut(look: Look) -> Iterator[Finding]:
+    return _cuts(look, Effect.ALLOW, Effect.DENY, "allow-cuts-deny")
+
+
+def denies_that_cut(look: Look) -> Iterator[Finding]:
+    return _cuts(look, Effect.DENY, Effect.ALLOW, "deny-cuts-allow")
+
+
+def loosening(look: Look) -> Iterator[Finding]:
+    """Agents' rules that let through what the global rules deny."""
+    for owner, key, rules in look.maps():
+        for at, rule in enumerate(rules):
+            if owner is None or rule.effect is Effect.DENY or not look.own(rule):
+                continue
+            found = _loosened(look, owner, key, at)
+            if found:
+                where, witness = found
+                assert judge(where, witness)[0] is not Effect.DENY, (
+                    f"{witness} is denied whatever {rule} says"
+                )
+                everybody = where.ladders[0][-1]
+                denying = next(
+                    listed[place]
+                    for listed in everybody
+                    for place in reversed(look.hits(listed, witness))
+                    if listed[place].effect is Effect.DENY
+                )
+                message = (
+                    f"{said(rule)} under {key} loosens {line(denying)} for {owner}: {where.action} {witness}"
+                )
+                yield Finding("loosens-global", message, rule.where, str(witness))
+
+
+def _loosened(look: Look, owner: str, key: str, at: int) -> tuple[Context, Witness] | None:
+    for where, ladder, tier, place in look.contexts(owner, key):
+        if ladder:
+            continue
+        ask, looser = look.questions, up_to(Effect.ASK)
+        # A parent's rule may be what the engine names: what counts is that nobody else denies it.
+        under = ask.floor_below(where.floor, Effect.ASK)
+        settling = (way & under for way in look.settling(where, ladder, tier, place, at))
+        parents = where.ladders[1:]
+        found = ask.find(
+            way & parent
+            for way in ask.both(settling, look.denied(where.ladders[0][-1]))
+            for parent in ask._all(parents, [looser] * len(parents))
+        )
+        if found:
+            return where, found
+    return None

@@ -1,0 +1,106 @@
+"""Looks for what is wrong with a policy that loads. Exact: what it does not report is not there.
+
+Reads no files. A question that passes its bound is reported as `too-complex`, never guessed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+
+from ringfence.policy.analysis.pattern_queries import Budget, Undecided
+from ringfence.policy.evaluation.engine import Policy
+from ringfence.policy.lint.codes import FINDINGS, Finding
+from ringfence.policy.lint.context import Look
+from ringfence.policy.lint.dead_rules import dead_rules, idle_rules
+from ringfence.policy.lint.evadable_limits import per_call
+from ringfence.policy.lint.overlaps import allows_that_cut, denies_that_cut, loosening
+from ringfence.policy.lint.suspicious_patterns import suspects
+from ringfence.policy.lint.unused import excepts, limits, unused_agents
+from ringfence.policy.patterns.syntax import Fold, Folding
+
+_DEAD = frozenset({"dead-rule", "tool-key-settled"})
+
+
+def lint(
+    policy: Policy,
+    *,
+    files: frozenset[str] | None = None,
+    budget: Budget | None = None,
+    fold: Fold = Folding.NONE,
+) -> list[Finding]:
+    """Return what there is to say about the rules of these files (as `Where.file` names them), or of all.
+
+    `fold`: what makes no difference between two names in the workspace.
+    """
+    try:
+        look = Look(policy, files, budget or Budget(), fold)
+    except Undecided as error:
+        return [Finding("too-complex", f"the rules: {error}")]
+    found: list[Finding] = []
+    cut: dict[str, list[Finding]] = {}
+    for done, name in enumerate(LINTS):
+        # A part for each: what one does not use is shared out among those after it.
+        look.budget.share(len(LINTS) - done)
+        _sort_in(name, run(look, name), found, cut)
+    # What the last ones did not use is for those whose part was not enough.
+    waiting = list(cut)
+    for done, name in enumerate(waiting):
+        look.budget.share(len(waiting) - done)
+        if look.budget.over:
+            break
+        _sort_in(name, run(look, name), found, cut)
+    found += [finding for each in cut.values() for finding in each]
+    dead = {finding.where for finding in found if finding.code in _DEAD}
+    kept = (each for each in found if each.code != "idle-rule" or each.where not in dead)
+    return sorted(dict.fromkeys(kept), key=place_of)
+
+
+def _sort_in(name: str, findings: list[Finding], found: list[Finding], cut: dict[str, list[Finding]]) -> None:
+    """Put the findings of one of `LINTS` with those that are final, or with those that a bound cut short."""
+    if any(finding.code == "too-complex" for finding in findings):
+        cut[name] = [*cut.get(name, ()), *findings]
+    else:
+        cut.pop(name, None)
+        found += findings
+
+
+def run(look: Look, name: str) -> list[Finding]:
+    """Return what one of `LINTS` finds."""
+    found: list[Finding] = []
+    try:
+        found.extend(LINTS[name](look))
+    except Undecided as error:
+        found.append(Finding("too-complex", f"{name}: {error}"))
+    return found
+
+
+def place_of(finding: Finding) -> tuple[str, int, int, str]:
+    """Where a finding stands among others."""
+    where = finding.where
+    return (where.file, where.line, where.column, finding.code) if where else ("", 0, 0, finding.code)
+
+
+def _suspicious(look: Look) -> Iterator[Finding]:
+    rules = [rule for _, _, listed in look.maps() for rule in listed]
+    rules += [rule for item in look.policy.content.mandatory for rule in item.rules]
+    for rule in rules:
+        if look.own(rule):
+            for code in suspects(rule.pattern):
+                yield Finding(code, f'"{rule.pattern}": {FINDINGS[code][1]}', rule.where)
+
+
+LINTS: Mapping[str, Callable[[Look], Iterator[Finding]]] = MappingProxyType(
+    {
+        "suspicious patterns": _suspicious,
+        "unused agents": unused_agents,
+        "exceptions": excepts,
+        "dead rules": dead_rules,
+        "loosening": loosening,
+        "limits": limits,
+        "limits of one call": per_call,
+        "allows that cut": allows_that_cut,
+        "denies that cut": denies_that_cut,
+        "idle rules": idle_rules,
+    }
+)

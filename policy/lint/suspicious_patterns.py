@@ -1,0 +1,120 @@
+"""Patterns that load but look like mistakes: judged by their text alone."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping
+from itertools import groupby, pairwise
+from types import MappingProxyType
+
+from ringfence.policy.patterns.braces import class_end
+from ringfence.policy.patterns.syntax import MAX_LENGTH
+
+# Extensions that folders have too (conf.d, repo.git, Some.app), and version numbers, are no file's.
+_FILE = re.compile(r"(?:^|[/*}\]])[^/]*\.(?!(?:d|git|app)/$)[A-Za-z][A-Za-z0-9]{0,4}/$")
+_GLUED = re.compile(r"(?:^|/)(?=[^/]*\*\*)(?!\*+(?:/|$))[^/]+")
+_HOST = re.compile(
+    r"[A-Za-z]:/|/(?:home|Users|root|etc|var|usr|mnt|opt)/|~(?:/|$|[a-z]+/)|\$[A-Za-z{]|%[A-Za-z_]+%"
+)
+# A class with nothing but letters, after the dots of a route that takes the rest, up to a dot or a slash.
+_WORD = re.compile(r"(?:^|[/{,])\[{1,2}(?:\.{3})?([A-Za-z_][A-Za-z0-9_]+)\]{1,2}(?=$|[./,}])")
+_REGEX = re.compile(r"\.\+|^\^|\$$|\(\?|\([^()]*\|[^()]*\)|\[[^\]/]+\]\+")
+# Strokes and stars that no compatibility form leads from.
+_SIGNS = frozenset("\u2044\u2215\u2217\u29f8\u2010\u2212")
+# The scripts that are taken for Latin, with the letters of theirs that look like one of ASCII.
+_ALIKE = MappingProxyType(
+    {
+        "LATIN": "",
+        "CYRILLIC": "\u0405\u0406\u0408\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0423"
+        "\u0425\u042c\u0430\u0433\u0435\u043e\u0440\u0441\u0443\u0445\u0455\u0456\u0458\u0461"
+        "\u0474\u0475\u04ae\u04af\u04bb\u04bd\u04c0\u04cf\u0501\u050c\u051b\u051c\u051d\ua647",
+        "GREEK": "\u037f\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a5"
+        "\u03a7\u03b1\u03b3\u03b9\u03bd\u03bf\u03c1\u03c3\u03c5\u03d2\u03dc\u03f1\u03f2\u03f3"
+        "\u03f9\u03fa",
+        "ARMENIAN": "\u054d\u054f\u0555\u0561\u0563\u0566\u0570\u0578\u057c\u057d\u0581\u0584\u0585",
+        "CHEROKEE": "\u13a0\u13a1\u13a2\u13a5\u13a9\u13aa\u13ab\u13ac\u13b3\u13b7\u13bb\u13bd\u13c0\u13c2"
+        "\u13c3\u13cf\u13d2\u13d4\u13d5\u13d9\u13da\u13de\u13df\u13e2\u13e6\u13e7\u13f3\u13f4"
+        "\uab75\uab81\uab83\uab93\uaba9\uabaa\uabaf",
+    }
+)
+_LATIN_LIKE = frozenset("".join(_ALIKE.values()))
+_SHAPES = frozenset({"<wide>", "<font>", "<compat>", "<noBreak>"})
+
+
+def _directory_name(pattern: str) -> bool:
+    return bool(_FILE.search(pattern)) and not pattern.rstrip("/").rpartition("/")[2].startswith(".")
+
+
+def _look_alike(pattern: str) -> bool:
+    """Whether a word has Latin letters beside a script's that look the same, or only such, or ASCII in
+    another shape. Words of a script whose own letters are in the pattern too are meant."""
+    if pattern.isascii():
+        return False
+    words = [{*word} for letters, word in groupby(pattern, str.isalpha) if letters]
+    own = {_script(letter) for word in words for letter in word - _LATIN_LIKE}
+    for word in words:
+        scripts = {_script(letter) for letter in word} & _ALIKE.keys()
+        if len(scripts) > 1 or (word <= _LATIN_LIKE and not scripts & own):
+            return True
+    return any(not sign.isascii() and _as_ascii(sign) for sign in pattern)
+
+
+def _script(letter: str) -> str:
+    return unicodedata.name(letter, "").split(" ")[0]
+
+
+def _as_ascii(character: str) -> bool:
+    """Whether a character is a letter of ASCII, or a sign that patterns use, in another shape."""
+    if character in _SIGNS:
+        return True
+    meant = unicodedata.normalize("NFKC", character)
+    shaped = unicodedata.decomposition(character).split(" ")[0] in _SHAPES
+    return (
+        shaped and character != "\u3000" and meant.isascii() and (meant.isalnum() or meant in "/*?[]{}!.- ")
+    )
+
+
+def _class_word(pattern: str) -> bool:
+    """Whether a class that is a whole name, or all before its first dot, could be a word."""
+    return any(
+        not (len(word) == 2 and word[0].lower() == word[1].lower())
+        and any(ord(after) - ord(before) != 1 for before, after in pairwise(word))
+        for word in _WORD.findall(pattern)
+    )
+
+
+def spelled_out(pattern: str) -> str | None:
+    """Return the pattern that takes each class of several characters as it is written; None without one."""
+    out: list[str] = []
+    at, found = 0, False
+    while at < len(pattern):
+        end = class_end(pattern, at) if pattern[at] == "[" else at + 1
+        inner = pattern[at + 1 : end - 1]
+        if len(inner) > 1:
+            found = True
+            out += ["[[]", *(f"[{each}]" if each in "*?[{}" else each for each in inner), "]"]
+        else:
+            out.append(pattern[at:end])
+        at = end
+    text = "".join(out)
+    return text if found and len(text) <= MAX_LENGTH else None
+
+
+SUSPECTS: Mapping[str, Callable[[str], bool]] = MappingProxyType(
+    {
+        "pattern-class-word": _class_word,
+        "pattern-directory-name": _directory_name,
+        "pattern-glued-stars": lambda pattern: bool(_GLUED.search(pattern)),
+        "pattern-host-path": lambda pattern: bool(_HOST.match(pattern)),
+        "pattern-look-alike": _look_alike,
+        "pattern-not-ascii": lambda pattern: not pattern.isascii(),
+        "pattern-regex": lambda pattern: bool(_REGEX.search(pattern)),
+        "pattern-stars-first": lambda pattern: bool(re.fullmatch(r"/?\*\*/[^/]+/?", pattern)),
+    }
+)
+
+
+def suspects(pattern: str) -> Iterator[str]:
+    """The codes of all that looks wrong with a pattern."""
+    return (code for code, test in SUSPECTS.items() if test(pattern))

@@ -1,0 +1,1 @@
+"""Loading: policy files read, checked, merged and cached."""

@@ -1,0 +1,185 @@
+"""Keeps policies that were read before as plain data, so that a start need not read their YAML again.
+
+A kept form is used only if every source has the bytes it was made from, this very program made it, and nobody
+else can have written it: otherwise the sources are read as if it were not there. It never makes a load fail.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from ringfence.policy.evaluation.engine import Policy
+from ringfence.policy.loading.serialize import MISTAKES, from_plain, to_plain
+
+if TYPE_CHECKING:
+    from hashlib import sha256
+    from pathlib import Path
+else:
+    # The interpreter's own, by its names of today: to load OpenSSL would take longer than all the rest.
+    for name in ("_sha2", "_sha256", "hashlib"):
+        with suppress(ImportError, AttributeError):
+            sha256 = import_module(name).sha256
+            break
+
+_JUDGE = os.path.dirname(os.path.dirname(__file__))
+VARIABLE = "RINGFENCE_CACHE"  # "off", or a folder
+_FORMAT = 3
+_MAX_SOURCE = 1024 * 1024
+_MAX_BYTES = 64 * 1024 * 1024
+_MOST = 256  # kept policies; above that the oldest half goes
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
+
+
+def folder() -> str | None:
+    """Return where kept forms are, or None where none are kept: switched off, or no file owners to check."""
+    named = os.environ.get(VARIABLE, "")
+    if named == "off" or not hasattr(os, "geteuid"):
+        return None
+    if named:
+        return named if os.path.isabs(named) else None
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    if not os.path.isabs(base):
+        home = os.path.expanduser("~")
+        base = (
+            os.path.join(home, "Library", "Caches")
+            if sys.platform == "darwin"
+            else os.path.join(home, ".cache")
+        )
+    return os.path.join(base, "ringfence", "policies") if os.path.isabs(base) else None
+
+
+def load(path: str | Path) -> Policy:
+    """Return the policy of a file, from its kept form if that can be believed."""
+    place = folder()
+    program = _program() if place else None
+    name = sha256(
+        f"{program}\n{os.path.join(os.getcwd(), path)}".encode("utf-8", "surrogateescape")
+    ).hexdigest()
+    if place is not None and program is not None:
+        found = _read(place, name, program)
+        if found is not None:
+            return found
+    from ringfence.policy.loading.loader import load_with_sources
+
+    policy, sources = load_with_sources(path)
+    if place is None or program is None:
+        return policy
+    body = {
+        "program": program,
+        "revision": policy.revision,
+        "sources": [(source, os.path.realpath(source)) for source in sources],
+        "files": policy.files,
+        "content": to_plain(policy.content),
+    }
+    _write(place, name, json.dumps(body, separators=(",", ":")).encode())
+    return policy
+
+
+def _program() -> str | None:
+    """Return what tells this program from another version of it, whoever changed it: its files."""
+    try:
+        found = list(_files(_JUDGE))
+    except OSError:
+        return None
+    files = sorted((name, each.st_size, each.st_mtime_ns, each.st_ctime_ns) for name, each in found)
+    return sha256(repr((_FORMAT, _JUDGE, files)).encode()).hexdigest()
+
+
+def _files(folder: str) -> Iterator[tuple[str, os.stat_result]]:
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.name.endswith(".py"):
+                yield entry.path, entry.stat()
+            elif entry.is_dir(follow_symlinks=False) and entry.name != "__pycache__":
+                yield from _files(entry.path)
+
+
+def _read(place: str, name: str, program: str) -> Policy | None:
+    try:
+        with _own(place) as at:
+            data = _bytes(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at))
+        digest, _, text = data.partition(b"\n")
+        if sha256(text).hexdigest().encode() != digest:
+            return None
+        body: dict[str, Any] = json.loads(text)
+        if body["program"] != program or _revision(body["sources"]) != body["revision"]:
+            return None
+        return Policy(from_plain(body["content"]), revision=body["revision"], files=tuple(body["files"]))
+    except (OSError, RecursionError, *MISTAKES):
+        return None
+
+
+def _revision(sources: list[tuple[str, str]]) -> str:
+    """Return the revision that the sources have as they are now; ValueError if one is another file now."""
+    digest = sha256()
+    for path, real in sources:
+        if os.path.realpath(path) != real:
+            raise ValueError(path)
+        with open(path, "rb") as file:
+            data = file.read(_MAX_SOURCE + 1)
+        digest.update(len(data).to_bytes(8, "big") + data)
+    return digest.hexdigest()
+
+
+@contextmanager
+def _own(place: str) -> Iterator[int]:
+    """Hold the folder open; PermissionError if anybody else could have put something into it."""
+    at = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        _check(os.fstat(at), stat.S_ISDIR)
+        yield at
+    finally:
+        os.close(at)
+
+
+def _check(found: os.stat_result, is_kind: Any) -> None:
+    if not is_kind(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & _OTHERS_WRITE:
+        raise PermissionError("others can write what is kept")
+
+
+def _bytes(descriptor: int) -> bytes:
+    with os.fdopen(descriptor, "rb") as file:
+        _check(os.fstat(descriptor), stat.S_ISREG)
+        return file.read(_MAX_BYTES)
+
+
+def _write(place: str, name: str, text: bytes) -> None:
+    """Put a kept form in place at once; whoever writes the same policy at the same time writes the same."""
+    temporary = f"{name}.{os.getpid()}-{os.urandom(4).hex()}"
+    try:
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        with _made(place) as at:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            try:
+                with os.fdopen(os.open(temporary, flags, 0o600, dir_fd=at), "wb") as file:
+                    file.write(sha256(text).hexdigest().encode() + b"\n" + text)
+                os.replace(temporary, name, src_dir_fd=at, dst_dir_fd=at)
+            except OSError:
+                os.unlink(temporary, dir_fd=at)
+            _prune(at)
+    except OSError:
+        return
+
+
+@contextmanager
+def _made(place: str) -> Iterator[int]:
+    with suppress(FileExistsError):
+        os.mkdir(place, 0o700)
+    with _own(place) as at:
+        yield at
+
+
+def _prune(at: int) -> None:
+    """Forget the oldest; what a killed process left goes with them."""
+    names = os.listdir(at)
+    if len(names) > _MOST:
+        ages = sorted((os.stat(name, dir_fd=at, follow_symlinks=False).st_mtime_ns, name) for name in names)
+        for _, name in ages[: len(ages) - _MOST // 2]:
+            os.unlink(name, dir_fd=at)

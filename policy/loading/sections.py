@@ -1,0 +1,314 @@
+"""The keys of a policy file, each read by one function into what the file says.
+
+A table from key to function. Reads no other file; `extends` is only noted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ringfence.policy.errors import nearest
+from ringfence.policy.loading.values import UNLIMITED, Reader, Tiered
+from ringfence.policy.loading.yaml_tree import Node
+from ringfence.policy.model import (
+    ACTIONS,
+    DEAD_TOOLS,
+    DEFAULT_AGENT,
+    EFFECTS,
+    MAKES_PARENTS,
+    MOST_TASKS,
+    Case,
+    Invariant,
+    Mandatory,
+    Parents,
+    Rule,
+    Tasks,
+)
+from ringfence.policy.patterns.syntax import PatternError, parse_agent
+
+
+@dataclass(slots=True)
+class Read:
+    """What one file says."""
+
+    extends: list[Node] = field(default_factory=list)
+    mandatory: tuple[Mandatory, ...] = ()
+    everybody: Tiered = field(default_factory=Tiered)
+    agents: dict[str, Tiered] = field(default_factory=dict)
+    cases: tuple[Case, ...] = ()
+    invariants: tuple[Invariant, ...] = ()
+    settings: dict[str, Any] = field(default_factory=dict)
+    retention: dict[str, int | None] = field(default_factory=dict)  # only the fields that the file states
+
+
+def read_policy(reader: Reader, root: Node) -> Read:
+    """Read a policy."""
+    out = Read()
+    found = reader.mapping(root, KEYS, "a policy")
+    if "version" not in found and root.kind == "mapping":
+        hint = "begin with: version: 1"
+        reader.report.add("key_missing", "the key 'version' is missing", root, hint, length=1)
+    for key, node in found.items():
+        KEYS[key](reader, node, out)
+    return out
+
+
+def read_cases(reader: Reader, root: Node) -> tuple[Case, ...]:
+    """Read a file that holds cases only."""
+    out = Read()
+    found = reader.mapping(root, ("version", "cases"), "a file of cases")
+    for key in ("version", "cases"):
+        if key in found:
+            KEYS[key](reader, found[key], out)
+        elif root.kind == "mapping":
+            reader.report.add("key_missing", f"the key '{key}' is missing", root, length=1)
+    return out.cases
+
+
+# One function for each key of a policy file.
+
+
+def _version(reader: Reader, node: Node, _out: Read) -> None:
+    if node.kind != "scalar" or not node.plain or node.text != "1":
+        reader.report.add("version_unknown", f"the version is 1, not {node.describe()}", node)
+
+
+def _extends(reader: Reader, node: Node, out: Read) -> None:
+    for item in reader.several(node, "what is extended"):
+        if reader.text(item, "what is extended") is not None:
+            out.extends.append(item)
+
+
+def _mandatory(reader: Reader, node: Node, out: Read) -> None:
+    items = (_item(reader, item) for item in reader.listed(node, "mandatory"))
+    out.mandatory = tuple(item for item in items if item)
+
+
+def _item(reader: Reader, node: Node) -> Mandatory | None:
+    found = reader.mapping(node, ("deny", "ask", "paths", "except", "reason"), "a mandatory item")
+    if node.kind != "mapping":
+        return None
+    effects = [name for name in ("deny", "ask") if name in found]
+    if len(effects) != 1:
+        message = "a mandatory item has one of 'deny' and 'ask'"
+        reader.report.add("key_missing", message, node, "add deny: [read, write, delete]", length=1)
+    if "paths" not in found:
+        reader.report.add("key_missing", "the key 'paths' is missing", node, "'*' is every path", length=1)
+    keys: list[str] = []
+    for name in effects:
+        keys += [key for item in reader.several(found[name], name) if (key := reader.rule_key(item))]
+    reason = reader.text(found["reason"], "a reason") if "reason" in found else None
+    paths = _patterns(reader, found.get("paths"), "paths")
+    excepts = tuple(text for text, _ in _patterns(reader, found.get("except"), "except"))
+    if len(effects) != 1 or not paths or not keys:
+        return None
+    effect, every = EFFECTS[effects[0]], tuple(text for text, _ in paths)
+    rules = tuple(
+        Rule(
+            "mandatory",
+            None,
+            ", ".join(keys),
+            text,
+            effect,
+            reason,
+            reader.report.where(place),
+            every,
+            excepts,
+        )
+        for text, place in paths
+    )
+    return Mandatory(effect, tuple(keys), rules, excepts)
+
+
+def _patterns(reader: Reader, node: Node | None, what: str) -> list[tuple[str, Node]]:
+    if node is None:
+        return []
+    found = ((reader.pattern(item), item) for item in reader.several(node, what))
+    return [(text, item) for text, item in found if text is not None]
+
+
+def _rules(reader: Reader, node: Node, out: Read) -> None:
+    out.everybody.rules = reader.rules(node, "global", None)
+
+
+def _limits(reader: Reader, node: Node, out: Read) -> None:
+    out.everybody.limits = reader.limits(node)
+
+
+def _agents(reader: Reader, node: Node, out: Read) -> None:
+    if node.kind != "mapping":
+        reader.report.add("value_invalid", f"agents are a mapping, not {node.describe()}", node)
+        return
+    for key, value in node.pairs:
+        if not key.is_text:
+            reader.report.add(
+                "agent_name", f"an agent's name is text, not {key.describe()}", key, "put quotes around it"
+            )
+            continue
+        try:
+            parse_agent(key.text)
+        except PatternError as error:
+            reader.pattern_problem(key, error)
+        found = reader.mapping(value, ("rules", "limits"), "an agent")
+        tiered = out.agents[key.text] = Tiered()
+        if "rules" in found:
+            tiered.rules = reader.rules(found["rules"], "agent", key.text)
+        if "limits" in found:
+            tiered.limits = reader.limits(found["limits"])
+
+
+def _cases(reader: Reader, node: Node, out: Read) -> None:
+    cases = (_case(reader, item) for item in reader.listed(node, "cases"))
+    out.cases = tuple(case for case in cases if case)
+
+
+def _case(reader: Reader, node: Node) -> Case | None:
+    known = ("agent", "action", "tool", "path", "to", "files", "bytes", "parents", "want", "note")
+    found = reader.mapping(node, known, "a case")
+    tool = _subject(reader, node, found, "a case")
+    for key in ("path", "want"):
+        if key not in found and node.kind == "mapping":
+            reader.report.add("key_missing", f"the key '{key}' is missing", node, length=1)
+    agent = reader.text(found["agent"], "an agent's name") if "agent" in found else DEFAULT_AGENT
+    path = reader.path(found["path"], "a path") if "path" in found else None
+    to = reader.path(found["to"], "a path") if "to" in found else None
+    amounts = {key: reader.number(found[key], key) for key in ("files", "bytes") if key in found}
+    want = reader.effect(found["want"]) if "want" in found else None
+    note = (reader.text(found["note"], "a note") if "note" in found else "") or ""
+    if tool is None or path is None or want is None or agent is None or None in amounts.values():
+        return None
+    two = tool in reader.tools and len({parameter for _, parameter in reader.tools[tool]}) > 1
+    if two != ("to" in found):
+        message = f"{tool} has a second path" if two else f"{tool} has one path only"
+        hint = "add to: with the path it goes to" if two else "leave 'to' out"
+        reader.report.add("case_invalid", message, found.get("to", node), hint)
+        return None
+    parents = _parents(reader, found["parents"], tool) if "parents" in found else "missing"
+    return Case(
+        tool,
+        path[0],
+        want,
+        path[1],
+        agent,
+        to[0] if to else None,
+        amounts.get("files"),
+        amounts.get("bytes"),
+        note,
+        reader.report.where(node),
+        parents,
+    )
+
+
+def _parents(reader: Reader, node: Node, tool: str) -> Parents:
+    """Read whether the directories above a case's path are there."""
+    if tool not in MAKES_PARENTS:
+        message = f"{tool} makes no directories on the way"
+        reader.report.add("case_invalid", message, node, f"only for {', '.join(sorted(MAKES_PARENTS))}")
+    return "exist" if reader.word(node, ("missing", "exist"), "parents") == "exist" else "missing"
+
+
+def _subject(reader: Reader, node: Node, found: Mapping[str, Node], what: str) -> str | None:
+    """Read the one of `action` and `tool` that a case or an invariant is about."""
+    names = [name for name in ("action", "tool") if name in found]
+    if len(names) != 1:
+        if node.kind == "mapping":
+            message = f"{what} has one of 'action' and 'tool'"
+            reader.report.add("key_missing", message, node, "add action: read, write or delete", length=1)
+        return None
+    if names == ["action"]:
+        return reader.word(found["action"], ACTIONS, "an action")
+    node = found["tool"]
+    if node.text in DEAD_TOOLS:
+        reader.rule_key(node)
+        return None
+    if node.kind == "scalar" and node.text in reader.tools:
+        return node.text
+    close = nearest(node.text, reader.tools) if node.kind == "scalar" else None
+    hint = f"did you mean '{close}'?" if close else f"tools are {', '.join(sorted(reader.tools))}"
+    reader.report.add("value_invalid", f"{node.describe()} is no tool", node, hint)
+    return None
+
+
+def _invariants(reader: Reader, node: Node, out: Read) -> None:
+    found: list[Invariant] = []
+    for item in reader.listed(node, "invariants"):
+        for kind, value in reader.mapping(item, ("always", "never"), "an invariant").items():
+            invariant = _invariant(reader, kind, value)
+            if invariant:
+                found.append(invariant)
+    out.invariants = tuple(found)
+
+
+def _invariant(reader: Reader, kind: str, node: Node) -> Invariant | None:
+    found = reader.mapping(node, ("agent", "action", "tool", "path", "verdict", "reason"), "an invariant")
+    action = _subject(reader, node, found, "an invariant")
+    for key in ("path", "verdict"):
+        if key not in found and node.kind == "mapping":
+            reader.report.add("key_missing", f"the key '{key}' is missing", node, length=1)
+    agent = reader.text(found["agent"], "an agent's name") if "agent" in found else "*"
+    path = reader.pattern(found["path"]) if "path" in found else None
+    verdict = reader.effect(found["verdict"]) if "verdict" in found else None
+    reason = reader.text(found["reason"], "a reason") if "reason" in found else None
+    if action is None or path is None or verdict is None or agent is None:
+        return None
+    return Invariant(kind, agent, action, path, verdict, reason, reader.report.where(node))
+
+
+def _tasks(reader: Reader, node: Node, out: Read) -> None:
+    found = reader.mapping(node, ("path", "max_tasks"), "tasks")
+    path = reader.text(found["path"], "the path of the tasks") if "path" in found else None
+    if "path" not in found and node.kind == "mapping":
+        reader.report.add("key_missing", "the key 'path' is missing", node, "say where the task folders are")
+    if path is not None and "://" in path:
+        hint = "write a folder, relative to this file; a store is named by whoever starts it, with --tasks"
+        reader.report.add("value_invalid", "the path of the tasks is a URL", found["path"], hint)
+    most = reader.number(found["max_tasks"], "max_tasks", MOST_TASKS) if "max_tasks" in found else None
+    if path is not None:
+        out.settings["tasks"] = Tasks(path, most)
+
+
+def _hard_links(reader: Reader, node: Node, out: Read) -> None:
+    out.settings["hard_links"] = reader.word(node, ("replace", "refuse"), "hard_links")
+
+
+def _durable(reader: Reader, node: Node, out: Read) -> None:
+    out.settings["durable"] = reader.flag(node, "durable")
+
+
+def _mode(reader: Reader, node: Node, out: Read) -> None:
+    out.settings["mode"] = reader.word(node, ("enforce", "monitor"), "mode")
+
+
+def _retention(reader: Reader, node: Node, out: Read) -> None:
+    found = reader.mapping(node, ("days", "max_bytes", "keep"), "retention")
+    said: dict[str, int | None] = {}
+    for name, read in (("days", reader.number), ("max_bytes", reader.size)):
+        if name in found and found[name].text == UNLIMITED and found[name].kind == "scalar":
+            said[name] = None
+        elif name in found:
+            said[name] = read(found[name], name)
+    if "keep" in found:
+        said["keep"] = reader.number(found["keep"], "keep")
+    if node.kind == "mapping" and not node.pairs:
+        message, hint = "retention says for how long contents are kept", "add days, max_bytes or keep"
+        reader.report.add("key_missing", message, node, hint)
+    out.retention = said
+
+
+KEYS: Mapping[str, Callable[[Reader, Node, Read], None]] = {
+    "agents": _agents,
+    "cases": _cases,
+    "durable": _durable,
+    "extends": _extends,
+    "hard_links": _hard_links,
+    "invariants": _invariants,
+    "limits": _limits,
+    "mandatory": _mandatory,
+    "mode": _mode,
+    "retention": _retention,
+    "rules": _rules,
+    "tasks": _tasks,
+    "version": _version,
+}

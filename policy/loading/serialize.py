@@ -1,0 +1,191 @@
+"""What a policy says as plain data (texts, numbers, lists, mappings), and back.
+
+Nothing is looked up by a name in the data and nothing in it is run. Data that is not of this form raises one
+of MISTAKES; whether it may be believed is for who reads it to find out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ringfence.policy.errors import Where
+from ringfence.policy.model import (
+    Agent,
+    Case,
+    Content,
+    Effect,
+    Invariant,
+    Limit,
+    LimitMap,
+    Mandatory,
+    Retention,
+    Rule,
+    RuleMap,
+    Tasks,
+    Tier,
+)
+from ringfence.policy.rule_list import Columns, Said
+
+MISTAKES = (AttributeError, IndexError, KeyError, TypeError, ValueError)
+_EFFECTS = tuple(Effect)
+
+
+def to_plain(content: Content) -> dict[str, Any]:
+    """Return everything that a policy says."""
+    tasks = content.tasks
+    return {
+        "mandatory": [
+            [int(each.effect), each.keys, _rules_out(each.rules), each.excepts] for each in content.mandatory
+        ],
+        "rules": _map_out(content.rules),
+        "limits": _limits_out(content.limits),
+        "agents": [
+            [each.name, _map_out(each.rules), _limits_out(each.limits)] for each in content.agents.values()
+        ],
+        "cases": [_case_out(each) for each in content.cases],
+        "invariants": [
+            [
+                each.kind,
+                each.agent,
+                each.action,
+                each.path,
+                int(each.verdict),
+                each.reason,
+                _where_out(each.where),
+            ]
+            for each in content.invariants
+        ],
+        "settings": [content.hard_links, content.mode, content.durable],
+        "retention": [content.retention.days, content.retention.max_bytes, content.retention.keep],
+        "tasks": tasks and [tasks.path, tasks.max_tasks],
+    }
+
+
+def from_plain(data: Mapping[str, Any]) -> Content:
+    """Return the policy that `to_plain` said; raises one of MISTAKES for what it cannot have said."""
+    hard_links, mode, durable = data["settings"]
+    return Content(
+        mandatory=tuple(
+            Mandatory(_EFFECTS[effect], tuple(keys), _rules_in(rules), tuple(excepts))
+            for effect, keys, rules, excepts in data["mandatory"]
+        ),
+        rules=_map_in(data["rules"], "global", None),
+        limits=_limits_in(data["limits"]),
+        agents={
+            name: Agent(name, _map_in(rules, "agent", name), _limits_in(limits))
+            for name, rules, limits in data["agents"]
+        },
+        cases=tuple(
+            Case(tool, path, _EFFECTS[want], directory, agent, to, files, size, note, _where_in(at), parents)
+            for tool, path, want, directory, agent, to, files, size, note, at, parents in data["cases"]
+        ),
+        invariants=tuple(
+            Invariant(kind, agent, action, path, _EFFECTS[verdict], reason, _where_in(where))
+            for kind, agent, action, path, verdict, reason, where in data["invariants"]
+        ),
+        hard_links=hard_links,
+        mode=mode,
+        durable=durable,
+        retention=Retention(*data["retention"]),
+        tasks=data["tasks"] and Tasks(*data["tasks"]),
+    )
+
+
+def _case_out(case: Case) -> list[Any]:
+    said = [case.tool, case.path, int(case.want), case.directory, case.agent, case.to, case.files, case.bytes]
+    return [*said, case.note, _where_out(case.where), case.parents]
+
+
+def _where_out(where: Where | None) -> list[Any] | None:
+    return None if where is None else [where.file, where.line, where.column]
+
+
+def _where_in(where: list[Any] | None) -> Where | None:
+    return None if where is None else Where(*where)
+
+
+def _map_out(rules: RuleMap) -> dict[str, Any]:
+    return {key: _columns_out(listed) for key, listed in rules.items()}
+
+
+def _columns_out(listed: Sequence[Rule]) -> list[Any]:
+    if not isinstance(listed, Columns):
+        raise TypeError("rules that were not loaded")
+    *before, files, lines, columns = listed.said
+    names = list(dict.fromkeys(files))
+    return [*before, names, [names.index(file) for file in files], lines, columns]
+
+
+def _map_in(rules: Mapping[str, Any], tier: Tier, agent: str | None) -> RuleMap:
+    return {key: Columns(tier, agent, key, _columns_in(*said)) for key, said in rules.items()}
+
+
+def _columns_in(
+    patterns: list[str],
+    effects: list[int],
+    reasons: list[str | None],
+    names: list[str],
+    files: list[int],
+    lines: list[int],
+    columns: list[int],
+) -> Said:
+    return (
+        patterns, [_EFFECTS[each] for each in effects], reasons,
+        [names[each] for each in files], lines, columns,
+    )  # fmt: skip
+
+
+def _rules_out(rules: Iterable[Rule]) -> list[Any]:
+    return [
+        [one.tier, one.agent, one.key, one.pattern, int(one.effect), one.reason, *_rest(one)] for one in rules
+    ]
+
+
+def _rest(rule: Rule) -> tuple[Any, ...]:
+    return _where_out(rule.where), rule.paths, rule.excepts
+
+
+def _rules_in(rules: Iterable[Any]) -> tuple[Rule, ...]:
+    return tuple(
+        Rule(
+            tier,
+            agent,
+            key,
+            pattern,
+            _EFFECTS[effect],
+            reason,
+            _where_in(where),
+            tuple(paths),
+            tuple(excepts),
+        )
+        for tier, agent, key, pattern, effect, reason, where, paths, excepts in rules
+    )
+
+
+def _limits_out(limits: LimitMap) -> dict[str, Any]:
+    return {
+        key: [
+            [
+                each.key,
+                each.agent,
+                each.max_files,
+                each.max_bytes,
+                each.per,
+                int(each.over),
+                _where_out(each.where),
+            ]
+            for each in listed
+        ]
+        for key, listed in limits.items()
+    }
+
+
+def _limits_in(limits: Mapping[str, Any]) -> LimitMap:
+    return {
+        key: tuple(
+            Limit(own, agent, most_files, most_bytes, per, _EFFECTS[over], _where_in(where))
+            for own, agent, most_files, most_bytes, per, over, where in listed
+        )
+        for key, listed in limits.items()
+    }

@@ -1,0 +1,353 @@
+"""Values, rules and limits out of the tree of texts of a policy file.
+
+Strict: what is not known here is an error, and all errors of a file are found in one go.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ringfence.policy.errors import Problem, Where, nearest
+from ringfence.policy.evaluation.limits import LIMITS
+from ringfence.policy.invisible_characters import is_invisible
+from ringfence.policy.loading.yaml_tree import Node, Report
+from ringfence.policy.model import ACTIONS, DEAD_TOOLS, EFFECTS, Effect, Tier
+from ringfence.policy.patterns.matcher import ROOT, matches
+from ringfence.policy.patterns.syntax import PatternError, check, parse
+from ringfence.policy.rule_list import Columns, Said
+
+MAX_CHARACTERS = 2_000_000  # in all patterns of a policy together, braces expanded
+
+_NUMBER = re.compile(r"(0|[1-9][0-9]{0,17})\Z")
+_UNITS = ("", "KiB", "MiB", "GiB", "TiB")  # each 1024 of the one before
+_SIZE = re.compile(rf"(0|[1-9][0-9]{{0,17}})({'|'.join(_UNITS)})\Z")
+UNLIMITED = "unlimited"  # what stands for no bound
+_SYNONYMS = {
+    "accept": "allow", "approve": "ask", "auto": "allow", "block": "deny", "confirm": "ask", "forbid": "deny",
+    "grant": "allow", "never": "deny", "no": "deny", "off": "deny", "on": "allow", "permit": "allow",
+    "prompt": "ask", "refuse": "deny", "reject": "deny", "true": "allow", "false": "deny", "yes": "allow",
+}  # fmt: skip
+
+
+@dataclass(slots=True)
+class Draft:
+    """One limit as written: only the fields that the file states."""
+
+    fields: dict[str, Any]
+    where: Where
+    problem: Problem  # what to say if it counts nothing, not even with what it extends
+
+
+@dataclass(frozen=True, slots=True)
+class Drafts:
+    """What is written under one key of `limits`: one mapping, or a list of them."""
+
+    drafts: tuple[Draft, ...]
+    single: bool
+
+
+@dataclass(slots=True)
+class Tiered:
+    """The rules and limits of everybody, or of one agent."""
+
+    rules: dict[str, Columns] = field(default_factory=dict)
+    limits: dict[str, Drafts] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Budget:
+    """How many characters of patterns may still be held; shared by all files of a policy."""
+
+    left: int = MAX_CHARACTERS
+
+
+class Reader:
+    """Reads the tree of one file; what is wrong goes into the report."""
+
+    def __init__(
+        self, report: Report, tools: Mapping[str, Sequence[tuple[str, str]]], budget: Budget
+    ) -> None:
+        self.report = report
+        self.tools = tools
+        self.budget = budget
+        self.keys = [*ACTIONS, *tools, "*"]
+
+    # Values
+
+    def mapping(self, node: Node, known: Iterable[str], what: str) -> dict[str, Node]:
+        """Return the pairs of a mapping with known keys."""
+        if node.kind != "mapping":
+            self.report.add("value_invalid", f"{what} is a mapping, not {node.describe()}", node)
+            return {}
+        names = list(known)
+        found: dict[str, Node] = {}
+        for key, value in node.pairs:
+            if key.text in names:
+                found[key.text] = value
+                continue
+            close = nearest(key.text, names)
+            hint = f"did you mean '{close}'?" if close else f"known here: {', '.join(sorted(names))}"
+            self.report.add("key_unknown", f"unknown key '{key.text[:80]}' in {what}", key, hint)
+        return found
+
+    def several(self, node: Node, what: str) -> Sequence[Node]:
+        """Return the items of a list, or a single text as a list of one."""
+        if node.kind == "sequence" and node.items:
+            return node.items
+        if node.kind == "scalar" and (node.text or not node.plain):
+            return [node]
+        self.report.add("value_invalid", f"{what} cannot be {_empty(node)}", node)
+        return []
+
+    def listed(self, node: Node, what: str) -> Sequence[Node]:
+        if node.kind == "sequence":
+            return node.items
+        self.report.add("value_invalid", f"{what} is a list, not {node.describe()}", node)
+        return []
+
+    def text(self, node: Node, what: str) -> str | None:
+        if node.kind != "scalar" or not node.is_text or not node.text.strip():
+            hint = "put quotes around it" if node.kind == "scalar" and node.text else None
+            self.report.add("value_invalid", f"{what} is text, not {node.describe()}", node, hint)
+            return None
+        for character in node.text:
+            if is_invisible(character) and character not in "\n\t":
+                message = f"character U+{ord(character):04X} in {what} cannot be seen"
+                self.report.add("hidden_character", message, node)
+                return None
+        return node.text.strip()
+
+    def word(self, node: Node, known: Sequence[str], what: str) -> str | None:
+        if node.kind == "scalar" and node.text in known:
+            return node.text
+        close = nearest(node.text, known) if node.kind == "scalar" else None
+        hint = f"did you mean '{close}'?" if close else f"write {either(known)}"
+        self.report.add("value_invalid", f"{what} is {either(known)}, not {node.describe()}", node, hint)
+        return None
+
+    def flag(self, node: Node, what: str) -> bool | None:
+        if node.kind == "scalar" and node.plain and node.text in {"true", "false"}:
+            return node.text == "true"
+        self.report.add(
+            "value_invalid", f"{what} is true or false, not {node.describe()}", node, "write true or false"
+        )
+        return None
+
+    def number(self, node: Node, what: str, most: int | None = None) -> int | None:
+        if node.kind == "scalar" and node.plain and _NUMBER.match(node.text):
+            found = int(node.text)
+            if most is None or found <= most:
+                return found
+            self.report.add("number_invalid", f"{what} is at most {most:,}, not {node.describe()}", node)
+            return None
+        self.report.add("number_invalid", f"{what} is a plain number, not {node.describe()}", node)
+        return None
+
+    def size(self, node: Node, what: str) -> int | None:
+        """Return a number of bytes, written with a binary unit or without one."""
+        found = size_of(node.text) if node.kind == "scalar" and node.plain else None
+        if found is not None:
+            return found
+        word = node.text.strip() if node.kind == "scalar" else ""
+        meant = re.match(r"([0-9]{1,9}) ?([kKmMgGtT])(i?[bB])?\Z", word)
+        hint = f"write {meant[1]}{meant[2].upper()}iB" if meant else "write bytes, or 500MiB, or 2GiB"
+        self.report.add("number_invalid", f"{what} is a size, not {node.describe()}", node, hint)
+        return None
+
+    def effect(self, node: Node, allowed: Sequence[str] = ("allow", "ask", "deny")) -> Effect | None:
+        if node.kind == "scalar" and node.text in allowed:
+            return EFFECTS[node.text]
+        if node.kind == "scalar" and node.text.startswith("*"):
+            return None  # an alias, which was reported as one
+        word = node.text.lower() if node.kind == "scalar" else ""
+        close = _SYNONYMS.get(word) or nearest(word, allowed)
+        hint = f"did you mean '{close}'?" if close in allowed else f"write {either(allowed)}"
+        self.report.add(
+            "effect_unknown", f"an effect is {either(allowed)}, not {node.describe()}", node, hint
+        )
+        return None
+
+    def pattern(self, node: Node) -> str | None:
+        """Return a pattern that can be read."""
+        if node.kind != "scalar" or not node.is_text:
+            self.report.add("pattern_not_text", f"a pattern is text, not {node.describe()}", node)
+            return None
+        if self.budget.left < 0:
+            return None
+        try:
+            alternatives = check(node.text)
+        except PatternError as error:
+            self.pattern_problem(node, error)
+            return None
+        self.budget.left -= len(node.text) * alternatives
+        if self.budget.left < 0:
+            parse.cache_clear()
+            message = f"the patterns hold more than {MAX_CHARACTERS:,} characters with their braces expanded"
+            self.report.add("policy_too_large", message, node)
+            return None
+        return node.text
+
+    def pattern_problem(self, node: Node, error: PatternError) -> None:
+        at, length = self.report.raw_offset(node, error.offset, error.length)
+        self.report.add(error.code, error.message, node, error.hint, at=at, length=length)
+
+    def path(self, node: Node, what: str) -> tuple[str, bool] | None:
+        """Return a canonical path and whether a slash at its end says that it is a directory."""
+        text = self.text(node, what)
+        if text is None:
+            return None
+        if text in {ROOT, "./"}:
+            return ROOT, True
+        path = text.removesuffix("/")
+        if any(name in {"", ".", ".."} for name in path.split("/")) or "\\" in path or "\n" in path:
+            hint = "write it from the workspace's root: src/a.py; a slash at the end makes it a directory"
+            self.report.add("value_invalid", f"{node.describe()} is no path in the workspace", node, hint)
+            return None
+        return path, text.endswith("/")
+
+    def rule_key(self, node: Node, extra: str = "") -> str | None:
+        """Return the name of a tool or action, or `*`."""
+        if node.kind == "scalar" and node.text in self.keys:
+            return node.text
+        instead = DEAD_TOOLS.get(node.text) if node.kind == "scalar" else None
+        close = nearest(node.text, self.keys) if node.kind == "scalar" else None
+        if instead:
+            hint: str | None = f"there is no such tool; write {instead}"
+        else:
+            hint = f"did you mean '{close}'?" if close else extra or None
+        what = f"'{node.text[:80]}'" if node.kind == "scalar" else node.describe()
+        self.report.add("rule_key_unknown", f"{what} is neither a tool nor an action", node, hint)
+        return None
+
+    # Rules
+
+    def rules(self, node: Node, tier: Tier, agent: str | None) -> dict[str, Columns]:
+        """Read a mapping from keys to effects or maps of patterns."""
+        if node.kind != "mapping":
+            hint = f'write "*": {node.text} below it' if node.text in EFFECTS else None
+            self.report.add("value_invalid", f"rules are a mapping, not {node.describe()}", node, hint)
+            return {}
+        out: dict[str, Columns] = {}
+        for key_node, value in node.pairs:
+            looks = any(character in key_node.text for character in "*/.")
+            hint = f'a pattern goes below a key: delete: {{"{key_node.text[:40]}": ...}}' if looks else ""
+            key = self.rule_key(key_node, hint)
+            said = self._map(value, key_node)
+            if key and said[0]:
+                out[key] = Columns(tier, agent, key, said)
+        return out
+
+    def _map(self, node: Node, key_node: Node) -> Said:
+        patterns: list[str] = []
+        effects: list[Effect] = []
+        reasons: list[str | None] = []
+        places: list[Any] = []
+        if node.kind == "scalar":
+            effect = self.effect(node)
+            if effect is not None:
+                patterns, effects, reasons, places = ["*"], [effect], [None], [key_node.start]
+        elif node.kind != "mapping":
+            message = f"a rule is an effect or a mapping from patterns to effects, not {node.describe()}"
+            self.report.add("value_invalid", message, node)
+        for pattern_node, value in node.pairs:
+            if pattern_node.plain and pattern_node.text in _RULE:
+                hint = 'for every path write "*": {effect: ...}; a file of that name goes in quotes'
+                message = f"'{pattern_node.text}' stands where a pattern is expected"
+                self.report.add("key_unknown", message, pattern_node, hint)
+                continue
+            pattern = self.pattern(pattern_node)
+            effect, reason = EFFECTS.get(value.text), None
+            if effect is None or value.kind != "scalar":
+                effect, reason = self._rule(value, pattern)
+            if pattern is not None and effect is not None:
+                patterns.append(pattern)
+                effects.append(effect)
+                reasons.append(reason)
+                places.append(pattern_node.start)
+        lines, columns = [place.line + 1 for place in places], [place.column + 1 for place in places]
+        return patterns, effects, reasons, [self.report.name] * len(places), lines, columns
+
+    def _rule(self, node: Node, pattern: str | None) -> tuple[Effect | None, str | None]:
+        if node.kind != "mapping":
+            return self.effect(node), None
+        found = self.mapping(node, _RULE, "a rule")
+        effect = reason = None
+        if "effect" in found:
+            effect = self.effect(found["effect"])
+        else:
+            self.report.add(
+                "key_missing", "the key 'effect' is missing", node, "add effect: allow, ask or deny"
+            )
+        if "reason" in found:
+            reason = self.text(found["reason"], "a reason")
+        for key, wanted in (("match", True), ("not_match", False)):
+            if key in found:
+                self._examples(found[key], pattern, wanted)
+        return effect, reason
+
+    def _examples(self, node: Node, pattern: str | None, wanted: bool) -> None:
+        for item in self.several(node, "an example"):
+            example = self.path(item, "an example")
+            if example is None or pattern is None or matches(pattern, *example) is wanted:
+                continue
+            does = "does not match" if wanted else "matches"
+            self.report.add("example_fails", f"\"{pattern}\" {does} '{item.text[:80]}'", item)
+
+    # Limits
+
+    def limits(self, node: Node) -> dict[str, Drafts]:
+        """Read a mapping from keys to limits."""
+        if node.kind != "mapping":
+            self.report.add("value_invalid", f"limits are a mapping, not {node.describe()}", node)
+            return {}
+        out: dict[str, Drafts] = {}
+        for key_node, value in node.pairs:
+            key = self.rule_key(key_node)
+            single = value.kind != "sequence"
+            items = [value] if single else value.items
+            if not items:
+                self.report.add(
+                    "value_invalid", "a list of limits is empty", value, "write one, or leave the key out"
+                )
+            drafts = tuple(draft for item in items if (draft := self._limit(item)))
+            if key and drafts:
+                out[key] = Drafts(drafts, single)
+        return out
+
+    def _limit(self, node: Node) -> Draft | None:
+        found = self.mapping(node, [*LIMITS, "per", "over"], "a limit")
+        fields: dict[str, Any] = {}
+        for name in LIMITS:
+            if name in found:
+                fields[name] = self.number(found[name], name)
+        if "per" in found:
+            fields["per"] = self.word(found["per"], ("call", "session"), "per")
+        if "over" in found:
+            fields["over"] = self.effect(found["over"], ("ask", "deny"))
+        if node.kind == "mapping" and not node.pairs:
+            self.report.add("key_missing", "a limit says how much", node, f"add {either(sorted(LIMITS))}")
+        if not fields or None in fields.values():
+            return None
+        hint = f"add {either(sorted(LIMITS))}"
+        problem = self.report.problem("key_missing", "a limit says how much", node, hint)
+        return Draft(fields, self.report.where(node), problem)
+
+
+_RULE = ("effect", "reason", "match", "not_match")
+
+
+def size_of(text: str) -> int | None:
+    """Return the bytes that `500MiB`, `2GiB` or a plain number say; None for what is no size."""
+    match = _SIZE.match(text)
+    return int(match[1]) << _UNITS.index(match[2]) * 10 if match else None
+
+
+def _empty(node: Node) -> str:
+    return "an empty list" if node.kind == "sequence" else node.describe()
+
+
+def either(words: Sequence[str]) -> str:
+    return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

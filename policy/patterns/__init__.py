@@ -1,0 +1,1 @@
+"""Patterns: text to pattern to matcher."""

@@ -1,0 +1,1 @@
+"""Approvals: requests, answers and grants."""

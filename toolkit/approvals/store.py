@@ -1,0 +1,543 @@
+"""Approvals: what was asked, what a person said, and whether that permits the call at hand.
+
+A grant permits, it never executes; it fits one agent, session, tool, arguments (not their wording), plan
+and policy revision, and is used once unless the person said otherwise. No grant overrides a refusal.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+from ringfence.toolkit import grant_patterns
+from ringfence.toolkit.audit import index as audit_index
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.plan.changes import sha256
+from ringfence.toolkit.state.sqlite import State
+from ringfence.toolkit.text import rfc3339
+
+PENDING, GRANTED, REFUSED, USED, STALE = "pending", "granted", "refused", "used", "stale"
+EXPIRED, REVOKED = "expired", "revoked"
+_OVER = frozenset((USED, STALE, EXPIRED, REVOKED))
+ONCE, SESSION, PATTERN = "once", "session", "pattern"
+MOST_WAITING = 100  # requests of one agent and its sub-agents that wait for an answer at once
+WAIT = 24 * 3600.0  # seconds a request waits for an answer; then the time has refused it
+SINGLE_CALLS = "default"  # the session of all single calls, which never ends by itself
+SINGLE_CALLS_LAST = 3600.0  # seconds that a grant for that session holds, unless the person says otherwise
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a person is asked: everything that decides, as fields. `asked` is in POSIX seconds.
+
+    `arguments` are as the agent sent them; `same_as` is the digest of what has to be the same in a call that
+    a grant permits (see `call_digest`). `needs` are the plan's own, each with `action`, `path`, `directory`,
+    `on_the_way` (a directory made on the way, which cannot ask) and `asks`. `asking` are those of the paths
+    that a rule asks about (none: all), `asks` the rules that ask, {} for none that decides. `changes` is
+    whether the plan would change anything, so that its digest says which call it is; `by` is who answered,
+    at `decided`. `shown` is what the agent itself is shown (see `ringfence.toolkit.session.agent_view`).
+    """
+
+    id: str
+    agent: str
+    session: str
+    tool: str
+    arguments: dict[str, Any]
+    digest: str
+    revision: str
+    title: str
+    preview: str
+    decision: dict[str, Any]
+    paths: tuple[str, ...] = ()
+    description: str = ""
+    asked: float = 0.0
+    state: str = PENDING
+    reason: str = ""
+    scope: str = ONCE
+    pattern: str | None = None
+    until: float | None = None
+    same_as: str = ""
+    needs: tuple[dict[str, Any], ...] = ()
+    asking: tuple[str, ...] = ()
+    asks: tuple[dict[str, Any], ...] = ()
+    changes: bool = False
+    by: str = ""
+    decided: float | None = None
+    shown: dict[str, str] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """All that a person is shown."""
+        return {name: value for name, value in asdict(self).items() if name != "shown"}
+
+    @property
+    def rules(self) -> frozenset[str]:
+        """What a grant for more than this change is for: the rules that ask.
+
+        None where a limit or a loss asks: that is lifted once.
+        """
+        if self.decision.get("limit") or self.decision.get("not_recoverable"):
+            return frozenset()
+        return frozenset(map(spelled, self.asks or (self.decision.get("rule"),)))
+
+    @property
+    def patterns(self) -> tuple[str | None, ...]:
+        """The patterns of the rules that ask; None where no rule decides."""
+        rules = self.asks or (self.decision.get("rule"),)
+        return tuple(rule.get("pattern") if rule else None for rule in rules)
+
+
+def spelled(rule: dict[str, Any] | None) -> str:
+    """A rule's JSON in one spelling."""
+    return json.dumps(
+        [rule.get(k) for k in ("tier", "agent", "key", "pattern", "line", "file")] if rule else None
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a person said.
+
+    `scope` is "once", "session" (all that the same rules ask of this tool in the session) or "pattern"
+    (all that they ask of this agent and tool on paths that `pattern` matches). `until`, in POSIX seconds,
+    ends the last two; a pattern needs it, and the session of all single calls gets one. `confirmed` says
+    that the person confirmed a second time, which a grant for next to everything needs (`is_broad`).
+    """
+
+    granted: bool
+    scope: str = ONCE
+    reason: str = ""
+    by: str = ""
+    pattern: str | None = None
+    until: float | None = None
+    confirmed: bool = False
+
+
+def is_broad(request: Request, scope: str, pattern: str | None = None) -> bool:
+    """Whether a grant of this scope leaves out next to no path of the workspace."""
+    if scope == PATTERN:
+        return pattern is not None and grant_patterns.is_everything(pattern)
+    return scope == SESSION and any(
+        pattern is None or grant_patterns.is_everything(pattern) for pattern in request.patterns
+    )
+
+
+class Approvals:
+    """The requests and answers kept with a workspace. `clock` gives POSIX seconds."""
+
+    def __init__(self, state: State, clock: Callable[[], float] = time.time) -> None:
+        self._state = state
+        self._clock = clock
+
+    def listing(self, *, every: bool = False) -> list[Request]:
+        """The requests that wait and the grants that can still be used, or every one, oldest first."""
+        found = [self._now(*row) for row in self._state.rows(f"{_SELECT} ORDER BY asked")]
+        return [request for request in found if every or request.state in (PENDING, GRANTED)]
+
+    def waiting(self) -> list[Request]:
+        """The requests that a person can still answer, oldest first."""
+        found = [
+            self._now(*row) for row in self._state.rows(f"{_SELECT} WHERE state=? ORDER BY asked", (PENDING,))
+        ]
+        return [request for request in found if request.state == PENDING]
+
+    def forget_ended(self, most: int) -> int:
+        """Forget requests that are over, but for the last `most` of them; gives how many went.
+
+        A refusal is never over, nor is a grant that can still be used.
+        """
+        over = [request.id for request in self.listing(every=True) if request.state in _OVER]
+        old = over[: max(len(over) - most, 0)]
+        with self._state.transaction() as db:
+            db.executemany("DELETE FROM approval WHERE id = ?", [(one,) for one in old])
+        return len(old)
+
+    def refused(self, most: int) -> list[Request]:
+        """The requests that were refused last, the newest first."""
+        rows = self._state.rows(f"{_SELECT} WHERE state=? ORDER BY decided DESC LIMIT ?", (REFUSED, most))
+        return [self._now(*row) for row in rows]
+
+    def get(self, approval: str) -> Request:
+        """The request with this id. Raises CallError `not_found`."""
+        rows = self._state.rows(f"{_SELECT} WHERE id = ?", (approval,))
+        if not rows:
+            raise CallError(
+                "not_found", f"No approval has the id '{approval}'", hint="`ringfence approvals list`"
+            )
+        return self._now(*rows[0])
+
+    def answer(self, approval: str, answer: Answer) -> Request:
+        """Grant or refuse a request that is pending. What was refused has to be reopened first.
+
+        Raises CallError `not_found`, `approval_stale` (answered, used or replaced by now, or the same change
+        was refused) or `invalid_arguments`.
+        """
+        with self._state.transaction(durable=True) as db:
+            request = self.get(approval)
+            if request.state != PENDING:
+                raise _over(request)
+            if answer.granted:
+                if (refused := self.refusal(request)) is not None:
+                    raise _over(refused, f"The same change, asked as '{refused.id}',")
+                answer = self._ending(request, answer)
+                self._check_scope(request, answer)
+            state = GRANTED if answer.granted else REFUSED
+            db.execute(
+                "UPDATE approval SET state=?, scope=?, pattern=?, until=?, reason=?, decided_by=?, decided=?"
+                " WHERE id=?",
+                (
+                    state,
+                    answer.scope,
+                    answer.pattern,
+                    answer.until,
+                    answer.reason,
+                    answer.by,
+                    self._clock(),
+                    approval,
+                ),
+            )
+            self._note(db, request, state, answer)
+        return self.get(approval)
+
+    def check(self, request: Request, answer: Answer) -> None:
+        """Refuse what `answer` would refuse of a grant, but for the confirmation. Raises CallError."""
+        if (refused := self.refusal(request)) is not None:
+            raise _over(refused, f"The same change, asked as '{refused.id}',")
+        self._check_scope(request, replace(answer, confirmed=True))
+
+    def covering(self, request: Request) -> Request | None:
+        """The grant for more than its own change that lets a request's call run; None where there is none."""
+        return self._standing(request) if self.refusal(request) is None else None
+
+    def reopen(self, approval: str, *, by: str = "", reason: str = "") -> Request:
+        """Let a refused request be answered anew: it waits again from now on.
+
+        Raises CallError `not_found`, `approval_stale`.
+        """
+        with self._state.transaction(durable=True) as db:
+            request = self.get(approval)
+            if request.state != REFUSED:
+                raise CallError(
+                    "approval_stale", f"The approval '{approval}' is {request.state}, not refused"
+                )
+            db.execute(
+                "UPDATE approval SET state=?, scope=NULL, reason=NULL, decided_by=NULL, decided=NULL, asked=?"
+                " WHERE id=?",
+                (PENDING, self._clock(), approval),
+            )
+            self._note(db, request, "reopened", Answer(False, reason=reason, by=by))
+        return self.get(approval)
+
+    def refusal(self, request: Request) -> Request | None:
+        """What a person refused that is this very change, whoever granted what else; None where nothing is.
+
+        Sub-agents and sub-sessions are refused what their parents are, and another tool that would change
+        exactly the same is refused it too.
+        """
+        agents, sessions = _lineage(request.agent), _lineage(request.session)
+        rows = self._state.rows(
+            f"{_SELECT} WHERE state=? AND digest=? AND session IN ({_marks(sessions)})"
+            f" AND agent IN ({_marks(agents)}) ORDER BY decided",
+            (REFUSED, request.digest, *sessions, *agents),
+        )
+        found = (self._now(*row) for row in rows)
+        return next((one for one in found if one.changes or _is_same_call(one, request)), None)
+
+    def covered(self, request: Request, answer: Answer) -> list[Request]:
+        """The other requests, waiting or refused, that a grant of this scope would reach; oldest first."""
+        if answer.scope == ONCE:
+            return []
+        granted = replace(request, state=GRANTED, scope=answer.scope, pattern=answer.pattern)
+        rows = self._state.rows(
+            f"{_SELECT} WHERE agent=? AND tool=? AND revision=? AND state IN (?, ?) AND id!=? ORDER BY asked",
+            (request.agent, request.tool, request.revision, PENDING, REFUSED, request.id),
+        )
+        found = (self._now(*row) for row in rows)
+        return [one for one in found if one.state != EXPIRED and _covers(granted, one)]
+
+    def note_declined(self, approval: str, *, by: str, reason: str) -> None:
+        """Put on record that who was to ask a person gave the question back; the request goes on waiting."""
+        with self._state.transaction(durable=True) as db:
+            self._note(db, self.get(approval), "declined", Answer(False, reason=reason, by=by))
+
+    def revoke(self, approval: str, *, by: str = "", reason: str = "") -> Request:
+        """Take back a grant that is not used up. Raises CallError `not_found`, `approval_stale`."""
+        with self._state.transaction(durable=True) as db:
+            request = self.get(approval)
+            if request.state != GRANTED:
+                raise CallError(
+                    "approval_stale", f"The approval '{approval}' is {request.state}, not granted"
+                )
+            db.execute("UPDATE approval SET state=?, decided_by=? WHERE id=?", (REVOKED, by, approval))
+            self._note(db, request, REVOKED, Answer(False, reason=reason, by=by))
+        return self.get(approval)
+
+    def permits(self, request: Request) -> Request | None:
+        """The request whose grant lets this very call run now; a single grant is used up by asking.
+
+        Raises CallError `approval_refused` when the answer was no, whatever else was granted.
+        """
+        self._check_not_refused(request)
+        if standing := self._standing(request):
+            self._no_longer_waits(request)
+            return standing
+        for held in self._same_call(request):
+            if (held.digest, held.revision) != (request.digest, request.revision):
+                continue
+            if held.state == GRANTED and self._use(held, request):
+                return held
+        return None
+
+    def _check_not_refused(self, request: Request) -> None:
+        if (refused := self.refusal(request)) is not None:
+            raise CallError("approval_refused", _refusal(refused.reason))
+
+    def _no_longer_waits(self, request: Request) -> None:
+        """What was asked about a call that a wider grant lets through now is nothing to answer any more."""
+        waiting = [held for held in self._same_call(request) if held.state == PENDING]
+        if waiting:
+            with self._state.transaction(durable=True) as db:
+                for held in waiting:
+                    self._stale(db, held)
+
+    def _stale(self, db: Any, held: Request) -> None:
+        db.execute("UPDATE approval SET state=? WHERE id=?", (STALE, held.id))
+        self._note(db, held, STALE, Answer(False))
+
+    def ask(self, request: Request, *, most: int | None = MOST_WAITING) -> tuple[Request, bool]:
+        """Put a request on file, once; also gives whether an earlier one for the same call went stale.
+
+        Raises CallError `no_approver` where `most` of this agent and its sub-agents wait already, and
+        `approval_refused` for what a person refused.
+        """
+        stale = False
+        with self._state.transaction(durable=True) as db:
+            self._check_not_refused(request)
+            for held in self._same_call(request):
+                if held.state == PENDING and (held.digest, held.revision) == (
+                    request.digest,
+                    request.revision,
+                ):
+                    return held, stale
+                stale = stale or held.state == GRANTED or held.digest != request.digest
+                self._stale(db, held)
+            if most is not None:
+                self._check_room(db, request.agent, most)
+            self._insert(db, request)
+            self._note(db, request, "asked", Answer(False))
+        return request, stale
+
+    def _check_room(self, db: Any, agent: str, most: int) -> None:
+        """More than a person will look through only hides what matters."""
+        family = agent.partition("/")[0]
+        (waiting,) = db.execute(
+            "SELECT count(*) FROM approval WHERE state=? AND asked>=? AND (agent=? OR substr(agent, 1, ?)=?)",
+            (PENDING, self._clock() - WAIT, family, len(family) + 1, f"{family}/"),
+        ).fetchone()
+        if waiting >= most:
+            raise CallError(
+                "no_approver",
+                f"{waiting} requests of this agent wait for an answer already",
+                hint="wait until a person has answered some of them (`ringfence approvals list`)",
+            )
+
+    def _insert(self, db: Any, request: Request) -> None:
+        body = json.dumps(asdict(request))
+        db.execute(
+            "INSERT INTO approval(id, agent, session, tool, arguments, digest, revision, rule, state, asked,"
+            " request) VALUES(?,?,?,?,?,?,?,?,?,?,?)",
+            (
+                request.id,
+                request.agent,
+                request.session,
+                request.tool,
+                _call_of(request),
+                request.digest,
+                request.revision,
+                json.dumps(sorted(request.rules)) if request.rules else None,
+                PENDING,
+                request.asked,
+                body,
+            ),
+        )
+
+    def _use(self, held: Request, request: Request) -> bool:
+        with self._state.transaction(durable=True) as db:
+            self._check_not_refused(request)  # nobody refuses it from here on until it is used
+            found = db.execute("UPDATE approval SET state=? WHERE id=? AND state=?", (USED, held.id, GRANTED))
+            if found.rowcount:
+                self._note(db, held, USED, Answer(True, held.scope, by=held.by))
+            return bool(found.rowcount)
+
+    def _standing(self, request: Request) -> Request | None:
+        """What holds a grant for the session or for a pattern that covers the request."""
+        if not request.rules:
+            return None
+        rows = self._state.rows(
+            f"{_SELECT} WHERE agent=? AND tool=? AND state=? AND scope IN (?, ?) AND revision=?",
+            (request.agent, request.tool, GRANTED, SESSION, PATTERN, request.revision),
+        )
+        return next((held for held in (self._now(*row) for row in rows) if _covers(held, request)), None)
+
+    def _same_call(self, request: Request) -> list[Request]:
+        """What waits or was granted for the very same call, leaving out what reaches further or is over."""
+        rows = self._state.rows(
+            f"{_SELECT} WHERE session=? AND agent=? AND tool=? AND arguments=? AND state IN (?, ?)"
+            " ORDER BY asked",
+            (request.session, request.agent, request.tool, _call_of(request), PENDING, GRANTED),
+        )
+        held = (self._now(*row) for row in rows)
+        return [one for one in held if one.state != EXPIRED and one.scope == ONCE]
+
+    def _ending(self, request: Request, answer: Answer) -> Answer:
+        """The answer with an end, where what it is for has none of its own."""
+        endless = answer.scope == SESSION and request.session == SINGLE_CALLS and answer.until is None
+        return replace(answer, until=self._clock() + SINGLE_CALLS_LAST) if endless else answer
+
+    def _check_scope(self, request: Request, answer: Answer) -> None:
+        if answer.until is not None and rfc3339(answer.until) is None:
+            raise CallError("invalid_arguments", "The end of the grant is no time", where="until")
+        if answer.scope == ONCE:
+            return
+        if not request.rules:
+            raise CallError(
+                "invalid_arguments",
+                "A limit is lifted once, and so is a loss",
+                where="scope",
+            )
+        if answer.until is not None and answer.until <= self._clock():
+            raise CallError("invalid_arguments", "The grant would end before it begins", where="until")
+        if answer.scope == PATTERN:
+            if answer.pattern is None or answer.until is None:
+                raise CallError("invalid_arguments", "A grant for a pattern needs an end", where="until")
+            _check_pattern(answer.pattern, request.asking or request.paths)
+        if not answer.confirmed and is_broad(request, answer.scope, answer.pattern):
+            raise CallError(
+                "invalid_arguments",
+                "This grant would be for next to every path; it has to be confirmed a second time",
+                where="confirmed",
+                hint="grant this change alone, or a pattern that matches less",
+            )
+
+    def _now(
+        self,
+        body: str,
+        state: str,
+        reason: str | None,
+        scope: str | None,
+        pattern: str | None,
+        until: float | None,
+        by: str | None,
+        asked: float,
+        decided: float | None,
+    ) -> Request:
+        """A request as it stands at this time: what ran out has expired."""
+        fields = json.loads(body)
+        fields |= {name: tuple(fields.get(name, ())) for name in ("paths", "needs", "asking", "asks")}
+        fields |= {"state": state, "reason": reason or "", "by": by or "", "asked": asked, "decided": decided}
+        request = Request(**fields | {"scope": scope or ONCE, "pattern": pattern, "until": until})
+        ended = until is not None and until <= self._clock()
+        waited = self._clock() - request.asked > WAIT
+        if (state == GRANTED and ended) or (state == PENDING and waited):
+            return replace(request, state=EXPIRED)
+        return request
+
+    def _note(self, db: Any, request: Request, what: str, answer: Answer) -> None:
+        audit.append(
+            db,
+            {
+                "time": self._clock(),
+                "event": "approval",
+                "approval": request.id,
+                "outcome": what,
+                "session": request.session,
+                "agent": request.agent,
+                "tool": request.tool,
+                **audit_index.path_fields(request.paths, request.asking),
+                "digest": request.digest,
+                "policy": request.revision,
+                "scope": answer.scope if what in (GRANTED, USED) else None,
+                "pattern": answer.pattern,
+                "until": answer.until,
+                "reason": answer.reason,
+                "by": answer.by,
+            },
+            self._state.key,
+        )
+
+
+_SELECT = "SELECT request, state, reason, scope, pattern, until, decided_by, asked, decided FROM approval"
+
+
+def _covers(held: Request, request: Request) -> bool:
+    """Whether a standing grant is for what asks now: each of the rules, and with a pattern each path."""
+    if held.state != GRANTED or not request.rules or not request.rules <= held.rules:
+        return False
+    if held.scope == SESSION:
+        return held.session == request.session
+    if held.pattern is None:
+        return False
+    return all(map(grant_patterns.matcher(held.pattern), request.asking or request.paths))
+
+
+def _check_pattern(pattern: str, asked: tuple[str, ...]) -> None:
+    try:
+        matches = grant_patterns.matcher(pattern)
+    except ValueError as error:
+        raise CallError("invalid_arguments", f"This is not a pattern: {error}", where="pattern") from None
+    missed = next((path for path in asked if not matches(path)), None)
+    if missed is not None:
+        message = f"The pattern does not match what was asked for: '{missed}'"
+        raise CallError("invalid_arguments", message, where="pattern")
+
+
+def _over(request: Request, which: str = "") -> CallError:
+    """The answer to who answers what is over: how it ended, and by whom."""
+    by = f" by {request.by}" if request.by and request.state in (GRANTED, REFUSED, REVOKED) else ""
+    why = f": {request.reason}" if request.reason and request.state == REFUSED else ""
+    hint = f"`ringfence approvals reopen {request.id}` lets it be answered again"
+    what = which or f"The approval '{request.id}'"
+    return CallError(
+        "approval_stale",
+        f"{what} is already {request.state}{by}{why}",
+        hint=hint if request.state == REFUSED else None,
+    )
+
+
+def _lineage(name: str) -> tuple[str, ...]:
+    """An agent or a session and all its parents."""
+    parts = name.split("/")
+    return tuple("/".join(parts[: n + 1]) for n in range(len(parts)))
+
+
+def _marks(values: tuple[str, ...]) -> str:
+    return ", ".join("?" * len(values))
+
+
+def _call_of(request: Request) -> str:
+    return request.same_as or call_digest(request.arguments)
+
+
+def _is_same_call(one: Request, other: Request) -> bool:
+    return one.tool == other.tool and _call_of(one) == _call_of(other)
+
+
+def new_id() -> str:
+    return "a-" + secrets.token_hex(8)
+
+
+def arguments_digest(arguments: dict[str, Any]) -> str:
+    return sha256(json.dumps(arguments, sort_keys=True, separators=(",", ":")).encode())
+
+
+def call_digest(arguments: dict[str, Any]) -> str:
+    """The digest of what makes two calls of a tool the same: not the words in which an agent says why."""
+    return arguments_digest({name: value for name, value in arguments.items() if name != "description"})
+
+
+def _refusal(reason: str) -> str:
+    return f"A person refused this: {reason}" if reason else "A person refused this"

@@ -1,0 +1,1 @@
+"""The audit log: one record a call, chained by hash."""

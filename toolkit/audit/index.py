@@ -1,0 +1,313 @@
+"""What finds audit records without reading them all: their time, session, kind and paths, beside the record.
+
+Every answer is confirmed by the record itself; what is kept here only says where to look. Nothing here is
+sealed: a check of the chain never uses it, and `ringfence.toolkit.audit.index_check` compares it with the records.
+"""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Protocol
+
+from ringfence.toolkit import grant_patterns, paths
+
+if TYPE_CHECKING:
+    from ringfence.policy.patterns.matcher import Machine
+    from ringfence.toolkit.state.sqlite import Database, State
+
+MANY = 5_000  # where more changed paths fit a pattern, most records do: these are looked at one by one
+MOST_PATHS = 1_000  # paths that a record names
+_PAGE, _MOST = 200, 20_000  # records found at once, first and at most
+_LAST = chr(0x10FFFF)
+_RULE = ("tier", "agent", "key", "pattern")
+_FIELDS = ("event", "agent", "tool", "outcome", "by")
+_encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What many records have in common, by which they are found."""
+
+    event: str | None
+    agent: str | None
+    tool: str | None
+    outcome: str | None
+    by: str | None
+    effect: str | None
+    rule: tuple[str | None, ...] | None  # tier, agent, key and pattern
+
+    @property
+    def is_approved(self) -> bool:
+        """Whether a grant let it through. A person's own act has a name, too, but nothing judges it."""
+        return self.event == "call" and self.by is not None and self.effect is not None
+
+
+def columns(record: dict[str, Any]) -> tuple[float | None, str | None, str]:
+    """What is kept beside a record: its time, its session and its kind."""
+    time, session = record.get("time"), record.get("session")
+    return (
+        float(time) if isinstance(time, int | float) else None,
+        stored(session) if isinstance(session, str) else None,
+        kind_of(record),
+    )
+
+
+def kind_of(record: dict[str, Any]) -> str:
+    decision = record.get("decision")
+    decision = decision if isinstance(decision, dict) else {}
+    rule = decision.get("rule")
+    # Where a limit decided, no rule did.
+    decided = (
+        [rule.get(part) for part in _RULE] if isinstance(rule, dict) and not decision.get("limit") else None
+    )
+    values = [record.get(name) for name in _FIELDS]
+    if record.get("outcome") == "unknown_tool":
+        values[2] = None  # anybody can think of any number of names
+    return _encode([*values, decision.get("effect"), decided])
+
+
+def parse(kind: str) -> Kind:
+    event, agent, tool, outcome, by, effect, rule = json.loads(kind)
+    return Kind(event, agent, tool, outcome, by, effect, None if rule is None else tuple(rule))
+
+
+def named(record: dict[str, Any]) -> list[str]:
+    """The paths that a record is found by."""
+    found = record.get("paths")
+    rows = found if isinstance(found, list) else []
+    return list(dict.fromkeys(stored(path) for path in rows if isinstance(path, str)))
+
+
+def path_fields(touched: Iterable[str], asking: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The fields that name what a record touches: what asks and the outermost first, and how many were too
+    many for it."""
+    known = list(dict.fromkeys((*asking, *touched)))
+    found = list(dict.fromkeys((*grant_patterns.outermost(asking or known), *known)))
+    more = len(found) - MOST_PATHS
+    return {"paths": found[:MOST_PATHS]} | ({"paths_left_out": more} if more > 0 else {})
+
+
+def stored(text: str) -> str:
+    """The text as every database can keep it."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
+def fill(db: Database) -> None:
+    """Write down for older records what is kept beside new ones."""
+    last = 0
+    while rows := db.execute(
+        "SELECT seq, body FROM audit WHERE seq > ? ORDER BY seq LIMIT 500", (last,)
+    ).fetchall():
+        read = [(int(seq), _read(str(body))) for seq, body in rows]
+        db.executemany(
+            "UPDATE audit SET time = ?, session = ?, kind = ? WHERE seq = ?",
+            [(*columns(record), seq) for seq, record in read],
+        )
+        places = [(path, seq) for seq, record in read for path in named(record)]
+        if places:
+            db.executemany("INSERT INTO audit_path VALUES(?,?)", places)
+        last = int(rows[-1][0])
+
+
+def _read(body: str) -> dict[str, Any]:
+    try:
+        found = json.loads(body)
+    except ValueError:
+        return {}  # altered by hand; the check of the chain says so
+    return found if isinstance(found, dict) else {}
+
+
+# ------------------------------------------------------------------ finding
+
+
+class Numbers(Protocol):
+    """The numbers of some records, in one direction."""
+
+    def seek(self, at: int) -> int | None:
+        """The next number from `at` on, it included; None where there is none."""
+
+
+class Rows:
+    """The records that a condition picks in a table; `back` goes from the newest on.
+
+    The more are asked for, the more are read at once.
+    """
+
+    def __init__(self, state: State, table: str, where: str, values: tuple[str, ...], *, back: bool) -> None:
+        compared, order = ("<=", "DESC") if back else (">=", "ASC")
+        self._sql = f"SELECT seq FROM {table} WHERE {where} AND seq {compared} ? ORDER BY seq {order} LIMIT ?"
+        self._state, self._values, self._sign = state, values, -1 if back else 1
+        self._page: list[int] = []  # with the sign, so that it ascends
+        self._size = _PAGE
+        self._whole = False
+
+    def seek(self, at: int) -> int | None:
+        wanted = self._sign * at
+        place = bisect_left(self._page, wanted)
+        if place == len(self._page) and not self._whole:
+            rows = self._state.rows(self._sql, (*self._values, at, self._size))
+            self._page, place = [self._sign * int(row[0]) for row in rows], 0
+            self._whole = len(rows) < self._size
+            self._size = min(2 * self._size, _MOST)
+        return self._sign * self._page[place] if place < len(self._page) else None
+
+
+def column(state: State, table: str, name: str, value: str, *, back: bool) -> Rows:
+    """The records with one value in an indexed column."""
+    return Rows(state, table, f"{name} = ?", (value,), back=back)
+
+
+class Every:
+    """All numbers; whether there is a record is found out by reading it."""
+
+    def seek(self, at: int) -> int | None:
+        return at
+
+
+class AnyOf:
+    """The records that are in one of several."""
+
+    def __init__(self, parts: Iterable[Numbers], *, back: bool) -> None:
+        self._parts = list(parts)
+        self._nearest: Callable[[Iterable[int]], int] = max if back else min
+
+    def seek(self, at: int) -> int | None:
+        found = [number for part in self._parts if (number := part.seek(at)) is not None]
+        return self._nearest(found) if found else None
+
+
+def meeting(parts: list[Numbers], first: int, last: int) -> Iterator[int]:
+    """The numbers from `first` to `last`, in that direction, that are in all the parts."""
+    step = 1 if first <= last else -1
+    at = first
+    while step * at <= step * last:
+        furthest = at
+        for part in parts:
+            found = part.seek(at)
+            if found is None:
+                return
+            furthest = max(furthest, found, key=lambda number: step * number)
+        if furthest == at:
+            yield at
+            at += step
+        else:
+            at = furthest
+
+
+def kinds(state: State) -> Iterator[str]:
+    """Every kind of which there is a record."""
+    last = ""
+    while (found := state.rows("SELECT min(kind) FROM audit WHERE kind > ?", (last,))[0][0]) is not None:
+        last = str(found)
+        yield last
+
+
+def of_kind(state: State, fits: Callable[[Kind], bool], *, back: bool) -> Numbers:
+    """The records whose kind fits."""
+    return AnyOf(
+        (column(state, "audit", "kind", kind, back=back) for kind in kinds(state) if fits(parse(kind))),
+        back=back,
+    )
+
+
+def of_session(state: State, session: str, *, back: bool) -> Numbers:
+    return column(state, "audit", "session", stored(session), back=back)
+
+
+def of_paths(state: State, pattern: str, *, back: bool) -> Numbers | None:
+    """The records that may name a path which the pattern fits, or be of a tree which had one in it.
+
+    None where there are very many such trees: then it is quicker to look at the records.
+    """
+    trees = trees_with(state, pattern)
+    if trees is None:
+        return None
+    start, like = coarse(pattern)
+    values: tuple[str, ...] = (start, start + _LAST, like) if start else (like,)
+    where = "path >= ? AND path < ? AND " if start else ""
+    where += "path LIKE ? ESCAPE '!'"
+    named = Rows(state, "audit_path", where, values, back=back)
+    return AnyOf(
+        [named, *(column(state, "audit_path", "path", path, back=back) for path in sorted(trees))], back=back
+    )
+
+
+def trees_with(state: State, pattern: str) -> frozenset[str] | None:
+    """The changed paths that the pattern fits, and the directories above them; None for very many."""
+    found: set[str] = set()
+    for column in ("path", "path2"):
+        for path in _like(state, "item", column, pattern):
+            found.update((path, *paths.above(path)))
+            if len(found) > MANY:
+                return None
+    return frozenset(found)
+
+
+def is_known(state: State, call: str) -> bool:
+    """Whether the history knows what a call changed, if it changed something."""
+    return bool(state.rows("SELECT 1 FROM op WHERE call = ? LIMIT 1", (call,)))
+
+
+def changed(state: State, call: str, pattern: str) -> bool:
+    """Whether a call changed a path that the pattern fits."""
+    _, like = coarse(pattern)
+    return any(
+        fits(pattern, str(path))
+        for column in ("path", "path2")
+        for (path,) in state.rows(
+            f"SELECT {column} FROM item JOIN op ON op.id = item.op WHERE op.call = ?"
+            f" AND item.{column} LIKE ? ESCAPE '!'",
+            (call, like),
+        )
+    )
+
+
+def _like(state: State, table: str, column: str, pattern: str) -> Iterator[str]:
+    """The paths in an indexed column that the pattern fits, in order; the database leaves out most others."""
+    start, like = coarse(pattern)
+    sql = (
+        f"SELECT {column} FROM {table} WHERE {column} > ? AND {column} LIKE ? ESCAPE '!'"
+        + (f" AND {column} < ?" if start else "")
+        + f" GROUP BY {column} ORDER BY {column} LIMIT {_PAGE}"
+    )
+    ends = (start + _LAST,) if start else ()
+    last = start[:-1]
+    while rows := state.rows(sql, (last, like, *ends)):
+        yield from (str(path) for (path,) in rows if fits(pattern, str(path)))
+        last = str(rows[-1][0])
+
+
+@lru_cache(16)
+def _machine(pattern: str) -> Machine:
+    from ringfence.policy.patterns.matcher import Machine
+
+    return Machine([pattern])
+
+
+def fits(pattern: str, path: str) -> bool:
+    """Whether a pattern matches a path, or a directory above it. Text that is no path is not matched."""
+    try:
+        return _machine(pattern).matches(path, directory=True)
+    except ValueError:
+        return False
+
+
+def coarse(pattern: str) -> tuple[str, str]:
+    """What every path begins with that a pattern fits, and a LIKE pattern that they all fit.
+
+    Both say too little rather than too much: nothing of braces and classes, and nothing of the beginning
+    where the pattern fits at any depth.
+    """
+    plain = pattern.removeprefix("./").removeprefix("/").rstrip("/")
+    anchored = "/" in pattern.rstrip("/")
+    for sign in "[{":
+        plain = plain.partition(sign)[0]
+    runs = plain.replace("?", "*").split("*")
+    # Between names there may be others (`**`), and below the last of them too.
+    chunks = [chunk for run in runs for chunk in run.split("/") if chunk]
+    escaped = ("".join("!" + sign if sign in "!%_" else sign for sign in chunk) for chunk in chunks)
+    return runs[0] if anchored else "", "%" + "".join(f"{chunk}%" for chunk in escaped)

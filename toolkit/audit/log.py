@@ -1,0 +1,336 @@
+"""The audit: one record a call, chained by hash, never with file content in it.
+
+Only ever appends. A chain shows an altered, missing or reordered record; that the whole of it was written
+anew is shown only by a key or an anchor.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from itertools import chain, islice, product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ringfence.toolkit import grant_patterns, paths
+from ringfence.toolkit.audit import index as audit_index
+from ringfence.toolkit.audit.archive import Packed, Summary, archived, last_archived, packed
+from ringfence.toolkit.audit.hash_chain import BEGINNING, Checked, Fault, Record, check, number, seal
+from ringfence.toolkit.audit.index import Kind, Numbers, columns, meeting, named
+from ringfence.toolkit.audit.index_check import misplaced
+from ringfence.toolkit.errors import CallError
+
+if TYPE_CHECKING:
+    from ringfence.toolkit.state.sqlite import Database, State
+
+SHORTEST = 16  # bytes of a key
+# Made once, as every call needs it; a record is plain values, none of them in itself.
+_encode = json.JSONEncoder(separators=(",", ":"), sort_keys=True, check_circular=False).encode
+_LAST = "SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1"
+# An intent without an outcome has no record yet, and one without items names no call in its own.
+_CHANGED = (
+    "SELECT DISTINCT call FROM op WHERE state != 'pending'"
+    " AND EXISTS (SELECT 1 FROM item WHERE item.op = op.id)"
+)
+_NAMED = re.compile(r'"call":"([^"\\]*)"')
+_PAGE = "SELECT seq, body, prev, hash FROM audit WHERE seq > ? ORDER BY seq LIMIT 500"
+
+_MOST = 256  # records fetched at once
+
+Head = tuple[int, str]  # the number and the seal of the last record
+_ADD = "INSERT INTO audit(seq, body, prev, hash, time, session, kind) VALUES(?,?,?,?,?,?,?)"
+_ADD_NEXT = f"{_ADD} ON CONFLICT(seq) DO NOTHING"  # nothing where another process was quicker
+
+
+def _after(head: Head, record: dict[str, Any], key: bytes | None) -> tuple[int, str, str, str]:
+    """The row that puts a record after `head`, sealed with the key if there is one."""
+    seq, prev = head[0] + 1, head[1]
+    body = _encode({"seq": seq, **record})
+    return seq, body, prev, seal(prev, body, key)
+
+
+def append(
+    db: Database, record: dict[str, Any], key: bytes | None, known: Head = BEGINNING, *, last: bool = False
+) -> tuple[Head, Head]:
+    """Add a record inside the caller's transaction; gives what it comes after, and itself.
+
+    `known` is a record that the caller knows to have been written, and (`last`) that it takes for the last
+    one: where it was taken out, the new one leaves a gap.
+    """
+    beside = columns(record)
+    head, values = known, _after(known, record, key)
+    if not last or db.execute(_ADD_NEXT, (*values, *beside)).rowcount != 1:
+        head = max(_head(db.execute(_LAST).fetchone()), known, key=_number)
+        values = _after(head, record, key)
+        db.execute(_ADD, (*values, *beside))
+    places = [(path, values[0]) for path in named(record)]
+    if places:
+        db.executemany("INSERT INTO audit_path VALUES(?,?)", places)
+    return head, (values[0], values[3])
+
+
+def _number(head: Head) -> int:
+    return head[0]
+
+
+def records(state: State, *, since: int = 0) -> Iterator[dict[str, Any]]:
+    """The records after number `since`, oldest first."""
+    for page in pages(state, since):
+        for _, body, *_ in page:
+            yield json.loads(body)
+
+
+def pages(state: State, since: int) -> Iterator[list[Any]]:
+    """The rows after number `since`, oldest first, some at a time: number, text, seal before, own seal."""
+    while True:
+        known = last_archived(state.archive)
+        for rows in archived(state.archive, since) if known > since else ():
+            yield rows
+            since = int(rows[-1][0])
+        while rows := state.rows(_PAGE, (since,)):
+            if rows[0][0] > since + 1 and last_archived(state.archive) > known:
+                break  # those in between have left the database meanwhile
+            yield rows
+            since = int(rows[-1][0])
+        if not rows:
+            return
+
+
+def kinds(state: State) -> Iterator[tuple[Kind, int]]:
+    """How many records of each kind there are."""
+    files = packed(state.archive)
+    done = files[-1].last if files else 0
+    for kind, count in state.rows("SELECT kind, count(*) FROM audit WHERE seq > ? GROUP BY kind", (done,)):
+        if kind is not None:
+            yield audit_index.parse(str(kind)), int(count)
+    for file in files:
+        summary = file.summary()
+        if summary is not None:
+            yield from ((audit_index.parse(kind), count) for kind, count in summary.kinds.items())
+        else:
+            read = (audit_index.kind_of(json.loads(body)) for _, body in file.records())
+            yield from ((audit_index.parse(kind), count) for kind, count in Counter(read).items())
+
+
+def seal_of(state: State, seq: int) -> str | None:
+    """The seal of the record with this number; None where there is none."""
+    for page in pages(state, seq - 1):
+        return str(page[0][3]) if page[0][0] == seq else None
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is asked of records; None asks nothing. An agent's sub-agents count as it.
+
+    `path` is a pattern as in a policy; a record about a tree has every path in it. `since` and `until` are
+    times in POSIX seconds, of which the second is not included. `by` is the person who answered, whose grant
+    let a call through, or whose own act it was; `approved` asks for calls that were let through alone.
+    """
+
+    session: str | None = None
+    agent: str | None = None
+    tool: str | None = None
+    path: str | None = None
+    effect: str | None = None
+    outcome: str | None = None
+    by: str | None = None
+    approved: bool = False
+    since: float | None = None
+    until: float | None = None
+
+    def fits_kind(self, kind: Kind) -> bool:
+        """Whether a record of that kind may be one; of an unknown tool the kind has no name."""
+        agent = str(kind.agent or "")
+        return (
+            (self.agent is None or agent == self.agent or agent.startswith(self.agent + "/"))
+            and (self.tool in (None, kind.tool) or kind.outcome == "unknown_tool")
+            and self.effect in (None, kind.effect)
+            and self.outcome in (None, kind.outcome)
+            and self.by in (None, kind.by)
+            and (not self.approved or kind.is_approved)
+        )
+
+    def fits(self, state: State, record: dict[str, Any]) -> bool:
+        time = record.get("time", 0.0)
+        return (
+            self.session in (None, record.get("session"))
+            and (self.since is None or time >= self.since)
+            and (self.until is None or time < self.until)
+            and self.tool in (None, record.get("tool"))
+            and self.fits_kind(audit_index.parse(audit_index.kind_of(record)))
+            and (self.path is None or self._has(state, record, self.path))
+        )
+
+    def may_be_in(self, summary: Summary, trees: frozenset[str] | None) -> bool:
+        """Whether an archived file may have a record that fits; `trees` as of `audit_index.trees_with`."""
+        return (
+            (self.session is None or audit_index.stored(self.session) in summary.sessions)
+            and (self.since is None or summary.until >= self.since)
+            and (self.until is None or summary.since < self.until)
+            and any(self.fits_kind(audit_index.parse(kind)) for kind in summary.kinds)
+            and (
+                self.path is None
+                or trees is None
+                or not trees.isdisjoint(summary.paths)
+                or any(audit_index.fits(self.path, path) for path in summary.paths)
+            )
+        )
+
+    def _has(self, state: State, record: dict[str, Any], pattern: str) -> bool:
+        if any(audit_index.fits(pattern, path) for path in record.get("paths") or ()):
+            return True
+        call = record.get("call")
+        return isinstance(call, str) and audit_index.changed(state, call, pattern)
+
+
+def matching(state: State, wanted: Wanted, *, after: int = 0, back: bool = False) -> Iterator[dict[str, Any]]:
+    """The records after number `after` that fit, oldest first, or (`back`) newest first.
+
+    Reads only what may fit; as many as there are when it begins.
+    """
+    last, files = head(state)[0], packed(state.archive)
+    live = max(after, files[-1].last if files else 0) + 1
+    parts = [_in_database(state, wanted, live, last, back), _in_files(state, wanted, files, after, back)]
+    for body in chain.from_iterable(parts if back else parts[::-1]):
+        record = json.loads(body)
+        if wanted.fits(state, record):
+            yield record
+
+
+def _in_database(state: State, wanted: Wanted, first: int, last: int, back: bool) -> Iterator[str]:
+    """The texts of records from `first` to `last` that may fit."""
+    # Added to, a number is not looked for from the first record on, but among those that the time finds.
+    if wanted.since is not None:
+        (found,) = state.rows("SELECT min(seq + 0) FROM audit WHERE time >= ?", (wanted.since,))[0]
+        first = last + 1 if found is None else max(first, int(found))
+    if wanted.until is not None:
+        (found,) = state.rows("SELECT max(seq + 0) FROM audit WHERE time < ?", (wanted.until,))[0]
+        last = min(last, int(found or 0))
+    if first <= last:
+        ends = (last, first) if back else (first, last)
+        yield from _bodies(state, meeting(_parts(state, wanted, back), *ends))
+
+
+def _in_files(state: State, wanted: Wanted, files: list[Packed], after: int, back: bool) -> Iterator[str]:
+    """The texts of archived records after number `after` that may fit, a file at a time."""
+    files = [file for file in files if file.last > after]
+    trees = audit_index.trees_with(state, wanted.path) if files and wanted.path is not None else frozenset()
+    for file in reversed(files) if back else files:
+        summary = file.summary()
+        if summary is not None and not wanted.may_be_in(summary, trees):
+            continue
+        found = [body for seq, body in file.records() if seq > after]
+        yield from reversed(found) if back else found
+
+
+def newest(state: State, wanted: Wanted, most: int) -> list[dict[str, Any]]:
+    """The last `most` records that fit, oldest first."""
+    return list(islice(matching(state, wanted, back=True), most))[::-1]
+
+
+def changes_of(state: State, path: str) -> Iterator[dict[str, Any]]:
+    """The records of what changed a path, or what is in it, oldest first: of calls, and of what became of
+    calls whose process ended."""
+    pattern = "**" if path == paths.ROOT else grant_patterns.literal(path)
+    for record in matching(state, Wanted(path=pattern)):
+        kind = record.get("event"), record.get("outcome")
+        if kind in _CHANGES and _changed(state, record, pattern):
+            yield record
+
+
+def _changed(state: State, record: dict[str, Any], pattern: str) -> bool:
+    """Whether a call changed a path; of one that the history does not know any more, its record tells."""
+    call = str(record.get("call"))
+    if audit_index.is_known(state, call):
+        return audit_index.changed(state, call, pattern)
+    planned = record.get("event") == "settled" or record.get("digest") is not None
+    return planned and any(audit_index.fits(pattern, path) for path in record.get("paths") or ())
+
+
+_CHANGES = tuple(product(("call", "settled"), ("done", "partial", "unknown")))
+
+
+def _parts(state: State, wanted: Wanted, back: bool) -> list[Numbers]:
+    """Where to look for the records; every one that fits is in each of them."""
+    parts: list[Numbers | None] = []
+    if wanted.session is not None:
+        parts.append(audit_index.of_session(state, wanted.session, back=back))
+    asked = (wanted.agent, wanted.tool, wanted.effect, wanted.outcome, wanted.by)
+    if wanted.approved or any(one is not None for one in asked):
+        parts.append(audit_index.of_kind(state, wanted.fits_kind, back=back))
+    if wanted.path is not None:
+        parts.append(audit_index.of_paths(state, wanted.path, back=back))
+    return [part for part in parts if part is not None] or [audit_index.Every()]
+
+
+def _bodies(state: State, numbers: Iterator[int]) -> Iterator[str]:
+    """The texts of records, some at a time; the more the longer they are asked for."""
+    many = 8
+    while wanted := list(islice(numbers, many)):
+        marks = ",".join("?" * len(wanted))
+        rows = state.rows(f"SELECT seq, body FROM audit WHERE seq IN ({marks})", tuple(wanted))
+        found = {int(seq): str(body) for seq, body in rows}
+        yield from (found[number] for number in wanted if number in found)
+        many = min(2 * many, _MOST)
+
+
+def verify(state: State) -> list[Fault]:
+    """Every place at which the chain does not hold; an empty list is a whole chain."""
+    return checked(state, state.key).faults
+
+
+def checked(state: State, key: bytes | None = None, anchors: Iterable[tuple[int, str]] = ()) -> Checked:
+    """The chain checked, with the key it was sealed with, against what was anchored and against the history.
+
+    A call that changed something is in the history, too, so that a log cut short or emptied shows; of each
+    record, what the log finds it by has to be what it says itself.
+    """
+    # Before the records: a call that ends meanwhile has its record by then.
+    unrecorded = {str(row[0]) for row in state.rows(_CHANGED)}
+
+    def read() -> Iterator[Record]:
+        for record in _as_written(state):
+            unrecorded.difference_update(_NAMED.findall(record.body))
+            yield record
+
+    found = check(read(), key, anchors)
+    named = {fault.seq for fault in found.faults}  # these are not what was found by it
+    wrong = [Fault(seq, "index") for seq in misplaced(state) if seq not in named]
+    faults = sorted([*found.faults, *wrong], key=lambda fault: (fault.seq, fault.what))
+    return replace(found, unrecorded=len(unrecorded), faults=faults)
+
+
+def _as_written(state: State) -> Iterator[Record]:
+    for page in pages(state, -(1 << 63)):  # also of numbers made up by hand, below the first
+        for seq, body, *rest in page:
+            yield Record(seq, number(str(body)), str(body), *rest)
+
+
+def read_key(given: bytes | str | Path | None) -> bytes | None:
+    """The key given, or the one in its file. Raises CallError `history_unavailable`."""
+    if given is None:
+        return None
+    try:
+        key = given if isinstance(given, bytes) else Path(given).read_bytes().strip()
+    except OSError as error:
+        raise CallError("history_unavailable", f"The audit key cannot be read ({error.strerror})") from None
+    if len(key) < SHORTEST:
+        raise CallError(
+            "history_unavailable",
+            f"The audit key has {len(key)} bytes, and fewer than {SHORTEST} can be guessed",
+            hint="make one with `openssl rand -hex 32`",
+        )
+    return key
+
+
+def head(state: State) -> Head:
+    """The last record's number and seal: kept elsewhere, it shows a log that was written anew or cut."""
+    return _head(next(iter(state.rows(_LAST)), None))
+
+
+def _head(row: Any) -> Head:
+    return BEGINNING if row is None else (int(row[0]), str(row[1]))

@@ -1,0 +1,84 @@
+"""Sessions on record: who worked in each, its calls, its first and last record, the files that it changed.
+
+Reads what is kept beside the records, and only of archived ones the records themselves.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ringfence.toolkit.audit import index as audit_index
+from ringfence.toolkit.audit.archive import packed
+from ringfence.toolkit.plan.changes import DIRECTORY
+from ringfence.toolkit.state.sqlite import State
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A session; `first` and `last` are in POSIX seconds, `files` what its calls changed, each once."""
+
+    session: str
+    agents: tuple[str, ...]
+    calls: int
+    first: float
+    last: float
+    files: int
+
+
+class _Some(NamedTuple):
+    """Records of one session and kind: how many, the first and the last time."""
+
+    session: str
+    kind: str
+    records: int
+    first: float
+    last: float
+
+
+def recorded(state: State, agent: str | None = None) -> list[Recorded]:
+    """The sessions of which there is a record, that with the newest record last; with `agent` only those in
+    which that agent or one of its sub-agents called a tool."""
+    files = _files(state)
+    grouped: dict[str, list[_Some]] = {}
+    for some in _records(state):
+        grouped.setdefault(some.session, []).append(some)
+    found = []
+    for session, parts in grouped.items():
+        calls, agents = 0, dict[str, None]()
+        for part in parts:
+            kind = audit_index.parse(part.kind)
+            calls += part.records if kind.event == "call" else 0
+            if kind.agent is not None:
+                agents[kind.agent] = None
+        if agent is None or any(one == agent or one.startswith(f"{agent}/") for one in agents):
+            first, last = min(part.first for part in parts), max(part.last for part in parts)
+            found.append(Recorded(session, tuple(sorted(agents)), calls, first, last, files.get(session, 0)))
+    return sorted(found, key=lambda one: one.last)
+
+
+def _records(state: State) -> Iterator[_Some]:
+    archive = packed(state.archive)
+    for file in archive:
+        for _, body in file.records():
+            time, session, kind = audit_index.columns(json.loads(body))
+            if session is not None and time is not None:
+                yield _Some(session, kind, 1, time, time)
+    rows = state.rows(
+        "SELECT session, kind, count(*), min(time), max(time) FROM audit"
+        " WHERE seq > ? AND session IS NOT NULL AND time IS NOT NULL GROUP BY session, kind",
+        (archive[-1].last if archive else 0,),
+    )
+    yield from (_Some(str(row[0]), str(row[1]), int(row[2]), float(row[3]), float(row[4])) for row in rows)
+
+
+def _files(state: State) -> dict[str, int]:
+    rows = state.rows(
+        "SELECT op.session, count(DISTINCT item.path) FROM op JOIN item ON item.op = op.id"
+        " WHERE op.undoes IS NULL AND item.type != ? AND item.state IN ('done', 'partial', 'unknown')"
+        " GROUP BY op.session",
+        (DIRECTORY,),
+    )
+    return {str(session): int(count) for session, count in rows}

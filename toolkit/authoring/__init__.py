@@ -1,0 +1,1 @@
+"""Authoring: for those who write policies."""

@@ -1,0 +1,168 @@
+"""Recorded decisions judged again under another policy: how many would differ, and which.
+
+Reads records one by one and keeps counts only, so that a log of any length needs little memory. Limits are
+not applied again, and a path that the record does not name is not judged.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Final
+
+from ringfence.policy import ACTIONS, Decision, Effect, Need, Policy
+from ringfence.policy.model import EFFECTS
+
+_MOST_GROUPS: Final = 5_000
+_ON_DIRECTORIES: Final = frozenset({"create_directory", "directory_tree", "list_directory", "search_files"})
+_OTHERS: Final = "(others)"
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Changes that are alike: whose call, which tool, which pattern decides now, from what to what."""
+
+    agent: str
+    tool: str
+    pattern: str
+    before: Effect
+    after: Effect
+
+    @property
+    def widens(self) -> bool:
+        return self.after < self.before
+
+
+@dataclass(slots=True)
+class Replayed:
+    """What came of a log. `groups` has for each kind of change how often it is, and its first path."""
+
+    records: int = 0
+    same: int = 0
+    changed: int = 0
+    widened: int = 0
+    limited: int = 0  # a limit gave the verdict, which says nothing of the rules
+    unjudged: int = 0  # refused before the policy was asked, or by what is built in
+    unreadable: int = 0
+    groups: dict[Group, tuple[int, str]] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        numbers = ("records", "same", "changed", "widened", "limited", "unjudged", "unreadable")
+        groups = [
+            {
+                "agent": group.agent,
+                "tool": group.tool,
+                "pattern": group.pattern or None,
+                "before": str(group.before),
+                "after": str(group.after),
+                "widens": group.widens,
+                "calls": count,
+                "example": path,
+            }
+            for group, (count, path) in self.ranked()
+        ]
+        return {**{name: getattr(self, name) for name in numbers}, "groups": groups}
+
+    def ranked(self) -> list[tuple[Group, tuple[int, str]]]:
+        """The groups, what lets more through first, the most frequent first."""
+        return sorted(self.groups.items(), key=lambda each: (not each[0].widens, -each[1][0]))
+
+
+Changed = Callable[[dict[str, Any], Effect, Decision], None]
+
+
+def records_of(lines: Iterable[str | bytes]) -> Iterator[dict[str, Any] | None]:
+    """The records of a file of JSON lines; None for a line that is none, such as a torn last one."""
+    for line in lines:
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line if isinstance(line, str) else line.decode("utf-8", "replace"))
+        except (ValueError, RecursionError):
+            record = None
+        yield record if isinstance(record, dict) else None
+
+
+def replay(
+    records: Iterable[dict[str, Any] | None], policy: Policy, on_change: Changed | None = None
+) -> Iterator[Replayed]:
+    """Judge each record again; yields the same running result after every record."""
+    out = Replayed()
+    judge = lru_cache(maxsize=20_000)(_judge)
+    for record in records:
+        if record is not None and record.get("event", "call") != "call":
+            continue  # an approval, or what became of an open call
+        out.records += 1
+        _one(out, record, policy, judge, on_change)
+        yield out
+
+
+def _one(
+    out: Replayed,
+    record: dict[str, Any] | None,
+    policy: Policy,
+    judge: Callable[..., Decision | None],
+    on_change: Changed | None,
+) -> None:
+    recorded = record.get("decision") if record else None
+    if record is None or not isinstance(recorded, dict | None):
+        out.unreadable += 1
+        return
+    before = EFFECTS.get(str((recorded or {}).get("effect")))
+    built_in = before is Effect.DENY and not (recorded or {}).get("rule")
+    if recorded is None or before is None or (built_in and not recorded.get("limit")):
+        out.unjudged += 1
+        return
+    if recorded.get("limit"):
+        out.limited += 1
+        return
+    named = record.get("paths")
+    paths = tuple(path for path in named if isinstance(path, str)) if isinstance(named, list) else ()
+    decided = str(recorded.get("action")), str(recorded.get("path"))
+    found = judge(policy, str(record.get("agent")), str(record.get("tool")), paths, decided)
+    if found is None:
+        out.unjudged += 1
+    elif found.effect is before:
+        out.same += 1
+    else:
+        _count(out, before, found)
+        if on_change:
+            on_change(record, before, found)
+
+
+def _count(out: Replayed, before: Effect, found: Decision) -> None:
+    group = Group(found.agent, found.tool, found.rule.pattern if found.rule else "", before, found.effect)
+    if group not in out.groups and len(out.groups) >= _MOST_GROUPS:
+        group = Group(_OTHERS, _OTHERS, "", before, found.effect)
+    count, path = out.groups.get(group, (0, found.path))
+    out.groups[group] = count + 1, path
+    out.changed += 1
+    out.widened += group.widens
+
+
+def _judge(
+    policy: Policy, agent: str, tool: str, paths: tuple[str, ...], decided: tuple[str, str]
+) -> Decision | None:
+    """The verdict on what a record names; None where its paths are no paths."""
+    try:
+        return policy.decide(agent, tool, dict.fromkeys(_needs(policy, tool, paths, decided)))
+    except ValueError:
+        return None
+
+
+def _needs(policy: Policy, tool: str, paths: tuple[str, ...], decided: tuple[str, str]) -> Iterator[Need]:
+    """What the call needed, as far as its record tells: the paths it gave, and the one decided on."""
+    directory = tool in _ON_DIRECTORIES
+    needs = policy.tools.get(tool, ())
+    parameters = list(dict.fromkeys(parameter for _, parameter in needs))
+    for action, parameter in needs:
+        if len(parameters) == 1:
+            chosen = paths
+        else:  # in the order of the parameters; a link's real path is judged only where it decided
+            at = parameters.index(parameter)
+            chosen = paths[at : at + 1]
+        yield from (Need(action, path, directory) for path in chosen)
+    if decided[0] in ACTIONS:
+        yield Need(*decided, directory and decided[1] in paths)

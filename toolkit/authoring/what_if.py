@@ -1,0 +1,128 @@
+"""What a call in question would need, as far as the names in the workspace tell.
+
+Reads no content and changes nothing; the policy is not asked here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ringfence.policy import ACTIONS, Need, Policy
+from ringfence.policy.errors import nearest
+from ringfence.toolkit import paths
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.plan.changes import DIRECTORY, LINK, Place
+from ringfence.toolkit.tools import TOOLS
+from ringfence.toolkit.workspace.workspace import View, Workspace
+
+
+class Misnamed(ValueError):
+    """What was asked about is no action or tool, or has another number of paths."""
+
+
+def name_paths(policy: Policy, what: str, path: str, to: str | None) -> dict[str, str]:
+    """The path for each parameter that names one."""
+    parameters = [parameter for parameter in dict.fromkeys(p for _, p in _pairs(policy, what)) if parameter]
+    if to is not None and len(parameters) < 2:
+        raise Misnamed(f"{what} has one path")
+    if to is None and len(parameters) > 1:
+        raise Misnamed(f"{what} needs two paths: from where, and where to")
+    return {"": paths.ROOT, **dict(zip(parameters, (path, to or ""), strict=False))}
+
+
+def _pairs(policy: Policy, what: str) -> tuple[tuple[str, str], ...]:
+    """Each action with the parameter that names its path."""
+    if what in ACTIONS:
+        return ((what, "path"),)
+    if what in policy.tools:
+        return policy.tools[what]
+    near = nearest(what, (*ACTIONS, *policy.tools))
+    meant = f"; did you mean {near}?" if near else ""
+    raise Misnamed(f"{what} is neither an action ({', '.join(ACTIONS)}) nor a tool{meant}")
+
+
+class Look:
+    """What the workspace's names tell about a call: what is a directory, what is in it, where links lead.
+
+    The workspace stays its owner's to close.
+    """
+
+    def __init__(self, workspace: Workspace, policy: Policy, what: str, named: dict[str, str]) -> None:
+        self._pairs = _pairs(policy, what)
+        self._follow = TOOLS[what].follow if what in TOOLS else what != "delete"
+        self._workspace = workspace
+        self._view = View.unjudged(self._workspace)
+        self.fold = self._workspace.fold
+        for file in policy.files:
+            self._workspace.protect(file)
+        try:
+            for parameter in dict.fromkeys(parameter for _, parameter in self._pairs):
+                self._view.places[parameter] = self._place(named[parameter])
+        except BaseException:
+            self.__exit__()
+            raise
+
+    def __enter__(self) -> Look:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        for _, spot in self._view.places.values():
+            self._workspace.backend.release(spot)
+
+    def needs(self) -> Iterator[Need]:
+        """What a call would need, the named paths first. Raises CallError for what no policy can permit."""
+        first = self._view.place(self._pairs[0][1])
+        moves = any(action == "delete" for action, _ in self._pairs)
+        inside = self._view.tree(first) if moves and first.kind == DIRECTORY else ()
+        for action, parameter in self._pairs:
+            place = self._view.place(parameter)
+            directory = self._is_directory(place) or (place is not first and self._is_directory(first))
+            for path in dict.fromkeys((place.named, place.real)):
+                self._guard(action, path)
+                yield Need(action, path, directory)
+            if action == "write":
+                yield from self._made(place)
+        for action, parameter in self._pairs:
+            place = self._view.place(parameter)
+            for entry in inside:
+                path = place.real + entry.path[len(first.real) :]
+                self._guard(action, path)
+                if action == "write":
+                    self._workspace.guard_new(path)
+                yield Need(action, path, entry.stat.kind == DIRECTORY)
+
+    def _made(self, place: Place) -> Iterator[Need]:
+        """What is made on the way to a place. Raises CallError for a name that no policy can permit."""
+        for made in self._view.parents(place):
+            self._workspace.guard_new(made.path)
+            yield Need("write", made.path, True, True)
+        if place.stat is None:
+            self._workspace.guard_new(place.real)
+
+    def _place(self, text: str) -> tuple[Place, Any]:
+        names = self._workspace.split(text)
+        spot = self._workspace.backend.resolve(names, follow=self._follow)
+        stat = self._workspace.backend.stat(spot)
+        return Place(text, paths.normalise("/".join(names) or paths.ROOT), spot.path, stat), spot
+
+    def _is_directory(self, place: Place) -> bool:
+        if place.stat is None:
+            return place.argument.endswith("/")
+        if place.stat.kind != LINK:
+            return place.stat.kind == DIRECTORY
+        # A link to a directory counts as one.
+        try:
+            spot = self._workspace.backend.resolve(paths.parts(place.real), follow=True)
+        except CallError:
+            return False
+        try:
+            stat = self._workspace.backend.stat(spot)
+        finally:
+            self._workspace.backend.release(spot)
+        return stat is not None and stat.kind == DIRECTORY
+
+    def _guard(self, action: str, path: str) -> None:
+        self._workspace.guard(path, reading=action == "read")
+        if path == paths.ROOT and action != "read":
+            raise CallError("root_protected", "The project root itself cannot be changed", where=path)

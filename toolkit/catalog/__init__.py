@@ -1,0 +1,1 @@
+"""The catalog: the tools as agents, models and protocols are shown them."""

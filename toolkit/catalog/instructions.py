@@ -1,0 +1,90 @@
+"""The short text for an agent's instructions, made from its policy: what to use, and when to stop and ask.
+
+Pure. It only tells; what it says is enforced whether or not the agent reads it.
+"""
+
+from __future__ import annotations
+
+from ringfence.policy import Effect, Policy
+from ringfence.toolkit.catalog.offers import Offer, offers
+
+_MOST_REASONS = 8
+_TRASH = ".trash"
+
+
+def instructions(policy: Policy, agent: str, *, tasks: bool = False, exact: bool = False) -> str:
+    """The text for one agent under one policy. `exact` proves where nothing asks, which takes longer."""
+    offered = offers(policy, agent, tasks=tasks, exact=exact)
+    names = {offer.tool.name for offer in offered}
+    parts = [
+        _tools(offered),
+        _shell(names),
+        _deleting(policy, agent, names),
+        _asking(offered),
+        _limits(policy, agent, names),
+        _reasons(policy, agent),
+        "A call that is denied stays denied: do not look for another way round; say what you could not do.",
+    ]
+    return "\n".join(f"- {part}" for part in parts if part)
+
+
+def _tools(offered: tuple[Offer, ...]) -> str:
+    if not offered:
+        return "The policy lets you use no file tool."
+    return f"Use these tools for files: {', '.join(offer.tool.name for offer in offered)}."
+
+
+def _shell(names: set[str]) -> str:
+    instead = [
+        word
+        for word, tools in (("rm", ("delete", "delete_file")), ("mv", ("move_file",)), ("cp", ("copy_file",)))
+        if names & set(tools)
+    ]
+    words = f" ({', '.join(f'`{word}`' for word in instead)} and the like)" if instead else ""
+    return f"Do not use a shell{words} for what they do: what goes past them cannot be judged or undone."
+
+
+def _deleting(policy: Policy, agent: str, names: set[str]) -> str:
+    if not names & {"delete", "delete_file"}:
+        return "You may delete nothing." if names & {"create_file", "edit_file", "move_file"} else ""
+    trash = policy.effect(agent, "move_file", "write", f"{_TRASH}/x")
+    aside = (
+        f" Rather move a file to `{_TRASH}/` with move_file."
+        if "move_file" in names and trash is not Effect.DENY
+        else ""
+    )
+    return (
+        f"Delete only what you were asked to delete.{aside} Before you delete or replace something that looks"
+        " important (data, configuration, anything you did not make), ask, whatever the policy allows."
+    )
+
+
+def _asking(offered: tuple[Offer, ...]) -> str:
+    always = [offer.tool.name for offer in offered if offer.asks == "always"]
+    sometimes = [offer.tool.name for offer in offered if offer.asks == "sometimes"]
+    said = [f"always for {', '.join(always)}"] if always else []
+    said += [f"for some paths with {', '.join(sometimes)}"] if sometimes else []
+    if not said:
+        return ""
+    return (
+        f"A person is asked first {'; '.join(said)}. If the answer is approval_required, say what you want to"
+        " do and why, wait, and send the same call again once it is granted. Give a description with it."
+    )
+
+
+def _limits(policy: Policy, agent: str, names: set[str]) -> str:
+    if "delete" not in names:
+        return ""
+    most = [limit for limit in policy.limits(agent, "delete") if limit.max_files is not None]
+    told = [f"{limit.max_files:,} files in one {limit.per}" for limit in most if limit.max_files is not None]
+    return f"Deleting has a ceiling: {', '.join(dict.fromkeys(told))}." if told else ""
+
+
+def _reasons(policy: Policy, agent: str) -> str:
+    """What the floor and everybody's rules deny, in the words of the policy's author."""
+    denied = [rule for item in policy.content.mandatory for rule in item.rules]
+    entry = next((entry for _, entry in policy.chain(agent) if entry is not None), None)
+    for rules in (policy.content.rules, entry.rules if entry else {}):
+        denied += [rule for listed in rules.values() for rule in listed]
+    told = dict.fromkeys(rule.reason for rule in denied if rule.effect is Effect.DENY and rule.reason)
+    return f"Denied, whatever you need it for: {'; '.join(list(told)[:_MOST_REASONS])}." if told else ""

@@ -1,0 +1,96 @@
+"""Tools and results in the protocol's shapes. Pure; the texts and fields are the tool's and the session's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from ringfence.toolkit.call import Result
+from ringfence.toolkit.catalog.offers import Offer
+from ringfence.toolkit.tools import Tool
+
+# Tools that change something and yet take nothing away; the others may replace or delete.
+_ADDS_ONLY = frozenset({"create_directory", "restore_tasks"})
+
+_RESULT: Mapping[str, Any] = MappingProxyType(
+    {
+        "status": {"type": "string", "enum": ["ok", "denied", "approval_required", "error"]},
+        "decision": {"type": ["object", "null"], "description": "How the policy judged the call."},
+        "error": {
+            "type": ["object", "null"],
+            "description": "What went wrong: a stable code, a message, where, and a hint.",
+            "properties": {
+                "code": {"type": "string"},
+                "message": {"type": "string"},
+                "where": {"type": ["string", "null"]},
+                "hint": {"type": ["string", "null"]},
+            },
+        },
+    }
+)
+
+
+def definition(offer: Offer, *, remote: bool = False) -> dict[str, Any]:
+    """One tool as `tools/list` shows it. `remote` says that the workspace is not on this machine."""
+    tool = offer.tool
+    return {
+        "name": tool.name,
+        "title": tool.title,
+        "description": described(offer),
+        "inputSchema": dict(tool.parameters),
+        "outputSchema": output_schema(tool),
+        "annotations": hints(tool, remote=remote),
+    }
+
+
+def described(offer: Offer) -> str:
+    """The tool's description, with what it says about asking."""
+    return f"{offer.tool.description}\n\n{offer.mark}".strip()
+
+
+def hints(tool: Tool, *, remote: bool = False) -> dict[str, Any]:
+    """What the tool does, as the protocol's hints; each one is said and none left to a default."""
+    reads = tool.safety == "safe"
+    return {
+        "title": tool.title,
+        "readOnlyHint": reads,
+        "destructiveHint": not reads and tool.name not in _ADDS_ONLY,
+        # Sent twice, a change is refused or made twice (a second insertion), never taken as done.
+        "idempotentHint": reads,
+        "openWorldHint": remote,
+    }
+
+
+def output_schema(tool: Tool) -> dict[str, Any]:
+    """The schema of `structuredContent`: the result without its text; `data` is whole when it is ok."""
+    fields = tool.output.get("properties", {})
+    data = {"type": "object", "description": "The answer as fields.", "properties": dict(fields)}
+    return {
+        "type": "object",
+        "properties": {**_RESULT, "data": data},
+        "required": ["status", "data", "decision", "error"],
+    }
+
+
+def tool_result(result: Result) -> dict[str, Any]:
+    """A result of a call as that of `tools/call`; all but `ok` is an error, with its code and hint."""
+    return {
+        "content": [{"type": "text", "text": text_of(result)}],
+        "structuredContent": {
+            "status": result.status,
+            "data": result.data,
+            "decision": result.decision,
+            "error": result.error,
+        },
+        "isError": not result.ok,
+    }
+
+
+def text_of(result: Result) -> str:
+    """The text for the model; of an error also its code and what to try next."""
+    if result.error is None:
+        return result.content
+    hint = result.error.get("hint")
+    more = f"\n\nCode: {result.error['code']}" + (f"\nHint: {hint}" if hint else "")
+    return result.content + more

@@ -1,0 +1,141 @@
+"""What an agent is offered: the tools that its policy can ever let it use, and where they ask.
+
+Pure. A tool is left out only when it is certain that every path is denied; in doubt it is offered.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ringfence.policy import Effect, Policy
+from ringfence.toolkit.tools import TOOLS, Tool
+
+_EVERYWHERE = ("x", "x/y", "x.txt")
+_SOME_TASK = "00000000-0000-4000-8000-000000000000"
+_MAX_SAMPLES = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A tool that is offered: `asks` is "never", "sometimes" or "always" (as far as rules go)."""
+
+    tool: Tool
+    asks: str
+
+    @property
+    def mark(self) -> str:
+        """What the description says about asking; nothing where it never asks."""
+        if self.asks == "always":
+            return "A person is asked before this is done."
+        return "For some paths a person is asked first." if self.asks == "sometimes" else ""
+
+
+def offers(policy: Policy, agent: str, *, tasks: bool = False, exact: bool = False) -> tuple[Offer, ...]:
+    """The tools an agent is offered, in the table's order.
+
+    Verdicts are tried on paths made from the policy's own patterns; only where every one of them is
+    denied (or, with `exact`, none asks) the question is put for all paths, which takes longer.
+    """
+    if policy.mode == "monitor":
+        return tuple(Offer(tool, "never") for tool in TOOLS.values() if tasks or not tool.tasks)
+    known: dict[tuple[object, ...], frozenset[Effect]] = {}
+    found = []
+    for tool in TOOLS.values():
+        if tool.tasks and not tasks:
+            continue
+        effects = _effects(policy, agent, tool, known, exact=exact)
+        if effects - {Effect.DENY}:
+            asks = "never" if Effect.ASK not in effects else "sometimes"
+            found.append(Offer(tool, "always" if Effect.ALLOW not in effects else asks))
+    return tuple(found)
+
+
+def _effects(
+    policy: Policy, agent: str, tool: Tool, known: dict[tuple[object, ...], frozenset[Effect]], *, exact: bool
+) -> frozenset[Effect]:
+    """Which verdicts a call of the tool can get: each parameter's path is free of the others'."""
+    groups: dict[str, tuple[str, ...]] = {}
+    for action, parameter in tool.needs:
+        groups[parameter] = (*groups.get(parameter, ()), action)
+    result = frozenset({Effect.ALLOW})
+    for parameter, actions in groups.items():
+        kind = parameter if parameter in ("", "task_ids") else "path"
+        key = (_named(policy, tool), kind, actions)
+        if key not in known:
+            known[key] = _group(policy, agent, tool, parameter, actions, exact=exact)
+        result = frozenset(max(one, other) for one in result for other in known[key])
+    return result
+
+
+def _named(policy: Policy, tool: Tool) -> str:
+    """The tool's name where a rule names it; tools that no rule names are judged alike."""
+    content = policy.content
+    keys = {key for rules in (content.rules, *(a.rules for a in content.agents.values())) for key in rules}
+    keys.update(key for item in content.mandatory for key in item.keys)
+    return tool.name if tool.name in keys else ""
+
+
+def _group(
+    policy: Policy, agent: str, tool: Tool, parameter: str, actions: tuple[str, ...], *, exact: bool
+) -> frozenset[Effect]:
+    effects: set[Effect] = set()
+    for path in _samples(policy, parameter):
+        for directory in (False, True):
+            try:
+                verdicts = [policy.effect(agent, tool.name, action, path, directory) for action in actions]
+            except ValueError:  # a pattern that no canonical path could be made from
+                continue
+            effects.add(max(verdicts))
+        if len(effects) == 3:
+            break
+    if parameter != "":
+        wanted = {Effect.ALLOW, Effect.ASK} if exact or effects == {Effect.DENY} else set()
+        effects |= _proved(policy, agent, tool, parameter, actions, wanted - effects)
+    return frozenset(effects)
+
+
+def _samples(policy: Policy, parameter: str) -> Iterator[str]:
+    """Paths to try: the root where that is all that is looked at, else one for every pattern."""
+    if parameter == "":
+        yield "."
+        return
+    if parameter == "task_ids":
+        yield f"@tasks/{_SOME_TASK}"
+        return
+    yield from _EVERYWHERE
+    for text in list(_patterns(policy))[-_MAX_SAMPLES:]:
+        path = re.sub(r"\{([^,{}]*)[^{}]*\}", r"\1", text.removeprefix("./"))
+        path = re.sub(r"\[!?.[^\]]*\]|\?|\*+", "x", path).strip("/")
+        if path:
+            yield path
+
+
+def _patterns(policy: Policy) -> dict[str, None]:
+    """Every pattern that verdicts depend on, without importing what answers questions about all paths."""
+    content = policy.content
+    tiers = (content.rules, *(agent.rules for agent in content.agents.values()))
+    found = dict.fromkeys(rule.pattern for rules in tiers for listed in rules.values() for rule in listed)
+    for item in content.mandatory:
+        found |= dict.fromkeys((*(rule.pattern for rule in item.rules), *item.excepts))
+    return found
+
+
+def _proved(
+    policy: Policy, agent: str, tool: Tool, parameter: str, actions: tuple[str, ...], wanted: set[Effect]
+) -> set[Effect]:
+    """Those of some verdicts that some path has; all of them where that cannot be told."""
+    if not wanted:
+        return set()
+    from ringfence.policy.analysis.pattern_queries import Budget, Undecided
+    from ringfence.policy.analysis.verdict_queries import ANYTHING, Questions, context, together
+
+    region_of = ["/@tasks/*"] if parameter == "task_ids" else []
+    where = together([context(policy, agent, tool.name, action) for action in actions])
+    try:
+        questions = Questions([policy], region_of, Budget())
+        region = questions.inside(*region_of) if region_of else ANYTHING
+        return {effect for effect in wanted if questions.find(questions.verdict(where, effect), region)}
+    except Undecided:
+        return wanted

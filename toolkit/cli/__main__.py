@@ -1,7 +1,0 @@
-"""`python -m toolkit.cli` is the `ringfence` command."""
-
-import sys
-
-from toolkit.cli import main
-
-sys.exit(main())

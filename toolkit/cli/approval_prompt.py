@@ -1,0 +1,246 @@
+"""Asks a person at the controlling terminal whether a call may be done.
+
+Never reads stdin (that is the stream of calls), never takes silence or an end of input for a yes,
+and never cuts or hides what the answer depends on.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from ringfence.toolkit.cli.output import Screen
+from ringfence.toolkit.text import because, escape, plural, quoted
+
+if TYPE_CHECKING:
+    from ringfence.toolkit.approvals.store import Answer, Request
+    from ringfence.toolkit.granting.scopes import Scope
+    from ringfence.toolkit.session.session import Session
+
+CONTROLLING_TERMINAL = Path("/dev/tty")
+SHOWN_LINES = 40
+SHOWN_CHARACTERS = 8000
+_ATTEMPTS = 3
+
+
+class InBackground(OSError):
+    """Another job has the terminal, so nobody can answer at it now."""
+
+
+class Terminal:
+    """A terminal that a person reads and answers at."""
+
+    def __init__(self, source: TextIO, sink: TextIO) -> None:
+        self._source = source
+        self.screen = Screen(sink, sink)
+
+    @classmethod
+    @contextmanager
+    def open(cls, path: Path) -> Iterator[Terminal]:
+        """The terminal at `path`; OSError where there is none, InBackground where it is another job's."""
+        with ExitStack() as stack:
+            stack.enter_context(_never_stopped())
+            source = stack.enter_context(path.open(encoding="utf-8", errors="replace"))
+            if _in_background(source):
+                raise InBackground
+            yield cls(source, stack.enter_context(path.open("w", encoding="utf-8")))
+
+    def ask(self, question: str, choices: Mapping[str, str]) -> str:
+        """One of the choices' letters, or "" when nothing that was typed is one of them."""
+        self._forget_typed_ahead()
+        shown = "  ".join(f"[{letter}] {meaning}" for letter, meaning in choices.items())
+        for _ in range(_ATTEMPTS):
+            self.screen.line(f"{question}  {shown}", "bold")
+            self.screen.stdout.write("> ")
+            self.screen.stdout.flush()
+            line = self._read()
+            if not line:
+                self.screen.line()
+                return ""
+            typed = line.strip().lower()
+            for letter, meaning in choices.items():
+                if typed in (letter, meaning):
+                    return letter
+            self.screen.line(f"not one of {', '.join(choices)}")
+        return ""
+
+    def _read(self) -> str:
+        try:
+            return self._source.readline()
+        except OSError:
+            if _in_background(self._source):
+                raise InBackground from None  # since the question was shown
+            raise
+
+    def _forget_typed_ahead(self) -> None:
+        # What was typed before the question was shown cannot be an answer to it.
+        import termios
+
+        with suppress(termios.error, ValueError):
+            termios.tcflush(self._source.fileno(), termios.TCIFLUSH)
+
+
+@contextmanager
+def _never_stopped() -> Iterator[None]:
+    """The kernel stops a job in the background that uses the terminal; blocked, these make it an error."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGTTIN, signal.SIGTTOU))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _in_background(terminal: TextIO) -> bool:
+    try:
+        return os.tcgetpgrp(terminal.fileno()) != os.getpgrp()
+    except OSError:
+        return False  # not the terminal of this session
+
+
+def terminal_at_hand() -> bool:
+    """Whether there is a controlling terminal that can be opened."""
+    try:
+        os.close(os.open(CONTROLLING_TERMINAL, os.O_RDWR | os.O_NOCTTY))
+    except OSError:
+        return False
+    return True
+
+
+def confirm(question: str) -> bool:
+    """Ask for a yes at the controlling terminal; without one there is none."""
+    try:
+        with Terminal.open(CONTROLLING_TERMINAL) as terminal:
+            return terminal.ask(question, {"y": "yes", "n": "no"}) == "y"
+    except OSError:
+        return False
+
+
+class AtTerminal:
+    """The approver that asks at the controlling terminal. `session` has to be set before it is asked."""
+
+    session: Session
+
+    def __call__(self, request: Request) -> Answer | None:
+        """Ask about one request; refuse where there is no terminal or no answer.
+
+        None in a job in the background: the request stays in the queue, and the job goes on.
+        """
+        from ringfence.toolkit.approvals.store import Answer
+        from ringfence.toolkit.granting.effects import effects
+
+        try:
+            with Terminal.open(CONTROLLING_TERMINAL) as terminal:
+                return answer(request, terminal, lambda wanted: effects(self.session, request, wanted))
+        except InBackground:
+            return None
+        except OSError:
+            return Answer(granted=False, scope="once", reason="there is no terminal to ask at")
+
+
+def answer(request: Request, terminal: Terminal, told: Callable[[Answer], list[str]]) -> Answer:
+    """Show the request, and ask until there is an answer or it is clear that there will be none.
+
+    `told` gives what a grant for more than this change would do; it is shown, and asked about once more.
+    """
+    from ringfence.toolkit.approvals.store import ONCE, Answer
+    from ringfence.toolkit.granting.scopes import in_words
+
+    screen = terminal.screen
+    for text, style in heading(request):
+        screen.line(text, style)
+    left_out = _show_first(request.preview, screen)
+    choices = {"y": "yes", "n": "no"} | ({"d": "show the whole diff"} if left_out else {})
+    wider = _wider(request)
+    screen.line(f"  y: {in_words(request, ONCE)}")
+    for letter, (scope, meaning) in wider.items():
+        screen.line(f"  {letter}: {scope.words}", "dim")
+        choices[letter] = meaning
+    while True:
+        chosen = terminal.ask("Allow it?", choices)
+        if chosen == "d":
+            screen.diff(request.preview)
+        elif chosen in wider:
+            wanted = _granting(wider[chosen][0])
+            for line in told(wanted):
+                screen.line(f"  {line}")
+            sure = terminal.ask("Is all of that to be granted?", {"y": "yes", "n": "no"})
+            if sure == "y":
+                return wanted
+            if not sure:
+                return Answer(granted=False, reason="no answer was given", by=whoami())
+        elif chosen == "y":
+            return Answer(granted=True, by=whoami())
+        else:
+            return Answer(granted=False, reason="" if chosen == "n" else "no answer was given", by=whoami())
+
+
+def _wider(request: Request) -> dict[str, tuple[Scope, str]]:
+    """What reaches further than this change, by the letter to type, with what is shown beside that."""
+    from ringfence.toolkit.approvals.store import PATTERN, SESSION
+    from ringfence.toolkit.granting.scopes import lasts_in_words, scopes, session_in_words
+
+    found: dict[str, tuple[Scope, str]] = {}
+    for scope in scopes(request):
+        ends = "" if scope.lasts is None else f" for {lasts_in_words(scope.lasts)}"
+        if scope.name == PATTERN:
+            found[str(len(found) + 1)] = scope, f"these paths{ends}: {escape(scope.pattern or '')}"
+        elif scope.name == SESSION:
+            found["a"] = scope, f"{session_in_words(request.session)}{ends}"
+    return found
+
+
+def _granting(scope: Scope) -> Answer:
+    """The answer that grants it from now on, as it is confirmed a second time."""
+    from ringfence.toolkit.approvals.store import Answer
+
+    until = None if scope.lasts is None else time.time() + scope.lasts
+    return Answer(True, scope.name, "", whoami(), scope.pattern, until, confirmed=True)
+
+
+def _show_first(preview: str, screen: Screen) -> int:
+    """Show as many whole lines as a screen holds; gives how many were left out."""
+    lines = preview.rstrip("\n").split("\n") if preview else []
+    room = SHOWN_CHARACTERS
+    shown: list[str] = []
+    for line in lines[:SHOWN_LINES]:
+        room -= len(line)
+        if room < 0:
+            break
+        shown.append(line)
+    if shown:
+        screen.diff("\n".join(shown))
+    left_out = len(lines) - len(shown)
+    if left_out:
+        screen.line(f"… {plural(left_out, 'more line')}, d shows all", "dim")
+    return left_out
+
+
+def whoami() -> str:
+    """The account that answers, for the record."""
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # an account without a name
+        return str(os.getuid())
+
+
+def heading(request: Request) -> list[tuple[str, str]]:
+    """What stands above the preview, as (text, style): the tool, what it does and needs come first."""
+    from ringfence.toolkit.granting.needs import in_lines
+
+    lines = [("", ""), (f"{escape(request.tool)}: {escape(request.title or 'no title')}", "bold yellow")]
+    lines += in_lines(request)
+    lines.append((f"  asks because of: {escape(because(request.decision))}", ""))
+    lines.append((f"  agent: {escape(request.agent)}   session: {escape(request.session)}", "dim"))
+    if request.description:
+        lines.append((f"  agent says: {quoted(request.description)}", ""))
+    return lines

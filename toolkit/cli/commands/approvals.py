@@ -1,0 +1,197 @@
+"""`approvals`: what waits for a person's answer, and the answer. Permits; never executes."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import time
+from dataclasses import replace
+
+from ringfence.policy import Policy
+from ringfence.policy.errors import PolicyError
+from ringfence.toolkit.approvals.store import (
+    GRANTED,
+    ONCE,
+    PATTERN,
+    PENDING,
+    SESSION,
+    Answer,
+    Request,
+    is_broad,
+)
+from ringfence.toolkit.cli.approval_prompt import confirm, heading, whoami
+from ringfence.toolkit.cli.column_layout import Column
+from ringfence.toolkit.cli.context import open_record, open_to_answer, policy_of, root_of
+from ringfence.toolkit.cli.log_rows import short_time
+from ringfence.toolkit.cli.output import Screen
+from ringfence.toolkit.cli.record_table import print_table
+from ringfence.toolkit.cli.runner import DONE, UsageError
+from ringfence.toolkit.durations import ahead
+from ringfence.toolkit.granting.effects import effects, reach_of
+from ringfence.toolkit.granting.scopes import PATHS_LAST, Scope, granted_in_words, scopes
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.text import escape, plural, when
+
+PAGE = 50  # requests in one table
+_COLUMNS = (
+    Column("id"),
+    Column("asked", short=short_time, leaves=2),
+    Column("agent", folds_to=10),
+    Column("session", leaves=1),
+    Column("what", folds_to=20),
+    Column("state", folds_to=14),
+)
+
+
+def list_requests(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Print the requests, oldest first."""
+    with open_record(arguments) as session:
+        requests = session.approvals.listing(every=arguments.all)
+    if screen.as_json:
+        screen.json([request.to_json() for request in requests])
+        return DONE
+    start = max(arguments.page - 1, 0) * PAGE
+    shown = requests[start : start + PAGE]
+    if shown:
+        print_table(_COLUMNS, map(_row, shown), arguments, screen)
+    else:
+        screen.note("there is no such page" if requests else "nothing waits for an answer")
+    left = len(requests) - start - len(shown)
+    if shown and left:
+        screen.note(f"{plural(left, 'more request')}: --page {start // PAGE + 2}")
+    return DONE
+
+
+def _row(request: Request) -> tuple[str, ...]:
+    return request.id, when(request.asked), request.agent, request.session, request.title, _state(request)
+
+
+def show(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Print one request as the person at a terminal would be shown it, with the whole preview."""
+    with open_record(arguments) as session:
+        request = session.approvals.get(arguments.id)
+        if screen.as_json:
+            screen.json(request.to_json())
+            return DONE
+        for text, style in heading(request)[1:]:
+            screen.line(text, style)
+        by = f" by {escape(request.by)}" if request.by else ""
+        screen.line(f"  state: {_state(request)}{by}", "dim")
+        if request.state == PENDING:
+            _show_scopes(session, request, arguments, screen)
+    if request.preview:
+        screen.diff(request.preview)
+    return DONE
+
+
+def _show_scopes(session: Session, request: Request, arguments: argparse.Namespace, screen: Screen) -> None:
+    """What it can be granted for, the narrowest first, each with how to."""
+    policy = _policy(arguments)
+    screen.line("  it can be granted for:", "dim")
+    for scope in scopes(request):
+        opens = _reach(session, request, scope, policy)
+        screen.line(f"  - {scope.words}{opens}", "" if scope.name == ONCE else "dim")
+        screen.line(f"      ringfence approvals grant {request.id}{_options(scope)}", "dim")
+
+
+def _reach(session: Session, request: Request, scope: Scope, policy: Policy) -> str:
+    found = reach_of(session, request, Answer(True, scope.name, pattern=scope.pattern), policy)
+    return "" if found is None else f"; {found.in_words()}"
+
+
+def _options(scope: Scope) -> str:
+    if scope.name == PATTERN:
+        return f" --pattern {shlex.quote(scope.pattern or '')} --until {PATHS_LAST / 3600:.0f}h"
+    return " --scope session" if scope.name == SESSION else ""
+
+
+def grant(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Permit it. What would be for next to every path is confirmed a second time."""
+    scope = PATTERN if arguments.pattern is not None else arguments.scope
+    until = None if arguments.until is None else end(arguments.until, time.time())
+    answer = Answer(True, scope, arguments.reason, whoami(), arguments.pattern, until, arguments.yes)
+    with open_to_answer(arguments) as session:
+        request = session.approvals.get(arguments.id)
+        # An answer without an end may be given one: the words have it as it was given.
+        told = effects(session, request, answer, _policy(arguments)) if scope != ONCE else []
+        if told and request.state == PENDING and not answer.confirmed and _is_broad(request, answer):
+            _confirm(told, request, screen)
+            answer = replace(answer, confirmed=True)
+        request = session.approvals.answer(arguments.id, answer)
+    if screen.as_json:
+        screen.json(request.to_json())
+        return DONE
+    screen.line(f"granted for {granted_in_words(request)}", "green")
+    screen.line(f"  {escape(request.title)}")
+    for line in told[1:]:
+        screen.line(f"  {line}")
+    screen.line("the agent may now send the same call again")
+    return DONE
+
+
+def _is_broad(request: Request, answer: Answer) -> bool:
+    return bool(request.rules) and is_broad(request, answer.scope, answer.pattern)
+
+
+def _confirm(told: list[str], request: Request, screen: Screen) -> None:
+    """Ask at the terminal whether next to everything is meant."""
+    for line in (escape(request.title), *told):
+        screen.note(f"  {line}")
+    if not confirm("Is all of that to be granted?"):
+        raise UsageError("that is next to every path: add --yes if you mean it, or grant a --pattern")
+
+
+def refuse(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Refuse it."""
+    with open_to_answer(arguments) as session:
+        answer = Answer(False, reason=arguments.reason, by=whoami())
+        request = session.approvals.answer(arguments.id, answer)
+    return _told(request, "red", screen)
+
+
+def reopen(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Let what was refused be answered again."""
+    with open_to_answer(arguments) as session:
+        request = session.approvals.reopen(arguments.id, by=whoami(), reason=arguments.reason)
+        covering = session.approvals.covering(request)
+    if covering is not None:
+        screen.note(f"the grant '{covering.id}' lets it through: {granted_in_words(covering)}", "yellow")
+    return _told(request, "yellow", screen)
+
+
+def revoke(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Take a grant back."""
+    with open_to_answer(arguments) as session:
+        request = session.approvals.revoke(arguments.id, by=whoami(), reason=arguments.reason)
+    return _told(request, "red", screen)
+
+
+def end(text: str, now: float) -> float:
+    """When a grant ends, in POSIX seconds: `30m`, `2h`, `7d` from now, or an RFC 3339 time."""
+    found = ahead(text, now)
+    if found is None:
+        raise UsageError(f"--until {text}: neither a span such as 2h nor an RFC 3339 time")
+    return found
+
+
+def _told(request: Request, style: str, screen: Screen) -> int:
+    if screen.as_json:
+        screen.json(request.to_json())
+    else:
+        screen.line(f"{_state(request)}: {escape(request.title)}", style)
+    return DONE
+
+
+def _state(request: Request) -> str:
+    """How it stands, and for what, in words."""
+    if request.state == PENDING:
+        return "waiting"
+    return f"granted for {granted_in_words(request)}" if request.state == GRANTED else request.state
+
+
+def _policy(arguments: argparse.Namespace) -> Policy:
+    """The policy in force; none where it does not load, which keeps nobody from answering."""
+    try:
+        return policy_of(arguments, root_of(arguments)[0])
+    except PolicyError:
+        return Policy.empty()

@@ -1,0 +1,107 @@
+"""`doctor`: what this machine has that Ringfence can use, and what to do where something is missing."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from ringfence.policy import Folding
+from ringfence.toolkit.cli.context import refuse_chained, root_of
+from ringfence.toolkit.cli.output import Screen
+from ringfence.toolkit.cli.runner import DONE
+from ringfence.toolkit.extras import EXTRAS, install, is_installed
+from ringfence.toolkit.hooks.install import SETTINGS, NotPlain, commands
+from ringfence.toolkit.hooks.install import is_isolated as is_isolated_command
+from ringfence.toolkit.locations import shown
+from ringfence.toolkit.program_files import is_isolated
+from ringfence.toolkit.protected_paths import of_program
+from ringfence.toolkit.storage.local.landlock import held
+from ringfence.toolkit.storage.local_roots import local_path
+
+_RENEW = "found by PATH, and PYTHONPATH may change what runs; renew it with `ringfence hook install`"
+
+
+def doctor(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Look and tell; changes nothing."""
+    hooks = _hooks(arguments)
+    extras = {extra: is_installed(extra) for extra in EXTRAS}
+    found = {
+        "python": sys.version.split()[0],
+        "system": sys.platform,
+        "isolated": is_isolated(),
+        **_workspace(arguments),
+        "hooks": hooks,
+        "landlock": _landlock(),
+        "landlock_holds": ", ".join(held()) or None,
+        "extras": extras,
+    }
+    if screen.as_json:
+        screen.json(found)
+        return DONE
+    for name, value in found.items():
+        if name not in ("extras", "hooks"):
+            screen.line(f"{name.replace('_', ' '):<22} {_said(value)}")
+    for file, renewed in hooks.items():
+        screen.line(f"{'hook':<22} {file}: {'isolated' if renewed else _RENEW}")
+    for extra, there in extras.items():
+        said = "installed" if there else f"not installed: {install(extra)}"
+        screen.line(f"{extra:<22} {said}")
+    return DONE
+
+
+def _workspace(arguments: argparse.Namespace) -> dict[str, object]:
+    root = root_of(arguments)[0]
+    if "::" in root and "://" in root:
+        refuse_chained(root)
+    if local_path(root) is None or os.sep != "/":
+        return {"root": shown(root)}
+    from ringfence.toolkit.storage.local.opening import open_local
+
+    local = open_local(root)
+    try:
+        return {
+            "root": shown(arguments.root or root),
+            "kind": "the confined local disk",
+            "resolves_by": "openat2" if local.kernel.beneath else "a walk, name by name",
+            "renames_onto_nothing": local.kernel.rename_new,
+            "tells_mounts_apart": local.kernel.mounts,
+            "folds_case": local.fold == Folding.CASE,
+            "folds_normal_form": local.fold != Folding.NONE,
+            "own_program_here": list(of_program(root)),
+        }
+    finally:
+        local.close()
+
+
+def _hooks(arguments: argparse.Namespace) -> dict[str, bool]:
+    """Each settings file with a hook of ours, and whether the hook starts isolated."""
+    root = local_path(root_of(arguments)[0])
+    if root is None:
+        return {}
+    found = {}
+    for host, settings in SETTINGS.items():
+        for named in settings.files.values():
+            file = Path(named).expanduser() if named.startswith("~") else Path(root, named)
+            try:
+                runs = commands(file.read_text("utf-8"), host)
+            except (OSError, UnicodeDecodeError, NotPlain):
+                continue  # `hook install` says what is wrong with it
+            if runs:
+                found[str(file)] = all(map(is_isolated_command, runs))
+    return found
+
+
+def _landlock() -> int | None:
+    from ringfence.toolkit.storage.local.landlock import version
+
+    return version() or None
+
+
+def _said(value: object) -> str:
+    if value is None:
+        return "no"
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "no"
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)

@@ -1,0 +1,242 @@
+"""`explain`: one verdict, and every rule that was looked at on the way to it.
+
+Shows and changes nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+from ringfence.policy import ACTIONS, Decision, Effect, Limit, Need, Policy, Step
+from ringfence.policy.patterns.syntax import Fold
+from ringfence.toolkit.advice import as_advice
+from ringfence.toolkit.authoring.what_if import Look, Misnamed, name_paths
+from ringfence.toolkit.cli.agent_option import mention_unknown
+from ringfence.toolkit.cli.column_layout import Column
+from ringfence.toolkit.cli.context import policy_of, root_of
+from ringfence.toolkit.cli.output import STYLES, Screen
+from ringfence.toolkit.cli.runner import DONE, UsageError
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.text import because, size
+from ringfence.toolkit.tools import TOOLS
+from ringfence.toolkit.workspace.workspace import Workspace
+
+SHOWN_NEEDS = 20
+NO_MATCH = "does not match"
+WIDTH = 100
+_STEPS = (
+    Column("rule", folds_to=10),
+    Column("tier", folds_to=6, leaves=1),
+    Column("key", folds_to=6),
+    Column("pattern", folds_to=8),
+    Column("says"),
+    Column("why", folds_to=10, leaves=2),
+)
+_WALKED = (
+    "A listing or search goes through this directory all the same: a rule may open something below it. "
+    "It shows only what may be read, and the way there."
+)
+
+
+def explain(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Judge what the action or tool needs, and say how the verdict came about."""
+    root, _ = root_of(arguments)
+    policy = policy_of(arguments, root)
+    what, agent = arguments.what, arguments.agent
+    try:
+        named = name_paths(policy, what, arguments.path, arguments.destination)
+        with closing(Workspace(root)) as workspace, Look(workspace, policy, what, named) as look:
+            needs, fold = tuple(look.needs()), look.fold
+    except Misnamed as error:
+        raise UsageError(str(error)) from None
+    except CallError as error:
+        _show_refusal(agent, what, error, screen)
+        return DONE
+    mention_unknown(policy, [agent], screen)
+    question = Question(policy, agent, what, needs, fold)
+    if screen.as_json:
+        screen.json(question.to_json())
+    else:
+        _show(question, screen)
+    return DONE
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A call in question: who, what, and all that it needs."""
+
+    policy: Policy
+    agent: str
+    what: str
+    needs: tuple[Need, ...]
+    fold: Fold
+
+    @property
+    def decision(self) -> Decision:
+        return self.policy.decide(self.agent, self.what, self.needs, fold=self.fold)
+
+    def verdicts(self) -> list[tuple[Need, Effect]]:
+        """Each need with its own verdict; parents made on the way count only when they are denied."""
+        found = []
+        for need in self.needs:
+            effect = self.policy.effect(
+                self.agent, self.what, need.action, need.path, need.directory, fold=self.fold
+            )
+            if not need.incidental or effect is Effect.DENY:
+                found.append((need, effect))
+        return found
+
+    def steps(self) -> list[Step]:
+        """What was looked at for the action and path that decided."""
+        decision = self.decision
+        chosen = (decision.action, decision.path)
+        directory = any(need.directory for need in self.needs if (need.action, need.path) == chosen)
+        explanation = self.policy.explain(self.agent, self.what, decision.path, directory, fold=self.fold)
+        return [step for step in explanation.steps if step.action == decision.action]
+
+    def made(self) -> list[str]:
+        """The directories that are missing above what is written, and would be made on the way."""
+        return list(dict.fromkeys(need.path for need in self.needs if need.incidental))
+
+    def walked(self) -> bool:
+        """Whether a listing or search goes through a directory that may not be read itself."""
+        decision = self.decision
+        if decision.effect is not Effect.DENY or not (self.what == "read" or self._walks()):
+            return False
+        denied = [need for need in self.needs if self._is_denied(need)]
+        return all(need.directory for need in denied) and all(
+            self.policy.opens_below(self.agent, self.what, need.action, need.path, fold=self.fold)
+            for need in denied
+        )
+
+    def _walks(self) -> bool:
+        return self.what in TOOLS and TOOLS[self.what].walks
+
+    def _is_denied(self, need: Need) -> bool:
+        effect = self.policy.effect(
+            self.agent, self.what, need.action, need.path, need.directory, fold=self.fold
+        )
+        return effect is Effect.DENY
+
+    def limits(self) -> tuple[Limit, ...]:
+        changing = any(need.action != "read" for need in self.needs)
+        return self.policy.limits(self.agent, self.what) if changing else ()
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "agent": self.agent,
+            "what": self.what,
+            "decision": self.decision.to_json(),
+            "walked": self.walked(),
+            "needs": [
+                {"action": n.action, "path": n.path, "directory": n.directory, "effect": str(effect)}
+                for n, effect in self.verdicts()
+            ],
+            "made_on_the_way": self.made(),
+            "steps": [
+                {
+                    "action": step.action,
+                    "agent": step.agent,
+                    "rule": step.rule.to_json(),
+                    "effect": str(step.rule.effect),
+                    "matched": step.matched,
+                    "decided": step.decided,
+                    "why": step.why,
+                }
+                for step in self.steps()
+            ],
+            "limits": [limit.to_json() for limit in self.limits()],
+        }
+
+
+def _show_refusal(agent: str, what: str, error: CallError, screen: Screen) -> None:
+    if screen.as_json:
+        screen.json({"agent": agent, "what": what, "decision": None, "refused": error.to_json()})
+        return
+    screen.line(f"refused: {what} for agent {agent}, whatever the policy says", STYLES["refused"])
+    screen.line(f"  {error.message} ({error.code})")
+
+
+def _show(question: Question, screen: Screen) -> None:
+    decision = question.decision
+    verdict = str(decision.effect)
+    about = f"{decision.action} {decision.path}"
+    if question.what != decision.action:
+        about = f"{question.what} ({about})"
+    why = "since no rule decides" if decision.rule is None else f"by {because(decision.to_json())}"
+    screen.line(f"{verdict}: {about} for agent {question.agent}, {why}", STYLES[verdict])
+    if decision.hint:
+        screen.line(f"  hint: {as_advice(decision.hint)}")
+    if question.what not in ACTIONS and (made := question.made()):
+        screen.line(
+            f"  made on the way, as {'they are' if made[1:] else 'it is'} not there: {', '.join(made)}"
+        )
+    if question.walked():
+        screen.line(f"  {_WALKED}")
+    verdicts = question.verdicts()
+    if len(verdicts) > 1:
+        screen.line("\nWhat it needs:")
+        rows = [(need.action, need.path, str(effect)) for need, effect in verdicts[:SHOWN_NEEDS]]
+        screen.table(("action", "path", "verdict"), rows)
+        if len(verdicts) > SHOWN_NEEDS:
+            screen.line(f"and {len(verdicts) - SHOWN_NEEDS:,} more; --json has them all")
+    steps = question.steps()
+    if steps:
+        screen.line(f"\nRules looked at for {decision.action} {decision.path}:")
+        _show_steps(steps, screen)
+    limits = question.limits()
+    if limits:
+        screen.line("\nLimits it would meet:")
+        screen.table(("limit", "at most", "per", "over it"), [_limit_row(limit) for limit in limits])
+
+
+def _show_steps(steps: list[Step], screen: Screen) -> None:
+    """A table of the rules that match or nearly do; the others by name, as there can be many."""
+    told = [step for step in steps if step.matched or step.why != NO_MATCH]
+    if told:
+        screen.table(_STEPS, [_row(step) for step in told])
+    for group in _groups(step for step in steps if not step.matched and step.why == NO_MATCH):
+        first, last = group[0].rule, group[-1].rule
+        lines = f"-{last.where.line}" if last.where and last is not first else ""
+        patterns = ", ".join(f'"{step.rule.pattern}"' for step in group)
+        where, tier, key, _, says, _ = _row(group[0])
+        text = f"does not match: {where}{lines}, {tier} {key} ({says}): {patterns}"
+        screen.line(_filled(text), "dim")
+
+
+def _filled(text: str) -> str:
+    """Wrap what is long; to try each line of a thousand would take longer than to judge them."""
+    if len(text) <= WIDTH and text.isprintable():
+        return text
+    import textwrap
+
+    return textwrap.fill(text, WIDTH, subsequent_indent="  ", break_on_hyphens=False)
+
+
+def _groups(steps: Iterable[Step]) -> list[list[Step]]:
+    """Neighbours that differ in their patterns only."""
+
+    def of(step: Step) -> tuple[Any, ...]:
+        rule = step.rule
+        return rule.tier, rule.agent, rule.key, rule.effect, rule.where and rule.where.file
+
+    return [list(group) for _, group in itertools.groupby(steps, of)]
+
+
+def _row(step: Step) -> tuple[str, ...]:
+    rule = step.rule
+    where = f"{rule.where.file}:{rule.where.line}" if rule.where else ""
+    tier = f"{rule.tier} {rule.agent}" if rule.agent else rule.tier
+    return where, tier, rule.key, rule.pattern, str(rule.effect), step.why
+
+
+def _limit_row(limit: Limit) -> tuple[str, ...]:
+    files = [f"{limit.max_files:,} files"] if limit.max_files is not None else []
+    volume = [size(limit.max_bytes)] if limit.max_bytes is not None else []
+    where = f"{limit.where.file}:{limit.where.line}" if limit.where else "built in"
+    return f"{limit.key} ({where})", ", ".join(files + volume), limit.per, str(limit.over)

@@ -1,0 +1,133 @@
+"""`hook`: what a host starts, in case it was not written in its plain form, and `install`."""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+from ringfence.policy.errors import PolicyError
+from ringfence.toolkit import program_files
+from ringfence.toolkit.cli.agent_option import mention_unknown
+from ringfence.toolkit.cli.approval_prompt import confirm
+from ringfence.toolkit.cli.context import policy_of, root_of
+from ringfence.toolkit.cli.output import Screen
+from ringfence.toolkit.cli.replace_file import replace_text
+from ringfence.toolkit.cli.runner import DONE, FELL_SHORT, UsageError
+from ringfence.toolkit.hooks.install import SETTINGS, NotPlain, command, installed, removed
+from ringfence.toolkit.hooks.respond import Options, respond
+from ringfence.toolkit.protected_paths import of_program
+
+
+def claude_code(arguments: argparse.Namespace, screen: Screen) -> int:
+    return _respond("claude-code", arguments, screen)
+
+
+def codex(arguments: argparse.Namespace, screen: Screen) -> int:
+    return _respond("codex", arguments, screen)
+
+
+def gemini(arguments: argparse.Namespace, screen: Screen) -> int:
+    return _respond("gemini", arguments, screen)
+
+
+def _respond(host: str, arguments: argparse.Namespace, screen: Screen) -> int:
+    options = Options(arguments.root, arguments.policy, arguments.agent, arguments.ask, arguments.deadline)
+    return respond(host, options, sys.stdin.buffer, screen.stdout, screen.stderr)
+
+
+def install(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Show how the host's settings change, ask, and change them; `--undo` takes the hook out again."""
+    host, file = arguments.host, _settings_file(arguments)
+    if arguments.scope != "user":
+        _check_inside(file, root_of(arguments)[0])
+    before = _read(file)
+    try:
+        if arguments.undo:
+            after = removed(before or "", host)
+        else:
+            run = command(_program(), host, arguments.agent, arguments.policy, arguments.ask)
+            after = installed(before or "", host, run)
+            with suppress(PolicyError):  # a hook blocks every call then, and says why
+                policy = policy_of(arguments, root_of(arguments)[0])
+                mention_unknown(policy, [arguments.agent], screen)
+    except NotPlain as error:
+        raise UsageError(f"{file}: {error}; it was left as it is") from None
+    changed = after != (before or "")
+    diff = _diff(before or "", after, file)
+    if changed and not arguments.dry_run:
+        if not arguments.yes:
+            if not screen.is_terminal or screen.as_json:
+                raise UsageError("there is no terminal to confirm at: give --yes, or --dry-run to look")
+            screen.diff(diff, screen.stderr)
+            if not confirm(f"Change {file}?"):
+                return FELL_SHORT
+        _write(file, after)
+    protected = of_program(root_of(arguments)[0])
+    if screen.as_json:
+        done = changed and not arguments.dry_run
+        found = {"host": host, "file": str(file), "changed": done, "diff": diff, "protected": protected}
+        screen.json(found)
+    elif not changed:
+        screen.line(f"nothing to change in {file}")
+    elif arguments.dry_run:
+        screen.diff(diff)
+    else:
+        screen.diff(diff)
+        screen.line(f"changed {file}")
+    if protected and not arguments.undo and not screen.as_json:
+        screen.line(f"the hook's own program lies here, and no agent can change it: {', '.join(protected)}")
+    return DONE
+
+
+def _program() -> list[str]:
+    program = program_files.start()
+    if program is None:
+        raise UsageError("a hook needs an installed Ringfence, which any folder can start: pip install it")
+    return program
+
+
+def _settings_file(arguments: argparse.Namespace) -> Path:
+    files = SETTINGS[arguments.host].files
+    if arguments.scope not in files:
+        raise UsageError(f"--scope {arguments.scope}: {arguments.host} has {' and '.join(files)}")
+    named = files[arguments.scope]
+    return Path(named).expanduser() if named.startswith("~") else Path(root_of(arguments)[0]) / named
+
+
+def _check_inside(file: Path, root: str) -> None:
+    """Refuse settings that a link puts outside the project: whoever wrote the project chose where to."""
+    real, project = os.path.realpath(file), os.path.realpath(root)
+    if os.path.commonpath((real, project)) != project:
+        raise UsageError(
+            f"{file} is outside the project, as a link leads there; nothing was read or written. Remove the"
+            " link, or take --scope user for your own settings"
+        )
+
+
+def _read(file: Path) -> str | None:
+    try:
+        return file.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        said = error.strerror if isinstance(error, OSError) else "not UTF-8"
+        raise UsageError(f"{file} cannot be read: {said}") from None
+
+
+def _write(file: Path, text: str) -> None:
+    """Put the whole new text in place; without a text the file goes."""
+    if not text:
+        Path(os.path.realpath(file)).unlink()
+        return
+    replace_text(file, text)
+
+
+def _diff(before: str, after: str, file: Path) -> str:
+    lines = difflib.unified_diff(
+        before.splitlines(), after.splitlines(), str(file), str(file), lineterm="", n=3
+    )
+    return "".join(f"{line}\n" for line in lines)

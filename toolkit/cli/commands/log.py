@@ -1,0 +1,230 @@
+"""Looking back: `log`, `history`, `changes`."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from time import sleep
+from typing import Any
+
+from ringfence.policy import Policy, PolicyError
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.cli.agent_option import mention_unknown
+from ringfence.toolkit.cli.column_layout import Column
+from ringfence.toolkit.cli.context import open_record, policy_in, root_of
+from ringfence.toolkit.cli.log_rows import COLUMNS, log_row, short_time
+from ringfence.toolkit.cli.output import Screen
+from ringfence.toolkit.cli.record_table import print_table
+from ringfence.toolkit.cli.runner import DONE, UsageError
+from ringfence.toolkit.durations import instant, seconds
+from ringfence.toolkit.history.old_changes import Forgotten
+from ringfence.toolkit.history.session_diff import Changed
+from ringfence.toolkit.history.versions import Version
+from ringfence.toolkit.text import rfc3339, size, when
+
+VERSIONS = (
+    Column("version"),
+    Column("session", leaves=2),
+    Column("time", short=short_time),
+    Column("content", folds_to=10, leaves=4),
+    Column("by", folds_to=8, leaves=3),
+    Column("call"),
+    Column("path", folds_to=14, leaves=1),  # where it had another name
+)
+CHANGED = (Column("file", folds_to=14), Column("change"), Column("lines"))
+_LOOK_AGAIN = 0.3  # seconds between two looks of `log --follow`
+
+
+def log(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Print the last audit records, oldest first; as JSON, one a line."""
+    conditions = wanted(arguments)
+    with open_record(arguments) as session:
+        shown, _ = audit.head(session.state)
+        if arguments.lines:
+            records: Iterable[dict[str, Any]] = audit.newest(session.state, conditions, arguments.lines)
+        else:
+            records = audit.matching(session.state, conditions)
+        if not _show_log(records, arguments, screen):
+            screen.note("no records")
+            if arguments.by_agent:
+                _mention_agent(arguments, screen)
+        while arguments.follow:
+            sleep(_LOOK_AGAIN)
+            last, (shown, _) = shown, audit.head(session.state)
+            if shown > last:
+                _show_log(audit.matching(session.state, conditions, after=last), arguments, screen)
+    return DONE
+
+
+def _mention_agent(arguments: argparse.Namespace, screen: Screen) -> None:
+    """Say that the policy in force knows no such agent, if there is a policy that says."""
+    place = policy_in(arguments, root_of(arguments)[0])
+    with suppress(PolicyError):
+        if place is not None:
+            mention_unknown(Policy.load(place), [arguments.by_agent], screen)
+
+
+def wanted(arguments: argparse.Namespace) -> audit.Wanted:
+    """What the options say of the records that are asked for."""
+    if arguments.path is not None:
+        _check_pattern(arguments.path)
+    return audit.Wanted(
+        session=arguments.session,
+        agent=arguments.by_agent,
+        tool=arguments.tool,
+        path=arguments.path,
+        effect=arguments.effect,
+        outcome=arguments.outcome,
+        by=arguments.by,
+        approved=arguments.approved,
+        since=_at(arguments, "since"),
+        until=_at(arguments, "until"),
+    )
+
+
+def _check_pattern(text: str) -> None:
+    """Refuse what no policy could say: it fits no path, and "no records" would not be the answer."""
+    from ringfence.policy.patterns.syntax import PatternError, parse
+
+    try:
+        parse(text)
+    except PatternError as error:
+        raise UsageError(f"--path {text!r}: {error.message}") from None
+
+
+def _at(arguments: argparse.Namespace, option: str) -> float | None:
+    """A moment: a span before now (`30m`, `2h`, `7d`) or an RFC 3339 time."""
+    text = getattr(arguments, option)
+    if text is None:
+        return None
+    found = _moment(text)
+    if found is None:
+        raise UsageError(f"--{option} {text}: neither a span such as 2h nor an RFC 3339 time")
+    return found
+
+
+def point(text: str) -> str | float:
+    """A point to go back to: a moment as for --since, else what the history knows by that name."""
+    found = _moment(text)
+    return text if found is None else found
+
+
+def _moment(text: str) -> float | None:
+    span = seconds(text)
+    if span is not None:
+        return time.time() - span
+    # A call's id may be a number, which is no time.
+    return instant(text) if "-" in text else None
+
+
+def _show_log(records: Iterable[dict[str, Any]], arguments: argparse.Namespace, screen: Screen) -> bool:
+    """Print records; whether there was any."""
+    if screen.as_json:
+        for record in records:
+            screen.json_line(record)
+        return True
+    return print_table(COLUMNS, map(log_row, records), arguments, screen, page=not arguments.follow)
+
+
+def history(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Print the versions of one file."""
+    with open_record(arguments) as session:
+        versions = [
+            version
+            for version in session.versions(arguments.path)
+            if arguments.session in (None, version.session)
+        ]
+        old = session.history.forgotten(arguments.session)
+    if screen.as_json:
+        screen.json([_version_json(version) for version in versions])
+    elif versions:
+        moved = any(version.path != versions[-1].path for version in versions)
+        columns = VERSIONS if moved else VERSIONS[:-1]
+        rows = (_version_row(version)[: len(columns)] for version in versions)
+        print_table(columns, rows, arguments, screen)
+    else:
+        screen.note(f"no call changed {arguments.path}{_since(old)}")
+    if old is not None and versions:
+        screen.note(f"changes up to {when(old.until)} are pruned: `ringfence log` has their records")
+    return DONE
+
+
+def _since(old: Forgotten | None) -> str:
+    return "" if old is None else f" since {when(old.until)}; what was before is pruned"
+
+
+def _version_row(version: Version) -> tuple[str, ...]:
+    content = size(version.size)
+    if not version.kept:
+        content = "not looked at"
+    elif version.target is not None:
+        content = f"a link to {version.target}"
+    elif version.gone:
+        content = "nothing"
+    elif version.forgotten:
+        content += ", no longer kept"
+    by = "(before)" if version.name == "initial" or version.end == "before" else version.tool
+    return version.name, version.session, when(version.time), content, by, version.call, version.path
+
+
+def _version_json(version: Version) -> dict[str, Any]:
+    return {
+        "path": version.path,
+        "version": version.name,
+        "session": version.session,
+        "time": rfc3339(version.time),
+        "kind": "none" if version.gone else version.kind,
+        "digest": version.digest,
+        "target": version.target,
+        "kept": version.kept,
+        "forgotten": version.forgotten,
+        "size": version.size,
+        "tool": version.tool,
+        "call_id": version.call,
+    }
+
+
+def changes(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Print the files a session changed: the one named, else the latest here."""
+    with open_record(arguments) as session:
+        known = session.history.sessions()
+        # The last one's parent, if it is a sub-session.
+        chosen = arguments.session or (known[-1].partition("/")[0] if known else None)
+        found = session.changes(chosen, arguments.by_agent) if chosen else []
+        old = session.history.forgotten(chosen)
+        if screen.as_json:
+            told = {"session": chosen, "pruned_until": None if old is None else rfc3339(old.until)}
+            screen.json({**told, **_totals(found), "changes": [_change_json(c) for c in found]})
+        elif not found:
+            screen.note(f"no changes{_since(old)}")
+        else:
+            rows = [(_where(c), c.kind, f"+{c.additions} -{c.removals}") for c in found]
+            diffs = [c.diff for c in found] if arguments.diff else []
+            before = f"session {chosen}"
+            print_table(CHANGED, rows, arguments, screen, before=before, diffs=diffs)
+            if old is not None:
+                screen.note(f"changes up to {when(old.until)} are pruned, and not in these")
+    return DONE
+
+
+def _where(change: Changed) -> str:
+    return change.path if change.source is None else f"{change.source} → {change.path}"
+
+
+def _totals(found: list[Changed]) -> dict[str, int]:
+    return {"additions": sum(c.additions for c in found), "removals": sum(c.removals for c in found)}
+
+
+def _change_json(change: Changed) -> dict[str, Any]:
+    return {
+        "path": change.path,
+        "kind": change.kind,
+        "from": change.source,
+        "type": change.type,
+        "additions": change.additions,
+        "removals": change.removals,
+        "agents": list(change.agents),
+        "diff": change.diff,
+    }

@@ -1,0 +1,86 @@
+"""`matrix`: a workspace's tree against agents and actions, on the terminal, as JSON or as one web page."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from contextlib import closing
+from pathlib import PurePath
+
+from ringfence.policy import Policy
+from ringfence.policy.analysis.verdict_queries import agents as kinds_of_agents
+from ringfence.policy.model import ACTIONS, DEFAULT_AGENT, EFFECTS, Agent
+from ringfence.toolkit.authoring.matrix import Matrix, matrix
+from ringfence.toolkit.cli.agent_option import mention_unknown
+from ringfence.toolkit.cli.column_layout import Column
+from ringfence.toolkit.cli.commands.import_export import put
+from ringfence.toolkit.cli.context import policy_of, root_of
+from ringfence.toolkit.cli.output import Screen
+from ringfence.toolkit.cli.record_table import print_table
+from ringfence.toolkit.cli.runner import DONE, UsageError
+from ringfence.toolkit.workspace.workspace import Workspace
+
+_VERDICT = 8  # the least width of a column of verdicts
+
+
+def show_matrix(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Judge every path of the tree."""
+    if arguments.html and not arguments.out:
+        raise UsageError("--html: say where to with --out FILE")
+    root, _ = root_of(arguments)
+    policy = policy_of(arguments, root)
+    mention_unknown(policy, arguments.agents or (), screen)
+    agents = arguments.agents or _kinds(policy)
+    with closing(Workspace(root)) as workspace:
+        found = matrix(workspace, policy, arguments.path, agents, arguments.actions or ACTIONS)
+    if arguments.effect:
+        wanted = {at for at, cell in enumerate(found.cells) if cell.effect is EFFECTS[arguments.effect]}
+        found.rows = [row for row in found.rows if wanted.intersection(row.cells)]
+    _put(found, root, arguments, screen)
+    return DONE
+
+
+def _kinds(policy: Policy) -> list[str]:
+    """The default agent, and one name for every kind of agent that the policy tells from it."""
+
+    def entries(name: str) -> list[Agent | None]:
+        return [entry for _, entry in policy.chain(name)]
+
+    usual = entries(DEFAULT_AGENT)
+    return [DEFAULT_AGENT, *(name for name in kinds_of_agents([policy]) if entries(name) != usual)]
+
+
+def _put(found: Matrix, root: str, arguments: argparse.Namespace, screen: Screen) -> None:
+    data = {"root": PurePath(root).name or root, **found.to_json()}
+    if arguments.html:
+        from ringfence.toolkit.html_page import page
+
+        put(arguments.out, page("matrix", f"Ringfence: {data['root']}", data), screen)
+        if screen.as_json:
+            screen.json({"written": arguments.out, "paths": len(found.rows)})
+    elif screen.as_json:
+        screen.json(data)
+    elif arguments.out:
+        raise UsageError("--out: for --html")
+    elif not found.rows:
+        screen.note("no paths")
+    else:
+        rows = (
+            (
+                row.path + ("/" if row.directory else ""),
+                *(str(found.cells[number].effect) for number in row.cells),
+            )
+            for row in found.rows
+        )
+        print_table(columns_of(found.columns), rows, arguments, screen)
+
+
+def columns_of(verdicts: Sequence[tuple[str, str]]) -> list[Column]:
+    """The path, and a column for each agent and action; where there is no room the last goes first."""
+    return [
+        Column("path", folds_to=14),
+        *(
+            Column(f"{agent}: {action}", folds_to=_VERDICT, leaves=number)
+            for number, (agent, action) in enumerate(verdicts)
+        ),
+    ]

@@ -1,0 +1,88 @@
+"""`schema` and `completion`: what editors, models and shells complete and validate from."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping
+from importlib.resources import files
+from typing import Any
+
+from ringfence.toolkit.catalog.offers import Offer, offers
+from ringfence.toolkit.cli.context import policy_in, policy_of, root_of
+from ringfence.toolkit.cli.output import Screen
+from ringfence.toolkit.cli.runner import DONE
+from ringfence.toolkit.tools import TOOLS
+
+
+def policy(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Print the JSON Schema of policy files."""
+    screen.json(json.loads(files("ringfence.policy").joinpath("schema.json").read_text(encoding="utf-8")))
+    return DONE
+
+
+def approvals(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Print the JSON Schema of the approvals channel's lines."""
+    from ringfence.toolkit.cli.approval_messages import SCHEMA
+
+    screen.json(SCHEMA)
+    return DONE
+
+
+def tools(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Print the tools an agent is offered with their schemas, in the shape that was asked for."""
+    from ringfence.toolkit.catalog.vendor_formats import definitions
+
+    screen.json(definitions(arguments.format, _offered(arguments)))
+    return DONE
+
+
+def prompt(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Print the text for an agent's instructions, made from its policy."""
+    from ringfence.toolkit.catalog.instructions import instructions
+
+    root, _ = root_of(arguments)
+    rules = policy_of(arguments, root)
+    text = instructions(rules, arguments.agent, tasks=rules.tasks is not None, exact=True)
+    if screen.as_json:
+        screen.json({"agent": arguments.agent, "instructions": text})
+    else:
+        screen.line(text)
+    return DONE
+
+
+def _offered(arguments: argparse.Namespace) -> tuple[Offer, ...]:
+    """What the policy can ever allow; without a policy every tool, as nothing is known of where it asks."""
+    root, _ = root_of(arguments)
+    if arguments.policy is None and policy_in(arguments, root) is None:
+        return tuple(Offer(tool, "unknown") for tool in TOOLS.values())
+    rules = policy_of(arguments, root)
+    return offers(rules, arguments.agent, tasks=rules.tasks is not None, exact=True)
+
+
+def completion(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Print the completion script; made from the parser, so that it cannot lag behind."""
+    if arguments.shell == "fish":
+        from ringfence.toolkit.cli.fish_completion import script
+        from ringfence.toolkit.cli.table import COMMANDS, GROUPS
+
+        print(script(COMMANDS.values(), GROUPS), end="", file=screen.stdout)
+        return DONE
+    import shtab
+
+    from ringfence.toolkit.cli.parser import build
+
+    parser = build()
+    _say_what_completes(parser, {"file": shtab.FILE, "directory": shtab.DIRECTORY})
+    print(shtab.complete(parser, arguments.shell), file=screen.stdout)
+    return DONE
+
+
+def _say_what_completes(parser: argparse.ArgumentParser, kinds: Mapping[str, Any]) -> None:
+    """Mark the arguments that are files or folders in the way shtab looks for."""
+    for action in parser._actions:
+        if kind := getattr(action, "completes", ""):
+            action.complete = kinds[kind]  # type: ignore[attr-defined]
+        if isinstance(action, argparse._SubParsersAction):
+            for below in action.choices.values():
+                _say_what_completes(below, kinds)

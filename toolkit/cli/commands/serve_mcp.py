@@ -1,0 +1,69 @@
+"""`serve`: the same session behind a protocol. Opens it, hands it over, and closes it again."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import BufferedReader
+from typing import TYPE_CHECKING, BinaryIO
+
+from ringfence.toolkit.cli.agent_option import mention_unknown
+from ringfence.toolkit.cli.context import approval_channel, connect, open_session
+from ringfence.toolkit.cli.output import Screen, is_terminal
+from ringfence.toolkit.cli.runner import DONE, UsageError
+
+if TYPE_CHECKING:
+    from ringfence.toolkit.session.session import Session
+
+
+def mcp(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Serve one MCP client on stdin and stdout until it ends the input; or many over HTTP."""
+    if arguments.http:
+        if any(given is not None for name, given in vars(arguments).items() if name.startswith("approvals_")):
+            raise UsageError("an approvals channel: only over stdin and stdout, not with --http")
+        from ringfence.toolkit.cli.commands import serve_http as serving
+
+        return serving.mcp(arguments, screen)
+    from ringfence.toolkit.mcp.server import Server
+    from ringfence.toolkit.mcp.stdio import Loop
+
+    if is_terminal(sys.stdin):
+        screen.note("waiting for an MCP client on stdin; Ctrl-D ends it")
+    with approval_channel(arguments, screen) as channel:
+        ask, arguments.ask = arguments.ask or "client", "deny" if arguments.ask == "deny" else "queue"
+        with open_session(arguments, screen) as session, _streams(screen) as (source, sink):
+            mention_unknown(session.policy, [session.agent], screen)
+            if channel is not None:
+                connect(channel, session)
+            if arguments.landlock:
+                from ringfence.toolkit.cli.process_confinement import confine
+
+                confine(session, arguments, screen)
+            gc.freeze()  # what is there now stays to the end; looking through it would make some call wait
+            server = Server(session, ask=ask, instructions=_instructions(session), channel=channel)
+            Loop(server, source, sink).run()
+    return DONE
+
+
+def _instructions(session: Session) -> str:
+    from ringfence.toolkit.catalog.instructions import instructions
+
+    return instructions(session.policy, session.agent, tasks=session.workspace.has_tasks)
+
+
+@contextmanager
+def _streams(screen: Screen) -> Iterator[tuple[BufferedReader, BinaryIO]]:
+    """Stdin, and stdout for the protocol alone: what anything else prints goes to stderr meanwhile."""
+    screen.stdout.flush()
+    held = os.dup(1)
+    try:
+        os.dup2(2, 1)
+        with os.fdopen(0, "rb", closefd=False) as source, os.fdopen(held, "wb", closefd=False) as sink:
+            yield source, sink
+    finally:
+        os.dup2(held, 1)
+        os.close(held)

@@ -1,0 +1,128 @@
+"""`state`: check, adopt or salvage the state of a workspace. Only `check` is for a state in use."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.cli.approval_prompt import confirm, whoami
+from ringfence.toolkit.cli.context import audit_key, place_of, root_of
+from ringfence.toolkit.cli.output import Screen
+from ringfence.toolkit.cli.runner import DONE, FELL_SHORT, UsageError
+from ringfence.toolkit.state_repair.check import StateReport, check_state
+from ringfence.toolkit.text import plural
+
+_FACTS = {
+    "state": "state",
+    "workspace": "workspace",
+    "id": "id",
+    "changes": "changes",
+    "records": "audit records",
+    "contents": "contents",
+    "catches": "deleted trees",
+}
+_LEVELS = {"note": "dim", "error": "red"}
+
+
+def check(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Print what a state holds and what is wrong with it."""
+    key = audit.read_key(audit_key(arguments))
+    if arguments.folder is None:
+        place = place_of(arguments)
+    elif Path(arguments.folder).is_dir():
+        place = str(Path(arguments.folder).absolute())
+    else:
+        raise UsageError(f"{arguments.folder}: there is no such folder")
+    report = check_state(place, key)
+    _show_report(report, screen)
+    return DONE if report.sound else FELL_SHORT
+
+
+def _show_report(report: StateReport, screen: Screen) -> None:
+    if screen.as_json:
+        problems = [
+            {"what": p.what, "detail": p.detail, "hint": p.hint, "note": p.note} for p in report.problems
+        ]
+        screen.json({"sound": report.sound, **report.facts, "problems": problems})
+        return
+    for name, words in _FACTS.items():
+        if report.facts.get(name) is not None:
+            screen.line(f"{words}: {report.facts[name]}", "dim")
+    for problem in report.problems:
+        level = "note" if problem.note else "error"
+        screen.line(f"{level}: {problem.what}: {problem.detail}", _LEVELS[level])
+        if problem.hint:
+            screen.line(f"  hint: {problem.hint}")
+    wrong = sum(not problem.note for problem in report.problems)
+    if report.sound:
+        screen.line("the state is sound", "green")
+    else:
+        screen.line(f"the state is not sound: {plural(wrong, 'error')}", "red")
+
+
+def adopt(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Show which state would be taken over; take it over when that is wanted."""
+    from ringfence.toolkit.state_repair.adopt import adopt_state, plan_adoption
+
+    _check_asking(arguments, screen)
+    root, _ = root_of(arguments)
+    plan = plan_adoption(root, arguments.state, arguments.former, arguments.place)
+    told: dict[str, Any] = {"state": plan.folder, "former": plan.former, "aside": plan.aside}
+    if not _agreed(arguments, screen, f"Take over the state of {plan.former}, with {plan.changes}", told):
+        return DONE if arguments.dry_run else FELL_SHORT
+    settled = adopt_state(plan, whoami(), audit_key(arguments))
+    if screen.as_json:
+        screen.json({**told, "adopted": True, "settled": settled})
+        return DONE
+    screen.line(f"the state of {plan.former} is this workspace's now, with {plan.changes}", "green")
+    if settled:
+        screen.line(f"settled: {plural(settled, 'change')} that had been left open")
+    if plan.aside is not None:
+        screen.line(f"the state that was begun here meanwhile is kept in {plan.aside}")
+    return DONE
+
+
+def salvage(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Show what can be recovered; put it in the place of the damaged state when that is wanted."""
+    from ringfence.toolkit.state_repair.salvage import salvage_state
+
+    _check_asking(arguments, screen)
+    place = place_of(arguments)
+    with salvage_state(place, audit.read_key(audit_key(arguments)), by=whoami()) as found:
+        told = found.to_json()
+        if not screen.as_json:
+            screen.table(
+                ("what", "recovered", "lost"),
+                [(name, str(count), found.lost_of(name)) for name, count in found.recovered.items()],
+            )
+            for line in found.remarks:
+                screen.line(line, "yellow")
+        if not _agreed(arguments, screen, "Put what was recovered in the place of the damaged state", told):
+            return DONE if arguments.dry_run else FELL_SHORT
+        damaged = found.take_its_place()
+    if screen.as_json:
+        screen.json({**told, "damaged": damaged})
+    else:
+        screen.line(f"the damaged state is kept in {damaged}")
+    return DONE if found.whole else FELL_SHORT
+
+
+def _check_asking(arguments: argparse.Namespace, screen: Screen) -> None:
+    if not (arguments.yes or arguments.dry_run) and (screen.as_json or not screen.is_terminal):
+        raise UsageError("there is no terminal to confirm at: look with --dry-run, then give --yes")
+
+
+def _agreed(arguments: argparse.Namespace, screen: Screen, what: str, told: dict[str, Any]) -> bool:
+    """Whether it is to be done; with --dry-run it is only told."""
+    if arguments.dry_run:
+        if screen.as_json:
+            screen.json(told)
+        else:
+            screen.line(f"would do: {what[0].lower()}{what[1:]}")
+        return False
+    if arguments.yes or confirm(f"{what}?"):
+        return True
+    screen.note("nothing was changed")
+    return False

@@ -1,0 +1,99 @@
+"""Taking back: `undo` of a call, a session or a tree, and `restore` of a version.
+
+At a terminal shows first what it would do and asks; elsewhere it does at once only what was named exactly.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from ringfence.toolkit.call import Result
+from ringfence.toolkit.cli.approval_prompt import confirm, whoami
+from ringfence.toolkit.cli.commands.log import point
+from ringfence.toolkit.cli.commands.run_call import show
+from ringfence.toolkit.cli.context import open_session
+from ringfence.toolkit.cli.output import Screen
+from ringfence.toolkit.cli.runner import DONE, FELL_SHORT, UsageError
+from ringfence.toolkit.session.session import Session
+
+Act = Callable[..., Result]
+
+
+def undo(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Take back what one call changed, or what a session changed since a point, all of it or below a path."""
+    if arguments.call is not None:
+        if arguments.to is not None or arguments.tree is not None:
+            raise UsageError("undo: --to and --tree go without a call id")
+        return _take_back(arguments, screen, _one_call(arguments), exact=True)
+    if arguments.session is None and arguments.tree is None:
+        raise UsageError("undo: name a call, or a session with --session ID --to POINT, or a --tree PATH")
+    if arguments.to is None and (arguments.tree is None or arguments.session is None):
+        raise UsageError("undo: say how far back: --to POINT (--to initial: all of it)")
+    return _take_back(arguments, screen, _since(arguments), exact=False)
+
+
+def restore(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Bring one version of a file back."""
+    version = arguments.version
+    if arguments.session is not None and ":" not in version:
+        version = f"{arguments.session}:{version}"
+
+    def act(session: Session, **more: Any) -> Result:
+        return session.restore(arguments.path, version, force=arguments.force, **more)
+
+    return _take_back(arguments, screen, act, exact=True)
+
+
+def _one_call(arguments: argparse.Namespace) -> Act:
+    def act(session: Session, **more: Any) -> Result:
+        return session.undo(arguments.call, session=arguments.session, force=arguments.force, **more)
+
+    return act
+
+
+def _since(arguments: argparse.Namespace) -> Act:
+    to = "initial" if arguments.to is None else point(arguments.to)
+
+    def act(session: Session, **more: Any) -> Result:
+        return session.undo_to(
+            to,
+            session=arguments.session,
+            tree=arguments.tree or ".",
+            everyone=arguments.session is None,
+            force=arguments.force,
+            **more,
+        )
+
+    return act
+
+
+def _take_back(arguments: argparse.Namespace, screen: Screen, act: Act, *, exact: bool) -> int:
+    """Show what would be done; do it when that is wanted, and only if it is still the same."""
+    asks = not arguments.yes and not screen.as_json and screen.is_terminal
+    if not (exact or asks or arguments.yes or arguments.dry_run):
+        raise UsageError("undo: nobody is here to ask; look with --dry-run, then say --yes")
+    with open_session(arguments, screen) as session:
+        with screen.progress() as progress:
+            seen = act(session, dry_run=True, progress=progress) if asks or arguments.dry_run else None
+        if seen is not None and (arguments.dry_run or not seen.ok):
+            _show_preview(seen, screen)
+            show(seen, screen, changed=False)
+            return DONE if seen.ok else FELL_SHORT
+        if seen is not None:
+            _show_preview(seen, screen)
+            if not confirm(seen.content):
+                screen.note("nothing was changed")
+                return FELL_SHORT
+        with screen.progress() as progress:
+            digest = seen.data["digest"] if seen is not None else None
+            result = act(session, dry_run=False, progress=progress, digest=digest, by=whoami())
+    show(result, screen, changed=bool(result.data.get("changes")))
+    return DONE if result.ok else FELL_SHORT
+
+
+def _show_preview(result: Result, screen: Screen) -> None:
+    preview = result.data.get("preview")
+    if preview and not screen.as_json:
+        screen.diff(preview)

@@ -1,0 +1,311 @@
+"""Where a command works: the workspace's root, the policy in force, and a session there."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ringfence.policy import READY_MADE, Policy, ready_made
+from ringfence.toolkit import program_files
+from ringfence.toolkit import project_root as finding
+from ringfence.toolkit.cli.output import Screen, is_terminal
+from ringfence.toolkit.cli.runner import UsageError
+from ringfence.toolkit.errors import CODES, CallError
+from ringfence.toolkit.locations import shown
+from ringfence.toolkit.storage.local_roots import local_path
+
+if TYPE_CHECKING:
+    from ringfence.toolkit.cli.approval_channel import ApprovalChannel
+    from ringfence.toolkit.session.session import Approver, Session
+
+
+def root_of(arguments: argparse.Namespace) -> tuple[str, str]:
+    """The root and how it was found: `--root`, else the nearest folder upwards that is a project.
+
+    From here on nothing is imported from it.
+    """
+    if arguments.root is None:
+        path, found_by = finding.find_root(str(Path.cwd()))
+    else:
+        with _known_store(arguments.root):
+            local = local_path(arguments.root)
+        if local is None:
+            return arguments.root, "--root"
+        if not Path(local).is_dir():
+            raise UsageError(f"--root {shown(arguments.root)}: there is no such folder")
+        path, found_by = local, "--root"
+    program_files.leave(path)
+    return path, found_by
+
+
+def refuse_chained(root: str) -> None:
+    """Fail for a chained URL that leads to the local disk, as opening a session there does."""
+    from ringfence.toolkit.storage.fsspec_store.backend import open_store
+    from ringfence.toolkit.storage.local_roots import refuse_local
+
+    with _known_store(root):
+        refuse_local(open_store(root, {})[0])
+
+
+def options_of(arguments: argparse.Namespace) -> str:
+    """`--root` and `--state` as another command needs them to find this workspace from any folder.
+
+    For a person's terminal alone: an agent is told no path of this machine.
+    """
+    import shlex
+
+    found = ""
+    for name in ("root", "place", "state"):
+        given = getattr(arguments, name, None)
+        if given is not None and shown(given) != given:
+            given = name.upper()  # there is a user in it, perhaps a password
+        elif given is not None and name != "place" and "://" not in given:
+            given = str(Path(given).absolute())
+        found += f" --{name} {shlex.quote(given)}" if given is not None else ""
+    return found
+
+
+def policy_of(arguments: argparse.Namespace, root: str) -> Policy:
+    """The policy of `--policy`, else of the root, else the one under which everything asks."""
+    source = _source_of(arguments, root)
+    return Policy.load(source) if source else Policy.empty()
+
+
+def _source_of(arguments: argparse.Namespace, root: str) -> Path | None:
+    return policy_in(arguments, root) if arguments.policy is None else policy_file(arguments.policy)
+
+
+def policy_in(arguments: argparse.Namespace, root: str) -> Path | None:
+    """The policy file of a root on this machine, if it has one. What `--root` names is trusted."""
+    if "://" in root:
+        return None
+    place = finding.policy_in(root, found=arguments.root is None)
+    return None if place is None else Path(place)
+
+
+def policy_file(named: str) -> Path:
+    """The file of a policy; a ready-made name wins, so that no file of that name can take its place."""
+    if named in READY_MADE:
+        return ready_made(named)
+    if not Path(named).is_file():
+        raise UsageError(f"{named}: neither a policy file nor one of the ready-made {', '.join(READY_MADE)}")
+    return Path(named)
+
+
+def open_session(
+    arguments: argparse.Namespace, screen: Screen, channel: ApprovalChannel | None = None
+) -> Session:
+    """The session that a command's options describe; what asks is put on the channel, if there is one."""
+    if channel is not None:
+        session = _opened(arguments, "prompt", channel)
+        connect(channel, session)
+        return session
+    from ringfence.toolkit.cli.approval_prompt import AtTerminal, terminal_at_hand
+
+    ask = getattr(arguments, "ask", "deny")  # taking back is a person's own act: nobody is asked
+    if ask == "prompt" and not terminal_at_hand():
+        raise UsageError("--ask prompt: there is no terminal to ask at")
+    if ask is None:
+        ask = "prompt" if is_terminal(screen.stderr) and terminal_at_hand() else "queue"
+    terminal = AtTerminal()
+    session = _opened(arguments, ask, terminal if ask == "prompt" else None)
+    terminal.session = session
+    return session
+
+
+def connect(channel: ApprovalChannel, session: Session) -> None:
+    """Have the channel answer the session's requests."""
+    from ringfence.toolkit.approvals.store import Answer
+    from ringfence.toolkit.granting.effects import reach_of
+
+    channel.approvals = session.approvals
+    channel.reach = lambda request, scope: reach_of(
+        session, request, Answer(True, scope.name, pattern=scope.pattern)
+    )
+
+
+def approval_channel(
+    arguments: argparse.Namespace, screen: Screen
+) -> AbstractContextManager[ApprovalChannel | None]:
+    """The channel that the options ask for; None where they ask for none."""
+    if (arguments.approvals_fd, arguments.approvals_socket, arguments.approvals_timeout) == (None,) * 3:
+        return nullcontext()
+    from ringfence.toolkit.cli.approval_streams import (
+        channel_of,  # sockets are slow to import, and seldom needed
+    )
+
+    return channel_of(arguments, screen)
+
+
+def _opened(arguments: argparse.Namespace, ask: str, approver: Approver | None) -> Session:
+    from ringfence.toolkit.session.session import Session
+
+    root, found_by = root_of(arguments)
+    with _known_store(root):
+        return Session(
+            root,
+            policy_of(arguments, root),
+            agent=arguments.agent,
+            session=arguments.session,
+            state=arguments.state,
+            ask=ask,
+            approver=approver,
+            dry_run=arguments.dry_run,
+            found_by=found_by,
+            policy_file=_source_of(arguments, root),
+            options=_options(arguments, root),
+            tasks=getattr(arguments, "tasks", None),
+            task=getattr(arguments, "task", None),
+            place=arguments.place,
+            **auditing(arguments),
+        )
+
+
+def open_as(arguments: argparse.Namespace, agent: str, name: str | None) -> Session:
+    """A session of an agent under the policy in force, for a person to try or take back something in."""
+    from ringfence.toolkit.session.session import Session
+
+    root, found_by = root_of(arguments)
+    with _known_store(root):
+        return Session(
+            root,
+            policy_of(arguments, root),
+            agent=agent,
+            session=name,
+            state=arguments.state,
+            found_by=found_by,
+            policy_file=_source_of(arguments, root),
+            options=_options(arguments, root),
+            tasks=getattr(arguments, "tasks", None),
+        )
+
+
+def open_for(arguments: argparse.Namespace, person: str) -> Session:
+    """A session for a person's own acts on task folders: recorded, and judged by no agent's rules."""
+    from ringfence.toolkit.session.session import Session, tasks_of
+
+    root, _ = root_of(arguments)
+    tasks = arguments.tasks or tasks_of(policy_of(arguments, root), root)
+    rules = Policy.loads('version: 1\nrules: {"*": allow}\n')
+    return Session(
+        root,
+        rules,
+        agent=person,
+        state=arguments.state,
+        tasks=tasks,
+        place=arguments.place,
+        **auditing(arguments),
+    )
+
+
+def open_under_policy(arguments: argparse.Namespace) -> Session:
+    """A session that makes no call, under the policy in force."""
+    from ringfence.toolkit.session.session import Session
+
+    root, _ = root_of(arguments)
+    with _known_store(root):
+        return Session(
+            root,
+            policy_of(arguments, root),
+            state=arguments.state,
+            options=_options(arguments, root),
+            place=arguments.place,
+            **auditing(arguments),
+        )
+
+
+def open_to_look(arguments: argparse.Namespace, *, read_only: bool = False) -> Session:
+    """A session that makes no call: what is kept of the workspace, without a policy."""
+    from ringfence.toolkit.session.session import Session
+
+    root, _ = root_of(arguments)
+    with _known_store(root):
+        return Session(
+            root,
+            Policy.empty(),
+            state=arguments.state,
+            options=_options(arguments, root),
+            place=arguments.place,
+            read_only=read_only,
+            **auditing(arguments),
+        )
+
+
+def open_record(arguments: argparse.Namespace) -> Session:
+    """The same for who only looks back: where nothing is kept that is said, and nothing is made."""
+    return open_to_look(arguments, read_only=True)
+
+
+def open_to_answer(arguments: argparse.Namespace) -> Session:
+    """The same for who answers: where nothing is kept there is nothing to answer, and nothing is made."""
+    open_record(arguments).close()
+    return open_to_look(arguments)
+
+
+def place_of(arguments: argparse.Namespace) -> str:
+    """Where the state of the workspace is, whether or not it can be used."""
+    from ringfence.toolkit.state.sqlite import default_place
+    from ringfence.toolkit.workspace.workspace import Workspace
+
+    root, found_by = root_of(arguments)
+    with _known_store(root):
+        workspace = Workspace(
+            root, found_by=found_by, options=_options(arguments, root), place=arguments.place
+        )
+        try:
+            return default_place(workspace.place, arguments.state)
+        finally:
+            workspace.close()
+
+
+def auditing(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Where the audit is copied to and what seals it, for every command alike."""
+    log = getattr(arguments, "audit_log", None) or os.environ.get("RINGFENCE_AUDIT_LOG")
+    rotate = getattr(arguments, "audit_log_rotate", None) or os.environ.get("RINGFENCE_AUDIT_LOG_ROTATE")
+    if rotate:
+        from ringfence.toolkit.audit.jsonl_mirror import Rotation
+
+        try:
+            Rotation.of(rotate)
+        except ValueError:
+            raise UsageError(
+                f"--audit-log-rotate {rotate}: not a size and how many to keep, such as 100MiB:10"
+            ) from None
+    return {"audit_log": log or None, "audit_log_rotate": rotate or None, "audit_key": audit_key(arguments)}
+
+
+def audit_key(arguments: argparse.Namespace) -> str | None:
+    """The file of the key that audit records are sealed with."""
+    return getattr(arguments, "audit_key", None) or os.environ.get("RINGFENCE_AUDIT_KEY") or None
+
+
+def _options(arguments: argparse.Namespace, root: str) -> dict[str, Any]:
+    """What the options say of the store; credentials come from where its own tools take them."""
+    endpoint = getattr(arguments, "endpoint", None)
+    if endpoint is None:
+        return {}
+    if not root.startswith(("s3://", "s3a://")):
+        raise UsageError("--endpoint: only for a root that begins with s3://")
+    if not endpoint.startswith(("http://", "https://")):
+        raise UsageError(f"--endpoint {shown(endpoint)}: not a URL that begins with http:// or https://")
+    return {"endpoint_url": endpoint, "config_kwargs": {"s3": {"addressing_style": "path"}}}
+
+
+@contextmanager
+def _known_store(root: str) -> Iterator[None]:
+    """Say which root it is that fsspec, or a package it needs, does not know."""
+    try:
+        yield
+    except (ValueError, ImportError, CallError) as error:
+        code = getattr(error, "code", "")
+        if ("://" not in root and code != "path_invalid") or code in ("history_unavailable", "not_found"):
+            raise
+        if code in ("not_confined", "path_invalid"):
+            raise UsageError(f"--root {shown(root)}: {error}; {getattr(error, 'hint', '')}") from None
+        helps = isinstance(error, CallError) and error.hint != CODES[error.code].hint
+        advice = f"; {getattr(error, 'advice', '')}" if helps else ""
+        raise UsageError(f"--root {shown(root)}: {error}{advice}") from None

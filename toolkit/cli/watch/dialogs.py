@@ -1,0 +1,117 @@
+"""What `watch` asks on top of everything else: a reason, other arguments, a version, a yes.
+
+Each ends with what was answered, or with None when the person turned away.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical, VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Input, Label, OptionList, Static, TextArea
+from textual.widgets.option_list import Option
+
+from ringfence.toolkit.cli.watch.rendering import drawn
+
+_AWAY = Binding("escape", "away", "back")
+
+
+class Question(ModalScreen[Any]):
+    """A box with a title; escape answers None."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [_AWAY]
+
+    def __init__(self, title: str) -> None:
+        super().__init__()
+        self._title = title
+
+    def action_away(self) -> None:
+        self.dismiss(None)
+
+
+class Reason(Question):
+    """Why it is refused; the agent is told. An empty line is a refusal without a reason."""
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="box"):
+            yield Label(Text(self._title, style="bold"))
+            yield Input(placeholder="the reason, which the agent is told")
+            yield Label(Text("enter refuses, escape goes back", style="dim"))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        self.dismiss(event.value)
+
+
+class Arguments(Question):
+    """A call's arguments, to be changed; answers an object."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [_AWAY, Binding("ctrl+s", "done", "go on")]
+
+    def __init__(self, title: str, arguments: dict[str, Any]) -> None:
+        super().__init__(title)
+        self._arguments = arguments
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="box tall"):
+            yield Label(Text(self._title, style="bold"))
+            yield TextArea(json.dumps(self._arguments, indent=2, ensure_ascii=True))
+            yield Label(
+                Text("ctrl+s goes on to what it would do then, escape goes back", style="dim"), id="say"
+            )
+
+    def action_done(self) -> None:
+        try:
+            found = json.loads(self.query_one(TextArea).text)
+            if not isinstance(found, dict):
+                raise ValueError("not an object")
+        except ValueError as error:
+            self.query_one("#say", Label).update(Text(f"not JSON: {error}", style="bold red"))
+            return
+        self.dismiss(found)
+
+
+class Choice(Question):
+    """One of several; answers its index."""
+
+    def __init__(self, title: str, choices: Sequence[str]) -> None:
+        super().__init__(title)
+        self._choices = choices
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="box"):
+            yield Label(Text(self._title, style="bold"))
+            yield OptionList(*(Option(Text(one)) for one in self._choices))
+            yield Label(Text("enter chooses, escape goes back", style="dim"))
+
+    def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(event.option_index)
+
+
+class Sure(Question):
+    """What would be done, and whether to; answers True or None."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        _AWAY,
+        Binding("y", "yes", "yes"),
+        Binding("n", "away", "no"),
+    ]
+
+    def __init__(self, title: str, preview: str) -> None:
+        super().__init__(title)
+        self._preview = preview
+
+    def compose(self) -> ComposeResult:
+        with Vertical(classes="box tall"):
+            yield Label(Text(self._title, style="bold"))
+            with VerticalScroll():
+                yield Static(drawn(self._preview))
+            yield Label(Text("y does it, n or escape goes back", style="dim"))
+
+    def action_yes(self) -> None:
+        self.dismiss(True)

@@ -1,0 +1,1 @@
+"""Execution: the only package that changes a workspace."""

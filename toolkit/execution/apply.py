@@ -1,0 +1,493 @@
+"""The only module that changes files: a judged plan in, what became of each change out.
+
+Commits intent and content first, then makes the changes one by one, each checked to be what was judged.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from ringfence.policy import Amount
+from ringfence.toolkit import paths
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.execution.intent import Intent
+from ringfence.toolkit.history.content_files import hashed
+from ringfence.toolkit.history.path_locks import Busy
+from ringfence.toolkit.history.store import ABORTED, DONE, GONE, PENDING, UNKNOWN, UNSEEN, History, Operation
+from ringfence.toolkit.history.whole_catches import changed_in
+from ringfence.toolkit.plan.changes import (
+    DIRECTORY,
+    Catch,
+    Change,
+    Delete,
+    Held,
+    MakeDirectory,
+    MakeLink,
+    Move,
+    Plan,
+    Write,
+    items_of,
+    numbered,
+    path_of,
+)
+from ringfence.toolkit.plan.metadata import NotKept
+from ringfence.toolkit.progress import Progress
+from ringfence.toolkit.protected_paths import HIDDEN
+from ringfence.toolkit.storage.ambiguous_outcome import NO_REPLY, OUTCOME_UNKNOWN, UNSURE
+from ringfence.toolkit.storage.backend import Missed, Spot, WritableTree, at, spot_at, traits_at
+from ringfence.toolkit.storage.guarantees import unconditional
+from ringfence.toolkit.workspace.workspace import Workspace
+
+_SIDE_BY_SIDE = 8
+_VERY_MANY = 64  # so many new files are synced all at once
+# The state of what failed with one of these; with any other code it was not done.
+_STATES = {NO_REPLY: PENDING, OUTCOME_UNKNOWN: UNKNOWN}
+_PATIENCE, _PAUSE = 2.0, 0.02  # seconds a call waits for another one at the same path
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What happened: the operation's number, each item's state by number, what failed, what is known now.
+
+    `undone` are the items that were done and taken back again, because something that belongs to them failed.
+    """
+
+    op: int
+    states: dict[int, str] = field(default_factory=dict)
+    failures: list[Missed] = field(default_factory=list)
+    seen: dict[str, str] = field(default_factory=dict)
+    error: CallError | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+    undone: set[int] = field(default_factory=set)
+    made: list[str] = field(default_factory=list)  # directories and links, whose content nobody has read
+    unconditional: tuple[str, ...] = ()  # kinds of change before which the store only had a look
+    kept_in: str | None = None  # the directory of the workspace in which what was deleted is kept
+    not_kept: dict[str, NotKept] = field(default_factory=dict)  # by path
+    unsure: set[int] = field(default_factory=set)  # items that failed in a way that tells nothing of them
+    # Paths whose change is known to be done by a look, because the store's reply was lost.
+    resolved: list[str] = field(default_factory=list)
+    raised: dict[str, CallError] = field(default_factory=dict)  # by the path of the change that failed
+    # What was caught for deletion and is still there: its path, and the name under which it is kept.
+    left: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def stands(self) -> dict[int, str]:
+        """The states, where what was taken back counts as not done."""
+        return self.states | dict.fromkeys(self.undone, ABORTED)
+
+    def miss(self, n: int, missed: Missed) -> None:
+        """Note that an item failed. What may have been done all the same leaves its path unknown."""
+        self.failures.append(missed)
+        self.unsure.update({n} if missed.code in UNSURE else ())
+        self.states[n] = _STATES.get(missed.code, ABORTED)
+        if self.states[n] != ABORTED:
+            self.seen[missed.path] = UNSEEN
+
+    @property
+    def partial(self) -> bool:
+        return bool(self.failures or self.error) and DONE in self.stands.values()
+
+
+def apply(
+    plan: Plan,
+    workspace: Workspace,
+    history: History,
+    operation: Operation,
+    usage: dict[str, Amount],
+    *,
+    spots: dict[str, Spot],
+    guard: Callable[[], None] = lambda: None,
+    progress: Progress,
+) -> Outcome:
+    """Make a plan's changes. `spots` are the places judged, by canonical path.
+
+    Raises CallError when nothing was changed; what went wrong half-way is in the Outcome.
+    """
+    work = _Work(workspace, spots, progress, history, plan.caught)
+    try:
+        numbered = work.number(plan.changes)
+        work.intent.look_through(numbered)
+        op = _begin(work, numbered, workspace, history, operation, usage, guard)
+        try:
+            outcome = Outcome(op)
+            if plan.apart:
+                work.make_apart(numbered, outcome, plan.after)
+            else:
+                with _synced(work.one_by_one(plan.changes), workspace.writable()):
+                    for change, first in numbered:
+                        work.make(change, first, outcome)
+                        work.release()
+                        if plan.atomic and outcome.failures and outcome.error is None:
+                            missed = outcome.failures[0]
+                            outcome.error = CallError(missed.code, missed.why, where=missed.path)
+                    work.dress(outcome)
+            backend = workspace.backend
+            outcome.resolved.extend(getattr(backend, "take_resolved", tuple)())
+            outcome.unconditional = unconditional(plan.changes, partial(traits_at, backend))
+            outcome.kept_in = work.kept_in(plan.changes)
+            if any(missed.code in UNSURE for missed in outcome.failures):
+                from ringfence.toolkit.execution.second_look import look_again
+
+                look_again(outcome, workspace, history)
+        except BaseException:
+            # Nobody knows how far it got; it is found out by looking, at the latest at the next start.
+            with suppress(CallError):
+                history.abandon(op)
+            raise
+        return outcome
+    finally:
+        work.release()
+
+
+def _synced(changes: Iterable[Change], backend: WritableTree) -> AbstractContextManager[None]:
+    """Very many new files, whose content the history holds, are made durable all at once."""
+    new = sum(isinstance(change, Write) and change.stat is None for change in changes)
+    return backend.together() if new >= _VERY_MANY else nullcontext()
+
+
+def _begin(
+    work: _Work,
+    numbered: list[tuple[Change, int]],
+    workspace: Workspace,
+    history: History,
+    operation: Operation,
+    usage: dict[str, Amount],
+    guard: Callable[[], None],
+) -> int:
+    """Commit the intent; where another call is at the same path, wait for it, or settle it if it is dead."""
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            items = (item for change, _ in numbered for item in work.intent.items(change))
+            return history.begin(operation, items, usage, guard)
+        except Busy:
+            if history.orphans():
+                from ringfence.toolkit.execution.recovery import settle
+
+                if settle(history, workspace):
+                    continue
+            if time.monotonic() > until:
+                raise
+            time.sleep(_PAUSE)
+
+
+def _note(outcome: Outcome, path: str, lost: NotKept) -> None:
+    if lost:
+        outcome.not_kept[path] = lost
+
+
+class _Work:
+    def __init__(
+        self,
+        workspace: Workspace,
+        spots: dict[str, Spot],
+        progress: Progress,
+        history: History,
+        caught: Mapping[str, Catch],
+    ) -> None:
+        self._workspace = workspace
+        self._history = history
+        self._backend = workspace.writable()
+        self._below = workspace.below
+        self._spots = spots
+        self._own: list[Spot] = []
+        self._still_ours = history.check
+        self._progress = progress
+        self.intent = Intent(workspace.backend, spots, progress, caught)
+        self._caught = caught
+        # The changes that moving back makes, by path: the numbers of their items.
+        self._along = {path: -1 for top, catch in caught.items() for path in _paths_in(top, catch)}
+        self._made: set[str] = set()
+        self._stirred: set[str] = set()
+        self._dressed: list[MakeDirectory | MakeLink] = []
+
+    def release(self) -> None:
+        """Let go of the places looked up so far: a tree has more entries than a process has descriptors."""
+        while self._own:
+            self._backend.release(self._own.pop())
+
+    def number(self, changes: tuple[Change, ...]) -> list[tuple[Change, int]]:
+        """Each change with the number of its first item."""
+        found = [(change, numbers) for change, numbers in numbered(changes)]
+        self._progress.start(2 * found[-1][1].stop if found else 0)  # each entry is kept, and then changed
+        if self._along:
+            starts = {path_of(change): numbers.start for change, numbers in found}
+            self._along = {path: starts[path] for path in self._along}
+        return [(change, numbers.start) for change, numbers in found]
+
+    def one_by_one(self, changes: tuple[Change, ...]) -> Iterator[Change]:
+        """The changes that no moving back makes."""
+        return (change for change in changes if path_of(change) not in self._along)
+
+    def kept_in(self, changes: tuple[Change, ...]) -> str | None:
+        """Where in the workspace, if there, what was deleted stays."""
+        stays = any(isinstance(change, Delete) and self.intent.stays(change) for change in changes)
+        return self._backend.catches_in if stays else None
+
+    # ------------------------------------------------------------------- change
+
+    def make_apart(
+        self, numbered: list[tuple[Change, int]], outcome: Outcome, after: Mapping[str, str]
+    ) -> None:
+        """Make changes side by side where the backend takes that; those that come after another at the end,
+        unless it was not made."""
+        self._make_side_by_side([row for row in numbered if path_of(row[0]) not in after], outcome)
+        items = {path_of(change): range(first, first + items_of(change)) for change, first in numbered}
+        ready = []
+        for change, first in numbered:
+            before = after.get(path_of(change))
+            if before is None:
+                continue
+            if all(outcome.states[n] == DONE for n in items[before]):
+                ready.append((change, first))
+            else:
+                outcome.states.update(dict.fromkeys(items[path_of(change)], ABORTED))
+        self._make_side_by_side(ready, outcome)
+
+    def _make_side_by_side(self, numbered: list[tuple[Change, int]], outcome: Outcome) -> None:
+        """Make changes of which none rests on another; directories first."""
+
+        def one(row: tuple[Change, int]) -> None:
+            started = time.perf_counter()
+            self.make(*row, outcome, apart=True)
+            outcome.seconds[path_of(row[0])] = round(time.perf_counter() - started, 6)
+
+        first = [row for row in numbered if isinstance(row[0], MakeDirectory)]
+        rest = [row for row in numbered if not isinstance(row[0], MakeDirectory)]
+        for row in first:
+            one(row)
+        # A local disk is no faster for it; a store answers many requests at once.
+        if len(rest) < _SIDE_BY_SIDE or self._backend.traits.race_free:
+            for row in rest:
+                one(row)
+            return
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
+            for _ in pool.map(one, rest):
+                pass
+
+    def make(self, change: Change, first: int, outcome: Outcome, *, apart: bool = False) -> None:
+        """Make one change, or mark it aborted when an earlier one failed."""
+        count = items_of(change)
+        numbers = range(first, first + count)
+        if outcome.states.get(first) == DONE:  # came back along with its directory
+            self._note_made(change, outcome)
+            self._progress.step("changing")
+            return
+        if outcome.error is not None:
+            outcome.states.update(dict.fromkeys(numbers, ABORTED))
+            return
+        deleted = 0
+        try:
+            self._still_ours()
+            if isinstance(change, Delete):
+                for _ in self._delete(change, first, outcome):
+                    deleted += 1
+                    self._progress.step("deleting")
+            else:
+                self._one(change, outcome)
+                outcome.states.update(dict.fromkeys(numbers, DONE))
+            failed = None
+        except CallError as error:
+            failed = error
+            for path in _paths(change):
+                if error.code in _STATES:
+                    outcome.seen[path] = UNSEEN
+            outcome.unsure.update(numbers if error.code in UNSURE else ())
+            for n in numbers:
+                outcome.states.setdefault(n, _STATES.get(error.code, ABORTED))
+            outcome.failures.append(Missed(path_of(change), error.message, error.code))
+            outcome.raised[path_of(change)] = error
+            if "caught" in error.data:
+                outcome.left.append((path_of(change), error.data["caught"]))
+        if any(outcome.states[n] == PENDING for n in numbers) and self._look(change, numbers, outcome):
+            failed = None
+        if failed is not None and (not apart or isinstance(change, MakeDirectory)):
+            outcome.error = failed
+        self._stirred.update(map(paths.parent, _paths(change)))
+        self._progress.step("changing", count - deleted)
+
+    def _look(self, change: Change, numbers: range, outcome: Outcome) -> bool:
+        """Where no reply came, see what was done all the same; whether all of the change was.
+
+        What was not done yet may still be: it stays open.
+        """
+        from ringfence.toolkit.execution.recovery import known, verdicts
+
+        items = [i for i in self._history.items("op.id = ?", (outcome.op,)) if i.n in numbers]
+        with suppress(CallError):
+            found, left = verdicts(self._workspace, items)
+            outcome.left.extend(left)
+            done = [i for i in items if (outcome.states[i.n], found[i.n]) == (PENDING, DONE)]
+            outcome.states.update({item.n: DONE for item in done})
+            outcome.seen.update(row for item in done for row in known(item))
+            found_done = {item.path for item in done}
+            outcome.resolved.extend(found_done)
+            for missed in [missed for missed in outcome.failures if missed.path in found_done]:
+                outcome.failures.remove(missed)  # one by one: others are added side by side
+            self._made |= found_done if isinstance(change, MakeDirectory) else set()
+        return all(outcome.states[n] == DONE for n in numbers)
+
+    def dress(self, outcome: Outcome) -> None:
+        """Give directories that were made again what they had, once everything is in them; and links."""
+        for change in reversed(self._dressed):
+            if change.path in self._along and change.path not in self._stirred:
+                continue  # as it was caught
+            mode = change.mode if isinstance(change, MakeDirectory) else None
+            try:
+                spot = self._resolved(change.path)
+                _note(outcome, change.path, self._backend.set_metadata(spot, mode, change.metadata))
+            except CallError as error:
+                # Somebody else has moved it away meanwhile; what was made before that was made.
+                outcome.failures.append(Missed(change.path, error.message, error.code))
+            self.release()
+
+    def _one(self, change: Write | Move | MakeDirectory | MakeLink, outcome: Outcome) -> None:
+        backend = self._backend
+        if isinstance(change, Move):
+            source, destination = self._spot(change.source), self._new_spot(change.destination)
+            backend.check(source)
+            backend.check(destination)
+            self._check_tree(source, change)
+            lost = backend.move(source, destination, self._current(change, source))
+            _note(outcome, change.destination, lost)
+            self._moved_seen(change, outcome)
+            return
+        spot = self._new_spot(change.path)
+        backend.check(spot)
+        if change.path in self._caught:
+            self._move_back(change.path, spot, outcome)
+            self._note_made(change, outcome)
+            return
+        match change:
+            case Write():
+                _note(outcome, change.path, self._write(spot, change))
+                outcome.seen[change.path] = change.after_digest
+            case MakeDirectory():
+                try:
+                    backend.make_directory(spot)
+                    outcome.made.append(change.path)
+                except CallError as error:
+                    # A parent that somebody else made meanwhile serves as well.
+                    if not (change.incidental and error.code == "already_exists"):
+                        raise
+                self._made.add(change.path)
+                if change.mode is not None or change.metadata:
+                    self._dressed.append(change)
+            case MakeLink():
+                backend.make_link(spot, change.target)
+                outcome.made.append(change.path)
+                if change.metadata:
+                    self._dressed.append(change)
+
+    def _move_back(self, path: str, spot: Spot, outcome: Outcome) -> None:
+        """Move a catch back with one rename, if it is what was looked at; all that is in it is done then."""
+        backend, catch = self._backend, self._caught[path]
+        hidden = f"{HIDDEN}/{catch.name}"
+        with at(backend, hidden) as source:
+            backend.move(source, spot, Move(hidden, path, catch.stat))
+            try:
+                if (differs := changed_in(backend, spot, path, catch)) is not None:
+                    message = f"'{path}' changed before it was moved back"
+                    raise CallError("path_changed", message, where=differs)
+            except BaseException:
+                # Somebody else changed it in the last moment: nothing of it is what the intent says.
+                now = backend.stat(spot)
+                if now is not None:
+                    backend.move(spot, source, Move(path, hidden, now))
+                raise
+        outcome.states.update((self._along[below], DONE) for below in _paths_in(path, catch))
+
+    def _note_made(self, change: Change, outcome: Outcome) -> None:
+        match change:
+            case Write():
+                outcome.seen[change.path] = change.after_digest
+            case MakeDirectory():
+                outcome.made.append(change.path)
+                self._made.add(change.path)
+                self._dressed.append(change)
+            case MakeLink():
+                outcome.made.append(change.path)
+
+    def _check_tree(self, source: Spot, change: Move) -> None:
+        """A rename takes along what came into a directory since it was listed, which nobody judged."""
+        if change.stat.kind != DIRECTORY or not self._backend.traits.rename:
+            return
+        listed = {entry.path: entry.stat.kind for entry in change.entries}
+        if {entry.path: entry.stat.kind for entry in self._below(source, change.source)} != listed:
+            raise CallError("path_changed", f"'{change.source}' changed after it was listed")
+
+    def _current(self, change: Move, source: Spot) -> Move:
+        """The move of a directory in which this plan changed something, with its times as they are now."""
+        now = self._backend.stat(source) if change.source in self._stirred else None
+        inodes = {stat.identity.partition(":")[0] for stat in (now, change.stat) if stat is not None}
+        same = len(inodes) == 1 or not self._backend.traits.race_free
+        return replace(change, stat=now) if now is not None and same else change
+
+    def _write(self, spot: Spot, change: Write) -> NotKept:
+        name, before = self.intent.name(change), change.before
+        if change.stat is None:
+            return self._backend.create(spot, change.data, change.mode, name, change.metadata)
+        if isinstance(before, Held):
+            if hashed(self._backend.chunks(spot)) != (before.digest, before.size):
+                message = f"'{change.path}' changed after it was read"
+                raise CallError("path_changed", message, where=change.path)
+            before = None
+        return self._backend.replace(
+            spot, change.data, change.stat, change.mode, name, before, change.metadata
+        )
+
+    def _delete(self, change: Delete, first: int, outcome: Outcome) -> Iterator[None]:
+        spot = self._spot(change.path)
+        self._backend.check(spot)
+        at = {entry.path: first + 1 + n for n, entry in enumerate(change.entries)}
+        at[change.path] = first
+        backend = self._backend
+        remove = backend.put_away if self.intent.stays(change) else backend.remove
+        for step in remove(spot, change, self.intent.name(change)):
+            if not self._backend.traits.rename:
+                self._still_ours()
+            if isinstance(step, Missed):
+                outcome.miss(at[step.path], step)
+            else:
+                outcome.states[at[step]] = DONE
+                outcome.seen[step] = GONE
+            yield
+
+    def _moved_seen(self, change: Move, outcome: Outcome) -> None:
+        outcome.seen[change.source] = GONE
+        outcome.seen[change.destination] = self.intent.digests[change.source]
+        for entry in change.entries:
+            outcome.seen[entry.path] = GONE
+            outcome.seen[change.destination + entry.path[len(change.source) :]] = UNSEEN
+
+    # ------------------------------------------------------------------- places
+
+    def _spot(self, path: str) -> Spot:
+        """The place that was judged; a path nobody named in the call is looked up without following links."""
+        if path not in self._spots:
+            return self._resolved(path)
+        return self._spots[path]
+
+    def _new_spot(self, path: str) -> Spot:
+        """A place to make something at; below a directory made just now it has to be looked up again."""
+        return self._resolved(path) if paths.parent(path) in self._made else self._spot(path)
+
+    def _resolved(self, path: str) -> Spot:
+        spot = spot_at(self._backend, path)
+        self._own.append(spot)
+        return spot
+
+
+def _paths_in(top: str, catch: Catch) -> Iterator[str]:
+    yield top
+    yield from (entry.path for entry in catch.entries)
+
+
+def _paths(change: Change) -> tuple[str, ...]:
+    return (change.source, change.destination) if isinstance(change, Move) else (change.path,)

@@ -1,0 +1,241 @@
+"""What is written down before a plan's changes are made: an item for each path, with the content that goes.
+
+Reads, and changes nothing. What is large is read piece by piece, or stays where it is caught.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+
+from ringfence.toolkit.history.content_files import CAUGHT, LARGE, hashed
+from ringfence.toolkit.history.store import UNSEEN, Item
+from ringfence.toolkit.plan.changes import (
+    DIRECTORY,
+    FILE,
+    LINK,
+    SET_ID,
+    Catch,
+    Change,
+    Delete,
+    Entry,
+    Held,
+    MakeDirectory,
+    MakeLink,
+    Move,
+    Stat,
+    Write,
+    digest_of,
+    held,
+    kept_mode,
+    length,
+)
+from ringfence.toolkit.plan.metadata import Metadata, packed
+from ringfence.toolkit.progress import Progress
+from ringfence.toolkit.storage.backend import Spot, Tree, at
+from ringfence.toolkit.storage.guarantees import MAX_FILE, in_pieces, is_kept
+
+_MANY = 64  # from so many files on a tree is kept as it was caught
+
+
+class Intent:
+    """The items of changes; `spots` are the places judged, `progress` is told of each entry kept.
+
+    `caught` are the catches that are moved back, by path: their contents are kept by being there.
+    """
+
+    def __init__(
+        self, backend: Tree, spots: dict[str, Spot], progress: Progress, caught: Mapping[str, Catch]
+    ) -> None:
+        self._backend = backend
+        self._spots = spots
+        self._progress = progress
+        self._caught = {top: catch.name for top, catch in caught.items()}
+        self._along = set(caught).union(entry.path for catch in caught.values() for entry in catch.entries)
+        self._names: dict[int, str] = {}
+        self._helds: dict[str, Held] = {}
+        self.digests: dict[str, str] = {}
+
+    def items(self, change: Change) -> Iterator[Item]:
+        match change:
+            case Write():
+                self._keeping()
+                before, after = change.kept()
+                metadata = self._metadata(change.path, change.stat)
+                yield Item(
+                    kind="write",
+                    path=change.path,
+                    type=FILE,
+                    before=before,
+                    after=after.digest if change.path in self._along else after,
+                    mode=kept_mode(change.stat, metadata) if change.stat else None,
+                    size=length(change.before) if change.before is not None else _size_of_file(change.stat),
+                    grown=length(change.data),
+                    identity=change.stat.identity if change.stat else "",
+                    temporary=None if self._goes_along(change) else self.name(change),
+                    metadata=packed(metadata),
+                )
+            case Delete():
+                name, stays = self.name(change), self.stays(change)
+                for entry in (Entry(change.path, change.stat), *change.entries):
+                    self._keeping()
+                    yield self._lost(entry, name, change.digests, stays)
+            case Move():
+                self._keeping()
+                yield self._moved(change)
+                for entry in change.entries:
+                    self._keeping()
+                    target = change.destination + entry.path[len(change.source) :]
+                    yield Item("move", entry.path, entry.stat.kind, path2=target, size=entry.stat.size or 0)
+            case MakeDirectory():
+                self._keeping()
+                catch, found = self._caught.get(change.path), packed(change.metadata)
+                yield Item(
+                    "directory", change.path, DIRECTORY, mode=change.mode, temporary=catch, metadata=found
+                )
+            case MakeLink():
+                self._keeping()
+                found = packed(change.metadata)
+                yield Item("link", change.path, LINK, target=change.target, metadata=found)
+
+    def _goes_along(self, change: Write) -> bool:
+        """Whether it is in a directory that is moved back, and so has no name of its own meanwhile."""
+        return change.path in self._along and change.path not in self._caught
+
+    def _keeping(self) -> None:
+        self._progress.check()  # the intent is not committed yet
+        self._progress.step("keeping")
+
+    def _lost(self, entry: Entry, temporary: str, digests: Mapping[str, str], stays: bool) -> Item:
+        stat = entry.stat
+        before = self._kept(entry, digests, stays) if stat.kind == FILE else None
+        # What stays as it was caught has its metadata on it; set-id bits are kept only with the owner.
+        here = stays and not (stat.mode or 0) & SET_ID
+        metadata = None if here else self._metadata(entry.path, stat)
+        return Item(
+            kind="delete",
+            path=entry.path,
+            type=stat.kind,
+            before=before,
+            mode=kept_mode(stat, metadata),
+            target=stat.target,
+            size=length(before) if isinstance(before, bytes | Held) else _size_of_file(stat),
+            identity=stat.identity,
+            temporary=temporary,
+            metadata=packed(metadata),
+        )
+
+    def _moved(self, change: Move) -> Item:
+        content: Held | str | None = None
+        known = None
+        if change.stat.kind == FILE:
+            found = self._content(change.source, change.stat)
+            known = None if found is None else digest_of(found)
+            # What is large is not kept as well as moved: it is there, at its new place.
+            content = held(found, known) if known is not None and isinstance(found, bytes) else known
+        self.digests[change.source] = known or UNSEEN
+        replaced = change.over if change.over is not None and change.over.kind == FILE else None
+        over = self._content(change.destination, replaced) if replaced else None
+        metadata = self._metadata(change.destination, change.over)
+        return Item(
+            kind="move",
+            path=change.source,
+            type=change.stat.kind,
+            path2=change.destination,
+            before=over,
+            after=content,
+            mode=kept_mode(change.over, metadata) if change.over else None,
+            target=change.over.target if change.over else None,
+            size=length(over) if over is not None else (replaced.size or 0) if replaced else 0,
+            grown=change.stat.size or 0,
+            identity=change.stat.identity,
+            metadata=packed(metadata),
+        )
+
+    def stays(self, change: Delete) -> bool:
+        """Whether what is deleted is kept as it was caught, which costs one rename however much it is."""
+        if not in_pieces(change.path, self._backend.traits):
+            return False
+        files = [entry.stat for entry in (Entry(change.path, change.stat), *change.entries)]
+        size = sum(stat.size or 0 for stat in files if stat.kind == FILE)
+        return size > LARGE or len(files) > _MANY
+
+    def _kept(self, entry: Entry, digests: Mapping[str, str], stays: bool) -> bytes | Held | str | None:
+        """The content of a file that goes, or only its digest where the file itself is kept.
+
+        None for one that nothing here can keep, which somebody has agreed to.
+        """
+        if not is_kept(entry.path, entry.stat, self._backend.traits):
+            return None
+        if not stays:
+            return self._read(entry.path, entry.stat)
+        # Another name of the same file may be written to; what was caught would change with it.
+        if entry.stat.links > 1:
+            return self._held(entry.path, entry.stat)
+        return digests.get(entry.path) or self._held(entry.path, entry.stat).digest
+
+    def look_through(self, numbered: list[tuple[Change, int]]) -> None:
+        """Read what is large before the intent's transaction, in which all others would wait for it."""
+        for change, _ in numbered:
+            if isinstance(change, Delete) and self.stays(change):
+                for entry in (Entry(change.path, change.stat), *change.entries):
+                    self._progress.check()
+                    if entry.stat.kind == FILE and entry.path not in change.digests:
+                        self._held(entry.path, entry.stat)
+            elif isinstance(change, Move) and change.stat.kind == FILE:
+                # What is small on a disk is read as fast as it is written down.
+                small = (change.stat.size or 0) <= LARGE and in_pieces(change.source, self._backend.traits)
+                if not small:
+                    self._content(change.source, change.stat)
+
+    def _content(self, path: str, judged: Stat) -> bytes | Held | None:
+        """A file's content, by a local disk piece by piece when it is large; None where it cannot be kept."""
+        if not is_kept(path, judged, self._backend.traits):
+            return None
+        if in_pieces(path, self._backend.traits) and (judged.size or 0) > LARGE:
+            return self._held(path, judged)
+        return self._read(path, judged)
+
+    def _held(self, path: str, judged: Stat) -> Held:
+        """A file's content, read piece by piece now and, where it is to be kept, once more."""
+
+        def chunks() -> Iterator[bytes]:
+            with self._at(path) as spot:
+                yield from self._backend.chunks(spot, judged)
+
+        if path not in self._helds:
+            self._helds[path] = Held(*hashed(self._while_wanted(chunks())), chunks)
+        return self._helds[path]
+
+    def _while_wanted(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+        """The same pieces: looking through a large file takes long, and nothing is changed yet."""
+        for piece in pieces:
+            self._progress.check()
+            yield piece
+
+    def _read(self, path: str, judged: Stat) -> bytes:
+        with self._at(path) as spot:
+            return self._backend.read(spot, MAX_FILE, judged)
+
+    def _metadata(self, path: str, judged: Stat | None) -> Metadata | None:
+        if judged is None:
+            return None
+        with self._at(path) as spot:
+            return self._backend.metadata(spot, judged)
+
+    def _at(self, path: str) -> AbstractContextManager[Spot]:
+        # One that was not judged is released at once: a tree has more entries than a process has descriptors.
+        return nullcontext(self._spots[path]) if path in self._spots else at(self._backend, path)
+
+    def name(self, change: Change) -> str:
+        if isinstance(change, Write) and change.path in self._caught:
+            return self._caught[change.path]
+        if id(change) not in self._names:
+            begin = CAUGHT if isinstance(change, Delete) and self.stays(change) else ".ringfence-"
+            self._names[id(change)] = f"{begin}{secrets.token_hex(8)}"
+        return self._names[id(change)]
+
+
+def _size_of_file(stat: Stat | None) -> int:
+    return (stat.size or 0) if stat is not None and stat.kind == FILE else 0

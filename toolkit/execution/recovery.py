@@ -1,0 +1,434 @@
+"""Settling what dead processes left open: each intent compared with what is really there.
+
+Says done, aborted or unknown, and never guesses. Sweeps temporaries that an intent names, finishes or puts
+back what was caught for deletion, and removes no content that the history does not hold.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from ringfence.toolkit import paths
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.execution.recovery_states import Found, by_stage, was
+from ringfence.toolkit.history.content_files import CAUGHT, hashed
+from ringfence.toolkit.history.store import ABORTED, DONE, GONE, PENDING, UNKNOWN, UNSEEN, History, Kept
+from ringfence.toolkit.plan.changes import DIRECTORY, FILE, LINK, Delete, Entry, Move, Stat, sha256
+from ringfence.toolkit.plan.impact import Step, made, usage
+from ringfence.toolkit.plan.metadata import Metadata, unpacked
+from ringfence.toolkit.protected_paths import HIDDEN
+from ringfence.toolkit.storage.backend import Missed, Spot, at
+from ringfence.toolkit.storage.guarantees import MAX_FILE
+from ringfence.toolkit.storage.tree_walk import walk
+from ringfence.toolkit.workspace.workspace import Workspace
+
+T = TypeVar("T")
+
+# What is at a path that leads elsewhere by now: nothing that the intent knows, and nothing to touch.
+_ELSEWHERE = Found("elsewhere")
+_OTHER_HALF = ".again"  # a caught tree is let go of under its other name, so that a second death is seen too
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """One call that was left open, and what became of it."""
+
+    call: str
+    tool: str
+    outcome: str
+
+
+def settle(history: History, workspace: Workspace) -> list[Settled]:
+    """Settle every intent whose process is gone. One that cannot be looked at now stays open."""
+    done = []
+    for op in history.orphans():
+        if not history.adopt(op):
+            continue  # another process was faster
+        items = list(history.items("op.id = ?", (op,)))
+        settling = _Settling(workspace, items)
+        try:
+            # What was known when the others were left open stays as it is.
+            states = settling.run() | {i.n: i.state for i in items if i.state != PENDING}
+            _overtaken(history, items, states, settling)
+        except CallError:
+            history.abandon(op)
+            continue
+        for path, name in settling.left:
+            _warn(path, name, workspace.writable().catches_in)
+        seen = {
+            (item.session, path): digest
+            for item in items
+            if states[item.n] == DONE
+            for path, digest in known(item)
+        }
+        # What nobody knows may have been done: no limit is lifted by it.
+        changed = usage(_steps(items, states, DONE, UNKNOWN))
+        begun = history.begun(op)
+        record = _record(begun, items, states)
+        if settling.left:
+            record["left"] = [{"path": path, "caught": name} for path, name in settling.left]
+        outcome = history.finish(op, states, seen, record, changed)
+        done.append(Settled(begun["call"], begun["tool"], outcome))
+    return done
+
+
+def verdicts(workspace: Workspace, items: list[Kept]) -> tuple[dict[int, str], list[tuple[str, str]]]:
+    """What became of each item of an operation, by number; what it left lying about is swept.
+
+    Then what was caught for deletion and could not be put back: its path and the catch's name.
+    """
+    settling = _Settling(workspace, items)
+    return settling.run(), settling.left
+
+
+def _overtaken(history: History, items: list[Kept], states: dict[int, str], settling: _Settling) -> None:
+    """Mark as aborted a change that found another call's at its path, planned before that one was made.
+
+    The intents of both were never open at once: had this one been made, the file would not be as the other
+    one left it.
+    """
+    at = Counter(item.path for item in items)
+    for item in items:
+        if states[item.n] == UNKNOWN and at[item.path] == 1:
+            last = history.last(item.path, item.op)
+            if last is not None and settling.is_left_by(last, item.path):
+                states[item.n] = ABORTED
+
+
+class _Settling:
+    """One operation's items, the last change first: what a later one did is taken back in `_now` only."""
+
+    def __init__(self, workspace: Workspace, items: list[Kept]) -> None:
+        self._backend = workspace.writable()
+        self._items = items
+        self._now: dict[str, Found | None] = {}
+        self._states: dict[int, str] = {}
+        self.left: list[tuple[str, str]] = []  # what could not be put back: its path and the catch's name
+
+    def run(self) -> dict[int, str]:
+        for group in reversed(list(_groups(self._items))):
+            top = group[0]
+            match top.kind:
+                case "write":
+                    self._sweep(top)
+                    self._put(top, self._written(top))
+                case "delete":
+                    self._deleted(group)
+                case "move":
+                    self._moved(group)
+                case _:
+                    self._put(top, self._made(top))
+        if UNKNOWN in self._states.values() and not self.left and len(self._items) > 1:
+            self._now.clear()
+            self._states = by_stage(self._items, self._look) or self._states
+        if set(self._states.values()) == {DONE}:
+            self._dress()
+        return self._states
+
+    def _dress(self) -> None:
+        """Give directories and links that were made again what they had, which is done last of all."""
+        for item in reversed(self._items):
+            metadata = unpacked(item.metadata)
+            if item.kind in ("directory", "link") and (item.mode is not None or metadata):
+                self._set_metadata(item.path, item.mode, metadata)
+
+    def _set_metadata(self, path: str, mode: int | None, metadata: Metadata | None) -> None:
+        self._at(path, lambda spot: self._backend.set_metadata(spot, mode, metadata))
+
+    def _put(self, item: Kept, state: str) -> None:
+        self._states[item.n] = state
+        if state == DONE:
+            self._now[item.path] = was(item)
+
+    # -------------------------------------------------------------- one change
+
+    def _written(self, item: Kept) -> str:
+        now = self._look(item.path)
+        if now == was(item):
+            # Writing the content that was there already cannot be told from not writing it.
+            return DONE if item.before == item.after else ABORTED
+        return DONE if now == Found(FILE, item.after) else UNKNOWN
+
+    def _made(self, item: Kept) -> str:
+        now = self._look(item.path)
+        if now is None:
+            return ABORTED
+        return DONE if now == Found(item.type, target=item.target) else UNKNOWN
+
+    def _moved(self, group: list[Kept]) -> None:
+        top = group[0]
+        # On disk a directory moves in one step; a store copies what is in it one by one, and then deletes.
+        in_one = top.type != DIRECTORY or self._backend.traits.rename
+        states = dict.fromkeys([i.n for i in group], self._move_of(top)) if in_one else self._copied(group)
+        for item in reversed(group):
+            self._states[item.n] = one = states[item.n]
+            if one == DONE and item.path2 is not None:
+                self._now[item.path] = Found(item.type, item.after)
+                self._now[item.path2] = was(item) if item is top else None
+
+    def _move_of(self, item: Kept) -> str:
+        assert item.path2 is not None
+        taken = f".ringfence-taken-{item.op}-{item.n}"
+        if self._look(f"{HIDDEN}/{taken}") is not None:
+            self._remove(f"{HIDDEN}/{taken}", item.path, f"{taken}{_OTHER_HALF}")
+        here, there = self._look(item.path), self._look(item.path2)
+        moved = there is not None and there.kind == item.type and item.after in (None, there.digest)
+        if here is None:
+            return DONE if moved else UNKNOWN
+        if not moved or there == was(item):
+            return ABORTED if here.kind == item.type and item.after in (None, here.digest) else UNKNOWN
+        if here == there and item.type == FILE and self._remove(item.path, item.path, taken):
+            # Copied or linked, and not yet taken away at the old place.
+            return DONE
+        return UNKNOWN
+
+    def _copied(self, group: list[Kept]) -> dict[int, str]:
+        """A tree of which all copies were made is moved; of another one the copies are taken away again."""
+        pairs = [(self._look(item.path), self._look(str(item.path2))) for item in group]
+        whole = all(there is not None and here in (None, there) for here, there in pairs)
+        settle = self._finished if whole else self._put_back
+        return {item.n: settle(item) for item in reversed(group)}
+
+    def _finished(self, item: Kept) -> str:
+        if self._look(item.path) is None:
+            return DONE
+        gone = self._emptied(item.path) if item.type == DIRECTORY else self._remove(item.path, item.path, "")
+        return DONE if gone else UNKNOWN
+
+    def _put_back(self, item: Kept) -> str:
+        here, there = self._look(item.path), self._look(str(item.path2))
+        if item.type == DIRECTORY:
+            self._emptied(str(item.path2))
+        elif here is None and there is not None and self._size(str(item.path2)) == item.size:
+            self._move(str(item.path2), item.path)  # the copy is all that there is of it
+        elif here is not None and here == there:
+            self._remove(str(item.path2), str(item.path2), "")
+        now = self._look(item.path)
+        return ABORTED if now is not None and now.kind == item.type else UNKNOWN
+
+    def _emptied(self, path: str) -> bool:
+        """Remove a directory if nothing is in it; whether it is gone."""
+        if self._look(path) is not None:
+            with suppress(CallError):
+                self._at(path, self._backend.remove_directory)
+            self._now.pop(path, None)
+        return self._look(path) is None
+
+    def _size(self, path: str) -> int | None:
+        found = self._at(path, self._backend.stat)
+        return None if found is None else found.size
+
+    # ----------------------------------------------------------------- deletion
+
+    def _deleted(self, group: list[Kept]) -> None:
+        top = group[0]
+        names = [top.temporary, f"{top.temporary}{_OTHER_HALF}"] if top.temporary else []
+        caught = next((name for name in names if self._look(f"{HIDDEN}/{name}") is not None), None)
+        left: set[str] | None = set()
+        if caught is not None and self._backend.traits.rename:
+            left = self._let_go_or_put_back(group, caught, next(name for name in names if name != caught))
+        for item in reversed(group):
+            now = self._look(item.path)
+            if left is not None and item.path in left:
+                state = UNKNOWN
+            elif now is None and caught is None and (top.temporary or "").startswith(CAUGHT):
+                state = UNKNOWN  # it would be in the quarantine, had this call taken it away
+            elif now is None:
+                state = DONE
+            else:
+                # What was put back is not deleted, whatever it holds by now.
+                state = ABORTED if left is None or now == was(item) else UNKNOWN
+            self._put(item, state)
+
+    def _let_go_or_put_back(self, group: list[Kept], caught: str, other: str) -> set[str] | None:
+        """Finish a deletion whose catch is exactly what was recorded; else undo the catch.
+
+        Gives the paths that could neither be let go of nor put back, and stay where they are; None where all
+        was put back.
+        """
+        top = group[0]
+        place = f"{HIDDEN}/{caught}"
+        recorded = {item.path: was(item) for item in group}
+        shown = {path: top.path + path[len(place) :] for path in self._below(place)}
+        same = all(path in recorded and self._look(real) == recorded[path] for real, path in shown.items())
+        if same and (caught.startswith(CAUGHT) or self._remove(place, top.path, other)):
+            return set()
+        self._now.clear()
+        if self._look(top.path) is None and self._move_back(place, top.path):
+            return None
+        self.left.append((top.path, caught))
+        return set(shown.values())
+
+    def _move_back(self, place: str, path: str) -> bool:
+        """Move a catch back to its own path, in directories made for it; whether that could be done.
+
+        It stays where it is when a name on the way is a file by now, or leads elsewhere.
+        """
+        try:
+            for above in self._at(path, self._backend.missing):
+                self._at(above, self._backend.make_directory)
+            self._move(place, path)
+        except CallError:
+            return False
+        return True
+
+    def _remove(self, path: str, shown: str, temporary: str) -> bool:
+        """Delete exactly what is at `path` now; whether all of it went."""
+        stat = self._at(path, self._backend.stat)
+        if stat is None:
+            return True
+        entries = tuple(Entry(below, self._stat(below)) for below in self._below(path) if below != path)
+        steps = self._at(
+            path, lambda spot: list(self._backend.remove(spot, Delete(path, stat, entries), temporary))
+        )
+        self._now.pop(shown, None)
+        return not any(isinstance(step, Missed) for step in steps)
+
+    def _move(self, source: str, destination: str) -> None:
+        stat = self._stat(source)
+        self._at(
+            source,
+            lambda here: self._at(
+                destination,
+                lambda there: self._backend.move(here, there, Move(source, destination, stat)),
+            ),
+        )
+        self._now.clear()
+
+    def _sweep(self, item: Kept) -> None:
+        if item.temporary is None or item.temporary.startswith(CAUGHT):
+            return  # a catch that was to be moved back is never a leftover
+        above = paths.parent(item.path)
+        if above == paths.ROOT or self._look(above) == Found(DIRECTORY):
+            self._at(item.path, lambda spot: self._backend.sweep(spot, str(item.temporary)))
+
+    # ------------------------------------------------------------------ looking
+
+    def is_left_by(self, item: Kept, path: str) -> bool:
+        """Whether what is at `path` is what this change left there."""
+        if item.path == path and item.kind in ("delete", "move"):
+            return self._look(path) is None
+        return item.after is not None and self._look(path) == Found(FILE, item.after)
+
+    def _look(self, path: str) -> Found | None:
+        if path not in self._now:
+            try:
+                self._now[path] = self._at(path, self._found)
+            except CallError as error:
+                if error.code != "path_changed":
+                    raise
+                self._now[path] = _ELSEWHERE
+        return self._now[path]
+
+    def _found(self, spot: Spot) -> Found | None:
+        stat = self._backend.stat(spot)
+        if stat is None:
+            return None
+        digest = self._digest(spot) if stat.kind == FILE else None
+        return Found(stat.kind, digest, stat.target if stat.kind == LINK else None)
+
+    def _digest(self, spot: Spot) -> str:
+        if self._backend.traits.catches:
+            return hashed(self._backend.chunks(spot))[0]
+        try:
+            return sha256(self._backend.read(spot, MAX_FILE))
+        except CallError as error:
+            if error.code != "too_large":
+                raise
+            return "too large to be what a call left here"
+
+    def _stat(self, path: str) -> Stat:
+        found = self._at(path, self._backend.stat)
+        if found is None:
+            raise CallError("path_changed", f"'{path}' went away", where=path)
+        return found
+
+    def _below(self, path: str) -> list[str]:
+        """`path` and everything in it, parents first."""
+        found = [path]
+        if self._stat(path).kind != DIRECTORY:
+            return found
+
+        with at(self._backend, path) as spot:
+            return found + [entry.path for entry, _ in walk(self._backend, spot, path)]
+
+    def _at(self, path: str, act: Callable[[Spot], T]) -> T:
+        with at(self._backend, path) as spot:
+            return act(spot)
+
+
+def _warn(path: str, name: str, folder: str | None) -> None:
+    import logging  # slow to import, and seldom needed
+
+    where = f"{folder}/" if folder is not None else "the directory `quarantine` of the state"
+    logging.getLogger("ringfence").warning(
+        "'%s' was being deleted when its process ended, has changed since and cannot be put back: it is kept"
+        " in %s as '%s'",
+        path,
+        where,
+        name,
+    )
+
+
+def _groups(items: list[Kept]) -> Iterator[list[Kept]]:
+    """The items change by change: a tree's entries follow the tree."""
+    group: list[Kept] = []
+    for item in items:
+        top = group[0] if group else None
+        if top is not None and _belongs(item, top):
+            group.append(item)
+            continue
+        if group:
+            yield group
+        group = [item]
+    if group:
+        yield group
+
+
+def _belongs(item: Kept, top: Kept) -> bool:
+    if item.kind != top.kind or top.type != DIRECTORY or not paths.is_below(item.path, top.path):
+        return False
+    return item.kind == "move" or (item.kind == "delete" and item.temporary == top.temporary)
+
+
+def known(item: Kept) -> Iterator[tuple[str, str]]:
+    """What the session knows, by path, once the item is done: a digest, that it is gone, or nothing."""
+    if item.kind in ("delete", "move"):
+        yield item.path, GONE
+    if item.kind == "move" and item.path2 is not None:
+        yield item.path2, item.after or UNSEEN
+    if item.kind == "write" and item.after is not None:
+        yield item.path, item.after
+
+
+def _steps(items: list[Kept], states: dict[int, str], *kinds: str) -> Iterator[Step]:
+    """The items that ended as one of `kinds`, as their plan had them."""
+    for item in items:
+        if states[item.n] not in kinds:
+            continue
+        # What a moved directory held is noted with its size alone.
+        own = item.kind == "write" or (item.kind == "move" and bool(item.identity))
+        over = item.size if own and item.kind == "move" else 0
+        yield Step(item.kind, item.type, item.grown if own else item.size, over)
+
+
+def _record(begun: dict[str, Any], items: list[Kept], states: dict[int, str]) -> dict[str, Any]:
+    """The audit record of a call whose process ended before it could write one."""
+    done = made(_steps(items, states, DONE))
+    outcomes = set(states.values()) or {DONE}  # with nothing to do, all of it is done
+    return {
+        "time": time.time(),
+        "event": "settled",
+        **begun,
+        "paths": list(dict.fromkeys(path for i in items[:100] for path in (i.path, i.path2) if path)),
+        "outcome": outcomes.pop() if len(outcomes) == 1 else "partial",
+        "files": done.files,
+        "written": done.written,
+        "freed": done.freed,
+        "counts": {state: list(states.values()).count(state) for state in sorted(set(states.values()))},
+    }

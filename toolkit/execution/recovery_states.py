@@ -1,0 +1,86 @@
+"""What an operation's items say of the files before and after each of them.
+
+Pure, but for the look that is handed in. Where one change alone cannot be told, all of them together may be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ringfence.toolkit.history.store import ABORTED, DONE, Kept
+from ringfence.toolkit.plan.changes import FILE, LINK
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What is at a path: its kind, and a file's digest or a link's text."""
+
+    kind: str
+    digest: str | None = None
+    target: str | None = None
+
+
+def was(item: Kept) -> Found | None:
+    """What the item found at its path (a move: at its destination) before the change."""
+    match item.kind:
+        case "delete":
+            target = item.target if item.type == LINK else None
+            return Found(item.type, item.before, target)
+        case "write":
+            return Found(FILE, item.before) if item.before is not None or item.lost else None
+        case "move" if item.before is not None:
+            return Found(FILE, item.before)
+        case "move" if item.target is not None:
+            return Found(LINK, None, item.target)
+    return None
+
+
+def by_stage(items: list[Kept], look: Callable[[str], Found | None]) -> dict[int, str] | None:
+    """The items' states if the files are exactly as after some first ones of them, in order; else None.
+
+    A move away from a path and a write to it may be told apart only like this: each alone finds something
+    at the path that it does not know.
+    """
+    if any(not _is_told(item) for item in items):
+        return None
+    stages = _stages(items)
+    there = {path: look(path) for path in stages[-1]}
+    # The last that fits: of stages that look the same, what was done is not called undone.
+    for count in reversed(range(len(stages))):
+        if all(there[path] == found for path, found in stages[count].items()):
+            return {item.n: DONE if n < count else ABORTED for n, item in enumerate(items)}
+    return None
+
+
+def _is_told(item: Kept) -> bool:
+    """Whether the item says all that there was; of a moved or deleted directory or link it does not."""
+    return item.type == FILE or item.kind in ("directory", "link")
+
+
+def _stages(items: list[Kept]) -> list[dict[str, Found | None]]:
+    """What is at every path before the first item and after each."""
+    first: dict[str, Found | None] = {}
+    now: dict[str, Found | None] = {}
+    stages: list[dict[str, Found | None]] = []
+
+    def put(path: str, before: Found | None, after: Found | None) -> None:
+        if path not in now:
+            first[path] = before
+        now[path] = after
+
+    for item in items:
+        stages.append(dict(now))
+        match item.kind:
+            case "move" if item.path2 is not None:
+                moved = Found(item.type, item.after)
+                put(item.path, moved, None)
+                put(item.path2, was(item), moved)
+            case "write":
+                put(item.path, was(item), Found(FILE, item.after))
+            case "delete":
+                put(item.path, was(item), None)
+            case _:
+                put(item.path, None, Found(item.type, target=item.target))
+    stages.append(dict(now))
+    return [{**first, **stage} for stage in stages]

@@ -1,0 +1,87 @@
+"""Second look after a change failed: what the disk or the store says it did not do may be done all the same.
+
+Answers follow what is there by then; a directory of this machine keeps its error, which tells that what is
+there may not be durable.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.execution.recovery import known, verdicts
+from ringfence.toolkit.history.store import ABORTED, DONE, PENDING, UNKNOWN, History, Kept
+from ringfence.toolkit.paths import is_below
+from ringfence.toolkit.storage.ambiguous_outcome import NO_REPLY, no_reply
+from ringfence.toolkit.storage.backend import Missed, traits_at
+from ringfence.toolkit.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from ringfence.toolkit.execution.apply import Outcome
+
+
+def look_again(outcome: Outcome, workspace: Workspace, history: History) -> None:
+    """Set the states of what failed to what is there, and the failures to what is true of them now."""
+    items = list(history.items("op.id = ?", (outcome.op,)))
+    try:
+        found, left = verdicts(workspace, items)
+    except CallError:
+        # Not known to be undone either: it is looked at again before the next call.
+        outcome.states.update({n: PENDING for n in outcome.unsure if outcome.states[n] == ABORTED})
+        _say_that_it_is_open(outcome)
+        return
+    outcome.left.extend(left)
+    unsure = [item for item in items if item.n in outcome.unsure and outcome.states[item.n] == ABORTED]
+    late = [item for item in unsure if found[item.n] in (DONE, UNKNOWN)]
+    outcome.states.update({item.n: found[item.n] for item in late})
+    waiting = [item.path for item in items if outcome.states[item.n] == PENDING]
+    # What a late request may still take out of a directory may take the directory along.
+    open_still = [item for item in unsure if any(is_below(path, item.path) for path in waiting)]
+    outcome.states.update({i.n: PENDING for i in open_still if outcome.states[i.n] == ABORTED})
+    _drop_what_is_done(outcome, workspace, items, late)
+    if set(outcome.states.values()) == {ABORTED}:
+        _say_that_nothing_is_done(outcome)
+
+
+def _drop_what_is_done(outcome: Outcome, workspace: Workspace, items: list[Kept], late: list[Kept]) -> None:
+    """Forget the failure of a change that is done. Where a later change was not tried for it, it stays."""
+    states = outcome.states
+    if outcome.error is not None and set(states.values()) != {DONE}:
+        return
+    undone = [item.path for item in items if states[item.n] != DONE]
+    done = {item.path for item in late}
+    for missed in list(outcome.failures):
+        at = missed.path
+        local = traits_at(workspace.backend, at).race_free
+        if local or at not in done or any(path == at or is_below(path, at) for path in undone):
+            continue
+        outcome.failures.remove(missed)
+        outcome.resolved.append(at)
+    if not outcome.failures:
+        outcome.error = None
+        outcome.seen.update(row for item in late for row in known(item))
+
+
+def _say_that_it_is_open(outcome: Outcome) -> None:
+    """Neither done nor not done is known of what failed, so no answer says either; part of it may be."""
+    told = ("io_error", "directory_not_empty")
+    outcome.failures[:] = [
+        Missed(one.path, no_reply(one.path).message, NO_REPLY) if one.code in told else one
+        for one in outcome.failures
+    ]
+    if outcome.error is not None and outcome.error.code in told:
+        outcome.error = no_reply(outcome.failures[-1].path)
+
+
+def _say_that_nothing_is_done(outcome: Outcome) -> None:
+    """What was moved by half is put back by now: the failure that came before that is what is left to say."""
+
+    def first(error: BaseException | None) -> CallError | None:
+        moved = isinstance(error, CallError) and error.code == "partial_failure"
+        return error.__cause__ if moved and isinstance(error.__cause__, CallError) else None  # type: ignore[union-attr]
+
+    for n, missed in enumerate(outcome.failures):
+        cause = first(outcome.raised.get(missed.path))
+        if cause is not None:
+            outcome.failures[n] = Missed(missed.path, cause.message, cause.code)
+    outcome.error = first(outcome.error) or outcome.error

@@ -1,7 +1,0 @@
-"""Faults between a client library and a store: lost, late, halved, refused and outdated replies."""
-
-from toolkit.faults.http_proxy import HttpProxy
-from toolkit.faults.model import KINDS, Fault, Seen
-from toolkit.faults.run import Cell, Faulty, Run, Table, check_faults, report
-
-__all__ = ["KINDS", "Cell", "Fault", "Faulty", "HttpProxy", "Run", "Seen", "Table", "check_faults", "report"]

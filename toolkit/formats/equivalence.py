@@ -1,0 +1,205 @@
+"""Where settings and a policy disagree: every path at once, the shortest of each cause, or none: a proof.
+
+Held against each other by machines of their own; the engine then confirms each path. Past its bound there is
+no answer, and it says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ringfence.policy.analysis.pattern_queries import Undecided, Witness
+from ringfence.policy.analysis.verdict_queries import Context, confirm, context
+from ringfence.policy.evaluation.engine import Policy
+from ringfence.policy.model import Effect, Rule
+from ringfence.toolkit.formats.model import Judged, Subject
+from ringfence.toolkit.formats.pair_walk import Difference, PairWalk
+from ringfence.toolkit.formats.state_machines import PolicyMachine, SettingsMachine
+from ringfence.toolkit.formats.whole_paths import covered
+
+Expired = Callable[[], bool]
+Tell = Callable[[str, int, int | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Disagreement:
+    """The shortest path on which the settings say one thing and the policy another."""
+
+    subject: Subject
+    source: Effect
+    result: Effect
+    example: Witness
+    rule: Rule | None
+
+    @property
+    def looser(self) -> bool:
+        """Whether the policy lets through what the settings do not."""
+        return self.result < self.source
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "agent": self.subject.agent,
+            "tool": self.subject.tool,
+            "action": self.subject.action,
+            "source": str(self.source),
+            "result": str(self.result),
+            "looser": self.looser,
+            "path": self.example.path,
+            "directory": self.example.directory,
+            "rule": self.rule.to_json() if self.rule else None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """All disagreements; `elsewhere`: those left when a match of the settings covers what is below it."""
+
+    found: tuple[Disagreement, ...]
+    elsewhere: tuple[Disagreement, ...]
+    undecided: tuple[str, ...] = ()
+
+    @property
+    def none(self) -> bool:
+        return not self.found and not self.undecided
+
+
+def compare(
+    subjects: Sequence[Subject],
+    policy: Policy,
+    *,
+    quick: bool = True,
+    expired: Expired | None = None,
+    tell: Tell | None = None,
+) -> Comparison:
+    """Compare each subject of the settings with the policy.
+
+    `quick` looks for the short proof first; once `expired` says so, what is left is undecided; `tell` is
+    told how many pairs of states have been looked at.
+    """
+    return _Comparing(policy, quick, expired, tell).all(subjects)
+
+
+class _Comparing:
+    """One comparison, which asks each question once."""
+
+    def __init__(self, policy: Policy, quick: bool, expired: Expired | None, tell: Tell | None) -> None:
+        self._policy = policy
+        self._quick = quick
+        self._expired = expired
+        self._tell = tell
+        self._answers: dict[tuple[object, ...], tuple[list[Difference], str]] = {}
+        self._done = 0
+
+    def all(self, subjects: Sequence[Subject]) -> Comparison:
+        found: list[Disagreement] = []
+        elsewhere: list[Disagreement] = []
+        undecided: list[str] = []
+        for subject in subjects:
+            where = context(self._policy, subject.agent, subject.tool, subject.action)
+            here, why = self._disagreements(subject, where)
+            found += here
+            if here and not why:
+                others, why = self._disagreements(_as_below(subject), where)
+                elsewhere += others
+            else:
+                elsewhere += here
+            if why:
+                undecided.append(f"{subject.agent}, {subject.tool} {subject.action}: {why}")
+        return Comparison(tuple(found), tuple(elsewhere), tuple(undecided))
+
+    def _disagreements(self, subject: Subject, where: Context) -> tuple[list[Disagreement], str]:
+        """Where they disagree, as far as it was looked for, and why that was not far enough."""
+        key = replace(subject, tool="", action="", agent=""), where.meaning
+        if key not in self._answers:
+            self._answers[key] = self._answer(subject, where)
+        differences, why = self._answers[key]
+        return [_confirmed(subject, where, each) for each in differences], why
+
+    def _answer(self, subject: Subject, where: Context) -> tuple[list[Difference], str]:
+        found: list[Difference] = []
+        try:
+            if not (self._quick and _alike(subject, where, self._expired)):
+                found.extend(self._walk(subject, where))
+        except Undecided as error:
+            return found, str(error)
+        return found, ""
+
+    def _walk(self, subject: Subject, where: Context) -> Iterator[Difference]:
+        before = self._done
+
+        def seen(pairs: int) -> None:
+            self._done = before + pairs
+            if self._tell is not None:
+                self._tell("compared", self._done, None)
+
+        source, target = SettingsMachine(subject), PolicyMachine(where)
+        yield from PairWalk(
+            source, target, denies_only=subject.denies_only, expired=self._expired, seen=seen
+        ).run()
+
+
+def _as_below(subject: Subject) -> Subject:
+    """The settings where what is below a match is as a policy has it."""
+    if subject.above:
+        return replace(subject, opens=False)
+    return replace(subject, rules=covered(subject.rules))
+
+
+def _confirmed(subject: Subject, where: Context, found: Difference) -> Disagreement:
+    """The difference with the policy's rule, after the engine has given the same verdict."""
+    witness = found.example
+    if not subject.denies_only:
+        rule = confirm(where, witness, found.result)
+        return Disagreement(subject, found.source, found.result, witness, rule)
+    said, rule = where.policy.verdict(where.agent, where.tool, where.action, witness.path, witness.directory)
+    if (said is Effect.DENY) is not (found.result is Effect.DENY):
+        raise AssertionError(f"the engine says {said} where the comparison says {found.result}: {witness}")
+    return Disagreement(subject, found.source, found.result, witness, rule)
+
+
+def _alike(subject: Subject, where: Context, expired: Expired | None) -> bool:
+    """Whether the policy is the settings rule by rule: one list, each rule with the same paths.
+
+    A proof that costs little however many rules there are; without it every pair of states is looked at.
+    """
+    lists = [(at, rules) for at, rules in enumerate(where.ladders[0][0]) if rules]
+    if len(where.ladders) != 1 or any(any(tier) for tier in where.ladders[0][1:]) or where.floor:
+        return False
+    if len(lists) > 1 or (subject.above and any(rule.effect is not Effect.DENY for rule in subject.rules)):
+        return False
+    rules = lists[0][1] if lists else ()
+    said = [(pattern, rule.effect) for rule in subject.rules for pattern in rule.patterns]
+    base = [("*", subject.default)]
+    told = [(rule.pattern, rule.effect) for rule in rules]
+    if told != _last_of_each(base + said) and not (
+        subject.default is Effect.ASK and told == _last_of_each(said)
+    ):
+        return False
+    return all(_same(subject, rule, where, expired) for rule in dict.fromkeys(subject.rules))
+
+
+def _last_of_each(said: list[tuple[str, Effect]]) -> list[tuple[str, Effect]]:
+    last = {pattern: at for at, (pattern, _) in enumerate(said)}
+    return [pair for at, pair in enumerate(said) if last[pair[0]] == at]
+
+
+def _same(subject: Subject, rule: Judged, where: Context, expired: Expired | None) -> bool:
+    """Whether a rule of the settings and the patterns written for it match the same paths."""
+    alone = replace(subject, rules=(replace(rule, effect=Effect.DENY),), default=Effect.ASK)
+    said = tuple(Rule("global", None, where.action, text, Effect.DENY) for text in rule.patterns)
+    target = PolicyMachine(replace(where, ladders=((((), said, ()),),), floor=()))
+    walk = PairWalk(SettingsMachine(alone), target, expired=expired)
+    return next(walk.run(), None) is None
+
+
+def judge(subject: Subject, path: str) -> Effect:
+    """What the settings say of one path."""
+    settings = SettingsMachine(subject)
+    characters = ["/", *sorted(set(path) - {"/"})]
+    settings.machine.read(characters)
+    bits = settings.machine.begin
+    for character in path:
+        bits = settings.state(settings.steps(bits)[characters.index(character)])
+    return settings.verdict(bits, False)

@@ -1,0 +1,251 @@
+"""A policy for one agent as plain lists in which the last match decides, and its patterns in other spellings.
+
+What cannot be said so is left out where that is stricter, and always listed.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator
+
+from ringfence.policy.evaluation.engine import Policy
+from ringfence.policy.model import ACTIONS, Effect, Rule, RuleMap
+from ringfence.policy.patterns.syntax import ANY_CHARACTER, ANY_NAME, CROSS, Branch, CharClass, Name, parse
+from ringfence.toolkit.formats.model import Flat, FormatError, Left, tightened
+
+Listed = list[tuple[str, Effect]]
+
+
+def flat(policy: Policy, agent: str, root: str = "/workspace") -> Flat:
+    """Lay out what the policy says of one agent; `root` is the workspace, for formats with absolute paths."""
+    left: list[Left] = []
+    chain = policy.chain(agent)
+    if len(chain) > 1:
+        raise FormatError(f"{agent} is a sub-agent: its parents' rules count too", "", "export the parents")
+    entry = chain[0][1]
+    tiers = [policy.content.rules, *([entry.rules] if entry else [])]
+    for tier in tiers:
+        for tool in tier:
+            if tool in policy.tools and not changes(policy, tool):
+                why = "for a tool that no other program has"
+                left.append(Left(_place(tier[tool][0]) if tier[tool] else "", tool, why, harmless=True))
+    for limits in (policy.content.limits, entry.limits if entry else {}):
+        left += [Left(f"limits.{key}", key, "limits cannot be said") for key in limits]
+    actions = {
+        action: tuple(_with_names(action, _from_the_last_star(_action(policy, tiers, action, left)), left))
+        for action in ACTIONS
+    }
+    return Flat(agent, actions, tuple(dict.fromkeys(left)), root)
+
+
+def _place(rule: Rule) -> str:
+    return f"{rule.where.file}:{rule.where.line}" if rule.where else ""
+
+
+def _action(policy: Policy, tiers: list[RuleMap], action: str, left: list[Left]) -> Listed:
+    out: Listed = []
+    for tier in tiers:
+        for key in ("*", action):
+            out += [(rule.pattern, rule.effect) for rule in tier.get(key, ())]
+    tools = [tool for tool in policy.tools if action in changes(policy, tool)]
+    more: Listed = []
+    for tier in tiers:
+        for tool in tools:
+            # A tool's name may be an action's, too: `delete` is said already.
+            for rule in tier.get(tool, ()) if tool != action else ():
+                more.append((rule.pattern, rule.effect))
+                allows = rule.effect is Effect.ALLOW
+                why = "left out" if allows else f"said for all that {action}s"
+                left.append(
+                    Left(_place(rule), f"{tool}: {rule.pattern}: {rule.effect}", f"for one tool; {why}")
+                )
+    for item in policy.content.mandatory:
+        if not {action, "*", *tools} & set(item.keys):
+            continue
+        more += [(rule.pattern, item.effect) for rule in item.rules]
+        where = _place(item.rules[0])
+        if not {action, "*"} & set(item.keys):
+            why = f"said for all that {action}s"
+            left.append(Left(where, f"mandatory for {', '.join(item.keys)}", f"for some tools; {why}"))
+        if item.excepts:
+            left.append(Left(where, f"except {', '.join(item.excepts)}", "said without its exceptions"))
+    return stricter(out, more)
+
+
+def _with_names(action: str, rules: Listed, left: list[Left]) -> Iterator[tuple[str, Effect]]:
+    """The rules, where one for directories only also holds for a name that may be anything."""
+    strictest = Effect.ASK  # of what may decide where the next rule does not
+    for pattern, effect in rules:
+        strictest = effect if pattern == "*" else max(strictest, effect)
+        every = list(alternatives(pattern))
+        names = [each.rstrip("/") for each in every if each.endswith("/")]
+        if not names or effect is Effect.ALLOW:
+            yield pattern, effect
+            continue
+        why = "for directories only; said for any name, which is stricter"
+        left.append(Left(action, f"{pattern}: {effect}", why))
+        # What asks must not open a name that was denied.
+        yield from ((name, max(effect, strictest)) for name in names)
+        if strictest > effect or len(names) < len(every):
+            yield pattern, effect
+
+
+def stricter(rules: Listed, more: Listed) -> Listed:
+    """Rules made stricter by more rules, and nowhere looser."""
+    if ("*", Effect.DENY) in rules:
+        # To ask, and to deny everything once more, would leave nothing of what is allowed.
+        more = [(pattern, Effect.DENY if effect is Effect.ASK else effect) for pattern, effect in more]
+    return tightened(rules, more, lambda pair: pair[1])
+
+
+def strictest(one: Listed, other: Listed) -> Listed:
+    """Rules that are nowhere looser than two lists, and exact where these differ only in what they deny."""
+    one, other = _from_the_last_star(one), _from_the_last_star(other)
+    for rules, plain in ((one, other), (other, one)):
+        if len(plain) == 1:
+            return [(pattern, max(effect, plain[0][1])) for pattern, effect in rules]
+    (first, left), (second, right) = _parted(one), _parted(other)
+    if first != second:
+        return stricter(one, other)
+    out = [*left[0], *right[0]]
+    for rule, denies, more in zip(first, left[1:], right[1:], strict=True):
+        out += [rule, *denies, *more]
+    return out
+
+
+def _parted(rules: Listed) -> tuple[Listed, list[Listed]]:
+    """The rules that do not deny, and the denials before, between and after them."""
+    kept: Listed = []
+    denies: list[Listed] = [[]]
+    for rule in rules:
+        if rule[1] is Effect.DENY:
+            denies[-1].append(rule)
+        else:
+            kept.append(rule)
+            denies.append([])
+    return kept, denies
+
+
+def _from_the_last_star(rules: Listed) -> Listed:
+    """Without what comes before a rule for everything, and with one that asks where there is none."""
+    start = max((at for at, (pattern, _) in enumerate(rules) if pattern == "*"), default=None)
+    return [("*", Effect.ASK), *rules] if start is None else rules[start:]
+
+
+def changes(policy: Policy, tool: str) -> set[str]:
+    """The actions under which a tool's rules are said: what it changes, else what it reads.
+
+    None for a tool that names no path (the tools for tasks): the rules of another tool have nothing like it.
+    """
+    actions = {action for action, parameter in policy.tools[tool] if parameter not in ("", "task_ids")}
+    return actions - {"read"} or actions
+
+
+def alternatives(pattern: str) -> Iterator[str]:
+    """The pattern without braces."""
+    match = re.search(r"\{([^{}]*)\}", pattern)
+    if match is None or "[{]" in pattern or "[}]" in pattern:
+        yield pattern
+        return
+    for each in match[1].split(","):
+        yield from alternatives(pattern[: match.start()] + each + pattern[match.end() :])
+
+
+def crossing(pattern: str, effect: Effect) -> list[str] | None:
+    """The pattern where a star crosses slashes; None: that would allow more."""
+    out: dict[str, None] = {}
+    if pattern == "*":
+        return ["*"]
+    for branch in parse(pattern).branches:
+        if effect is Effect.ALLOW and widens(branch):
+            return None
+        for text in _crossing(branch):
+            if not branch.directory:
+                out.setdefault(text)
+            if not text.endswith("*") or branch.directory:
+                out.setdefault(f"{text}/*")
+    return list(out)
+
+
+def widens(branch: Branch) -> bool:
+    """Whether a star, or `?`, that stays in a name would say more where it crosses."""
+    for at, segment in enumerate(branch.segments):
+        if segment is CROSS:
+            continue
+        last = at == len(branch.segments) - 1
+        after_cross = at > 0 and branch.segments[at - 1] is CROSS
+        pieces = segment.pieces
+        for star in range(1, len(pieces)):
+            starts = star == 1 and not pieces[0] and after_cross
+            ends = star == len(pieces) - 1 and not pieces[-1] and last
+            if not (starts or ends):
+                return True
+        if any(isinstance(atom, CharClass) for piece in pieces for atom in piece):
+            return True
+    return False
+
+
+def _crossing(branch: Branch) -> Iterator[str]:
+    parts: list[tuple[str, ...]] = []
+    skip = False
+    for at, segment in enumerate(branch.segments):
+        slash = "/" if at else ""
+        if segment is CROSS:
+            after = branch.segments[at + 1]
+            assert after is not None
+            name = _name(after)
+            options = [f"{slash}{name}"] if name.startswith("*") else [f"{slash}{name}", f"{slash}*/{name}"]
+            if name.startswith("*") and after is ANY_NAME and at:
+                options = [f"{slash}*"]
+            parts.append(tuple(options))
+            skip = True
+        elif skip:
+            skip = False
+        else:
+            parts.append((f"{slash}{_name(segment)}",))
+    for picked in itertools.product(*parts):
+        yield "".join(picked)
+
+
+def _name(name: Name) -> str:
+    runs = ["".join(atom if isinstance(atom, str) else "?" for atom in piece) for piece in name.pieces]
+    if any(set("*?") & set(run.replace("?", "")) for run in runs):
+        raise FormatError("a star in a name cannot be said there")
+    return "*".join(runs)
+
+
+def regex(pattern: str) -> list[str]:
+    """The paths a pattern matches, with all below, as regular expressions that stay within a JSON string."""
+    out = []
+    if pattern == "*":
+        return ['[^"]*']
+    for branch in parse(pattern).branches:
+        parts = []
+        for at, segment in enumerate(branch.segments):
+            if segment is CROSS:
+                parts.append('(?:|[^"]*/)')
+                continue
+            parts.append(_name_regex(segment))
+            if at < len(branch.segments) - 1:
+                parts.append("/")
+        parts.append('/[^"]*' if branch.directory else '(?:|/[^"]*)')
+        out.append("".join(parts))
+    return out
+
+
+def _name_regex(name: Name) -> str:
+    return '[^"/]*'.join("".join(_atom(atom) for atom in piece) for piece in name.pieces)
+
+
+def _atom(atom: str | CharClass) -> str:
+    if isinstance(atom, str):
+        return "".join(f"\\{c}" if c in "\\^$.*+?()[]{}|/" else c for c in atom)
+    if atom == ANY_CHARACTER:
+        return '[^"/]'
+    inner = "".join(
+        (f"\\{low}" if low in "\\]^-" else low)
+        + ("" if low == high else "-" + (f"\\{high}" if high in "\\]^-" else high))
+        for low, high in atom.ranges
+    )
+    return f'[^"/{inner}]' if atom.negated else f"[{inner}]"

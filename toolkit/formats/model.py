@@ -1,0 +1,201 @@
+"""What a reader of other tools' settings gives: a policy, the settings' own judge, and what was left out.
+
+A judge here is data: the rules of one subject in the order in which the last match decides.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from ringfence.policy.model import DEFAULT_AGENT, EFFECTS, Effect
+from ringfence.policy.patterns.syntax import PatternError, parse_agent
+from ringfence.toolkit.formats.regular_language import Language
+
+NO_RULE = "what is done where no rule speaks"
+LONGEST = 1000  # characters of a pattern that is written; a key in YAML has at most 1,024, with its quotes
+COMMANDS = "a rule about commands, which a policy for files does not have"
+
+
+class FormatError(Exception):
+    """Settings that cannot be read at all, or a policy that cannot be written: where and why."""
+
+    def __init__(self, message: str, where: str = "", hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.where = where
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """Where the settings are from: the workspace and the home they speak of, and how to read them."""
+
+    root: str = "/workspace"
+    home: str = "/home/user"
+    absolute: bool = False
+    exact_case: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """One setting that the result does not have, or has in a stricter way: where and why.
+
+    `harmless`: the setting says nothing about the files of the workspace, so that the two agree without it.
+    """
+
+    where: str
+    what: str
+    why: str
+    harmless: bool = False
+
+    def to_json(self) -> dict[str, str | bool]:
+        return {"where": self.where, "what": self.what, "why": self.why, "about_files": not self.harmless}
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """One rule of the settings: the paths it matches (itself, and for a folder only), and what it says.
+
+    `patterns` are the rules of the policy that were written for it, in order. `after`: what the policy says
+    next of what is below a match; None: its rule covers that.
+    """
+
+    effect: Effect
+    language: Language
+    folder: bool = False
+    patterns: tuple[str, ...] = ()
+    after: tuple[Judged, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """All rules of the settings that speak of one agent and tool or action; the last match decides.
+
+    `above`: as with .gitignore, a folder that is denied denies everything below it, whatever else is said;
+    without `opens` a folder is denied once any rule denies it, also where a later one opens it.
+    `denies_only`: the settings say what is denied and leave all else open.
+    """
+
+    tool: str
+    action: str
+    rules: tuple[Judged, ...]
+    default: Effect = Effect.ASK
+    agent: str = DEFAULT_AGENT
+    above: bool = False
+    opens: bool = True
+    denies_only: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One rule of the policy to be written, with what it comes from."""
+
+    pattern: str
+    effect: Effect
+    comment: str = ""
+    reason: str = ""
+
+
+Maps = dict[str, list[Entry]]  # by key of `rules`
+
+
+@dataclass(slots=True)
+class Imported:
+    """What the settings became."""
+
+    everybody: Maps = field(default_factory=dict)
+    agents: dict[str, Maps] = field(default_factory=dict)
+    subjects: list[Subject] = field(default_factory=list)
+    left: list[Left] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """A policy as another tool's settings, and what they cannot say."""
+
+    text: str
+    left: tuple[Left, ...] = ()
+
+
+Reader = Callable[[str, Setting], Imported]
+Writer = Callable[["Flat"], Exported]
+
+
+@dataclass(frozen=True, slots=True)
+class Flat:
+    """A policy for one agent: for each action one list in which the last match decides."""
+
+    agent: str
+    actions: Mapping[str, tuple[tuple[str, Effect], ...]]
+    left: tuple[Left, ...] = ()
+    root: str = "/workspace"
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """One format: how it is read and written, and what its files are called."""
+
+    name: str
+    summary: str
+    read: Reader
+    write: Writer | None
+
+
+def mapping(value: Any, where: str, hint: str = "") -> dict[str, Any]:
+    """A JSON object, else FormatError."""
+    if not isinstance(value, dict):
+        raise FormatError(f"{where or 'the file'} is not an object", where, hint)
+    return value
+
+
+def part(settings: Mapping[str, Any], key: str, prefix: str = "") -> dict[str, Any]:
+    """The object under a key; empty where the key is missing or null. Raises FormatError."""
+    value = settings.get(key)
+    return {} if value is None else mapping(value, f"{prefix}{key}")
+
+
+def text(value: Any, where: str) -> str:
+    """A text, else FormatError."""
+    if not isinstance(value, str):
+        raise FormatError(f"{shown(value)} is not text", where)
+    return value
+
+
+def effect(value: Any, where: str, hint: str = "") -> Effect:
+    """One of the three words. Raises FormatError."""
+    if not isinstance(value, str) or value not in EFFECTS:
+        raise FormatError(f"{shown(value)} is not allow, ask or deny", where, hint)
+    return EFFECTS[value]
+
+
+def agent_name(name: str, where: str) -> str:
+    """A name that a policy can have under `agents`. Raises FormatError."""
+    try:
+        parse_agent(name)
+    except PatternError as error:
+        raise FormatError(f"{shown(name)} is no name of an agent: {error.message}", where) from None
+    return name
+
+
+def shown(value: Any) -> str:
+    """A value as it stands in the file, shortened. What JSON has no word for (a date) is quoted."""
+    said = repr(value) if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
+    return said if len(said) <= 200 else said[:199] + "…"
+
+
+T = TypeVar("T")
+
+
+def tightened(rules: Sequence[T], more: Sequence[T], of: Callable[[T], Effect]) -> list[T]:
+    """Rules of which the last match decides, made stricter by more rules and nowhere looser.
+
+    A rule that asks must not open what was denied, so the denials come once more after it.
+    """
+    asks = [each for each in more if of(each) is Effect.ASK]
+    denies = [each for each in more if of(each) is Effect.DENY]
+    again = [each for each in rules if of(each) is Effect.DENY] if asks else []
+    return [*rules, *asks, *again, *denies]

@@ -1,0 +1,57 @@
+"""Effects of a grant, as a person is told them before and after giving it: lines of text.
+
+The scope in words, how many paths it opens, and what waits or was refused that it would reach.
+"""
+
+from __future__ import annotations
+
+from ringfence.policy import Policy
+from ringfence.toolkit.approvals.store import ONCE, PENDING, Answer, Request
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.granting.reach import Reach, reach
+from ringfence.toolkit.granting.scopes import in_words
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.text import escape
+
+_NAMED = 5  # requests that are named
+
+
+def effects(session: Session, request: Request, answer: Answer, policy: Policy | None = None) -> list[str]:
+    """What the answer's scope is, in lines; under `policy`, if it is not the session's.
+
+    Raises CallError `invalid_arguments` for a pattern that is none.
+    """
+    lines = [f"for {in_words(request, answer.scope, answer.pattern, answer.until)}"]
+    if answer.scope == ONCE:
+        return lines
+    found = reach_of(session, request, answer, policy)
+    lines.append("how many paths it opens is not known" if found is None else found.in_words())
+    approvals = session.approvals
+    reached = approvals.covered(request, answer)
+    refused = [one for one in reached if approvals.refusal(one) is not None]
+    waiting = [one for one in reached if one.state == PENDING and one not in refused]
+    if waiting:
+        lines.append(f"also lets through what waits: {_named(waiting)}")
+    if refused:
+        lines.append(f"does not let through what was refused: {_named(refused)}")
+    return lines
+
+
+def reach_of(
+    session: Session, request: Request, answer: Answer, policy: Policy | None = None
+) -> Reach | None:
+    """What it opens; None where that cannot be found out, or is this change alone."""
+    if answer.scope == ONCE:
+        return None
+    try:
+        return reach(session.workspace, policy or session.policy, request, answer.scope, answer.pattern)
+    except ValueError as error:
+        raise CallError("invalid_arguments", f"This is not a pattern: {error}", where="pattern") from None
+    except CallError:
+        return None  # a store that does not answer keeps nobody from deciding
+
+
+def _named(requests: list[Request]) -> str:
+    named = "; ".join(f"{one.id} {escape(one.title)}" for one in requests[:_NAMED])
+    more = len(requests) - _NAMED
+    return f"{named}; and {more:,} more" if more > 0 else named

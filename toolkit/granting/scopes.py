@@ -1,0 +1,97 @@
+"""Scopes of a grant in words: how far it reaches, the same words wherever a person decides or reads of it.
+
+Pure. The narrow choice comes first; what an agent may see of the words has no rule in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from ringfence.toolkit.approvals.store import (
+    ONCE,
+    PATTERN,
+    SESSION,
+    SINGLE_CALLS,
+    SINGLE_CALLS_LAST,
+    Request,
+    is_broad,
+)
+from ringfence.toolkit.grant_patterns import narrowest
+from ringfence.toolkit.text import escape, plural, when
+
+PATHS_LAST = 2 * 3600.0  # seconds that a grant for paths lasts, unless the person says otherwise
+_RULES = 3  # rules that are named
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """One choice: `lasts` in seconds (None: as long as its session), `broad` if it needs a confirmation."""
+
+    name: str
+    words: str
+    pattern: str | None = None
+    lasts: float | None = None
+    broad: bool = False
+
+
+def scopes(request: Request) -> Iterator[Scope]:
+    """What a grant of this request can be for, the narrowest first."""
+    yield Scope(ONCE, in_words(request, ONCE))
+    if not request.rules:
+        return
+    for pattern in narrowest(request.asking or request.paths):
+        yield Scope(PATTERN, in_words(request, PATTERN, pattern), pattern, PATHS_LAST)
+    lasts = SINGLE_CALLS_LAST if request.session == SINGLE_CALLS else None
+    yield Scope(SESSION, in_words(request, SESSION), None, lasts, is_broad(request, SESSION))
+
+
+def granted_in_words(request: Request) -> str:
+    """What a grant that was given is for."""
+    return in_words(request, request.scope, request.pattern, request.until)
+
+
+def in_words(
+    request: Request,
+    scope: str,
+    pattern: str | None = None,
+    until: float | None = None,
+    *,
+    for_agent: bool = False,
+) -> str:
+    """What a grant of this scope is for. `for_agent` leaves out what only people may know of the rules."""
+    if scope == ONCE:
+        return "this change, once"
+    ends = f" until {when(until)}" if until is not None else ""
+    rules = "the same rule" if for_agent else rules_in_words(request)
+    what = f"all that {rules} asks of agent {escape(request.agent)} with {request.tool}"
+    if scope == PATTERN:
+        return f"these paths{ends}: {escape(pattern or '')}, {what} there"
+    return f"{session_in_words(request.session)}{ends}: {what}"
+
+
+def session_in_words(session: str) -> str:
+    return "all later single calls here" if session == SINGLE_CALLS else f"this session ({escape(session)})"
+
+
+def lasts_in_words(seconds: float) -> str:
+    """`2 hours`, `60 minutes`."""
+    return (
+        plural(int(seconds // 3600), "hour") if seconds % 3600 == 0 else plural(int(seconds // 60), "minute")
+    )
+
+
+def rules_in_words(request: Request) -> str:
+    """The rules that ask, each with its file and line."""
+    rules = request.asks or (request.decision.get("rule"),)
+    named = [_rule_in_words(rule) for rule in rules[:_RULES]]
+    more = [plural(len(rules) - _RULES, "more rule")] if len(rules) > _RULES else []
+    return " and ".join([*named, *more])
+
+
+def _rule_in_words(rule: dict[str, Any] | None) -> str:
+    if not rule:
+        return "no rule, so Ringfence,"
+    where = f"{rule['file']}:{rule['line']} " if rule.get("file") else ""
+    return escape(f'{where}{rule["key"]} "{rule["pattern"]}"')

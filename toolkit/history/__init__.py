@@ -1,0 +1,1 @@
+"""The history: what was there before each change."""

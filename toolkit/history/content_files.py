@@ -1,0 +1,149 @@
+"""Content that the history keeps outside its database: large contents in files beside it, by their digest,
+and deleted trees where they were caught. Read and written piece by piece.
+
+A file is on the disk under its final name before a row speaks of it. Never changes what it holds.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.plan.changes import Held
+from ringfence.toolkit.plan.metadata import Metadata
+from ringfence.toolkit.protected_paths import HIDDEN
+from ringfence.toolkit.storage import sparse_files as holes
+from ringfence.toolkit.storage.backend import Tree, at
+
+FILED = 2  # what `packed` says of content in a file of its own; 1: compressed, 0: as it is
+# From here on a file costs less than a row; measured on incompressible content, one durable write each.
+LARGE = 128 << 10
+CAUGHT = "kept-"  # how the name of a catch that stays begins
+
+
+class Shelf:
+    """The files beside the database in `folder` (None: there are none), and what `backend` has caught."""
+
+    def __init__(self, folder: str | None, backend: Tree, *, durable: bool = True) -> None:
+        self.backend = backend
+        self.folder = None if folder is None else Path(folder, "content")
+        self._durable = durable
+
+    def put(self, content: Iterable[bytes]) -> tuple[str, int]:
+        """Keep content as a file; its digest and size. Raises OSError."""
+        assert self.folder is not None, "asked only where there is a folder"
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        part = self.folder / f"part-{secrets.token_hex(8)}"
+        hashed, size = hashlib.sha256(), 0
+
+        def counted(pieces: Iterable[bytes]) -> Iterator[bytes]:
+            nonlocal size
+            for piece in pieces:
+                hashed.update(piece)
+                size += len(piece)
+                yield piece
+
+        try:
+            fd = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                holes.write_all(fd, counted(content))
+                self._sync(fd)
+            finally:
+                os.close(fd)
+            part.rename(self.folder / hashed.hexdigest())
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
+        self._sync_folder()
+        return hashed.hexdigest(), size
+
+    def filed(self, digest: str, size: int) -> Held:
+        """The content that was put here."""
+        return Held(digest, size, lambda: checked(digest, self._read(digest)))
+
+    def has(self, digest: str) -> bool:
+        """Whether a content that was put here is still here."""
+        return self.folder is not None and (self.folder / digest).is_file()
+
+    def caught(self, digest: str, size: int, path: str) -> Held | None:
+        """The content of a file in a catch, by its path among the hidden; None where that is not there."""
+        with at(self.backend, f"{HIDDEN}/{path}") as spot:
+            found = self.backend.stat(spot)
+        return None if found is None else self.in_catch(digest, size, path)
+
+    def in_catch(self, digest: str, size: int, path: str) -> Held:
+        """The content of a file that is known to be in a catch, by its path among the hidden."""
+        return Held(digest, size, lambda: checked(digest, self._chunks(path)))
+
+    def attached(self, path: str) -> Metadata | None:
+        """The metadata of an entry in a catch, by its path among the hidden; None where that is not there."""
+        with at(self.backend, f"{HIDDEN}/{path}") as spot:
+            found = self.backend.stat(spot)
+            return None if found is None else self.backend.metadata(spot, found)
+
+    def forget(self, digest: str) -> int:
+        """Remove a file; the bytes that it took."""
+        assert self.folder is not None, "asked only where there is a folder"
+        file = self.folder / digest
+        try:
+            size = file.stat().st_size
+            file.unlink()
+        except FileNotFoundError:
+            return 0
+        return size
+
+    def names(self) -> list[str]:
+        """The files that are here, by name: digests, and parts of what was never finished."""
+        if self.folder is None or not self.folder.is_dir():
+            return []
+        return sorted(file.name for file in self.folder.iterdir())
+
+    def _chunks(self, path: str) -> Iterator[bytes]:
+        with at(self.backend, f"{HIDDEN}/{path}") as spot:
+            yield from self.backend.chunks(spot)
+
+    def _read(self, digest: str) -> Iterator[bytes]:
+        assert self.folder is not None, "a row speaks of a file only where there is a folder"
+        try:
+            fd = os.open(self.folder / digest, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                yield from holes.pieces_of(fd, os.fstat(fd))
+            finally:
+                os.close(fd)
+        except OSError:
+            raise CallError("not_recoverable", "The kept content cannot be read") from None
+
+    def _sync(self, fd: int) -> None:
+        if self._durable:
+            os.fsync(fd)
+
+    def _sync_folder(self) -> None:
+        assert self.folder is not None, "something was just put in it"
+        fd = os.open(self.folder, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            self._sync(fd)
+        finally:
+            os.close(fd)
+
+
+def checked(digest: str, content: Iterator[bytes]) -> Iterator[bytes]:
+    """The same pieces. Raises CallError `not_recoverable` at the end when they were not that content."""
+    hashed = hashlib.sha256()
+    for piece in content:
+        hashed.update(piece)
+        yield piece
+    if hashed.hexdigest() != digest:
+        raise CallError("not_recoverable", "The kept content is damaged")
+
+
+def hashed(content: Iterable[bytes]) -> tuple[str, int]:
+    """The digest and the size of content that is read piece by piece."""
+    found, size = hashlib.sha256(), 0
+    for piece in content:
+        found.update(piece)
+        size += len(piece)
+    return found.hexdigest(), size

@@ -1,0 +1,98 @@
+"""Writes the items of an intent with the contents they keep, a batch at a time inside its transaction.
+
+A database far away is asked once for many of them; no more than a few megabytes wait for it in memory.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING, Any
+
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.history.content_files import FILED, LARGE
+from ringfence.toolkit.plan.changes import Held, digest_of, length, pieces, whole
+from ringfence.toolkit.state.errors import unavailable
+
+if TYPE_CHECKING:
+    from ringfence.toolkit.history.content_files import Shelf
+    from ringfence.toolkit.history.store import Item
+    from ringfence.toolkit.state.sqlite import Database
+
+_SMALL = 64
+# Up to so many bytes: the window that holds them all, and the tables.
+_TABLES = (8 << 10, 13, 6), (16 << 10, 14, 7)
+_BATCH, _BYTES = 64, 4 << 20
+
+
+class Keeping:
+    """The items of operation `op`; `flush` writes what has not been written yet."""
+
+    def __init__(self, db: Database, op: int, shelf: Shelf | None) -> None:
+        self._db, self._op, self._shelf = db, op, shelf
+        self._rows: list[tuple[Any, ...]] = []
+        self._contents: dict[str, bytes | Held] = {}
+        self._size = 0
+
+    def add(self, n: int, item: Item, state: str) -> None:
+        before, after = self._noted(item.before), self._noted(item.after)
+        what = (self._op, n, item.kind, item.path, item.path2, item.type, before, after)
+        self._rows.append(
+            (
+                *what,
+                item.mode,
+                item.target,
+                item.size,
+                item.grown,
+                item.identity,
+                item.temporary,
+                state,
+                item.metadata,
+            )
+        )
+        if len(self._rows) >= _BATCH or self._size > _BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        marks = ",".join("?" * len(self._contents))
+        if marks:
+            found = self._db.execute(f"SELECT hash FROM blob WHERE hash IN ({marks})", tuple(self._contents))
+            held = {row[0] for row in found.fetchall()}
+            new = [(digest, content) for digest, content in self._contents.items() if digest not in held]
+            if new:
+                self._db.executemany(
+                    "INSERT INTO blob VALUES(?,?,?,?)",
+                    [(digest, length(content), *self._packed(content)) for digest, content in new],
+                )
+        if self._rows:
+            self._db.executemany("INSERT INTO item VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", self._rows)
+        self._rows, self._contents, self._size = [], {}, 0
+
+    def _noted(self, content: bytes | Held | str | None) -> str | None:
+        if content is None or isinstance(content, str):
+            return content
+        digest = digest_of(content)
+        if digest not in self._contents:
+            self._contents[digest] = content
+            self._size += length(content)
+        return digest
+
+    def _packed(self, content: bytes | Held) -> tuple[int, bytes]:
+        """How content is kept, and what of it in the row itself."""
+        if length(content) > LARGE and self._shelf is not None and self._shelf.folder is not None:
+            try:
+                digest, _ = self._shelf.put(pieces(content))
+            except OSError as error:
+                raise unavailable(error) from None
+            if digest != digest_of(content):
+                raise CallError("path_changed", "The content changed while it was kept")
+            return FILED, b""
+        content = whole(content)
+        packed = _compressed(content) if len(content) > _SMALL else content
+        return (1, packed) if len(packed) < len(content) * 0.95 else (0, content)
+
+
+def _compressed(content: bytes) -> bytes:
+    # zlib's usual tables are 256 KiB, asked of the system anew each time: for a few lines most of the work.
+    window, tables = next((row[1:] for row in _TABLES if len(content) <= row[0]), (15, 8))
+    packer = zlib.compressobj(1, zlib.DEFLATED, window, tables)
+    return packer.compress(content) + packer.flush()

@@ -1,0 +1,292 @@
+"""Forgets contents that retention lets go: what the history keeps grows with every change, and disks do not.
+
+What was done stays known, so that a version forgotten is `not_recoverable`; only of very many changes the
+oldest go as well. Never what an open intent, a request that waits or a later undo still needs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from ringfence.toolkit.history.content_files import FILED
+from ringfence.toolkit.history.old_changes import forget_changes, to_forget
+from ringfence.toolkit.history.retention import Kept, Rule, forgettable
+from ringfence.toolkit.history.store import PENDING
+
+if TYPE_CHECKING:
+    from ringfence.toolkit.history.content_files import Shelf
+    from ringfence.toolkit.state.sqlite import Database, State
+    from ringfence.toolkit.workspace.workspace import Workspace
+
+_PAGE = 2_000  # rows read at a time: calls use the state in between
+_ROWS, _BYTES = 128, 4 << 20  # what is forgotten in one transaction
+_PAGES = 2_048  # of the database, given back to the disk after each: more than it freed
+_MARK = "forgotten"  # up to this operation nothing is kept any more
+_OPS = "SELECT id, call, given, started, state, undoes FROM op WHERE id > ? ORDER BY id LIMIT ?"
+_ITEMS = (
+    "SELECT op, n, kind, path, path2, before, after, size, temporary FROM item"
+    " WHERE (op, n) > (?, ?) ORDER BY op, n LIMIT ?"
+)
+_BLOBS = "SELECT hash, size, packed FROM blob WHERE hash > ? ORDER BY hash LIMIT ?"
+
+
+@dataclass(frozen=True, slots=True)
+class Pruned:
+    """What was forgotten, or would be: calls whose contents go, contents, deleted trees, bytes.
+
+    `left` is how many bytes of contents are kept after it, `changes` how many are not known any more.
+    """
+
+    calls: int = 0
+    contents: int = 0
+    trees: int = 0
+    bytes: int = 0
+    left: int = 0
+    changes: int = 0
+
+
+@dataclass(slots=True)
+class Choice:
+    """What goes: contents as (digest, size, how it is packed), trees as (name, size).
+
+    `first` and `last` bound the operations that were looked at; up to `mark` nothing will be kept any more,
+    and where more than `most` changes are known, the oldest of those go.
+    """
+
+    told: Pruned
+    contents: list[tuple[str, int, int]]
+    trees: list[tuple[str, int]]
+    first: int
+    last: int
+    mark: int
+    most: int | None
+
+
+def choose(
+    state: State,
+    rule: Rule,
+    waiting: frozenset[str] = frozenset(),
+    between: Callable[[], object] = lambda: None,
+) -> Choice:
+    """What the rule lets go now. `waiting` are the paths of requests that wait for an answer.
+
+    Only reads, some rows at a time, with `between` called after each; what was begun meanwhile is spared by
+    `forget`.
+    """
+    held = _Held(state, waiting, between)
+    gone = forgettable(held.calls(), held.sizes, rule)
+    stay = {name for call in held.calls() if call.call not in gone for name in call.contents}
+    contents = [blob for blob in held.blobs if blob[0] not in stay]
+    trees = [(name, held.sizes[_tree(name)]) for name in sorted(held.trees) if _tree(name) not in stay]
+    lost = {digest for digest, _, _ in contents} | {_tree(name) for name, _ in trees}
+    size = sum(size for _, size, _ in contents) + sum(size for _, size in trees)
+    calls = sum(1 for call in held.calls() if call.call in gone and not call.contents.isdisjoint(lost))
+    told = Pruned(calls, len(contents), len(trees), size, sum(held.sizes.values()) - size)
+    mark = held.mark(gone, stay)
+    return Choice(told, contents, trees, held.first, held.last, mark, rule.changes)
+
+
+def forget(state: State, shelf: Shelf, workspace: Workspace, choice: Choice) -> Iterator[Pruned]:
+    """Carry out a choice in small portions; gives what each freed.
+
+    May be left or killed between any two: what it did not come to is found by the next one.
+    """
+    contents = list(choice.contents)
+    while contents:
+        freed = _portion(state, shelf, choice, contents)
+        state.give_back(_PAGES)
+        yield freed
+    mark = choice.mark
+    for name, size in choice.trees:
+        with state.transaction() as db:
+            kept = _needed_since(db, choice)
+        if not kept.isdisjoint(_digests_of(state, name)):
+            mark = choice.first
+            continue
+        # Who undoes it from now on is answered `not_recoverable`, as if it had come a moment later.
+        workspace.writable().let_go(name)
+        with state.transaction() as db:
+            db.execute("DELETE FROM caught WHERE name = ?", (name,))
+        yield Pruned(trees=1, bytes=size)
+    sweep(state, shelf)
+    if mark > choice.first:
+        with state.transaction() as db:
+            note(db, _MARK, str(mark))
+    if choice.most is not None:
+        for changes in forget_changes(state, choice.most, mark):
+            state.give_back(_PAGES)
+            yield Pruned(changes=changes)
+
+
+def prune_now(
+    state: State, shelf: Shelf, workspace: Workspace, rule: Rule, waiting: frozenset[str], *, dry_run: bool
+) -> Pruned:
+    """Forget all that the rule lets go, and give the space back to the disk."""
+    choice = choose(state, rule, waiting)
+    if dry_run:
+        changes = 0 if choice.most is None else to_forget(state, choice.most, choice.mark)
+        return replace(choice.told, changes=changes)
+    freed = sum_of(forget(state, shelf, workspace, choice))
+    state.give_back_all()
+    told = choice.told
+    return replace(freed, calls=told.calls, left=told.left + told.bytes - freed.bytes)
+
+
+def sum_of(portions: Iterator[Pruned]) -> Pruned:
+    """What several portions freed together."""
+    contents = trees = size = changes = 0
+    for one in portions:
+        contents, trees, size = contents + one.contents, trees + one.trees, size + one.bytes
+        changes += one.changes
+    return Pruned(0, contents, trees, size, changes=changes)
+
+
+# ------------------------------------------------------------------------ looking
+
+
+@dataclass(slots=True)
+class _Call:
+    ops: list[int] = field(default_factory=list)
+    started: float = 0.0
+    undoes: set[str] = field(default_factory=set)
+    names: set[str] = field(default_factory=set)
+    spared: bool = False
+    changes: int = 0
+
+
+class _Held:
+    """What is kept, by call: read once, and never while a write waits for it."""
+
+    def __init__(self, state: State, waiting: frozenset[str], between: Callable[[], object]) -> None:
+        self._between = between
+        self._calls: dict[str, _Call] = {}
+        self._given: dict[str, set[str]] = {}  # the calls by the id that their caller gave them
+        self.first = int((state.rows("SELECT value FROM meta WHERE name = ?", (_MARK,)) or [("0",)])[0][0])
+        self.last = self.first
+        by_op = self._read_ops(state)
+        self.trees = {str(name): int(op) for name, op in state.rows("SELECT name, op FROM caught")}
+        self.sizes: dict[str, int] = {_tree(name): 0 for name in self.trees}
+        self._read_items(state, by_op, waiting)
+        self.blobs: list[tuple[str, int, int]] = []
+        for digest, size, packed in self._paged(state, _BLOBS, ("",), 1):
+            self.blobs.append((str(digest), int(size), int(packed)))
+            self.sizes[str(digest)] = int(size)
+        self._found = [self._kept(name, call) for name, call in self._calls.items()]
+
+    def calls(self) -> list[Kept]:
+        """The calls, the one that did something last at the end."""
+        return self._found
+
+    def mark(self, gone: set[str], stay: set[str]) -> int:
+        """The last operation up to which all are of `gone` calls, and no tree is among what will `stay`."""
+        kept = [min(call.ops) for name, call in self._calls.items() if name not in gone]
+        trees = [op for name, op in self.trees.items() if _tree(name) in stay]
+        return min([*kept, *trees], default=self.last + 1) - 1
+
+    def _paged(self, state: State, sql: str, after: tuple[Any, ...], width: int) -> Iterator[Any]:
+        """The rows after a key of `width` columns, which are the first of each row."""
+        while rows := state.rows(sql, (*after, _PAGE)):
+            yield from rows
+            after = tuple(rows[-1][:width])
+            self._between()
+
+    def _read_ops(self, state: State) -> dict[int, _Call]:
+        by_op: dict[int, _Call] = {}
+        for op, name, given, started, stands, undoes in self._paged(state, _OPS, (self.first,), 1):
+            call = self._calls.pop(str(name), None) or _Call()
+            self._calls[str(name)] = by_op[int(op)] = call  # at the end: by the last operation
+            call.ops.append(int(op))
+            if given is not None:
+                self._given.setdefault(str(given), set()).add(str(name))
+            call.started = max(call.started, float(started))
+            call.spared = call.spared or stands == PENDING
+            if undoes is not None:
+                call.undoes.add(str(undoes))
+            self.last = int(op)
+        return by_op
+
+    def _read_items(self, state: State, by_op: dict[int, _Call], waiting: frozenset[str]) -> None:
+        latest: dict[str, _Call] = {}  # what somebody waits for at a path: the last change there
+        for op, _, kind, path, path2, before, after, size, name in self._paged(
+            state, _ITEMS, (self.first, 1 << 62), 2
+        ):
+            call = by_op.get(int(op))
+            if call is None:
+                break  # begun since
+            call.changes += 1
+            call.names.update(digest for digest in (before, after) if digest is not None)
+            latest.update((at, call) for at in (path, path2) if at in waiting)
+            if name in self.trees:  # of a deletion, or of an open undo that moves it back
+                call.names.add(_tree(name))
+                self.sizes[_tree(name)] += int(size or 0) if kind == "delete" else 0
+        for call in latest.values():
+            call.spared = True
+
+    def _kept(self, name: str, call: _Call) -> Kept:
+        # A digest of nothing that is kept: by a move, which needs no content, or forgotten before.
+        names = frozenset(name for name in call.names if name in self.sizes)
+        undoes = call.undoes.union(*(self._given.get(given, ()) for given in call.undoes))
+        return Kept(name, call.started, names, frozenset(undoes), call.spared, call.changes)
+
+
+def _tree(name: str) -> str:
+    return f"tree {name}"
+
+
+# ----------------------------------------------------------------------- removing
+
+
+def _portion(state: State, shelf: Shelf, choice: Choice, contents: list[tuple[str, int, int]]) -> Pruned:
+    """Forget the last of `contents`, which are taken from it, in a transaction of their own."""
+    taken: list[tuple[str, int, int]] = []
+    size = 0
+    while contents and len(taken) < _ROWS and size < _BYTES:
+        taken.append(contents.pop())
+        size += 0 if taken[-1][2] == FILED else taken[-1][1]
+    with state.transaction() as db:
+        needed = _needed_since(db, choice)
+        taken = [row for row in taken if row[0] not in needed]
+        db.executemany("DELETE FROM blob WHERE hash = ?", [(digest,) for digest, _, _ in taken])
+    _unlink(state, shelf, [digest for digest, _, packed in taken if packed == FILED])
+    return Pruned(contents=len(taken), bytes=sum(row[1] for row in taken))
+
+
+def _needed_since(db: Database, choice: Choice) -> set[str]:
+    """The contents that were named by what was begun since the choice was made."""
+    rows = db.execute("SELECT before, after FROM item WHERE op > ?", (choice.last,)).fetchall()
+    return {str(digest) for row in rows for digest in row if digest is not None}
+
+
+def _digests_of(state: State, tree: str) -> set[str]:
+    sql = (
+        "SELECT item.before FROM caught JOIN item ON item.op = caught.op"
+        " WHERE caught.name = ? AND item.before IS NOT NULL"
+    )
+    return {str(row[0]) for row in state.rows(sql, (tree,))}
+
+
+def _unlink(state: State, shelf: Shelf, names: list[str]) -> None:
+    """Remove files that no row speaks of: in a transaction, so that none is being put here now."""
+    if not names:
+        return
+    with state.transaction() as db:
+        rows = db.execute("SELECT hash FROM blob WHERE packed = ?", (FILED,)).fetchall()
+        known = {str(row[0]) for row in rows}
+        for name in names:
+            if name not in known:
+                shelf.forget(name)
+
+
+def sweep(state: State, shelf: Shelf) -> None:
+    """Remove what killed processes left: parts of contents, and files that they did not come to name."""
+    names = shelf.names()
+    known = {str(row[0]) for row in state.rows("SELECT hash FROM blob WHERE packed = ?", (FILED,))}
+    _unlink(state, shelf, [name for name in names if name not in known])
+
+
+def note(db: Database, name: str, value: str) -> None:
+    db.execute(
+        "INSERT INTO meta VALUES(?,?) ON CONFLICT(name) DO UPDATE SET value = excluded.value", (name, value)
+    )

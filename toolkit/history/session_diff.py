@@ -1,0 +1,167 @@
+"""A session's changed files, as a side panel shows them: each file once, from first to last.
+
+What sub-sessions and sub-agents changed counts for their parents. Only reads the history.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.history.store import DONE, History, Kept, of_session
+from ringfence.toolkit.history.versions import NOTHING, Held, ends, replaced
+from ringfence.toolkit.plan.changes import DIRECTORY, LINK, length, whole
+from ringfence.toolkit.text import count_changed, diff, escape
+from ringfence.toolkit.undo.changeset import MAX_SHOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """One file: `kind` is "created", "updated", "deleted" or "moved" (then `source` says from where).
+
+    Counts are lines, 0 for what is not text or was not kept. `type` is "file" or "link", `agents` who changed
+    it.
+    """
+
+    path: str
+    kind: str
+    additions: int
+    removals: int
+    source: str | None
+    type: str
+    agents: tuple[str, ...]
+    _ends: tuple[Held, Held] = field(repr=False)
+    _content: Callable[[str], bytes | None] = field(repr=False, compare=False)
+
+    @property
+    def before(self) -> bytes | None:
+        """The content it had first (of a link its text), None where there was none or it was not kept."""
+        return _bytes(self._ends[0], self._content)
+
+    @property
+    def after(self) -> bytes | None:
+        """The content it had last."""
+        return _bytes(self._ends[1], self._content)
+
+    @property
+    def diff(self) -> str:
+        """A unified diff: of a deletion only removals, of a move with a head that says so."""
+        head = ""
+        if self.source is not None:
+            head = f"rename from {escape(self.source)}\nrename to {escape(self.path)}\n"
+        if LINK not in (self._ends[0].kind, self._ends[1].kind):
+            return head + diff(self.path, self.before, self.after)
+        text = diff(self.path, *(_text(end, self._content) for end in self._ends))
+        return head + _links(self.path, *self._ends) + text
+
+
+def changed(history: History, session: str, agent: str | None = None, *, since: int = 0) -> list[Changed]:
+    """The files that differ between the session's beginning and its last change, by path.
+
+    With `agent` only what that one and its sub-agents changed; with `since` only from that operation on.
+    """
+    within, values = of_session(session)
+    where = f"{within} AND op.id >= ? AND item.state = ? AND item.type != ?"
+    items = history.items(where, (*values, since, DONE, DIRECTORY))
+    story = _Story(item for item in items if agent is None or f"{item.agent}/".startswith(f"{agent}/"))
+    return sorted(story.told(_readable(history)), key=lambda one: one.path)
+
+
+class _Story:
+    """What each path held first and holds last, and which file went where."""
+
+    def __init__(self, items: Iterable[Kept]) -> None:
+        self._first: dict[str, Held] = {}
+        self._last: dict[str, Held] = {}
+        self._origin: dict[str, str] = {}
+        self._agents: dict[str, dict[str, None]] = {}
+        for item in items:
+            self._add(item)
+
+    def _add(self, item: Kept) -> None:
+        before, after = ends(item, item.path)
+        self._find(item.path, before)
+        self._agents.setdefault(item.path, {})[item.agent] = None
+        if item.kind == "move" and item.path2 is not None:
+            self._move(item, item.path2, before)
+        else:
+            self._last[item.path] = after
+        if after == NOTHING and item.kind != "move":
+            self._origin.pop(item.path, None)
+
+    def _find(self, path: str, found: Held) -> None:
+        if path not in self._first:
+            self._first[path] = found
+        elif found.kept and not self._last[path].kept:
+            # It came along with its directory; the next one to look at it saw what it held.
+            origin = self._origin.get(path, path)
+            if not self._first[origin].kept:
+                self._first[origin] = found
+        if found != NOTHING:
+            self._origin.setdefault(path, path)
+
+    def _move(self, item: Kept, target: str, moved: Held) -> None:
+        self._find(target, replaced(item))
+        self._agents.setdefault(target, {}).update(self._agents[item.path])
+        self._last[target] = moved if moved.kept else self._last.get(item.path, moved)
+        self._last[item.path] = NOTHING
+        self._origin[target] = self._origin.pop(item.path, item.path)
+
+    def told(self, content: Callable[[str], bytes | None]) -> Iterable[Changed]:
+        moves = {path: origin for path, origin in self._origin.items() if self._is_move(origin, path)}
+        left = set(moves.values())
+        for path, last in self._last.items():
+            source = moves.get(path)
+            first = self._first[source or path]
+            if path not in left and (source is not None or first != last):
+                yield self._one(path, source, first, last, content)
+
+    def _is_move(self, origin: str, path: str) -> bool:
+        came = self._first[path] == NOTHING and self._last[path] != NOTHING
+        return origin != path and came and self._first[origin] != NOTHING and self._last[origin] == NOTHING
+
+    def _one(self, path: str, source: str | None, first: Held, last: Held, content: Any) -> Changed:
+        kind = "moved" if source else "created" if first == NOTHING else "updated"
+        if last == NOTHING:
+            kind = "deleted"
+        same = first == last
+        added, removed = (0, 0) if same else count_changed(_text(first, content), _text(last, content))
+        type_ = (first if last == NOTHING else last).kind
+        return Changed(
+            path, kind, added, removed, source, type_, tuple(self._agents[path]), (first, last), content
+        )
+
+
+def _readable(history: History) -> Callable[[str], bytes | None]:
+    """Contents to count and to show lines of: what is larger or not kept any more is told without."""
+
+    def content(digest: str) -> bytes | None:
+        try:
+            found = history.held(digest)
+        except CallError:
+            return None
+        return whole(found) if length(found) <= MAX_SHOWN else None
+
+    return content
+
+
+def _text(held: Held, content: Callable[[str], bytes | None]) -> bytes | None:
+    """What has lines of it: a link has none."""
+    return None if held.kind == LINK else _bytes(held, content)
+
+
+def _links(path: str, *ends: Held) -> str:
+    """The links among the two ends, a line each."""
+    return "".join(
+        f"Link {escape(path)} -> {escape(held.target or '')}, {when}\n"
+        for held, when in zip(ends, ("before", "after"), strict=True)
+        if held.kind == LINK
+    )
+
+
+def _bytes(held: Held, content: Callable[[str], bytes | None]) -> bytes | None:
+    if held.kind == LINK and held.target is not None:
+        return held.target.encode("utf-8", "surrogateescape")
+    return None if held.digest is None else content(held.digest)

@@ -1,0 +1,246 @@
+"""A file's line of history: `initial`, then `v1`, `v2`, … after each change, session by session.
+
+A move, its own or its directory's, does not break the line. Only reads the history, and never says of a
+content what was not recorded. Where the beginning is pruned, versions are named by operation: `after-812`.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.history.old_changes import Forgotten
+from ringfence.toolkit.history.store import DONE, History, Kept
+from ringfence.toolkit.plan.changes import DIRECTORY, FILE, LINK, restored_mode
+from ringfence.toolkit.plan.metadata import Metadata
+from ringfence.toolkit.text import when
+
+INITIAL = "initial"
+_SHOWN = 20  # versions that a hint names
+_COUNTED = re.compile(r"initial|v[1-9][0-9]{0,8}")
+_BY_OPERATION = re.compile(r"(?:before|replaced|after)-[1-9][0-9]{0,18}")
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A file at one time in a session; `path` is where it was then.
+
+    `digest` and `target` are both None where nothing was there (a tombstone). Where `kept` is false the
+    file was there and was moved along with its directory, its content not looked at, or was too large to be
+    kept. Where `forgotten` is true its content was kept and is not any more: it was pruned, or cleaned up.
+    `mode` and `metadata` are what the next change found, as far as one is known. `end` says whether that was
+    "before" the operation `op` or "after" it, or "replaced" by what it moved.
+    """
+
+    path: str
+    name: str
+    session: str
+    digest: str | None
+    size: int
+    time: float
+    tool: str
+    call: str
+    kind: str = FILE
+    target: str | None = None
+    mode: int | None = None
+    op: int = 0
+    kept: bool = True
+    forgotten: bool = False
+    metadata: Metadata | None = field(default=None, hash=False)
+    end: str = "after"
+
+    @property
+    def gone(self) -> bool:
+        """Whether nothing was there."""
+        return self.kept and self.digest is None and self.target is None
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What an item found or left at a path."""
+
+    kind: str = FILE
+    digest: str | None = None
+    target: str | None = None
+    size: int = 0
+    kept: bool = True
+
+    def same(self, version: Version) -> bool:
+        return (self.digest, self.target, self.kept) == (version.digest, version.target, version.kept)
+
+
+NOTHING = Held()
+
+
+def versions(history: History, path: str, session: str | None = None) -> list[Version]:
+    """The versions of the file that is or was at `path`, in every session or one, oldest first in each."""
+    lines: dict[str, list[Version]] = {}
+    events = _events(history, path)
+    for item, at in events:
+        if session in (None, item.session):
+            _extend(lines.setdefault(item.session, []), item, at, history.metadata(item))
+    for name, line in lines.items():
+        if history.forgotten(name, exact=True):
+            lines[name] = _by_operation(line)
+    found = [version for line in lines.values() for version in line]
+    return _marked(history, found, [item for item, _ in events])
+
+
+def _marked(history: History, found: list[Version], items: list[Kept]) -> list[Version]:
+    """The versions, with those marked whose content the history does not hold any more."""
+    # What was moved is not kept as well: it is there, at its new place.
+    ends = ((item.before, None if item.kind == "move" else item.after) for item in items)
+    kept = {digest for both in ends for digest in both if digest is not None}
+    gone = {v.digest for v in found if v.digest in kept and not history.holds(v.digest or "")}
+    return [replace(version, forgotten=version.digest in gone) for version in found]
+
+
+def _by_operation(line: list[Version]) -> list[Version]:
+    """The versions with names that stay when more of the beginning is pruned."""
+    return [replace(version, name=f"{version.end}-{version.op}") for version in line]
+
+
+def _events(history: History, path: str) -> list[tuple[Kept, str]]:
+    """The items that made the file what it is, each with the path it was at; back through its moves."""
+    found: dict[tuple[int, int], tuple[Kept, str]] = {}
+    todo: list[tuple[str, int | None]] = [(path, None)]
+    while todo:
+        at, before = todo.pop()
+        where = "(item.path = ? OR item.path2 = ?) AND item.state = ? AND item.type != ?"
+        values: tuple[object, ...] = (at, at, DONE, DIRECTORY)
+        if before is not None:
+            where, values = where + " AND op.id < ?", (*values, before)
+        for item in history.items(where, values):
+            arrived = item.kind == "move" and item.path2 == at
+            if arrived:
+                todo.append((item.path, item.op))
+            if arrived or (item.op, item.n) not in found:
+                found[item.op, item.n] = item, at
+    return [found[key] for key in sorted(found)]
+
+
+def _extend(line: list[Version], item: Kept, at: str, metadata: Metadata | None) -> None:
+    arrived = item.kind == "move" and item.path2 == at
+    came_from = item.path if arrived else at
+    before, after = ends(item, at)
+    if before.kept and before != NOTHING:
+        _fill(line, before)
+    if not line or (before.kept and not before.same(line[-1])):
+        _append(line, item, came_from, before, "before")
+    if item.kind != "move" and before.kept and before != NOTHING:
+        line[-1] = replace(line[-1], mode=restored_mode(item.mode), metadata=metadata)
+    if arrived and replaced(item) != NOTHING:
+        _append(line, item, at, replaced(item), "replaced")
+        line[-1] = replace(line[-1], mode=restored_mode(item.mode), metadata=metadata)
+    _append(line, item, at, after, "after")
+
+
+def _fill(line: list[Version], found: Held) -> None:
+    """What came along with its directory held what the next one to look at it found."""
+    for n in range(len(line) - 1, -1, -1):
+        if line[n].kept:
+            return
+        line[n] = replace(
+            line[n], digest=found.digest, target=found.target, size=found.size, kind=found.kind, kept=True
+        )
+
+
+def ends(item: Kept, at: str) -> tuple[Held, Held]:
+    """What the item found and what it left; of a move, of the file that is moved."""
+    match item.kind:
+        case "write":
+            return _before(item), _of_file(item.after, item.grown)
+        case "delete":
+            return Held(LINK, target=item.target) if item.type == LINK else _before(item), NOTHING
+        case "link":
+            return NOTHING, Held(LINK, target=item.target)
+    known = item.after is not None
+    moved = Held(item.type, item.after, size=item.grown if known else item.size, kept=known)
+    return (moved, moved) if item.path2 == at else (moved, NOTHING)
+
+
+def replaced(item: Kept) -> Held:
+    """What a move found at its destination."""
+    if item.before is None and item.target is not None:
+        return Held(LINK, target=item.target)
+    return _before(item)
+
+
+def _before(item: Kept) -> Held:
+    if item.lost:
+        return Held(FILE, size=item.size, kept=False)
+    return _of_file(item.before, item.size)
+
+
+def _of_file(digest: str | None, size: int) -> Held:
+    return NOTHING if digest is None else Held(FILE, digest, size=size)
+
+
+def _append(line: list[Version], item: Kept, path: str, state: Held, end: str) -> None:
+    line.append(
+        Version(
+            path,
+            f"v{len(line)}" if line else INITIAL,
+            item.session,
+            state.digest,
+            state.size,
+            item.started,
+            item.tool,
+            item.call,
+            state.kind,
+            state.target,
+            restored_mode(item.mode) if item.kind != "move" else None,
+            item.op,
+            state.kept,
+            end=end,
+        )
+    )
+
+
+def called(found: list[Version], name: str, old: Forgotten | None = None) -> list[Version]:
+    """The versions called `name` (`v2`, `SESSION:v2`), at least one; `old` is what is not known any more.
+
+    Raises CallError `not_found`, and `not_recoverable` for one that is pruned.
+    """
+    session, _, short = name.rpartition(":")
+    held = [version for version in found if not session or version.session == session]
+    named = [version for version in held if version.name == short]
+    if named:
+        return named
+    known = ", ".join(version.name for version in held[-_SHOWN:]) or "none"
+    known = f"…, {known}" if len(held) > _SHOWN else known
+    if (
+        old is not None
+        and is_name(short)
+        and (not held or any(_BY_OPERATION.fullmatch(version.name) for version in held))
+    ):
+        raise CallError(
+            "not_recoverable",
+            f"There is no version '{name}' any more: changes up to {when(old.until)} are pruned",
+            hint=f"known versions: {known}",
+        )
+    raise CallError("not_found", f"There is no version '{name}'", hint=f"known versions: {known}")
+
+
+def pick(found: list[Version], name: str, old: Forgotten | None = None) -> tuple[Version, Version]:
+    """The version called `name` and the last one known.
+
+    Raises as `called` does, and CallError `not_recoverable` for one whose content was not kept.
+    """
+    named = called(found, name, old)
+    if not named[-1].kept:
+        raise CallError(
+            "not_recoverable",
+            f"The content of version '{name}' was not kept: "
+            "the file was moved along with its directory, or was too large",
+            hint="take the call that moved the directory back with `ringfence undo`",
+        )
+    # A change and what it found belong to one operation, so the later of equals counts.
+    kept = [(version.op, n) for n, version in enumerate(found) if version.kept]
+    return named[-1], found[max(kept)[1]]
+
+
+def is_name(text: str) -> bool:
+    """Whether `text` is what a version may be called."""
+    return any(names.fullmatch(text) for names in (_COUNTED, _BY_OPERATION))

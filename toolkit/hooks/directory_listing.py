@@ -1,0 +1,55 @@
+"""Names below a folder that a host's tool would go through, up to a bound for the call. Opens no file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ringfence.policy.byte_names import from_disk, to_disk
+from ringfence.toolkit import paths
+
+MAX_NAMES = 20_000
+
+
+class TooMany(Exception):
+    """There are more names than one call may look at."""
+
+
+class Name(NamedTuple):
+    """One entry; its path is relative to the root."""
+
+    path: str
+    directory: bool
+    link: bool
+
+
+class Walk:
+    """Walks below folders of one root; a folder counts as a name, as a file does."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+        self._left = MAX_NAMES
+
+    def below(self, folder: str, *, deep: bool = True) -> Iterator[Name]:
+        """Every entry below a folder; links to folders are not followed. Raises TooMany."""
+        todo = self._entries(folder)[::-1]  # and no recursion: folders may be deeper than Python's
+        while todo:
+            name = todo.pop()
+            yield name
+            if name.directory and deep:
+                todo += reversed(self._entries(name.path))
+
+    def _entries(self, folder: str) -> list[Name]:
+        found: list[Name] = []
+        try:
+            with os.scandir(os.path.join(self._root, to_disk(folder))) as entries:
+                for entry in entries:
+                    if not self._left:
+                        raise TooMany(f"more than {MAX_NAMES:,} names")
+                    self._left -= 1
+                    path = paths.child(folder, from_disk(entry.name))
+                    found.append(Name(path, entry.is_dir(follow_symlinks=False), entry.is_symlink()))
+        except (FileNotFoundError, PermissionError):
+            return []  # what cannot be looked at, no search of this user shows
+        return found

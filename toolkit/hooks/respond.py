@@ -1,0 +1,252 @@
+"""One event of a host on stdin, the answer on stdout: `ringfence hook HOST`.
+
+Exit status 0 with an answer, or with nothing where this is none of ours; 2, which blocks the call, whenever
+anything at all went wrong. Never 1: a host takes that for "go on".
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TextIO
+
+from ringfence.toolkit.file_ownership import Untrusted
+from ringfence.toolkit.hooks.deadline import DEADLINE, seconds
+from ringfence.toolkit.hooks.hosts import EVENTS, FOREIGN_KEYS, UNANSWERED
+
+if TYPE_CHECKING:
+    from ringfence.policy import Policy
+    from ringfence.toolkit.hooks.judge import Verdict
+    from ringfence.toolkit.hooks.touch import Touch
+
+ANSWERED, BLOCKED = 0, 2
+MAX_EVENT = 64 << 20
+MAX_SAID = 9_000  # characters; a host cuts longer answers, and then they are no JSON any more
+# What becomes of an ask: the host's own question, where every version of it has one, else a deny.
+ASKS = {"claude-code": "host", "codex": "deny", "gemini": "deny"}
+_UNKNOWN = "The policy allows the path, but not what else this tool may do with it"
+_NOBODY = "A person has to decide this, and this program's hooks cannot ask one"
+
+
+class Options(NamedTuple):
+    """What the command line says; `ask` is "host", "deny", or None for what suits the host."""
+
+    root: str | None = None
+    policy: str | None = None
+    agent: str = "default"
+    ask: str | None = None
+    deadline: float = DEADLINE
+
+
+class Refused(Exception):
+    """The event, the policy or the options cannot be used; says why."""
+
+
+def quick(words: Sequence[str]) -> tuple[str, Options] | None:
+    """The host and options of a command line in its plain form; None leaves it to the whole parser."""
+    if not words or words[0] not in EVENTS:
+        return None
+    given: dict[str, Any] = {}
+    rest = iter(words[1:])
+    for word in rest:
+        flag, sign, value = word.partition("=")
+        value = value if sign else next(rest, "-")
+        name = flag.removeprefix("--")
+        if flag == name or name not in Options._fields or name in given or value.startswith("-"):
+            return None
+        given[name] = value
+    if given.get("ask", "host") not in ("host", "deny"):
+        return None
+    try:
+        given |= {"deadline": seconds(given["deadline"])} if "deadline" in given else {}
+    except ValueError:
+        return None
+    return words[0], Options(**given)
+
+
+def respond(host: str, options: Options, source: BinaryIO, sink: TextIO, log: TextIO) -> int:
+    """Answer the event on `source`; gives the exit status and raises nothing."""
+    try:
+        said = answer(host, options, source.read(MAX_EVENT + 1))
+        if said is not None:
+            _write(sink, json.dumps(said) + "\n")
+        return ANSWERED
+    except BaseException as error:
+        # Whatever it was, nothing was judged; the host lets the call pass on any other status.
+        log.write(f"ringfence: blocked, as it could not be judged: {_told(error)}\n")
+        return BLOCKED
+
+
+def _write(sink: TextIO, text: str) -> None:
+    try:
+        sink.write(text)
+        sink.flush()
+    except OSError:
+        # The interpreter tries again at its end, and would change the exit status if that failed, too.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sink.fileno())
+        raise
+
+
+def answer(host: str, options: Options, data: bytes) -> dict[str, Any] | None:
+    """What to tell the host about an event; None where there is nothing to say."""
+    event = _parsed(data)
+    name = _text(event, "hook_event_name")
+    if name in UNANSWERED[host]:
+        return None
+    if name not in EVENTS[host] or FOREIGN_KEYS & event.keys():
+        raise Refused("it is no event of this program")
+    tool, given = _text(event, "tool_name"), event.get("tool_input")
+    if not isinstance(given, dict):
+        raise Refused("tool_input is no object")
+    from ringfence.toolkit.hooks.tool_arguments import touches
+
+    try:
+        touched = touches(host, tool, given)
+    except ValueError as error:
+        raise Refused(f"the arguments of {tool[:80]}: {error}") from None
+    if not touched:
+        return None
+    verdict, monitor = _verdict(host, event, options, touched)
+    if verdict is None or (monitor and not verdict.refused):
+        return None
+    asks = options.ask or ASKS[host]
+    effect = _effect(host, tool, verdict, touched)
+    reason = _UNKNOWN if effect == "ask" and verdict.effect == 0 else verdict.reason
+    if effect == "ask" and asks == "deny" and name != "PermissionRequest":
+        effect, reason = "deny", f"{_NOBODY}: {reason}"
+    if effect is None or (effect == "allow" and event.get("permission_mode") == "plan"):
+        return None  # a plan changes nothing
+    return SAYS[host, name](effect, f"Ringfence: {reason}"[:MAX_SAID])
+
+
+def _effect(host: str, tool: str, verdict: Verdict, touched: tuple[Touch, ...]) -> str | None:
+    """What to say of a verdict; None for what the host decides by itself."""
+    from ringfence.toolkit.hooks.tool_arguments import TOUCHES, is_shell
+    from ringfence.toolkit.hooks.touch import UNKNOWN
+
+    if tool.lower() not in TOUCHES[host]:
+        from ringfence.toolkit.hooks.other_tools import is_ours
+
+        if is_ours(tool):
+            return None if verdict.effect == 1 else str(verdict.effect)  # it asks by itself
+        if verdict.effect == 0 and (verdict.unsure or any(touch.tool == UNKNOWN for touch in touched)):
+            # An allow would go further than the policy does. To the other hosts it is never said.
+            return "ask" if ASKS[host] == "host" else None
+    if verdict.unsure or (verdict.effect == 0 and is_shell(host, tool)):
+        return None
+    return str(verdict.effect)
+
+
+def _verdict(
+    host: str, event: dict[str, Any], options: Options, touched: tuple[Touch, ...]
+) -> tuple[Verdict | None, bool]:
+    from ringfence.toolkit.hooks.judge import Judge
+    from ringfence.toolkit.program_files import leave
+    from ringfence.toolkit.project_root import find_root
+
+    cwd = _text(event, "cwd") if "cwd" in event else os.getcwd()
+    if not os.path.isabs(cwd):
+        raise Refused("cwd is no absolute path")
+    root = find_root(cwd)[0] if options.root is None else os.path.abspath(_path(options.root))
+    if options.root == "" or not os.path.isdir(root):
+        raise Refused("the root is no folder")
+    leave(root)
+    helper = event.get("agent_type")
+    agent = f"{options.agent}/{helper}" if isinstance(helper, str) and helper else options.agent
+    policy = _policy(options, root)
+    return Judge(root, policy, agent, cwd, host).judge(touched), policy.mode == "monitor"
+
+
+def _path(root: str) -> str:
+    """The folder that `--root` names, by its path or its URL."""
+    if ":" not in root:
+        return root
+    from ringfence.toolkit.errors import CallError
+    from ringfence.toolkit.storage.local_roots import local_path
+
+    try:
+        return local_path(root) or root
+    except CallError as error:
+        raise Refused(error.message) from None
+
+
+def _policy(options: Options, root: str) -> Policy:
+    from ringfence.policy import READY_MADE, Policy, ready_made
+    from ringfence.toolkit.project_root import policy_in
+
+    if options.policy in READY_MADE:
+        return Policy.load(ready_made(options.policy))
+    if options.policy is not None:
+        return Policy.load(options.policy)
+    own = policy_in(root, found=options.root is None)
+    return Policy.empty() if own is None else Policy.load(own)
+
+
+def _parsed(data: bytes) -> dict[str, Any]:
+    if len(data) > MAX_EVENT:
+        raise Refused(f"the event is larger than {MAX_EVENT >> 20} MiB")
+    try:
+        event = json.loads(data, object_pairs_hook=_once)
+    except (ValueError, RecursionError):
+        raise Refused("the event is not JSON") from None
+    if not isinstance(event, dict):
+        raise Refused("the event is no object")
+    return event
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key twice")
+    return found
+
+
+def _text(event: dict[str, Any], key: str) -> str:
+    value = event.get(key)
+    if not isinstance(value, str) or not value:
+        raise Refused(f"the event has no {key}")
+    return value
+
+
+def _told(error: BaseException) -> str:
+    """What went wrong, in a line that the agent may see: no text of the policy, nor of a fault of ours."""
+    if hasattr(error, "problems"):
+        return "the policy does not load; `ringfence check` says more"
+    if isinstance(error, Untrusted):
+        return f"'{error.name}' was found above this folder and {error.why}; `ringfence check` says more"
+    return str(error) if isinstance(error, Refused) else f"internal error ({type(error).__name__})"
+
+
+# What each host is told, by event. A verdict that it has no word for was turned into another before.
+
+
+def _pre_tool_use(effect: str, reason: str) -> dict[str, Any]:
+    verdict = {"permissionDecision": effect, "permissionDecisionReason": reason}
+    return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **verdict}}
+
+
+def _codex_pre_tool_use(effect: str, reason: str) -> dict[str, Any] | None:
+    # Codex knows deny alone here; allow and ask are faults to it, after which the call goes on.
+    return _pre_tool_use(effect, reason) if effect == "deny" else None
+
+
+def _permission_request(effect: str, reason: str) -> dict[str, Any] | None:
+    if effect == "ask":
+        return None  # the host is about to ask a person already
+    decision = {"behavior": "allow"} if effect == "allow" else {"behavior": "deny", "message": reason}
+    return {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": decision}}
+
+
+def _before_tool(effect: str, reason: str) -> dict[str, Any] | None:
+    # Silence leaves Gemini's own confirmation in place, an allow does no more.
+    return None if effect == "allow" else {"decision": effect, "reason": reason}
+
+
+SAYS = {
+    ("claude-code", "PreToolUse"): _pre_tool_use,
+    ("claude-code", "PermissionRequest"): _permission_request,
+    ("codex", "PreToolUse"): _codex_pre_tool_use,
+    ("codex", "PermissionRequest"): _permission_request,
+    ("gemini", "BeforeTool"): _before_tool,
+}

@@ -1,0 +1,211 @@
+"""Which paths a host's file tool would touch, and what it would do there, read from the call's arguments.
+
+Pure. A tool of another program, and a known one that names no path, raise ValueError; a tool that is in no
+table is read by `other_tools`.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from ringfence.toolkit.hooks.touch import EDIT, READ, WRITE, Touch, text_of
+
+GLOB = r"[*?\[{]|[!@+]\("
+_FILE = ("file_path", "path", "notebook_path", "absolute_path")
+_FOLDER = ("path", "dir_path")
+
+
+Reader = Callable[[Mapping[str, Any]], Iterator[Touch]]
+
+
+def _one(tool: str, actions: tuple[str, ...], keys: tuple[str, ...] = _FILE) -> Reader:
+    """A tool that names one file; every spelling of the argument that is there is judged."""
+
+    def read(given: Mapping[str, Any]) -> Iterator[Touch]:
+        found = [text_of(given, key) for key in keys if key in given]
+        if not found:
+            raise ValueError("no path")
+        for path in found:
+            yield Touch(tool, actions, path)
+
+    return read
+
+
+def _nothing(_given: Mapping[str, Any]) -> Iterator[Touch]:
+    """A tool that is known not to be a file tool, whatever its arguments are called."""
+    yield from ()
+
+
+def _list(given: Mapping[str, Any]) -> Iterator[Touch]:
+    for folder in _folders(given):
+        yield Touch("list_directory", READ, folder, (), names=True)
+
+
+def _glob(given: Mapping[str, Any]) -> Iterator[Touch]:
+    """Each alternative of the braces by itself, so that a folder that is named in one is judged."""
+    for pattern in _alternatives(text_of(given, "pattern")):
+        fixed, rest = _fixed(pattern)
+        for folder in _folders(given):
+            yield Touch("search_files", READ, posixpath.join(folder, fixed), (rest,), names=True)
+
+
+def _grep(given: Mapping[str, Any]) -> Iterator[Touch]:
+    wanted = [text_of(given, "glob")] if given.get("glob") else []
+    for key in ("include", "include_pattern"):
+        if given.get(key):
+            wanted += [text_of(given, key), _crossing(text_of(given, key))]
+    for folder in _folders(given):
+        yield Touch("search_text", READ, folder, tuple(wanted))
+
+
+def _many(given: Mapping[str, Any]) -> Iterator[Touch]:
+    """A tool that reads all files that a list of patterns names: one search for each folder of theirs."""
+    found = [entry for key in ("include", "paths") for entry in _texts(given.get(key) or [])]
+    if not found:
+        raise ValueError("no path")
+    searches: dict[str, dict[str, None]] = {}
+    for entry in dict.fromkeys(found):
+        if re.search(GLOB, entry):
+            fixed, rest = _fixed(entry)
+            # As the first of a list `!` would leave out; here it is nothing but a character.
+            searches.setdefault(fixed, {})["**" if rest.startswith("!") else rest] = None
+        else:
+            yield Touch("read_file", READ, entry, ())
+    for folder, patterns in searches.items():
+        yield Touch("read_file", READ, folder, tuple(patterns))
+
+
+def _patch(given: Mapping[str, Any]) -> Iterator[Touch]:
+    from ringfence.toolkit.hooks.patches import of_tool
+
+    return of_tool(given)
+
+
+def _shell(given: Mapping[str, Any]) -> Iterator[Touch]:
+    """A shell command, of which nothing is judged but a patch in it."""
+    from ringfence.toolkit.hooks.patches import in_shell
+
+    return in_shell(given)
+
+
+def _folders(given: Mapping[str, Any]) -> list[str]:
+    return [text_of(given, key) for key in _FOLDER if given.get(key)] or ["."]
+
+
+def _alternatives(pattern: str) -> list[str]:
+    """A pattern with its braces written out; itself where they may mean something else to the host."""
+    if "{" not in pattern:
+        return [pattern]
+    from ringfence.policy.patterns.braces import PatternError, expand
+
+    try:
+        picked = expand(pattern)
+    except PatternError:
+        return [pattern]
+    return list(dict.fromkeys("".join(pattern[at] for at in offsets) for offsets in picked))
+
+
+def _crossing(pattern: str) -> str:
+    """What a pattern covers at most where its wildcards match `/` too, as git's do in a path."""
+    if pattern.startswith(":"):
+        return "**"  # git takes it for more than a pattern
+    for found in re.finditer(r"\*+|[?\[]", pattern):
+        before = pattern[: found.start()]
+        if before and not before.endswith("/"):
+            return before.rstrip("*") + "*"  # and so all that is below a folder of such a name
+    return re.sub(r"/\*(?!\*)", "/**/*", pattern)
+
+
+def _fixed(pattern: str) -> tuple[str, str]:
+    """The folder that a glob cannot get out of, or where `..` in it would lead, and what is left of it."""
+    names = pattern.split("/")
+    first = next((n for n, name in enumerate(names) if re.search(GLOB, name)), len(names) - 1)
+    rest = "/".join(names[first:])
+    # A brace or another group can hold `..` or a whole absolute path.
+    if ".." in rest or re.search(r"[{,(|]/", pattern):
+        raise ValueError("a pattern that may lead out of its folder")
+    return "/".join(names[:first]) or ("/" if pattern.startswith("/") else "."), rest or "*"
+
+
+def _texts(value: object) -> list[str]:
+    listed = [value] if isinstance(value, str) else value
+    if not isinstance(listed, list) or not all(isinstance(entry, str) and entry for entry in listed):
+        raise ValueError("a list of paths is none")
+    return listed
+
+
+# By host, by the tool's name in small letters.
+TOUCHES: Mapping[str, Mapping[str, Reader]] = MappingProxyType(
+    {
+        "claude-code": {
+            "read": _one("read_file", READ),
+            "notebookread": _one("read_file", READ),
+            "lsp": _one("read_file", READ, (*_FILE, "filePath")),
+            "write": _one("create_file", WRITE),
+            "edit": _one("edit_file", EDIT),
+            "multiedit": _one("edit_file", EDIT),
+            "notebookedit": _one("edit_file", EDIT),
+            "ls": _list,
+            "glob": _glob,
+            "grep": _grep,
+            "bash": _nothing,
+        },
+        "codex": {
+            "apply_patch": _patch,
+            **dict.fromkeys(("bash", "shell", "local_shell", "shell_command", "exec_command"), _shell),
+            "write_stdin": _shell,
+            "view_image": _one("read_file", READ),
+            "read_file": _one("read_file", READ),
+            "list_dir": _list,
+            "grep_files": _grep,
+        },
+        "gemini": {
+            "read_file": _one("read_file", READ),
+            "read_many_files": _many,
+            "write_file": _one("create_file", WRITE),
+            "replace": _one("edit_file", EDIT),
+            "list_directory": _list,
+            "glob": _glob,
+            "grep_search": _grep,
+            "search_file_content": _grep,
+            # These name a folder to run in, a page of the host's own manual, and a plan by its name alone.
+            **dict.fromkeys(("run_shell_command", "get_internal_docs", "exit_plan_mode"), _nothing),
+        },
+    }
+)
+
+
+def is_shell(host: str, tool: str) -> bool:
+    """Whether only a patch in the tool's command is judged, so that it is never allowed as a whole."""
+    return TOUCHES[host].get(tool.lower()) is _shell
+
+
+def touches(host: str, tool: str, given: Mapping[str, Any]) -> tuple[Touch, ...]:
+    """What a call of a host's tool would touch, each thing once; nothing for a call that names no path.
+
+    Raises ValueError for a tool of another program, and for arguments that this host does not send.
+    """
+    reader = TOUCHES[host].get(tool.lower())
+    if reader is None:
+        if _is_foreign(host, tool):
+            raise ValueError("it is no tool of this program")
+        from ringfence.toolkit.hooks.other_tools import read
+
+        return tuple(dict.fromkeys(read(tool, given)))
+    found = tuple(dict.fromkeys(reader(given)))
+    if host == "claude-code" and "filePath" in given and tool != "LSP":
+        raise ValueError("filePath is the word of another program")
+    return found
+
+
+def _is_foreign(host: str, tool: str) -> bool:
+    """Whether a tool that is not in a host's table is one of another program, by its name."""
+    if any(tool.lower() in table for other, table in TOUCHES.items() if other != host):
+        return True
+    if host == "claude-code":
+        return not tool.startswith("mcp__") and not tool[0].isupper()
+    return host == "gemini" and tool[0].isupper()

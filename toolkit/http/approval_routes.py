@@ -1,0 +1,86 @@
+"""`/approvals`: what waits for a person, and their answer. It permits; it never executes.
+
+An agent's token can see that agent's own requests and decide none.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from ringfence.toolkit.approvals.store import ONCE, Answer
+from ringfence.toolkit.approvals.store import Request as Asked
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.http.responses import as_json, check_role, object_in, text_in
+from ringfence.toolkit.http.session_pool import Doors
+from ringfence.toolkit.http.tokens import AGENT, PERSON, Caller
+from ringfence.toolkit.session import agent_view
+from ringfence.toolkit.session.session import Session
+
+DECISIONS = ("grant", "refuse", "revoke", "reopen")
+
+
+def routes(doors: Doors) -> list[Route]:
+    async def listing(request: Request) -> Response:
+        caller = check_role(request, PERSON, AGENT)
+        every = request.query_params.get("all") == "true"
+        found = await doors.run(lambda: doors.desk.approvals.listing(every=every), caller)
+        return as_json({"approvals": [_shown(caller, one) for one in found if _may_see(caller, one)]})
+
+    async def show(request: Request) -> Response:
+        caller = check_role(request, PERSON, AGENT)
+        name = request.path_params["id"]
+        found = await doors.run(lambda: doors.desk.approvals.get(name), caller)
+        if not _may_see(caller, found):
+            raise CallError("not_found", f"No approval has the id '{name}'")
+        return as_json(_shown(caller, found))
+
+    async def decide(request: Request) -> Response:
+        caller = check_role(request, PERSON)
+        fields = await object_in(request, {"decision", "scope", "reason", "pattern", "until", "confirmed"})
+        name = request.path_params["id"]
+        found = await doors.run(lambda: _decided(doors.desk, caller, name, fields), caller)
+        doors.metrics.add("ringfence_approvals_total", answer=found.state)
+        return as_json(found.to_json())
+
+    return [
+        Route("/approvals", listing, methods=["GET"]),
+        Route("/approvals/{id}", show, methods=["GET"]),
+        Route("/approvals/{id}", decide, methods=["POST"]),
+    ]
+
+
+def _shown(caller: Caller, asked: Asked) -> dict[str, Any]:
+    """A person is shown all of a request, an agent no content and no rule."""
+    return asked.to_json() if caller.role == PERSON else agent_view.request_fields(asked)
+
+
+def _may_see(caller: Caller, asked: Asked) -> bool:
+    return caller.role == PERSON or asked.agent == caller.name
+
+
+def _decided(desk: Session, caller: Caller, name: str, fields: dict[str, Any]) -> Asked:
+    decision, reason = text_in(fields, "decision"), text_in(fields, "reason", "")
+    if decision not in DECISIONS:
+        known = ", ".join(DECISIONS)
+        raise CallError("invalid_arguments", f"'decision' is none of {known}", where="decision")
+    if decision == "revoke":
+        return desk.approvals.revoke(name, by=caller.name, reason=reason)
+    if decision == "reopen":
+        return desk.approvals.reopen(name, by=caller.name, reason=reason)
+    until = fields.get("until")
+    if until is not None and (isinstance(until, bool) or not isinstance(until, int | float)):
+        raise CallError("invalid_arguments", "'until' is not a number of POSIX seconds", where="until")
+    scope = text_in(fields, "scope", ONCE)
+    if scope not in ("once", "session", "pattern"):
+        raise CallError("invalid_arguments", "'scope' is once, session or pattern", where="scope")
+    pattern = text_in(fields, "pattern") if "pattern" in fields else None
+    confirmed = fields.get("confirmed", False)
+    if not isinstance(confirmed, bool):
+        raise CallError("invalid_arguments", "'confirmed' is not true or false", where="confirmed")
+    return desk.approvals.answer(
+        name, Answer(decision == "grant", scope, reason, caller.name, pattern, until, confirmed)
+    )

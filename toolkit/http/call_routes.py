@@ -1,0 +1,89 @@
+"""`POST /call` and `POST /decide`: a call through the caller's session, and a verdict without a call."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import anyio
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from ringfence.policy import Decision
+from ringfence.toolkit.authoring.what_if import Look, Misnamed, name_paths
+from ringfence.toolkit.call import Result
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.http.responses import as_json, check_role, object_in, text_in
+from ringfence.toolkit.http.session_pool import Doors, Gone
+from ringfence.toolkit.http.tokens import AGENT, PERSON, SERVICE, Caller
+from ringfence.toolkit.session import agent_view
+from ringfence.toolkit.session.session import Session
+
+Answer = Callable[[Request], Awaitable[Response]]
+
+
+def routes(doors: Doors) -> list[Route]:
+    async def call(request: Request) -> Response:
+        caller = check_role(request, AGENT)
+        body, gone = await request.body(), Gone()
+        result: list[Result] = []
+        async with anyio.create_task_group() as group:
+            group.start_soon(_watch, request, gone)
+            result.append(await doors.call(caller, body, gone))
+            group.cancel_scope.cancel()
+        return as_json(result[0].to_json())
+
+    async def decide(request: Request) -> Response:
+        caller = check_role(request, AGENT, SERVICE, PERSON)
+        fields = await object_in(request, {"agent", "what", "path", "destination"})
+        answer = await doors.run(lambda: verdict(doors.desk, caller, fields), caller)
+        doors.metrics.add("ringfence_decisions_total", effect=answer["decision"]["effect"])
+        return as_json(answer)
+
+    return [Route("/call", call, methods=["POST"]), Route("/decide", decide, methods=["POST"])]
+
+
+async def _watch(request: Request, gone: Gone) -> None:
+    """Wait until the client leaves; the body has been read, so nothing else can come."""
+    while True:
+        if (await request.receive())["type"] == "http.disconnect":
+            gone.event.set()
+            return
+
+
+def verdict(desk: Session, caller: Caller, fields: dict[str, Any]) -> dict[str, Any]:
+    """The policy's verdict on one action or tool for one agent, on all that it needs and that is there.
+
+    An agent asks for itself and its sub-agents. Raises CallError for a question that is none, and for
+    what no policy can permit.
+    """
+    what, agent = text_in(fields, "what"), text_in(fields, "agent", caller.name)
+    if caller.role == AGENT and agent != caller.name and not agent.startswith(caller.name + "/"):
+        raise CallError("forbidden", "An agent's token asks for that agent alone", where="agent")
+    to = text_in(fields, "destination") if "destination" in fields else None
+    policy = desk.policy_now()
+    try:
+        named = name_paths(policy, what, text_in(fields, "path"), to)
+        with Look(desk.workspace, policy, what, named) as look:
+            needs = tuple(look.needs())
+    except Misnamed as error:
+        raise CallError("invalid_arguments", str(error), where="what") from None
+    decision = policy.decide(agent, what, needs, fold=desk.fold)
+    changing = any(need.action != "read" for need in needs)
+    limits = policy.limits(agent, what) if changing else ()
+    found = {"agent": agent, "what": what, "mode": policy.mode}
+    if caller.role == AGENT:
+        return found | {"decision": _for_an_agent(desk, agent, decision, needs[0].path)}
+    return found | {
+        "decision": decision.to_json(),
+        "limits": [limit.to_json() for limit in limits],
+        "policy": policy.revision,
+    }
+
+
+def _for_an_agent(desk: Session, agent: str, decision: Decision, asked: str) -> dict[str, Any]:
+    """The decision without the rule, and without the name of what the agent may not read."""
+    known = agent_view.may_read(desk.policy, agent, decision.path, desk.fold)
+    path = decision.path if known else asked
+    return agent_view.decision_fields(decision, path, decision.hint)

@@ -1,0 +1,117 @@
+"""One session for each agent's token, opened when it is first used, and one for people, who make no calls.
+
+A session answers one call at a time; calls that wait for their turn hold no thread.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+import anyio.abc
+import anyio.to_thread
+
+from ringfence.toolkit.call import Result, call_id_of, failed
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.http.metrics import Metrics
+from ringfence.toolkit.http.tokens import Caller
+from ringfence.toolkit.progress import Progress
+from ringfence.toolkit.session.session import Session
+
+THREADS = 4  # that one caller's requests may use at once
+
+
+@dataclass(slots=True)
+class Gone:
+    """Whether whoever waits for an answer has left."""
+
+    event: threading.Event = field(default_factory=threading.Event)
+
+    def progress(self) -> Progress:
+        """What ends a call that nobody waits for, as long as nothing was changed."""
+        return Progress(None, self.event.is_set, "The client left before anything was changed")
+
+
+@dataclass(slots=True)
+class Door:
+    """One agent's session, and whose turn it is."""
+
+    caller: Caller
+    session: Session
+    turn: anyio.Lock = field(default_factory=anyio.Lock)
+
+
+class Doors:
+    """The sessions of a server. `opened(agent, session id or None)` opens one."""
+
+    def __init__(self, opened: Callable[[str, str | None], Session], metrics: Metrics) -> None:
+        self._opened = opened
+        self.metrics = metrics
+        self.desk = opened("default", None)  # what people look at; it makes no calls
+        self._doors: dict[str, Door] = {}
+        self._opening = threading.Lock()
+        self._threads: dict[str | None, anyio.CapacityLimiter] = {}
+        self._tasks: anyio.abc.TaskGroup | None = None
+
+    @asynccontextmanager
+    async def working(self) -> AsyncIterator[None]:
+        """As long as this lasts, work can be started that outlives the request that began it."""
+        async with anyio.create_task_group() as self._tasks:
+            yield
+
+    def start(self, work: Callable[..., Coroutine[Any, Any, None]], *arguments: Any) -> None:
+        """Begin work that is finished whoever still waits for it."""
+        assert self._tasks is not None, "the server runs"
+        self._tasks.start_soon(work, *arguments)
+
+    def close(self) -> None:
+        for door in self._doors.values():
+            door.session.close()
+        self.desk.close()
+
+    async def run(self, work: Callable[[], Any], caller: Caller | None = None) -> Any:
+        """Do what waits for disks and locks in a thread; it is finished even when its caller has gone.
+
+        Each caller has threads of its own, so that none waits for another's work.
+        """
+        key = None if caller is None else caller.key
+        threads = self._threads.get(key)
+        if threads is None:
+            threads = self._threads[key] = anyio.CapacityLimiter(THREADS)
+        return await anyio.to_thread.run_sync(work, limiter=threads)
+
+    async def door(self, caller: Caller) -> Door:
+        """The door that this agent's token opens."""
+        known = self._doors.get(caller.key)
+        return known if known is not None else await self.run(lambda: self._open(caller), caller)
+
+    def _open(self, caller: Caller) -> Door:
+        with self._opening:
+            if caller.key not in self._doors:
+                self._doors[caller.key] = Door(caller, self._opened(caller.name, caller.session))
+            return self._doors[caller.key]
+
+    async def call(self, caller: Caller, body: bytes, gone: Gone) -> Result:
+        """Answer one call in its turn; one whose caller left while it waited is not begun."""
+        door = await self.door(caller)
+        async with door.turn:
+            if gone.event.is_set():
+                return failed(call_id_of(body), CallError("cancelled", "The client left before it began"))
+            began = time.perf_counter()
+            result: Result = await self.run(lambda: door.session.call(body, gone.progress()), caller)
+        self.metrics.call(_tool_in(body), result, time.perf_counter() - began)
+        return result
+
+
+def _tool_in(body: bytes) -> str:
+    from ringfence.toolkit.call import parse_call
+
+    try:
+        return parse_call(body).tool
+    except CallError:
+        return ""

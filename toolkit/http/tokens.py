@@ -1,0 +1,119 @@
+"""Who may call: bearer tokens, one a line in a file, each for one agent, person or service.
+
+Tokens are compared by digest and never written anywhere.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ringfence.toolkit.text import escape
+
+AGENT, PERSON, SERVICE = "agent", "person", "service"
+ROLES = (AGENT, PERSON, SERVICE)
+SHORTEST = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Whom a token stands for. `key` tells tokens apart: each agent's token has a session of its own."""
+
+    role: str
+    name: str
+    session: str | None = None
+    key: str = ""
+    open_door: bool = False  # nobody needs a token here: the one agent of a server on loopback
+
+    def is_one_of(self, *roles: str) -> bool:
+        return self.role in roles or (self.open_door and SERVICE in roles)
+
+
+class TokensError(Exception):
+    """A file of tokens that cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tokens:
+    """The callers by their tokens' digests; without any, everybody is `anyone`."""
+
+    callers: Mapping[str, Caller] = field(default_factory=dict)
+    anyone: Caller | None = None
+
+    def find(self, authorization: str | None) -> Caller | None:
+        """Who sent this `Authorization` header, if it is anybody."""
+        if authorization is None:
+            return self.anyone
+        scheme, _, token = authorization.partition(" ")
+        if self.anyone is not None or scheme.lower() != "bearer":
+            return self.anyone
+        return self.callers.get(digest_of(token.strip()))
+
+    @property
+    def agents(self) -> tuple[Caller, ...]:
+        found = self.callers.values() if self.anyone is None else (self.anyone,)
+        return tuple(caller for caller in found if caller.role == AGENT)
+
+
+def without_tokens(agent: str, session: str | None = None) -> Tokens:
+    """Everybody who reaches the server is this one agent: for loopback alone."""
+    return Tokens(anyone=Caller(AGENT, agent, session, open_door=True))
+
+
+def read(file: str) -> Tokens:
+    """The tokens of a file. Raises TokensError, with the line, for what is not one."""
+    text = read_private(file)
+    found: dict[str, Caller] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        try:
+            digest, caller = _parse(line.split())
+            if digest in found:
+                raise TokensError("the token is used twice")
+        except TokensError as error:
+            raise TokensError(f"{file}:{number}: {error}") from None
+        found[digest] = caller
+    if not found:
+        raise TokensError(f"{file}: holds no token")
+    return Tokens(found)
+
+
+def read_private(file: str) -> str:
+    """The text of a file that only its owner may read. Raises TokensError for any other."""
+    path = Path(file)
+    try:
+        mode = path.stat().st_mode
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise TokensError(f"{file}: {getattr(error, 'strerror', None) or 'not UTF-8'}") from None
+    if os.name == "posix" and stat.S_IMODE(mode) & 0o077:
+        raise TokensError(f"{file}: others may read it; run `chmod 600 {file}`")
+    return text
+
+
+def _parse(words: list[str]) -> tuple[str, Caller]:
+    if len(words) not in (3, 4) or words[0] not in ROLES or (len(words) == 4 and words[0] != AGENT):
+        raise TokensError(
+            "a line is `agent NAME TOKEN [SESSION]`, `person NAME TOKEN` or `service NAME TOKEN`"
+        )
+    role, name, token = words[:3]
+    if name != escape(name):
+        raise TokensError("the name holds invisible characters")
+    check_token(token)
+    digest = digest_of(token)
+    return digest, Caller(role, name, words[3] if len(words) == 4 else None, digest[:16])
+
+
+def check_token(token: str) -> None:
+    """Refuse (TokensError) one that could be guessed or mistyped."""
+    if len(token) < SHORTEST or not token.isascii():
+        raise TokensError(f"a token is at least {SHORTEST} characters of ASCII")
+
+
+def digest_of(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()

@@ -1,0 +1,1 @@
+"""Monitoring: for those who watch agents work."""

@@ -1,0 +1,150 @@
+"""What there is to see of a workspace while agents work, read from what all its processes share.
+
+Reads only what is new where it can, and changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import Any
+
+from ringfence.toolkit.approvals.store import Request
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.history.session_diff import Changed, changed
+from ringfence.toolkit.session.session import Session
+
+SESSIONS = 20
+LOG = 500
+CHANGES = 500  # calls of a session, the last, of which the changes are looked at
+REFUSED = 20  # refused requests that are kept at hand
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One session's changed files; those of its sub-sessions are among them, so only roots are listed.
+
+    `earlier` says that the session made more changes than are looked at, before these.
+    """
+
+    session: str
+    files: tuple[Changed, ...]
+    earlier: bool = False
+
+
+class Board:
+    """The requests that wait or were refused last, what is being done, what sessions changed, the log's end.
+
+    With `only` those of one session and its sub-sessions. `look` brings all of it up to date.
+    """
+
+    def __init__(self, session: Session, only: str | None = None) -> None:
+        self.session = session
+        self.pending: tuple[Request, ...] = ()
+        self.refused: tuple[Request, ...] = ()
+        self.running: tuple[str, ...] = ()
+        self.work: tuple[Work, ...] = ()
+        self.log: deque[dict[str, Any]] = deque(maxlen=LOG)
+        self.logged = 0  # records that came into `log` so far
+        self._only = only
+        self._read = max(audit.head(session.state)[0] - LOG, 0)
+        self._latest: dict[str, int] | None = None  # the last operation of each session looked at so far
+        self._kept: dict[str, Work] = {}
+        self._stale: set[str] = set()  # sessions of which something was recorded since they were looked at
+
+    def look(self) -> bool:
+        """Read what is new since the last look; whether anything is."""
+        before, read = (self.pending, self.running, self.logged), self._read
+        for record in audit.records(self.session.state, since=self._read):
+            self._read = record["seq"]
+            self._stale.add(self._root(str(record.get("session"))))
+            if self._concerns(record.get("session")):
+                self.log.append(record)
+                self.logged += 1
+        waiting = self.session.approvals.waiting()
+        self.pending = tuple(one for one in waiting if self._concerns(one.session))
+        refused = self.session.approvals.refused(REFUSED)
+        self.refused = tuple(one for one in refused if self._concerns(one.session))
+        self.running = self._running()
+        fresh = self._read != read or self._latest is None  # whatever is done is on record
+        if fresh:
+            self.work = tuple(self._work())
+        return fresh or before != (self.pending, self.running, self.logged)
+
+    def _running(self) -> tuple[str, ...]:
+        rows = self.session.state.rows(
+            "SELECT session, tool FROM op WHERE state = 'pending' ORDER BY id LIMIT 50"
+        )
+        return tuple(doing(tool) for session, tool in rows if self._concerns(session))
+
+    def _work(self) -> list[Work]:
+        latest = self._sessions()
+        roots: dict[str, int] = {}
+        for name, last in latest.items():
+            if self._concerns(name):
+                root = self._root(name)
+                roots[root] = max(roots.get(root, 0), last)
+        chosen = sorted(roots, key=lambda root: -roots[root])[:SESSIONS]
+        for root in chosen:
+            if root in self._stale or root not in self._kept:
+                self._kept[root] = self._of(root, latest)
+        self._kept = {root: self._kept[root] for root in chosen}
+        self._stale.clear()
+        return [self._kept[root] for root in chosen if self._kept[root].files]
+
+    def _of(self, root: str, latest: dict[str, int]) -> Work:
+        """What a session and its sub-sessions changed last."""
+        state, found = self.session.state, list[int]()
+        for name in latest:
+            if name == root or name.startswith(root + "/"):
+                newest = "SELECT id FROM op WHERE session = ? ORDER BY id DESC LIMIT ?"
+                found += [int(row[0]) for row in state.rows(newest, (name, CHANGES + 1))]
+        found.sort(reverse=True)
+        since = found[CHANGES - 1] if len(found) > CHANGES else 0
+        return Work(root, tuple(changed(self.session.history, root, since=since)), since > 0)
+
+    def _sessions(self) -> dict[str, int]:
+        """Each session and its last operation."""
+        state = self.session.state
+        if self._latest is None:
+            self._latest, name = {}, ""
+            # From one to the next by the index, and not by every operation.
+            while (
+                row := state.rows("SELECT min(session) FROM op WHERE session > ?", (name,))[0][0]
+            ) is not None:
+                name = str(row)
+                ((last,),) = state.rows("SELECT max(id) FROM op WHERE session = ?", (name,))
+                self._latest[name] = int(last)
+            return self._latest
+        newer = "SELECT session, max(id) FROM op WHERE id > ? GROUP BY session"
+        known = max(self._latest.values(), default=0)
+        self._latest |= {str(name): int(last) for name, last in state.rows(newer, (known,))}
+        return self._latest
+
+    def _root(self, session: str) -> str:
+        return self._only or session.partition("/")[0]
+
+    def _concerns(self, session: object) -> bool:
+        if self._only is None:
+            return True
+        return session == self._only or str(session).startswith(self._only + "/")
+
+
+def label(record: dict[str, Any]) -> str:
+    """A call as the log names it: `[delete_tasks tasks: 3]`, `[delete src/a.py]`."""
+    tool = str(record.get("tool") or record.get("event") or "?")
+    tasks = record.get("tasks")
+    if isinstance(tasks, dict):
+        return f"[{tool} tasks: {tasks.get('succeeded', 0) + tasks.get('failed', 0)}]"
+    paths = [str(path) for path in record.get("paths") or ()]
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    return f"[{tool} {paths[0]}{more}]" if paths else f"[{tool}]"
+
+
+_DOING = {"create": "Creating", "delete": "Deleting", "edit": "Editing", "insert": "Editing"}
+_DOING |= {"move": "Moving", "copy": "Copying", "undo": "Undoing", "restore": "Restoring"}
+
+
+def doing(tool: str) -> str:
+    """What a tool is called while it works: `Deleting…`."""
+    return f"{_DOING.get(tool.partition('_')[0], tool)}…"

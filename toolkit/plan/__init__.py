@@ -1,0 +1,1 @@
+"""Plans: what a tool answers with, as values."""

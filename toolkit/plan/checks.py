@@ -1,0 +1,102 @@
+"""What no plan may hold, whatever code made it: hostile names, links out of the root, odd kinds, set-id bits.
+
+Pure, and asked before anything is judged or shown. The policy and what is protected are asked elsewhere.
+"""
+
+from __future__ import annotations
+
+from ringfence.toolkit import paths
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.plan.changes import (
+    DIRECTORY,
+    FILE,
+    LINK,
+    SET_ID,
+    Change,
+    Delete,
+    Entry,
+    MakeDirectory,
+    MakeLink,
+    Move,
+    Write,
+)
+
+_KINDS = {FILE, DIRECTORY, LINK}
+
+
+def check(change: Change) -> None:
+    """Raise CallError `path_invalid`, `not_regular_file` or `permission_denied` for what is never done."""
+    match change:
+        case Write():
+            _new_name(change.path)
+            _mode(change.path, change.mode)
+            if change.stat is not None:
+                _kind(Entry(change.path, change.stat))
+        case MakeDirectory():
+            _new_name(change.path)
+            _mode(change.path, change.mode)
+        case MakeLink():
+            _new_name(change.path)
+            _target(change.path, change.target)
+        case Move():
+            _canonical(change.source)
+            _new_name(change.destination)
+            _entries(Entry(change.source, change.stat), change.entries)
+            _no_deeper(change)
+            if change.over is not None:
+                _kind(Entry(change.destination, change.over))
+        case Delete():
+            _canonical(change.path)
+            _entries(Entry(change.path, change.stat), change.entries)
+
+
+def _canonical(path: str) -> None:
+    """A path as a backend resolves it; what is there already may have any name."""
+    if path != paths.ROOT and any(name in ("", ".", "..") for name in path.split("/")):
+        raise CallError("path_invalid", "A path of the plan is not in its canonical form")
+
+
+def _new_name(path: str) -> None:
+    """A name that is made: no worse than one that a call may spell."""
+    _canonical(path)
+    if path != paths.ROOT and paths.join(paths.split(path, "")) != path:
+        raise CallError("path_invalid", "A path of the plan is not in its canonical form")
+
+
+def _no_deeper(change: Move) -> None:
+    """What is too deep for a call to name may move, but only to where it is no deeper."""
+    added = len(paths.parts(change.destination)) - len(paths.parts(change.source))
+    if added > 0 and any(len(paths.parts(entry.path)) + added > paths.MAX_DEPTH for entry in change.entries):
+        raise paths.too_deep()
+
+
+def _entries(top: Entry, below: tuple[Entry, ...]) -> None:
+    _kind(top)
+    for entry in below:
+        if not paths.is_below(entry.path, top.path):
+            raise CallError("path_invalid", "A path of the plan is outside the directory it is listed in")
+        _canonical(entry.path)
+        _kind(entry)
+
+
+def _kind(entry: Entry) -> None:
+    if entry.stat.kind not in _KINDS:
+        raise CallError("not_regular_file", f"'{entry.path}' is not a regular file", where=entry.path)
+    if entry.stat.target is not None and not paths.is_unicode(entry.stat.target):
+        raise CallError("path_invalid", "A link leads to a name that is not valid UTF-8")
+
+
+def _mode(path: str, mode: int | None) -> None:
+    if mode is not None and mode & SET_ID:
+        raise CallError("permission_denied", f"'{path}' would get a set-id bit", where=path)
+
+
+def _target(path: str, target: str) -> None:
+    """A link's text must not lead out of the root, even if nothing is there yet."""
+    depth = path.count("/")
+    bad = not target or target.startswith("/") or "\0" in target or not paths.is_unicode(target)
+    for name in target.split("/"):
+        depth += -1 if name == ".." else name not in ("", ".")
+        bad = bad or depth < 0
+    if bad:
+        raise CallError("path_invalid", f"The link '{path}' would lead out of the project root", where=path)

@@ -1,0 +1,162 @@
+"""What a plan's changes amount to: the paths they need something on, their size, their description.
+
+Pure: from values to values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ringfence.policy import Amount
+from ringfence.toolkit.plan.changes import (
+    DIRECTORY,
+    FILE,
+    LINK,
+    Change,
+    Delete,
+    Entry,
+    MakeDirectory,
+    MakeLink,
+    Move,
+    Plan,
+    Write,
+    length,
+)
+
+_ACTIONS = {
+    "write": ("write",),
+    "link": ("write",),
+    "directory": (),
+    "delete": ("delete",),
+    "move": ("delete", "write"),
+}
+_NAMES = {
+    Write: "write",
+    Delete: "delete",
+    Move: "move",
+    MakeDirectory: "make_directory",
+    MakeLink: "make_link",
+}
+
+
+def touched(change: Change) -> list[tuple[str, str, bool]]:
+    """Every path a change needs something on, as (path, action, is it a directory)."""
+    match change:
+        case Write() | MakeLink():
+            return [(change.path, "write", False)]
+        case MakeDirectory():
+            return [(change.path, "write", True)]
+        case Delete():
+            return [(entry.path, "delete", entry.stat.kind == DIRECTORY) for entry in _entries(change)]
+        case Move():
+            found = []
+            for entry in _entries(change):
+                directory = entry.stat.kind == DIRECTORY
+                target = change.destination + entry.path[len(change.source) :]
+                found += [(entry.path, "read", directory), (entry.path, "delete", directory)]
+                found.append((target, "write", directory))
+            return found
+
+
+def new_paths(change: Change) -> list[str]:
+    """Every path at which a change puts something where nothing is."""
+    match change:
+        case Write():
+            return [change.path] if change.stat is None else []
+        case MakeDirectory() | MakeLink():
+            return [change.path]
+        case Move():
+            cut, top = len(change.source), [change.destination] if change.over is None else []
+            return top + [change.destination + entry.path[cut:] for entry in change.entries]
+        case Delete():
+            return []
+
+
+class Step(NamedTuple):
+    """One item of a plan: what the history calls its kind and its entry's type, the bytes that are written,
+    moved or go, and those of a file that a move replaces."""
+
+    kind: str
+    type: str
+    size: int = 0
+    over: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Files changed, each once; bytes written; bytes that went. What moves is neither written nor gone."""
+
+    files: int = 0
+    written: int = 0
+    freed: int = 0
+
+
+def steps(changes: tuple[Change, ...]) -> Iterator[Step]:
+    """The items of a plan, in the order in which the history numbers them."""
+    for change in changes:
+        match change:
+            case Write():
+                yield Step("write", FILE, length(change.data))
+            case MakeLink():
+                yield Step("link", LINK)
+            case MakeDirectory():
+                yield Step("directory", DIRECTORY)
+            case Delete():
+                yield from (Step("delete", e.stat.kind, e.stat.size or 0) for e in _entries(change))
+            case Move():
+                over = (change.over.size or 0) if change.over is not None else 0
+                yield Step("move", change.stat.kind, change.stat.size or 0, over)
+                yield from (Step("move", e.stat.kind, e.stat.size or 0) for e in change.entries)
+
+
+def usage(found: Iterable[Step]) -> dict[str, Amount]:
+    """How many files and bytes each action changes, for the limits: a move deletes and writes."""
+    totals: dict[str, Amount] = {}
+    for step in found:
+        if step.type == DIRECTORY:
+            continue
+        amount = Amount(1, step.size if step.type == FILE else 0)
+        for action in _ACTIONS[step.kind]:
+            totals[action] = totals.get(action, Amount()) + amount
+    return totals
+
+
+def without_files(amounts: dict[str, Amount]) -> dict[str, Amount]:
+    return {action: Amount(0, amount.bytes) for action, amount in amounts.items()}
+
+
+def made(found: Iterable[Step]) -> Made:
+    """What steps come to that were done, for the record."""
+    files = written = freed = 0
+    for step in found:
+        if step.type == DIRECTORY:
+            continue
+        files += 1
+        size = step.size if step.type == FILE else 0
+        written += size if step.kind == "write" else 0
+        freed += size if step.kind == "delete" else step.over
+    return Made(files, written, freed)
+
+
+def describe(plan: Plan) -> list[dict[str, Any]]:
+    """The changes of a plan as fields, for a dry run and for the person who is asked."""
+    rows: list[dict[str, Any]] = []
+    for change in plan.changes:
+        row: dict[str, Any] = {"change": _NAMES[type(change)]}
+        if isinstance(change, Move):
+            row |= {"path": change.source, "destination": change.destination, "entries": len(change.entries)}
+        else:
+            row |= {"path": change.path}
+        if isinstance(change, Write):
+            row |= {"bytes": length(change.data), "replaces": change.stat is not None}
+        if isinstance(change, Delete):
+            row |= {"kind": change.stat.kind, "entries": [entry.path for entry in change.entries]}
+        rows.append(row)
+    return rows
+
+
+def _entries(change: Delete | Move) -> tuple[Entry, ...]:
+    top = change.source if isinstance(change, Move) else change.path
+    return (Entry(top, change.stat), *change.entries)

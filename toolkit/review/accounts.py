@@ -1,0 +1,132 @@
+"""Who looks: people by token, or by the name that a proxy in front vouches for, each with one role.
+
+Tokens are compared by digest and never written anywhere; a sign-in ends after a day.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from ringfence.toolkit.http.tokens import TokensError, check_token, digest_of
+from ringfence.toolkit.text import escape
+
+LOOK, DECIDE, ADMINISTER = "look", "decide", "administer"
+ROLES = (LOOK, DECIDE, ADMINISTER)
+SIGNED_IN = 24 * 3600.0  # seconds
+_MOST = 50  # sign-ins of one person kept; the oldest goes first
+
+
+@dataclass(frozen=True, slots=True)
+class Person:
+    """Somebody, and the most they may do."""
+
+    name: str
+    role: str
+
+    def may(self, role: str) -> bool:
+        return ROLES.index(self.role) >= ROLES.index(role)
+
+
+class PeopleError(TokensError):
+    """A list of people that cannot be used."""
+
+
+@dataclass(frozen=True, slots=True)
+class People:
+    """The people by their tokens' digests, and by name for a proxy that has asked who they are."""
+
+    by_token: Mapping[str, Person] = field(default_factory=dict)
+    by_name: Mapping[str, Person] = field(default_factory=dict)
+
+    def with_token(self, token: str) -> Person | None:
+        return self.by_token.get(digest_of(token.strip()))
+
+
+@dataclass(slots=True)
+class SignIn:
+    """One browser's: `form` is what its forms have to carry, so that another site's cannot.
+
+    `place` is the secret part of all its addresses. A browser sends a cookie to every port of a machine, but
+    a cookie of this path only to a port that is asked for the path; and alone the cookie is worth nothing.
+    """
+
+    person: Person
+    ends: float
+    form: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+    place: str = field(default_factory=lambda: secrets.token_urlsafe(24))
+
+
+class SignIns:
+    """The browsers that are signed in. `clock` gives POSIX seconds."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._held: dict[str, SignIn] = {}
+
+    def begin(self, person: Person) -> tuple[str, SignIn]:
+        """Sign a person in; gives what the cookie holds, too."""
+        own = [digest for digest, known in self._held.items() if known.person == person]
+        for digest in own[: max(len(own) + 1 - _MOST, 0)]:
+            del self._held[digest]
+        cookie, sign_in = secrets.token_urlsafe(32), SignIn(person, self._clock() + SIGNED_IN)
+        self._held[digest_of(cookie)] = sign_in
+        return cookie, sign_in
+
+    def find(self, cookie: str | None, place: str) -> SignIn | None:
+        """Whose cookie this is, if it was sent to the place that it belongs to."""
+        found = self._held.get(digest_of(cookie)) if cookie else None
+        if found is None or not secrets.compare_digest(found.place.encode(), place.encode()):
+            return None
+        return found if found.ends > self._clock() else None
+
+    def end(self, cookie: str | None) -> None:
+        if cookie:
+            self._held.pop(digest_of(cookie), None)
+
+
+def one_person(name: str, token: str) -> People:
+    """The one whose token is printed at the start; may do everything."""
+    return People({digest_of(token): Person(name, ADMINISTER)})
+
+
+def read(text: str) -> People:
+    """The people of a list: lines of `ROLE NAME TOKEN`, the token `-` for who comes through a proxy.
+
+    Raises PeopleError with the line.
+    """
+    tokens: dict[str, Person] = {}
+    names: dict[str, Person] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        try:
+            person = _person(words)
+            if person.name in names:
+                raise PeopleError("the name is used twice")
+            names[person.name] = person
+            if words[2] != "-":
+                _keep(tokens, words[2], person)
+        except TokensError as error:
+            raise PeopleError(f"{number}: {error}") from None
+    if not names:
+        raise PeopleError("nobody is in it")
+    return People(tokens, names)
+
+
+def _person(words: list[str]) -> Person:
+    if len(words) != 3 or words[0] not in ROLES:
+        raise PeopleError(f"a line is `ROLE NAME TOKEN`, and a role is one of {', '.join(ROLES)}")
+    if words[1] != escape(words[1]):
+        raise PeopleError("the name holds invisible characters")
+    return Person(words[1], words[0])
+
+
+def _keep(tokens: dict[str, Person], token: str, person: Person) -> None:
+    check_token(token)
+    if digest_of(token) in tokens:
+        raise PeopleError("the token is used twice")
+    tokens[digest_of(token)] = person

@@ -1,0 +1,98 @@
+"""The audit with its filters and its verification, and the policy with each rule's hits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import PurePath
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+from starlette.routing import Route
+
+from ringfence.policy import Policy
+from ringfence.policy.model import ACTIONS, DEFAULT_AGENT, Rule
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.authoring.matrix import matrix
+from ringfence.toolkit.html_page import page
+from ringfence.toolkit.review.context import Desk
+from ringfence.toolkit.session.session import Session
+
+RECORDS = 200
+_FILTERS = ("session", "agent", "tool", "path", "effect", "outcome", "by")
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A rule and how often it decided."""
+
+    rule: Rule
+    count: int
+
+
+def routes(desk: Desk) -> list[Route]:
+    async def log(request: Request) -> Response:
+        wanted: dict[str, Any] = {name: request.query_params.get(name) or None for name in _FILTERS}
+        found = await desk.run(lambda: _last(desk.session, wanted))
+        return await desk.page(request, "audit", records=list(reversed(found)), wanted=wanted, most=RECORDS)
+
+    async def verify(request: Request) -> Response:
+        state = desk.session.state
+        return await desk.page(
+            request, "verify", found=await desk.run(lambda: audit.checked(state, state.key))
+        )
+
+    async def policy(request: Request) -> Response:
+        hits = await desk.run(lambda: _hits(desk.session))
+        return await desk.page(request, "policy", policy=desk.session.policy, hits=hits)
+
+    async def tree(_: Request) -> Response:
+        text = await desk.run(lambda: _matrix(desk))
+        # It carries its own policy of what may run; a browser holds it to both.
+        return HTMLResponse(text, headers={"Content-Security-Policy": "frame-ancestors 'none'"})
+
+    return [
+        Route("/audit", log, methods=["GET"]),
+        Route("/audit/verify", verify, methods=["GET"]),
+        Route("/policy", policy, methods=["GET"]),
+        Route("/policy/matrix", tree, methods=["GET"]),
+    ]
+
+
+def _last(session: Session, wanted: dict[str, Any]) -> list[dict[str, Any]]:
+    """The last records that fit."""
+    return audit.newest(session.state, audit.Wanted(**wanted), RECORDS)
+
+
+def _hits(session: Session) -> list[Hit]:
+    """The rules in the policy's order; records of earlier revisions count where the rule is the same."""
+    counts: Counter[tuple[Any, ...]] = Counter()
+    for kind, count in audit.kinds(session.state):
+        if kind.rule is not None:
+            counts[kind.rule] += count
+    return [Hit(rule, counts[_key(rule)]) for rule in _rules(session.policy)]
+
+
+def _key(rule: Rule) -> tuple[Any, ...]:
+    return rule.tier, rule.agent, rule.key, rule.pattern
+
+
+def _rules(policy: Policy) -> Iterator[Rule]:
+    content = policy.content
+    for item in content.mandatory:
+        yield from item.rules
+    for agent in content.agents.values():
+        for listed in agent.rules.values():
+            yield from listed
+    for listed in content.rules.values():
+        yield from listed
+
+
+def _matrix(desk: Desk) -> str:
+    with desk.act_as(DEFAULT_AGENT, None) as session:
+        agents = [DEFAULT_AGENT, *(name for name in session.policy.content.agents if "*" not in name)]
+        found = matrix(session.workspace, session.policy, ".", list(dict.fromkeys(agents)), ACTIONS)
+    root = PurePath(session.workspace.url).name or session.workspace.url
+    return page("matrix", f"Ringfence: {root}", {"root": root, **found.to_json()})

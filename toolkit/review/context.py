@@ -1,0 +1,157 @@
+"""What the pages share: the workspace's state, who may do what, and how a page is made.
+
+Work that waits for disks runs in threads; every string in a page goes through `escape` and then HTML's.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, quote
+
+import anyio.to_thread
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response
+
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.review.accounts import People, Person, SignIn, SignIns
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.text import because, escape, plural, size, when
+
+HERE = Path(__file__).parent
+ActAs = Callable[[str, str | None], Session]
+Mine = Callable[[str], Session]
+
+
+def _shown(value: Any) -> Any:
+    """What a template may print: text with nothing invisible in it."""
+    if isinstance(value, Markup):
+        return value
+    return "" if value is None else escape(str(value), newlines=True)
+
+
+@dataclass(slots=True)
+class Desk:
+    """`session` makes no calls; `act_as(agent, session)` opens one under the policy in force.
+
+    `mine(name)` opens one for a person's own acts on task folders, which no agent's rules judge.
+    """
+
+    session: Session
+    act_as: ActAs
+    mine: Mine
+    people: People
+    sign_ins: SignIns
+    closing: bool = False  # once the server is told to stop, so that open streams end
+    templates: Environment = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.templates = Environment(
+            loader=FileSystemLoader(HERE / "templates"),
+            autoescape=True,
+            undefined=StrictUndefined,
+            finalize=_shown,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self.templates.filters |= {"when": when, "size": size, "because": because, "lines": lines, "url": url}
+        self.templates.globals |= {"plural": plural}
+
+    async def run(self, work: Callable[[], Any]) -> Any:
+        return await anyio.to_thread.run_sync(work)
+
+    async def page(self, request: Request, name: str, *, status: int = 200, **data: Any) -> Response:
+        """A page of `templates/`, drawn for who asks."""
+        sign_in: SignIn | None = request.scope["ringfence.sign_in"]
+        template = self.templates.get_template(f"{name}.html")
+        waiting = await self.run(self.waiting) if sign_in is not None else 0
+        text = await self.run(
+            lambda: template.render(
+                sign_in=sign_in,
+                person=sign_in.person if sign_in is not None else None,
+                root=self.session.workspace.url if sign_in is not None else "",
+                waiting=waiting,
+                mark=request.scope["ringfence.mark"],
+                here=request.url.path,
+                base=request.scope["ringfence.base"],
+                whole_diff=request.query_params.get("whole") == "1",
+                **data,
+            )
+        )
+        return HTMLResponse(text, status)
+
+    def mark(self) -> int:
+        """Differs when anything was done: every call, answer and way back is a record."""
+        return int(self.session.state.rows("SELECT max(seq) FROM audit")[0][0] or 0)
+
+    def waiting(self) -> int:
+        return sum(one.state == "pending" for one in self.session.approvals.listing())
+
+
+def to(request: Request, path: str) -> Response:
+    """Another page of the same sign-in."""
+    return RedirectResponse(request.scope["ringfence.base"] + path, 303)
+
+
+def is_local(place: str) -> bool:
+    """Whether this is the path of a page here."""
+    return place.startswith("/") and not place.startswith(("//", "/\\"))
+
+
+def person_of(request: Request, role: str) -> Person:
+    """Who asks. Raises CallError `forbidden` for one who may not do that."""
+    sign_in: SignIn = request.scope["ringfence.sign_in"]
+    if not sign_in.person.may(role):
+        raise CallError("forbidden", f"{sign_in.person.name} may {sign_in.person.role}, not {role}")
+    return sign_in.person
+
+
+async def form(request: Request, role: str) -> tuple[Person, dict[str, str]]:
+    """The form that a person with this role sent. Raises CallError `forbidden` for one of another page's."""
+    person = person_of(request, role)
+    sign_in: SignIn = request.scope["ringfence.sign_in"]
+    fields = await fields_in(request)
+    if not secrets.compare_digest(fields.pop("form", "").encode(), sign_in.form.encode()):
+        raise CallError("forbidden", "The form is not one of this page's; go back, reload and try again")
+    return person, fields
+
+
+async def fields_in(request: Request) -> dict[str, str]:
+    """The fields of an urlencoded form, the last of each name. Raises CallError for anything else."""
+    kind = request.headers.get("content-type", "").partition(";")[0]
+    if kind != "application/x-www-form-urlencoded":
+        raise CallError("invalid_arguments", "Not a form", where="Content-Type")
+    try:
+        body = (await request.body()).decode("utf-8")
+        return dict(parse_qsl(body, keep_blank_values=True, max_num_fields=100, errors="strict"))
+    except ValueError:
+        raise CallError("invalid_arguments", "The form is not UTF-8 or has too many fields") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of a diff and what it is."""
+
+    kind: str
+    text: str
+
+
+def lines(diff: str) -> list[Line]:
+    """A diff line by line."""
+    return [Line(_kind(line), line) for line in diff.rstrip("\n").split("\n")] if diff else []
+
+
+def _kind(line: str) -> str:
+    if line.startswith(("+++", "---")):
+        return "file"
+    return {"+": "add", "-": "cut", "@": "at"}.get(line[:1], "same")
+
+
+def url(path: str) -> str:
+    """A path of the workspace as a part of an address."""
+    return quote(path, safe="/")

@@ -1,0 +1,161 @@
+"""What stands in front of every page: Host and Origin, who it is, how many at once, how large a form.
+
+One ASGI layer. It also says with every answer what a browser may do with it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
+from urllib.parse import quote
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.http.middleware import Limits, check_source
+from ringfence.toolkit.http.request_limits import Shares, bounded
+from ringfence.toolkit.http.responses import STATUS
+from ringfence.toolkit.http.tokens import digest_of
+from ringfence.toolkit.review.accounts import People, SignIn, SignIns
+
+OPEN = ("/sign-in", "/static/")
+PLACE = "/in/"
+PROXY_HEADER = "X-Ringfence-Proxy"
+MAX_FORM = 1 << 20
+MAX_SIGN_IN = 1 << 13
+_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self';"
+    " img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    """A proxy on this machine that says in `user_header` who somebody is.
+
+    It proves itself with a secret in `X-Ringfence-Proxy`: every other user of the machine can connect, too.
+    """
+
+    user_header: str
+    secret_digest: str
+
+    def user(self, headers: Headers) -> str | None:
+        """Who it says it is; None where it is not the proxy that says so."""
+        names, given = headers.getlist(self.user_header), headers.getlist(PROXY_HEADER)
+        if len(names) != 1 or len(given) != 1:
+            return None
+        return names[0] if secrets.compare_digest(digest_of(given[0]), self.secret_digest) else None
+
+
+@dataclass(slots=True)
+class Gate:
+    """The layer. With a `proxy` that one says who it is, and nobody else may."""
+
+    app: ASGIApp
+    people: People
+    sign_ins: SignIns
+    limits: Limits
+    proxy: Proxy | None = None
+    _proxied: dict[str, SignIn] = field(default_factory=dict)
+    _shares: Shares = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._shares = Shares(self.limits.at_once)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self.app(scope, receive, send)
+            return
+        if scope["type"] != "http":
+            raise ValueError("only HTTP is served")
+        with ExitStack() as held:
+            answer = self._admit(scope, held)
+            if answer is not None:
+                await answer(scope, receive, _guarded(send))
+                return
+            most = MAX_FORM if scope["ringfence.sign_in"] is not None else MAX_SIGN_IN
+            await self.app(scope, bounded(receive, most, self.limits.seconds), _guarded(send))
+
+    def _admit(self, scope: Scope, held: ExitStack) -> Response | None:
+        """Find out who it is; gives the answer to a request that goes no further."""
+        headers = Headers(scope=scope)
+        try:
+            check_source(headers, self.limits)
+            found = self._who(headers, scope)
+            if found is not None:
+                held.enter_context(self._shares.taken(found.person.name))
+        except CallError as error:
+            return PlainTextResponse(error.message, STATUS.get(error.code, 400))
+        if found is None and not scope["path"].startswith(OPEN):
+            if scope["method"] == "GET" and "text/html" in headers.get("accept", ""):
+                return RedirectResponse(f"/sign-in?next={quote(_place_in(scope['path'])[1], safe='/')}", 303)
+            return PlainTextResponse("Sign in first.", 401)
+        scope["ringfence.sign_in"] = found
+        return None
+
+    def _who(self, headers: Headers, scope: Scope) -> SignIn | None:
+        """Whose request it is; the path that is left is that of the page."""
+        scope["ringfence.base"] = ""
+        if self.proxy is not None:
+            return self._vouched_for(headers, scope)
+        place, path = _place_in(scope["path"])
+        found = self.sign_ins.find(cookie_in(headers, cookie_name(scope)), place)
+        if found is not None:
+            scope["ringfence.base"], scope["path"] = base_of(found), path
+        return found
+
+    def _vouched_for(self, headers: Headers, scope: Scope) -> SignIn | None:
+        client = scope.get("client")
+        if self.proxy is None or client is None or client[0] not in ("127.0.0.1", "::1"):
+            return None
+        person = self.people.by_name.get(self.proxy.user(headers) or "")
+        if person is None:
+            return None
+        return self._proxied.setdefault(person.name, SignIn(person, float("inf")))
+
+
+def base_of(sign_in: SignIn) -> str:
+    """What all addresses of one sign-in begin with."""
+    return f"{PLACE}{sign_in.place}"
+
+
+def _place_in(path: str) -> tuple[str, str]:
+    """The place in a path, and the path of the page."""
+    if not path.startswith(PLACE):
+        return "", path
+    place, _, rest = path.removeprefix(PLACE).partition("/")
+    return place, f"/{rest}"
+
+
+def cookie_name(scope: Scope) -> str:
+    """The name of this server's cookie, which is not that of another one on this machine."""
+    return f"ringfence-{scope['server'][1]}"
+
+
+def cookie_in(headers: Headers, name: str) -> str | None:
+    """What the browser's cookie of this name holds."""
+    try:
+        found = SimpleCookie(headers.get("cookie", "")).get(name)
+    except CookieError:
+        return None
+    return found.value if found is not None else None
+
+
+def _guarded(send: Send) -> Send:
+    async def told(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            for name, value in _HEADERS.items():
+                headers.setdefault(name, value)
+        await send(message)
+
+    return told

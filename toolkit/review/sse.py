@@ -1,0 +1,41 @@
+"""Tells the open pages that something is new, by server-sent events; what is new they ask for themselves."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import anyio
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from ringfence.toolkit.review.context import Desk
+
+EVERY = 1.0  # seconds between looks
+_BEAT = 15  # looks without news after which a sign of life is sent
+
+
+def routes(desk: Desk) -> list[Route]:
+    async def events(request: Request) -> Response:
+        # From where the page, or the stream before this one, left off: nothing falls between the two.
+        known = request.headers.get("last-event-id") or request.query_params.get("mark", "")
+        seen = int(known) if known.isascii() and known.isdigit() and len(known) < 19 else None
+        return StreamingResponse(_events(desk, seen), media_type="text/event-stream")
+
+    return [Route("/events", events, methods=["GET"])]
+
+
+async def _events(desk: Desk, seen: int | None) -> AsyncIterator[str]:
+    quiet = 0
+    if seen is None:
+        seen = await desk.run(desk.mark)
+    yield "retry: 2000\n\n"
+    while not desk.closing:
+        await anyio.sleep(EVERY)
+        now = await desk.run(desk.mark)
+        quiet = 0 if now != seen else quiet + 1
+        if now != seen:
+            seen = now
+            yield f"event: news\nid: {now}\ndata: {await desk.run(desk.waiting)}\n\n"
+        elif quiet % _BEAT == 0:
+            yield ": still here\n\n"

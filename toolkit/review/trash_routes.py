@@ -1,0 +1,69 @@
+"""The trash of task folders: what was deleted, and back with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from ringfence.toolkit.call import Result
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.plan.changes import Entry
+from ringfence.toolkit.review.accounts import ADMINISTER, LOOK
+from ringfence.toolkit.review.context import Desk, form, person_of
+from ringfence.toolkit.tasks import store_reader as look
+from ringfence.toolkit.workspace.workspace import View
+
+MOST = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One deleted task."""
+
+    id: str
+    title: str
+    size: int | None
+    files: int | None
+    deleted: float | None
+
+
+def routes(desk: Desk) -> list[Route]:
+    async def trash(request: Request) -> Response:
+        name = person_of(request, LOOK).name
+        rows, total = await desk.run(lambda: _rows(desk, name))
+        return await desk.page(request, "trash", rows=rows, total=total, has=total is not None, said=None)
+
+    async def restore(request: Request) -> Response:
+        person, fields = await form(request, ADMINISTER)
+        said = await desk.run(lambda: _restored(desk, person.name, fields.get("task", "")))
+        rows, total = await desk.run(lambda: _rows(desk, person.name))
+        status = 200 if said.ok else 409
+        return await desk.page(request, "trash", status=status, rows=rows, total=total, has=True, said=said)
+
+    return [Route("/trash", trash, methods=["GET"]), Route("/trash", restore, methods=["POST"])]
+
+
+def _rows(desk: Desk, name: str) -> tuple[list[Row], int | None]:
+    """What is in the trash, and how many there are; None without task folders."""
+    with desk.mine(name) as session:
+        if not session.workspace.has_tasks:
+            return [], None
+        view = View.unjudged(session.workspace)
+        found = look.trash(view)
+        return [_row(view, one) for one in found[:MOST]], len(found)
+
+
+def _row(view: View, one: look.Deleted) -> Row:
+    try:
+        task, _ = look.task(view, Entry(one.path, one.stat))
+    except CallError as error:
+        return Row(one.id, f"({error.message})", None, None, one.stat.modified)
+    return Row(one.id, task.title or "(untitled)", task.size, task.files, one.stat.modified)
+
+
+def _restored(desk: Desk, name: str, task: str) -> Result:
+    with desk.mine(name) as session:
+        return session.call({"tool": "restore_tasks", "arguments": {"task_ids": [task]}})

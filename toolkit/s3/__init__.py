@@ -1,5 +1,0 @@
-"""S3 and what speaks its protocol, as a confined tree."""
-
-from toolkit.s3.backend import S3
-
-__all__ = ["S3"]

@@ -1,0 +1,1 @@
+"""The session: a call through its stages, from arguments to record."""

@@ -1,0 +1,139 @@
+"""What an agent is shown of decisions, requests and plans; every door gives an agent this and nothing else.
+
+Never shows a rule's pattern, file or line, a digest of content, or anything of what the agent may not read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ringfence.policy import Decision, Effect, Policy
+from ringfence.policy.patterns.syntax import Fold
+from ringfence.toolkit.plan.changes import Plan
+from ringfence.toolkit.plan.impact import describe, touched
+from ringfence.toolkit.text import escape, plural, rfc3339
+
+if TYPE_CHECKING:
+    from ringfence.toolkit.approvals.store import Request
+    from ringfence.toolkit.session.pipeline import Attempt
+
+_NAMED = 100  # entries that are named of a plan which is not shown whole
+
+
+def decision(attempt: Attempt, judged: Decision | None, *, asking: bool = False) -> dict[str, Any] | None:
+    """A decision: its effect, action, path, reason and hint. That a person has to grant it is said only where
+    one is asked now."""
+    if judged is None:
+        return None
+    hint = "" if judged.effect is Effect.ASK and not asking else judged.hint
+    return decision_fields(judged, path_of(attempt, judged.path) or "", hint)
+
+
+def decision_fields(judged: Decision, path: str, hint: str) -> dict[str, Any]:
+    """The fields of a decision for an agent that may know `path`."""
+    return {
+        "effect": str(judged.effect),
+        "action": judged.action,
+        "path": path,
+        "reason": reason(judged),
+        "hint": hint,
+    }
+
+
+def reason(judged: Decision) -> str:
+    """Why, in the policy author's own words where there are some; never the rule itself."""
+    if judged.rule is not None and judged.rule.reason:
+        return judged.rule.reason
+    # A limit names what it counts, and a decision without a rule has no rule to name.
+    return judged.reason if judged.limit or judged.rule is None else f"a rule says {judged.effect}"
+
+
+def path_of(attempt: Attempt, path: str) -> str | None:
+    """`path` if the agent named it or may read it, else what it did name."""
+    if path in attempt.named or not path:
+        return path or None
+    if _may_read(attempt, path):
+        return path
+    given = [place.named for place, _ in attempt.places.values() if place.real == path]
+    return next(iter((*given, *attempt.named)), None)
+
+
+def not_kept(attempt: Attempt) -> list[str]:
+    """The metadata that could not be kept, by its names where the agent may read the file."""
+    lost = {} if attempt.outcome is None else attempt.outcome.not_kept
+    rows = (names if _may_read(attempt, path) else ("metadata",) for path, names in lost.items())
+    return sorted({name for names in rows for name in names})
+
+
+def request(attempt: Attempt, plan: Plan, preview: str) -> dict[str, str]:
+    """What an agent is shown of the request for a plan, of which a person is shown `preview`: its `title`,
+    its own `preview` and the `reason` to ask.
+
+    Where the plan touches what the agent may not read, the title has no figures and the preview no content.
+    """
+    whole = _may_read_all(attempt, plan)
+    return {
+        "title": _title(attempt, plan, whole=whole),
+        "preview": preview if whole else _outline(attempt, plan),
+        "reason": reason(attempt.decided),
+    }
+
+
+def title(attempt: Attempt, plan: Plan) -> str:
+    """What the call would do, in one line for the agent."""
+    return _title(attempt, plan, whole=_may_read_all(attempt, plan))
+
+
+def _title(attempt: Attempt, plan: Plan, *, whole: bool) -> str:
+    if whole:
+        return attempt.title(plan)
+    named = ", ".join(escape(name) for name in attempt.named)
+    return f"{attempt.known_tool.title}: {named}" if named else attempt.known_tool.title
+
+
+def _may_read_all(attempt: Attempt, plan: Plan) -> bool:
+    """Whether the agent may read all that a plan touches, by each name that it has in the call."""
+    paths = {path for change in plan.changes for path, _, _ in touched(change)}
+    paths |= {name for place, _ in attempt.places.values() for name in (place.named, place.real)}
+    return all(_may_read(attempt, path) for path in paths)
+
+
+def _outline(attempt: Attempt, plan: Plan) -> str:
+    """The changes of a plan by their names, as far as the agent may know them."""
+    lines: list[str] = []
+    for row in describe(plan):
+        ends = [path_of(attempt, row[end]) or "" for end in ("path", "destination") if end in row]
+        lines.append(f"{row['change'].replace('_', ' ')} {' → '.join(map(escape, ends))}")
+        inside = row["entries"] if isinstance(row.get("entries"), list) else []
+        known = [path for path in inside if _may_read(attempt, path)]
+        lines += [f"  {escape(path)}" for path in known[:_NAMED]]
+        if more := len(inside) - len(known[:_NAMED]):
+            lines.append(f"  and {plural(more, 'entry', 'entries')} more")
+    lines.append("What is in files that the agent may not read is not shown here.")
+    return "\n".join(lines)
+
+
+def request_fields(asked: Request) -> dict[str, Any]:
+    """A request on file, for the agent that made it."""
+    return {
+        "id": asked.id,
+        "agent": asked.agent,
+        "session": asked.session,
+        "tool": asked.tool,
+        "title": asked.shown.get("title", ""),
+        "state": asked.state,
+        "reason": asked.reason,
+        "asked": rfc3339(asked.asked),
+    }
+
+
+def _may_read(attempt: Attempt, path: str) -> bool:
+    return may_read(attempt.policy, attempt.session.agent, path, attempt.fold)
+
+
+def may_read(policy: Policy, agent: str, path: str, fold: Fold) -> bool:
+    """Whether an agent may read a path without asking, whatever is there: its kind may be secret too."""
+    effects = (
+        policy.effect(agent, "read", "read", path, directory, fold=fold) for directory in (False, True)
+    )
+    return max(effects) == Effect.ALLOW

@@ -1,0 +1,93 @@
+"""A person changes a call's arguments and approves that: the changed call is planned and judged again.
+
+Permits, never executes: the agent is told what it may send instead. What a policy denies stays denied.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from ringfence.policy import Effect
+from ringfence.toolkit.approvals.store import PENDING, Answer, Request
+from ringfence.toolkit.call import ToolCall
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.plan.changes import Plan
+from ringfence.toolkit.progress import Progress
+from ringfence.toolkit.session import responses as answers
+from ringfence.toolkit.session.pipeline import Attempt
+
+if TYPE_CHECKING:
+    from ringfence.toolkit.session.session import Session
+
+
+class _Planned(Exception):
+    """The changed call got as far as asking: with what it asks, or None where nobody is asked."""
+
+    def __init__(self, request: Request | None) -> None:
+        self.request = request
+
+
+@dataclass(slots=True)
+class _Trial(Attempt):
+    """An attempt that stops where it would ask or act."""
+
+    def _approve(self, plan: Plan) -> NoReturn:
+        asks = self.decided.effect == Effect.ASK and self.enforcing
+        raise _Planned(self._request(plan) if asks else None)
+
+
+def amended(session: Session, approval: str, arguments: dict[str, Any]) -> Request | None:
+    """What the request would ask with other arguments; None where the policy allows that without asking.
+
+    `session` is one of the agent and session that asked. Nothing is changed or put on file.
+    Raises CallError `approval_stale` (used or replaced by now, or another agent's, session's or policy's)
+    and whatever the changed call is refused with.
+    """
+    held = session.approvals.get(approval)
+    if held.state != PENDING:
+        raise CallError("approval_stale", f"The approval '{approval}' is already {held.state}")
+    if (held.agent, held.session, held.revision) != (session.agent, session.session, session.policy.revision):
+        raise CallError(
+            "approval_stale",
+            f"The approval '{approval}' was asked by another agent or session, or under another policy",
+            hint="start with the --policy that the agent runs under",
+        )
+    attempt = _Trial(session, ToolCall(held.tool, arguments))
+    try:
+        attempt.run(Progress())
+    except _Planned as planned:
+        return planned.request
+    except CallError as error:
+        raise answers.veiled(attempt, error) from None
+    finally:
+        attempt.release()
+    raise AssertionError("a trial ends where it would ask or act")
+
+
+def amend(
+    session: Session, approval: str, arguments: dict[str, Any], *, digest: str, by: str
+) -> Request | None:
+    """Grant the changed call once, and refuse the one that was asked for, with what to send instead.
+
+    `digest` is the plan digest of what was shown ("" where nobody needs to be asked): if the changed call
+    would by now do something else, it is `approval_stale`. Gives the granted request.
+    """
+    request = amended(session, approval, arguments)
+    if (request.digest if request is not None else "") != digest:
+        raise CallError(
+            "approval_stale", "The changed call would do something else by now", hint="look again"
+        )
+    approvals = session.approvals
+    if request is not None and request.changes and request.digest == approvals.get(approval).digest:
+        # In other arguments the same change: to refuse the one would refuse the other.
+        return approvals.answer(approval, Answer(True, by=by))
+    granted = None
+    if request is not None:
+        filed, _ = approvals.ask(request, most=None)
+        granted = approvals.answer(filed.id, Answer(True, by=by))
+    told = f"changed by a person; send instead {json.dumps(arguments, ensure_ascii=False)}"
+    if approvals.get(approval).state == PENDING:
+        approvals.answer(approval, Answer(False, reason=told, by=by))
+    return granted

@@ -1,0 +1,110 @@
+"""Automatic retention: forgets what the policy lets go, in small portions, and puts on record what that was.
+
+One process at a time at a state; one that dies at it leaves the turn to the next.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.audit.archive import archive
+from ringfence.toolkit.history.pruning import Pruned, choose, forget, note, sum_of
+from ringfence.toolkit.history.retention import Rule
+from ringfence.toolkit.session.retention_schedule import TURN
+from ringfence.toolkit.state.bounded_tables import trim
+
+if TYPE_CHECKING:
+    from ringfence.policy import Policy
+    from ringfence.toolkit.approvals.store import Approvals
+    from ringfence.toolkit.session.session import Session
+    from ringfence.toolkit.state.sqlite import State
+
+ENDED = 1_000  # so many of the last requests that are over stay, at least
+_DAY = 86400.0
+
+
+def rule_of(policy: Policy) -> Rule | None:
+    """The policy's retention at this time; None where it lets nothing go."""
+    said = policy.retention
+    if said.days is None and said.max_bytes is None:
+        return None
+    before = None if said.days is None else time.time() - said.days * _DAY
+    return Rule(before, said.max_bytes, said.keep)
+
+
+def waiting(approvals: Approvals) -> frozenset[str]:
+    """The paths of requests that a person can still answer: what was there before is theirs to look at."""
+    return frozenset(path for request in approvals.waiting() for path in request.paths)
+
+
+def record(session: Session, event: str, freed: Pruned) -> dict[str, Any]:
+    """The audit record of what was forgotten."""
+    return {
+        "time": time.time(),
+        "event": event,
+        "session": session.session,
+        "agent": session.agent,
+        "tool": event,
+        "outcome": "done",
+        "calls": freed.calls,
+        "contents": freed.contents,
+        "trees": freed.trees,
+        "bytes": freed.bytes,
+        "changes": freed.changes,
+    }
+
+
+def carry_out(session: Session, go_on: Callable[[], bool]) -> None:
+    """Forget what the session's policy lets go, if it is this process's turn, as long as `go_on` says so.
+
+    `go_on` is asked between two portions. Raises CallError where the state cannot be used.
+    """
+    rule = rule_of(session.policy)
+    if rule is None or not _take_turn(session.state):
+        return
+    try:
+        _carry_out(session, rule, go_on)
+    finally:
+        _end_turn(session.state)
+
+
+def _carry_out(session: Session, rule: Rule, go_on: Callable[[], bool]) -> None:
+    shelf = session.history.shelf
+    assert shelf is not None, "a session's history has one"
+    archive(session.state, go_on)
+    trim(session.state, go_on)
+    session.approvals.forget_ended(max(rule.keep, ENDED))
+    choice = choose(session.state, rule, waiting(session.approvals), go_on)
+    freed: list[Pruned] = []
+    try:
+        for portion in forget(session.state, shelf, session.workspace, choice):
+            freed.append(portion)
+            if not go_on():
+                break
+    finally:
+        done = sum_of(iter(freed))
+        if done.contents or done.trees or done.changes:
+            told = replace(done, calls=choice.told.calls)
+            with session.state.transaction() as db:
+                audit.append(db, record(session, "retention", told), session.state.key)
+
+
+def _take_turn(state: State) -> bool:
+    """Whether nobody else is at it; then this process is."""
+    with state.transaction() as db:
+        found = db.execute("SELECT value FROM meta WHERE name = ?", (TURN,)).fetchone()
+        owner, _, last = str(found[0]).split("|") if found else ("", "", "0")
+        if owner and not state.dead(owner):
+            return False
+        note(db, TURN, f"{state.owner}|{time.time()}|{last}")
+        return True
+
+
+def _end_turn(state: State) -> None:
+    with state.transaction() as db:
+        (last,) = db.execute("SELECT coalesce(max(id), 0) FROM op").fetchone()
+        note(db, TURN, f"|{time.time()}|{last}")

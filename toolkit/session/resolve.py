@@ -1,0 +1,214 @@
+"""From path arguments to places: by name first, then by what is really there, each judged.
+
+A path that is denied by its name or its real path is denied alike whether or not anything is there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ringfence.policy import Effect, Need
+from ringfence.toolkit import paths
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.plan.changes import DIRECTORY, LINK, Place
+from ringfence.toolkit.session import responses as answers
+from ringfence.toolkit.text import escape
+from ringfence.toolkit.tools.preconditions import shown
+
+if TYPE_CHECKING:
+    from ringfence.toolkit.session.pipeline import Attempt
+    from ringfence.toolkit.workspace.workspace import Workspace
+
+_OUTSIDE = {
+    "get_file_info": "Path '{path}' is outside project root",
+    "delete": "Cannot delete files outside the working directory",
+}
+_UNANSWERED = ("cancelled", "io_error", "no_reply")  # these tell nothing of what is there
+
+
+def resolve(attempt: Attempt) -> None:
+    """Turn each path argument into a place; a path denied by its name is denied before it is looked at."""
+    workspace, tool = attempt.session.workspace, attempt.known_tool
+    if tool.tasks:
+        _resolve_tasks(attempt)
+        return
+    given: dict[str, tuple[str, tuple[str, ...], str]] = {}
+    for action, parameter in tool.needs:
+        text = attempt.arguments[parameter] if parameter else paths.ROOT
+        names = _split(attempt, text, parameter)
+        path = paths.lexical(names)
+        given[parameter] = text, names, path
+        attempt.named.append(path)
+        guard(workspace, path, action)
+        _deny_by_name(attempt, action, path)
+    for parameter, (text, names, path) in given.items():
+        try:
+            attempt.places[parameter] = _place(attempt, text, names, path)
+        except CallError as error:
+            raise _not_told(attempt, error, path) from None
+
+
+def needs(attempt: Attempt) -> list[Need]:
+    """What the call needs on its arguments, by their names and their real paths."""
+    tool = attempt.known_tool
+    if tool.tasks:
+        # A task is judged as the folder that it is: its files are one thing to an agent.
+        return [Need(action, path, True) for action, _ in tool.needs for path in attempt.named]
+    found: list[Need] = []
+    for action, parameter in tool.needs:
+        place = attempt.places[parameter][0]
+        names: tuple[str, ...] = (place.named,)
+        if place.real != place.named:
+            guard(attempt.session.workspace, place.real, action)
+            names = (place.named, place.real)
+        kinds = _kinds(attempt, action, place)
+        found += [Need(action, path, directory) for path in names for directory in kinds]
+    return found
+
+
+def check_slashes(attempt: Attempt) -> None:
+    """Refuse a path that ends in a slash where no directory is, or would be.
+
+    After the verdict, so that it tells nothing of what is denied.
+    """
+    for parameter, (place, _) in attempt.places.items():
+        if not paths.names_directory(place.argument) or place.kind == DIRECTORY:
+            continue
+        if place.stat is not None:
+            raise _no_directory(place, parameter)
+        needed = [action for action, name in attempt.known_tool.needs if name == parameter]
+        if needed == ["write"] and not _becomes_directory(attempt):
+            message = f"'{shown(place)}' names a directory, and a file would be made"
+            hint = "add the file's name, or leave out the slash at the end"
+            raise CallError("is_directory", message, where=parameter, hint=hint)
+
+
+def _no_directory(place: Place, parameter: str) -> CallError:
+    link = place.kind == LINK
+    message = f"'{shown(place)}' is {'a link, ' if link else ''}not a directory"
+    hint = f"leave out the slash at the end to name the {'link itself' if link else 'file'}"
+    return CallError("not_a_directory", message, where=parameter, hint=hint)
+
+
+def _becomes_directory(attempt: Attempt) -> bool:
+    """Whether the call makes a directory of a name that is free."""
+    moved = attempt.places.get("source")
+    return attempt.known_tool.name == "create_directory" or (
+        attempt.known_tool.name == "move_file" and moved is not None and moved[0].kind == DIRECTORY
+    )
+
+
+def _resolve_tasks(attempt: Attempt) -> None:
+    from ringfence.toolkit.task_ids import MOST, TASKS, parse
+
+    attempt.named.append(TASKS)
+    if "task_ids" not in attempt.arguments:
+        return
+    setting = attempt.policy.tasks
+    most = setting.max_tasks if setting is not None and setting.max_tasks is not None else MOST
+    attempt.task_ids = parse(attempt.arguments["task_ids"], most)
+    attempt.named[:] = [f"{TASKS}/{task}" for task in attempt.task_ids[0]]
+
+
+def guard(workspace: Workspace, path: str, action: str, *, tasks: bool = False) -> None:
+    """Refuse what no policy can open up: `protected_path`, `root_protected`."""
+    if path == paths.ROOT and action != "read":
+        raise CallError("root_protected", "The project root itself cannot be changed", where=path)
+    workspace.guard(path, reading=action == "read", tasks=tasks)
+    if not paths.is_unicode(path):
+        # A store's own, which the history could not keep; the names on a disk have a text without them.
+        raise CallError("path_invalid", "A name in the directory is not valid Unicode")
+
+
+def _split(attempt: Attempt, text: str, parameter: str) -> tuple[str, ...]:
+    try:
+        return attempt.session.workspace.split(text, parameter or "path")
+    except CallError as error:
+        raise _outside(attempt, error, text) from None
+
+
+def _outside(attempt: Attempt, error: CallError, text: str) -> CallError:
+    if error.code != "outside_root":
+        return error
+    message = _OUTSIDE.get(attempt.known_tool.name, error.message).format(path=escape(text))
+    return CallError("outside_root", message, where=error.where)
+
+
+def _deny_by_name(attempt: Attempt, action: str, path: str) -> None:
+    # What is there is not known yet, so only what is denied as a file and as a directory is denied here.
+    if not is_denied(attempt, action, path):
+        return
+    if not (attempt.known_tool.walks and attempt.opens_below(path)):
+        attempt.decision = attempt.judge(by_name(action, path))
+        raise answers.denied(attempt)
+
+
+def by_name(action: str, path: str) -> list[Need]:
+    """What is judged of a path that is denied by its name: the same whether or not anything is there."""
+    return [Need(action, path)]
+
+
+def is_denied(attempt: Attempt, action: str, path: str) -> bool:
+    """Whether a path is denied by its name, whatever is there."""
+    return all(attempt.effect(action, path, directory) is Effect.DENY for directory in (False, True))
+
+
+def _not_told(attempt: Attempt, error: CallError, path: str) -> CallError:
+    """An error met at a place that is denied by its name: it is denied, whatever is there."""
+    if error.code in _UNANSWERED or not (attempt.known_tool.walks and is_denied(attempt, "read", path)):
+        return error
+    attempt.decision = attempt.judge(by_name("read", path))
+    return answers.denied(attempt)
+
+
+def _place(attempt: Attempt, text: str, names: tuple[str, ...], named: str) -> tuple[Place, Any]:
+    backend = attempt.session.workspace.backend
+    follow = attempt.known_tool.follow
+    try:
+        spot = backend.resolve(names, follow=follow)
+    except CallError as error:
+        raise _unresolved(attempt, error, text) from None
+    try:
+        stat = backend.stat(spot)
+        link = stat is not None and stat.kind == LINK
+        if follow and not link and spot.path != named:
+            link = backend.is_link(names)
+    except BaseException:
+        backend.release(spot)
+        raise
+    return Place(text, named, spot.path, stat, link), spot
+
+
+def _unresolved(attempt: Attempt, error: CallError, text: str) -> CallError:
+    """An error met on the way; what it says of a path the agent may not read is not passed on."""
+    if error.where and error.where not in ("path", *attempt.named):
+        for action, _ in attempt.known_tool.needs:
+            decision = attempt.judge([Need(action, error.where)])
+            if decision.effect == Effect.DENY and attempt.enforcing:
+                attempt.decision = decision
+                return answers.denied(attempt)
+    return _outside(attempt, error, text)
+
+
+def _kinds(attempt: Attempt, action: str, place: Place) -> tuple[bool, ...]:
+    """Whether to judge as a file, a directory, or (nothing there to tell) as both."""
+    if place.kind == DIRECTORY or (place.link and _leads_to_directory(attempt, place)):
+        return (True,)
+    if place.stat is not None:
+        return (False,)
+    if action == "write":
+        return (_becomes_directory(attempt),)
+    return (False, True)
+
+
+def _leads_to_directory(attempt: Attempt, place: Place) -> bool:
+    backend = attempt.session.workspace.backend
+    try:
+        spot = backend.resolve(paths.parts(place.real), follow=True)
+    except CallError:
+        return False
+    try:
+        stat = backend.stat(spot)
+    finally:
+        backend.release(spot)
+    return stat is not None and stat.kind == DIRECTORY

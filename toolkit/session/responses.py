@@ -1,0 +1,358 @@
+"""What the agent is told, and what is put on record: texts and fields made from what is known of a call.
+
+The agent's answer names no path that it did not name itself and may not read; the record has them all.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ringfence.policy import Effect
+from ringfence.toolkit.audit.index import path_fields
+from ringfence.toolkit.call import Result
+from ringfence.toolkit.errors import CODES, CallError
+from ringfence.toolkit.execution.apply import Outcome
+from ringfence.toolkit.history.store import ABORTED, DONE, UNSEEN
+from ringfence.toolkit.paths import is_below
+from ringfence.toolkit.plan.changes import Failed, Failure, Plan, Told, Write, numbered, path_of
+from ringfence.toolkit.plan.impact import describe, made, touched
+from ringfence.toolkit.session import agent_view
+from ringfence.toolkit.text import escape, plural
+
+if TYPE_CHECKING:
+    from ringfence.toolkit.approvals.store import Request
+    from ringfence.toolkit.session.pipeline import Attempt
+
+_MOST = 100  # how many paths that failed a record names
+_NAMED, _LISTED = 3, 1000  # how many paths the text and the fields of an answer name
+_PARAMETERS = ("path", "source", "destination", "tasks", "task_ids")
+# Codes that come with the path they are about; `where` of the others is an argument or a rule.
+_OF_PATHS = (
+    "not_found", "already_exists", "is_directory", "not_a_directory", "not_regular_file", "hard_linked",
+    "path_changed", "stale_read", "permission_denied", "io_error", "too_large", "directory_not_empty",
+    "protected_path", "no_reply", "outcome_unknown",
+)  # fmt: skip
+
+
+_UNABLE = {
+    "create_file": "Cannot create file",
+    "delete_file": "Cannot delete file",
+    "edit_file": "Cannot edit file",
+    "insert_at_line": "Cannot edit file",
+}
+
+
+def success(attempt: Attempt, plan: Plan, more: dict[str, Any]) -> Result:
+    """The answer to a call that was done, or would be (`more` says so)."""
+    content, data = plan.content, {**plan.data, **more}
+    parted = [
+        agent_view.path_of(attempt, c.path) or ""
+        for c in plan.changes
+        if isinstance(c, Write) and c.stat is not None and c.stat.links > 1
+    ]
+    if parted:
+        data["hard_links_parted"] = parted
+        content += f"\n\nNote: {', '.join(map(escape, parted))} had other names, which keep the old content"
+    if attempt.left_out:
+        data["left_out"] = attempt.left_out
+        names = plural(attempt.left_out, "name")
+        content += f"\n\nNote: {names} that no path can have {_be(attempt.left_out)} not shown"
+    if attempt.outcome is not None and attempt.outcome.unconditional:
+        data["unconditional"] = list(attempt.outcome.unconditional)
+    if attempt.outcome is not None and attempt.outcome.resolved:
+        shown = {agent_view.path_of(attempt, path) or "" for path in attempt.outcome.resolved}
+        data["resolved"] = sorted(shown)
+        content += "\n\nNote: the store's answer was lost; a look shows that the change was made"
+    if attempt.outcome is not None and attempt.outcome.kept_in is not None:
+        data["kept_in"] = attempt.outcome.kept_in
+        content += f"\n\nNote: what was deleted is kept in {attempt.outcome.kept_in}/; do not clean that up"
+    data, content = with_not_kept(agent_view.not_kept(attempt), data, content)
+    if attempt.lost:
+        data["not_recoverable"] = sorted({agent_view.path_of(attempt, path) or "" for path in attempt.lost})
+        content += f"\n\nNote: {plural(len(attempt.lost), 'file')} cannot be restored"
+    return Result(attempt.call.id, "ok", content, data, agent_view.decision(attempt, attempt.decided))
+
+
+def with_not_kept(names: list[str], data: dict[str, Any], content: str) -> tuple[dict[str, Any], str]:
+    """The fields and the text of an answer, where they have to say which metadata could not be kept."""
+    if not names:
+        return data, content
+    note = f"\n\nNote: not kept: {', '.join(map(escape, names))}"
+    return {**data, "metadata_not_kept": names}, content + note
+
+
+def _be(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def told(attempt: Attempt, plan: Plan, tell: Callable[[Failed, str], Told]) -> Result:
+    """The answer to a call of which a part may have failed, item by item."""
+    failed = {} if attempt.outcome is None else _failed(plan, attempt.outcome)
+    answer = tell(failed, attempt.name)
+    error = None
+    if answer.code is not None:
+        hint = answer.hint
+        if any(failure.stay for failure in failed.values()):
+            hint = f"`ringfence undo {attempt.name}` takes back what was done"
+        error = CallError(answer.code, answer.content.partition("\n")[0].rstrip(":"), hint=hint).to_json()
+    status = "ok" if error is None else "error"
+    data, content = with_not_kept(agent_view.not_kept(attempt), answer.data, answer.content)
+    return Result(
+        attempt.call.id,
+        status,
+        content,
+        data,
+        agent_view.decision(attempt, attempt.decided),
+        error,
+    )
+
+
+def _failed(plan: Plan, outcome: Outcome) -> Failed:
+    """The changes that do not stand, each with its own reason."""
+    found: Failed = {}
+    stands = outcome.stands
+    for change, numbers in numbered(plan.changes):
+        stay = sum(stands.get(n) not in (None, ABORTED) for n in numbers)
+        if all(stands.get(n) == DONE for n in numbers):
+            continue
+        path = path_of(change)
+        missed = next((m for m in outcome.failures if m.path == path or is_below(m.path, path)), None)
+        if missed is not None:
+            found[path] = Failure(missed.code, missed.why, missed.path, stay)
+        else:
+            back = outcome.undone.issuperset(numbers)
+            why = f"{'Taken back' if back else 'Left alone'}, because another failed"
+            found[path] = Failure("partial_failure", why, path, stay)
+    return found
+
+
+def dry(attempt: Attempt, plan: Plan, *, asks: bool) -> Result:
+    """The answer to a call that is only tried; one that `asks` shows nothing of what it asks for."""
+    more = {"dry_run": True, "plan": [_row(attempt, row) for row in describe(plan)]}
+    if asks and attempt.decided.effect == Effect.ASK and attempt.enforcing:
+        content = f"Dry run, nothing was changed. It would ask: {agent_view.title(attempt, plan)}"
+        return Result(
+            attempt.call.id, "ok", content, more, agent_view.decision(attempt, attempt.decided, asking=True)
+        )
+    result = success(attempt, plan, more)
+    return replace(result, content=f"Dry run, nothing was changed. The answer would be:\n\n{result.content}")
+
+
+def _row(attempt: Attempt, row: dict[str, Any]) -> dict[str, Any]:
+    """A planned change as the agent may see it: what is below counts, and is named where it may be read."""
+    row |= {end: agent_view.path_of(attempt, row[end]) for end in ("path", "destination") if end in row}
+    if isinstance(row.get("entries"), list):
+        named = [path for path in row["entries"] if agent_view.path_of(attempt, path) == path]
+        row |= {"entries": named, "count": len(row["entries"])}
+    return row
+
+
+def denied(attempt: Attempt) -> CallError:
+    decision = attempt.decided
+    path = agent_view.path_of(attempt, decision.path)
+    if decision.limit:
+        return CallError("limit_exceeded", decision.reason, where=path, hint=decision.hint or None)
+    named = f" of '{escape(path)}'" if path else ""
+    reason = f": {decision.rule.reason}" if decision.rule and decision.rule.reason else ""
+    message = f"{decision.action}{named} is denied by the policy{reason}"
+    return CallError("denied_by_policy", message, where=path, hint=decision.hint or None)
+
+
+def veiled(attempt: Attempt, error: CallError) -> CallError:
+    """The error as the agent may see it: of a path that it neither named nor may read, only the kind."""
+    where = error.where
+    if error.code == "policy_invalid":
+        # What is wrong with it quotes the policy; people are told at the start, in the log and by `check`.
+        return CallError(error.code, "The policy does not load, so everything is denied")
+    if error.code not in _OF_PATHS or where is None or where in _PARAMETERS or not attempt.named:
+        return error
+    shown = agent_view.path_of(attempt, where)
+    if shown == where:
+        return error
+    message = f"'{escape(shown or '')}': {CODES[error.code].summary}"
+    return CallError(error.code, message, where=shown, hint=error.hint, data=error.data, status=error.status)
+
+
+def unable(attempt: Attempt, error: CallError) -> CallError:
+    """What the operating system refused, in the tool's own words; the path and the reason are in the hint."""
+    message = _UNABLE.get(attempt.call.tool)
+    if message is None or error.code not in ("permission_denied", "io_error") or error.message == message:
+        return error
+    hint = f"{error.message}; {CODES[error.code].hint}"
+    return CallError(error.code, message, where=error.where, hint=hint, data=error.data)
+
+
+def approval_needed(attempt: Attempt, request: Request, stale: bool) -> CallError:
+    decision = attempt.decided
+    over = f" ({decision.reason})" if decision.limit else ""
+    why = "What was approved is not what would happen now. " if stale else ""
+    code = "limit_exceeded" if decision.limit else "not_recoverable" if attempt.lost else "approval_required"
+    return CallError(
+        "approval_stale" if stale else code,
+        f"{why}Approval needed: {request.shown['title']}{over}",
+        where=agent_view.path_of(attempt, decision.path),
+        hint=f"a person can run `ringfence approvals grant {request.id}`; then send the same call again",
+        data={"approval": {"id": request.id, "title": request.shown["title"]}},
+        status="approval_required",
+    )
+
+
+def raise_failure(outcome: Outcome, may_name: Callable[[str], bool] | None = None) -> None:
+    """Turn what went wrong into an error: as it is when nothing was done, else `partial_failure`.
+
+    Paths that `may_name` refuses are counted and not named.
+    """
+    if outcome.error is None and not outcome.failures:
+        return
+    named = [missed for missed in outcome.failures if may_name is None or may_name(missed.path)]
+    if not outcome.partial:
+        if outcome.error is not None:
+            raise outcome.error
+        why = f": {named[0].why}" if named else ""
+        known = set(outcome.stands.values()) == {ABORTED}
+        raise CallError(outcome.failures[0].code, f"Nothing {'was' if known else 'is known to be'} done{why}")
+    done = sorted(path for path, known in outcome.seen.items() if known != UNSEEN)
+    made = [path for path in sorted(outcome.made) if path not in outcome.seen]
+    list_of = "; ".join(f"'{escape(missed.path)}' ({missed.why})" for missed in named[:_NAMED])
+    raise CallError(
+        "partial_failure",
+        f"{_what_was_done(done, made, may_name)}, {len(outcome.failures)} failed"
+        f"{': ' if list_of else ''}{list_of}",
+        hint="`ringfence undo` with the call_id takes back what was done",
+        data={
+            "done": [path for path in [*done, *made] if may_name is None or may_name(path)][:_LISTED],
+            "failed": [{"path": missed.path, "why": missed.why} for missed in named[:_LISTED]],
+            "counts": {"done": len(done) + len(made), "failed": len(outcome.failures)},
+        },
+    )
+
+
+def _what_was_done(done: list[str], made: list[str], may_name: Callable[[str], bool] | None) -> str:
+    """How much was done; where only directories were made on the way, these by name."""
+    if done or not made:
+        return f"{len(done) + len(made)} done"
+    named = [f"'{escape(path)}'" for path in made if may_name is None or may_name(path)]
+    more = f" and {len(made) - _NAMED} more" if len(made) > _NAMED else ""
+    return f"only {', '.join(named[:_NAMED]) or plural(len(made), 'directory', 'directories')}{more} made"
+
+
+def record(attempt: Attempt, result: Result) -> dict[str, Any]:
+    """The audit record of a call, whatever became of it; never file content."""
+    session, plan, policy = attempt.session, attempt.plan, attempt.policy
+    named = [*attempt.named, *[place.real for place, _ in attempt.places.values()]]
+    totals = made(attempt.stands())
+    return {
+        "time": attempt.started,
+        "event": "call",
+        "call": attempt.name,
+        "id": attempt.call.id,
+        "message": attempt.call.message,
+        "session": attempt.in_session or session.session,
+        "agent": session.agent,
+        "tool": attempt.call.tool,
+        **_paths(named, plan),
+        "reason": attempt.arguments.get("description"),
+        "decision": attempt.decision.to_json() if attempt.decision else None,
+        "policy": policy.revision,
+        "mode": policy.mode,
+        "digest": plan.digest() if plan and plan.changes else None,
+        "approval": attempt.approval,
+        **_grant(attempt),
+        "status": result.status,
+        "outcome": _outcome(attempt, result),
+        "files": totals.files,
+        "written": totals.written,
+        "freed": totals.freed,
+        "durable": policy.durable,
+        **_unconditional(attempt),
+        **({"kept_in": attempt.outcome.kept_in} if attempt.outcome and attempt.outcome.kept_in else {}),
+        **_not_kept(attempt),
+        **_resolved(attempt),
+        **_failures(attempt),
+        **_left(attempt),
+        **({"tasks": _tasks(attempt, result)} if "succeeded" in result.data else {}),
+        "seconds": round(time.time() - attempt.started, 6),
+    }
+
+
+def _paths(named: list[str], plan: Plan | None) -> dict[str, Any]:
+    """The paths of a call; of one that names none, as an undo, those that its plan changes."""
+    if named or plan is None:
+        return {"paths": list(dict.fromkeys(named))}
+    return path_fields(path for change in plan.changes for path, _, _ in touched(change))
+
+
+def _grant(attempt: Attempt) -> dict[str, Any]:
+    """Who permitted it, when and how far; for another request's grant, what that one was about.
+
+    Of a person's own act, who did it.
+    """
+    grant, plan = attempt.grant, attempt.plan
+    if grant is None:
+        return {} if attempt.by is None else {"by": attempt.by}
+    another = plan is not None and grant.digest != plan.digest()
+    return {
+        "asked_as": grant.description,
+        "by": grant.by,
+        "granted": grant.decided,
+        "scope": grant.scope,
+        "pattern": grant.pattern,
+        "until": grant.until,
+        **({"granted_for": grant.title} if another else {}),
+    }
+
+
+def _unconditional(attempt: Attempt) -> dict[str, Any]:
+    """The kinds of change that the store made after a look only."""
+    found = attempt.outcome.unconditional if attempt.outcome is not None else ()
+    return {"unconditional": list(found)} if found else {}
+
+
+def _not_kept(attempt: Attempt) -> dict[str, Any]:
+    """The metadata that could not be kept, path by path."""
+    found = attempt.outcome.not_kept if attempt.outcome is not None else {}
+    rows = [{"path": path, "fields": list(names)} for path, names in list(found.items())[:_MOST]]
+    return {"metadata_not_kept": rows} if rows else {}
+
+
+def _resolved(attempt: Attempt) -> dict[str, Any]:
+    """The paths whose change is known to be done by a look, and how many there are."""
+    found = sorted(set(attempt.outcome.resolved)) if attempt.outcome is not None else []
+    return {"resolved": found[:_MOST], "resolutions": len(found)} if found else {}
+
+
+def _failures(attempt: Attempt) -> dict[str, Any]:
+    """The paths that failed, each with its code and the reason, and how many there are."""
+    found = attempt.outcome.failures if attempt.outcome is not None else []
+    if not found:
+        return {}
+    rows = [{"path": missed.path, "code": missed.code, "why": missed.why} for missed in found[:_MOST]]
+    return {"failed": rows, "failures": len(found)}
+
+
+def _left(attempt: Attempt) -> dict[str, Any]:
+    """What was caught for deletion and is neither deleted nor put back, as the settling of a call has it."""
+    found = dict(attempt.outcome.left) if attempt.outcome is not None else {}
+    return {"left": [{"path": path, "caught": name} for path, name in found.items()]} if found else {}
+
+
+def _tasks(attempt: Attempt, result: Result) -> dict[str, Any]:
+    """How many tasks a call named, how many failed and by which code, and the seconds each one took."""
+    kinds = Counter(item["code"] for item in result.data["results"] if item["code"] is not None)
+    took = attempt.outcome.seconds if attempt.outcome is not None else {}
+    return {
+        "succeeded": result.data["succeeded"],
+        "failed": result.data["failed"],
+        "failures": dict(kinds),
+        "seconds": took,
+    }
+
+
+def _outcome(attempt: Attempt, result: Result) -> str:
+    if result.error is None:
+        return "done" if attempt.outcome else "answered"
+    return "partial" if result.error["code"] == "partial_failure" else str(result.error["code"])

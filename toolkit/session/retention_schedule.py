@@ -1,0 +1,95 @@
+"""Schedule of a session's retention: beside its calls once in a while, and once more when it closes.
+
+Cheap while nothing is due: what carries it out is imported then. Never begins before the session made a call.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+from ringfence.toolkit.errors import CallError
+
+if TYPE_CHECKING:
+    from ringfence.toolkit.session.session import Session
+
+OFTEN = 256  # operations of all processes together, or calls of this one, after which it may be due
+SOON = 600.0  # seconds after which it is due again
+TURN = "retention"  # in the table `meta`: "owner|time|operation", who has the turn, or had it and when
+_AT_EXIT = 0.5  # seconds that the end of a process may take longer
+
+
+class RetentionSchedule:
+    """When a session's process carries out retention. One thread, and none while a call waits for it."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._thread: threading.Thread | None = None
+        self._closing = threading.Event()
+        self._idle = threading.Event()
+        self._calls = 0
+        self._since = 0
+        self._looked = time.monotonic()
+
+    def call_began(self) -> None:
+        """What is forgotten now waits between two portions until the call is answered."""
+        self._idle.clear()
+        self._calls += 1
+
+    def call_ended(self) -> None:
+        """Begin, beside the calls, when it may be due."""
+        self._idle.set()
+        if self._calls - self._since < OFTEN and time.monotonic() - self._looked < SOON:
+            return
+        self._since, self._looked = self._calls, time.monotonic()
+        if self._thread is None or not self._thread.is_alive():
+            thread = threading.Thread(target=self._run, name="ringfence-retention", daemon=True)
+            with suppress(RuntimeError):  # no thread to be had; the next one may get it
+                thread.start()
+                self._thread = thread
+
+    def close(self) -> None:
+        """Stop what is at work, between two portions; then do what is due and takes little time."""
+        self._closing.set()
+        if self._thread is not None:
+            self._thread.join()
+        if self._calls:
+            self._carry_out(time.monotonic() + _AT_EXIT)
+
+    def _run(self) -> None:
+        self._carry_out(None)
+
+    def _carry_out(self, until: float | None) -> None:
+        def go_on() -> bool:
+            if until is not None:
+                return time.monotonic() < until
+            while not self._idle.wait(0.05) and not self._closing.is_set():
+                pass
+            return not self._closing.is_set()
+
+        session = self._session
+        try:
+            # A policy that does not load says nothing of what may go.
+            if session.policy_error is None and not session.dry_run and self._is_due():
+                from ringfence.toolkit.session.automatic_retention import carry_out
+
+                carry_out(session, go_on)
+        except CallError as error:
+            import logging  # slow to import, and seldom needed
+
+            logging.getLogger("ringfence").warning("retention was not carried out: %s", error)
+
+    def _is_due(self) -> bool:
+        state = self._session.state
+        rows = state.rows(
+            "SELECT coalesce(max(id), 0), (SELECT value FROM meta WHERE name = ?) FROM op", (TURN,)
+        )
+        last, value = int(rows[0][0]), rows[0][1]
+        if value is None:  # nobody had the turn yet: since the first change
+            first = state.rows("SELECT started FROM op WHERE id = (SELECT min(id) FROM op)")
+            value = f"|{first[0][0]}|0" if first else f"|{time.time()}|0"
+        owner, when, op = str(value).split("|")
+        soon = 0 <= time.time() - float(when) < SOON  # a clock that was put back makes it due
+        return (last - int(op) >= OFTEN or not soon) and (not owner or state.dead(owner))

@@ -1,0 +1,76 @@
+"""Takes back at once what a call did of something that failed as a whole: a change of its own, on record.
+
+All of an all-or-nothing call, else the half of each change that was made. What it cannot take back stays
+marked as done.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.execution.apply import Outcome, apply
+from ringfence.toolkit.history.store import DONE, Operation
+from ringfence.toolkit.plan.changes import Plan, numbered, paths_of
+from ringfence.toolkit.progress import Progress
+
+if TYPE_CHECKING:
+    from ringfence.toolkit.session.pipeline import Attempt
+
+
+def roll_back(attempt: Attempt, plan: Plan, outcome: Outcome) -> None:
+    """Take back what does not stand without what failed; the items for which that worked are in `undone`."""
+    changes = list(numbered(plan.changes))
+    done = {n for n, state in outcome.states.items() if state == DONE}
+    if all(n in done for _, numbers in changes for n in numbers):
+        return
+    if plan.atomic:
+        groups = [done]
+    else:
+        halves = [set(numbers) for _, numbers in changes if not done.issuperset(numbers)]
+        groups = [numbers & done for numbers in halves]
+    for numbers in filter(None, groups):
+        try:
+            outcome.undone |= _taken_back(attempt, outcome, numbers)
+        except CallError:
+            continue  # it stands as it was done, and the answer says so
+    taken_back = {path for path, n in _numbers(plan) if n in outcome.undone}
+    for path in taken_back:
+        outcome.seen.pop(path, None)
+
+
+def _numbers(plan: Plan) -> list[tuple[str, int]]:
+    return [
+        (path, n)
+        for change, numbers in numbered(plan.changes)
+        for found, n in zip(paths_of(change), numbers, strict=True)
+        for path in found
+    ]
+
+
+def _taken_back(attempt: Attempt, outcome: Outcome, numbers: set[int]) -> set[int]:
+    """Undo some items of the operation; gives those that are as they were before it."""
+    from ringfence.toolkit.undo.planner import undo
+
+    session = attempt.session
+    session.history.mark(outcome.op, outcome.states)
+    items = [item for item in session.history.items("op.id = ?", (outcome.op,)) if item.n in numbers]
+    way = undo(items, session.workspace, session.history)
+    name = f"{attempt.name}-back"
+    operation = Operation(name, None, session.session, session.agent, "roll_back", undoes=attempt.name)
+    plan = way.plan("roll back")
+    back = apply(plan, session.workspace, session.history, operation, {}, spots={}, progress=Progress())
+    left = {conflict.path for conflict in way.conflicts}
+    left |= {path for path, n in _numbers(plan) if back.states.get(n) != DONE}
+    record = {
+        "time": time.time(),
+        "event": "roll_back",
+        "tool": "roll_back",
+        "session": session.session,
+        "agent": session.agent,
+        "call": attempt.name,
+        "outcome": "partial" if left else "done",
+    }
+    session.history.finish(back.op, back.states, {}, record)
+    return {item.n for item in items if item.path not in left and item.path2 not in left}

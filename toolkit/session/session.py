@@ -1,0 +1,504 @@
+"""One agent's session in one workspace: every call is parsed, judged, planned, approved, applied, recorded.
+
+Nothing else changes files, and nothing here is lifted by what a call says about itself.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ringfence.policy import Policy, PolicyError
+from ringfence.policy.loading import cache as kept
+from ringfence.policy.patterns.syntax import Fold
+from ringfence.toolkit import paths
+from ringfence.toolkit.approvals.store import PENDING, Answer, Approvals, Request
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.call import Result, ToolCall, again, as_call, call_id_of, failed, parse_call
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.execution.apply import Outcome
+from ringfence.toolkit.fake_fs import import_past_the_fake
+from ringfence.toolkit.history.content_files import Shelf
+from ringfence.toolkit.history.store import DONE, UNKNOWN, History
+from ringfence.toolkit.history.store import PENDING as LEFT_OPEN
+from ringfence.toolkit.locations import local_place, shown
+from ringfence.toolkit.plan.impact import usage
+from ringfence.toolkit.progress import Progress, Tell
+from ringfence.toolkit.session import agent_view
+from ringfence.toolkit.session import responses as answers
+from ringfence.toolkit.session.pipeline import Attempt
+from ringfence.toolkit.session.policy_source import Following
+from ringfence.toolkit.session.retention_schedule import RetentionSchedule
+from ringfence.toolkit.session.undo import TakesBack
+from ringfence.toolkit.state.files import owning
+from ringfence.toolkit.state.sqlite import MEMORY, SHARED, State, default_place, former_place, open_state
+from ringfence.toolkit.storage.local_roots import local_path
+from ringfence.toolkit.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from ringfence.toolkit.audit.jsonl_mirror import Mirror
+    from ringfence.toolkit.history.session_diff import Changed
+    from ringfence.toolkit.history.subscriptions import Subscriber, Subscription
+    from ringfence.toolkit.history.versions import Version
+
+# None: there is no answer, or the approvals have it; one there that no longer fits is asked for again.
+Approver = Callable[[Request], Answer | None]
+_ROUNDS = 3  # how often one call is put to a person when what it would do keeps changing
+
+
+class Session(TakesBack):
+    """What an agent (through its harness) talks to.
+
+    `root` is a directory, `memory://` or an fsspec URL (opened with `options`), or a path on `fs`. `policy`
+    is a Policy, the path of a file, or None (then everything asks); a file is followed when it changes.
+    `state` is a directory, ":memory:", a postgresql:// URL for several machines to share, or None for the
+    user's state directory. `ask` says what becomes of a call that needs a person: "queue" answers
+    `approval_required` and keeps the request, "deny" refuses, "prompt" asks `approver` at once; where that
+    one gives None and the request still waits, it is kept.
+    A policy that does not load denies every call; one given as a Policy is followed at `policy_file`, where
+    it came from. `tasks` is where the task folders are (given as `root` is, or by the policy), `task` the id
+    of the one that the agent runs in. `audit_log` is a file that gets every audit record as a line of JSON,
+    `audit_log_rotate` when to put it aside ("100MiB:10": its size, and how many of them to keep), `audit_key`
+    what records are sealed with: the key, or its file, which must not be in the workspace.
+    `place` names the machine, server or account that the root is on, in place of what it tells by itself:
+    its state is that of this name, protocol and path. With `read_only` a session looks back and makes no
+    call: the state has to be there and is only read, and nothing is made, settled or recorded.
+    Raises CallError for a root or a state that cannot be used.
+    """
+
+    def __init__(
+        self,
+        root: str | Path,
+        policy: Policy | str | Path | None = None,
+        *,
+        agent: str = "default",
+        session: str | None = None,
+        state: str | Path | None = None,
+        ask: str = "queue",
+        approver: Approver | None = None,
+        dry_run: bool = False,
+        fs: Any = None,
+        found_by: str = "given",
+        policy_file: str | Path | None = None,
+        options: dict[str, Any] | None = None,
+        tasks: str | Path | None = None,
+        task: str | None = None,
+        audit_log: str | Path | None = None,
+        audit_log_rotate: str | None = None,
+        audit_key: bytes | str | Path | None = None,
+        place: str | None = None,
+        read_only: bool = False,
+    ) -> None:
+        self.agent = agent
+        self.session = session or f"s-{time.strftime('%Y%m%d')}-{secrets.token_hex(4)}"
+        self.ask = "prompt" if approver is not None and ask == "queue" else ask
+        self.dry_run = dry_run
+        self._approver = approver
+        self._lock = threading.RLock()
+        self._subscriptions: list[Subscription] = []
+        import_past_the_fake()
+        self._following = Following(policy, policy_file)
+        self.workspace = Workspace(
+            os.fspath(root),
+            fs=fs,
+            durable=self.policy.durable,
+            found_by=found_by,
+            options=options,
+            tasks=tasks_of(self.policy, root) if tasks is None else os.fspath(tasks),
+            place=place,
+        )
+        self.workspace.own_task = task.lower() if task is not None else None
+        given = None if state is None else os.fspath(state)
+        try:
+            where = default_place(self.workspace.place, given)
+            self.state = self._state_at(where, given, self._key(audit_key), read_only=read_only)
+        except CallError:
+            self.workspace.close()
+            raise
+        self.history = History(
+            self.state,
+            durable=self.policy.durable,
+            shelf=Shelf(
+                # What machines share is all in their database.
+                None if where.startswith((MEMORY, *SHARED)) else where,
+                self.workspace.backend,
+                durable=self.policy.durable,
+            ),
+        )
+        if self.history.shelf is not None and self.history.shelf.folder is not None:
+            self.workspace.catch_beside(where, make=not read_only)
+        remember = getattr(self.workspace.backend, "use_facts", None)
+        if remember is not None:
+            from ringfence.toolkit.state.store_facts import StoreFacts
+
+            remember(StoreFacts(self.state))
+        self.approvals = Approvals(self.state)
+        self._retention = RetentionSchedule(self)
+        self._protect_policy()
+        if self.state.folder is not None:
+            self.workspace.protect(str(Path(self.state.folder).parent))
+        self.workspace.protect_tasks()
+        self.audit_log = None if audit_log is None else str(Path(audit_log).absolute())
+        self._mirror: Mirror | None = None
+        if read_only:
+            return
+        self._settle()
+        if self.audit_log is not None:
+            self._open_mirror(self.audit_log, audit_log_rotate)
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _state_at(self, where: str, given: str | None, key: bytes | None, *, read_only: bool) -> State:
+        if read_only:
+            from ringfence.toolkit.state.read_only import open_to_read
+
+            return open_to_read(where, key)
+        place = self.workspace.place
+        state = open_state(where, key, former_place(place, given), owning(shown(place)))
+        if state.is_new and state.folder == where and place == local_place(place.path):
+            from ringfence.toolkit.state.moved_workspaces import tell_of_moved
+
+            tell_of_moved(place.path, where)
+        return state
+
+    def _settle(self) -> None:
+        """Settle what dead processes left open; the module that does is read only if there is something."""
+        try:
+            if self.state.interrupted and self.history.shelf is not None:
+                from ringfence.toolkit.history.pruning import sweep
+
+                sweep(self.state, self.history.shelf)
+            if self.history.orphans():
+                from ringfence.toolkit.execution.recovery import settle
+
+                settle(self.history, self.workspace)
+        except CallError:
+            self.close()
+            raise
+
+    def _settle_left_open(self) -> None:
+        """Settle what an earlier call of this session left open, because the store did not answer."""
+        if self.history.left_open:
+            from ringfence.toolkit.execution.recovery import settle
+
+            self.history.left_open = False  # true again for what cannot be looked at now either
+            settle(self.history, self.workspace)
+
+    def _key(self, given: bytes | str | Path | None) -> bytes | None:
+        if given is None:
+            return None
+        if not isinstance(given, bytes) and self.workspace.holds(str(Path(given).absolute())):
+            message = "The audit key lies in the workspace, where its agents may read it"
+            raise CallError("history_unavailable", message, hint="keep it elsewhere")
+        return audit.read_key(given)
+
+    def _open_mirror(self, path: str, rotate: str | None) -> None:
+        from ringfence.toolkit.audit.jsonl_mirror import Mirror, Rotation
+
+        self.workspace.protect(path, aside=True)
+        try:
+            self._mirror = Mirror(path, self.state, None if rotate is None else Rotation.of(rotate))
+        except CallError:
+            self.close()
+            raise
+
+    def _copy_audit(self) -> None:
+        if self._mirror is not None:
+            try:
+                self._mirror.catch_up()
+            except CallError as error:
+                import logging  # slow to import, and seldom needed
+
+                # The record itself is kept; the next call adds what is missing.
+                logging.getLogger("ringfence").warning("%s", error)
+
+    def close(self) -> None:
+        self._retention.close()
+        if self._mirror is not None:
+            self._copy_audit()
+            self._mirror.close()
+            self._mirror = None
+        for subscription in self._subscriptions:
+            subscription.close()
+        self.state.close()
+        self.workspace.close()
+
+    @property
+    def policy(self) -> Policy:
+        return self._following.policy
+
+    @property
+    def policy_error(self) -> PolicyError | None:
+        """Why the policy does not load, where none is in force."""
+        return self._following.error
+
+    @property
+    def fold(self) -> Fold:
+        return self.workspace.fold
+
+    @property
+    def enforcing(self) -> bool:
+        """Whether verdicts stop calls; in the policy's `mode: monitor` they are only recorded."""
+        return self.policy.mode != "monitor"
+
+    # -------------------------------------------------------------------- calls
+
+    def call(
+        self, call: ToolCall | dict[str, Any] | str | bytes, progress: Progress | Tell | None = None
+    ) -> Result:
+        """Answer one call; a bad one is answered too, never raised.
+
+        `progress` is told of each step; a `Progress` can also cancel the call before its first change.
+        """
+        progress = Progress.of(progress)
+        with self._lock:
+            self._retention.call_began()
+            try:
+                return self._answer(call, progress)
+            finally:
+                self._retention.call_ended()
+
+    def _answer(self, call: ToolCall | dict[str, Any] | str | bytes, progress: Progress) -> Result:
+        try:
+            self._refresh_policy()
+            parsed = _parse(call)
+        except CallError as error:
+            given = call_id_of(call) if isinstance(call, str | bytes) else None
+            return self._recorded(Attempt(self, ToolCall("", {}, given)), failed(given, error))
+        result = self._attempt(parsed, progress)
+        for _ in range(_ROUNDS):
+            if result.status != "approval_required" or self.ask != "prompt" or self._approver is None:
+                break
+            approval = result.data["approval"]["id"]
+            answer = self._put_question(self._approver, approval)
+            if answer is None and self._waits(approval):
+                break
+            # From the start again: what is done has to be what was approved.
+            result = self._attempt(parsed, progress)
+            if answer is not None:
+                break
+        return result
+
+    def _attempt(self, call: ToolCall, progress: Progress) -> Result:
+        attempt = Attempt(self, call)
+        try:
+            self._following.check()
+            self._settle_left_open()
+            result = attempt.run(progress)
+        except CallError as error:
+            error = answers.unable(attempt, answers.veiled(attempt, error))
+            asking = error.status == "approval_required"
+            result = failed(call.id, error, agent_view.decision(attempt, attempt.decision, asking=asking))
+        except Exception as error:
+            # The last line: whatever went wrong, nothing more is permitted, and it is on record.
+            result = failed(call.id, CallError("internal_error", f"Internal error ({type(error).__name__})"))
+        finally:
+            attempt.release()
+        return self._recorded(attempt, result)
+
+    def _put_question(self, approver: Approver, approval: str) -> Answer | None:
+        """Ask about a request and record the answer; None where the approver gave none."""
+        try:
+            answer = approver(self.approvals.get(approval))
+        except Exception:
+            # Whatever keeps the person from answering is a no.
+            answer = Answer(False, reason="the question could not be asked")
+        if answer is not None:
+            try:
+                self.approvals.answer(approval, answer)
+            except CallError as error:
+                if error.code == "invalid_arguments":
+                    raise  # the approver's own mistake
+                # Answered elsewhere meanwhile, or beyond recording: the call's next turn says which.
+        return answer
+
+    def _waits(self, approval: str) -> bool:
+        try:
+            return self.approvals.get(approval).state == PENDING
+        except CallError:
+            return False  # the call's next turn says what is wrong
+
+    def _recorded(self, attempt: Attempt, result: Result) -> Result:
+        result = self._record(attempt, result)
+        self._copy_audit()
+        return result
+
+    def _record(self, attempt: Attempt, result: Result) -> Result:
+        result.data["call_id"] = attempt.name  # made for this call alone
+        record = answers.record(attempt, result)
+        seen = self._keyed(attempt.seen if result.ok else {})
+        try:
+            if attempt.outcome is None:
+                self.history.note(seen, record)
+            else:
+                if attempt.tool is not None:  # what a person does, the session's agent has not seen
+                    seen |= self._keyed(attempt.outcome.seen)
+                short = set(attempt.outcome.stands.values()) != {DONE}
+                # What nobody knows may have been done: no limit is lifted by it.
+                done = usage(attempt.stands(LEFT_OPEN, UNKNOWN)) if short else None
+                self.history.finish(attempt.outcome.op, attempt.outcome.states, seen, record, done)
+        except CallError as error:
+            if attempt.outcome is None:
+                # What cannot be recorded is not answered.
+                return replace(failed(attempt.call.id, error), data={"call_id": attempt.name})
+        if attempt.outcome is not None:
+            self._tell(attempt.outcome)
+        return result
+
+    def subscribe(self, subscriber: Subscriber) -> Subscription:
+        """Have `subscriber` told, in a thread of its own, of every path this session changes from now on."""
+        from ringfence.toolkit.history.subscriptions import Subscription
+
+        subscription = Subscription(subscriber)
+        self._subscriptions.append(subscription)
+        return subscription
+
+    def _tell(self, outcome: Outcome) -> None:
+        if not self._subscriptions:
+            return
+        try:
+            items = list(self.history.items("op.id = ?", (outcome.op,)))
+        except CallError:
+            return  # what was done stands, whether or not anybody can be told
+        from ringfence.toolkit.history.subscriptions import events
+
+        for event in events(items, outcome.stands):
+            for subscription in self._subscriptions:
+                subscription.put(event)
+
+    def _keyed(self, seen: dict[str, str]) -> dict[tuple[str, str], str]:
+        return {(self.session, path): digest for path, digest in seen.items()}
+
+    # -------------------------------------------------------------- what was done
+
+    def prune(
+        self,
+        older_than: float | None = None,
+        keep: int | None = None,
+        *,
+        max_bytes: int | None = None,
+        dry_run: bool = False,
+        by: str | None = None,
+    ) -> Result:
+        """Forget the contents of calls older than `older_than` seconds, and of the oldest beyond `max_bytes`.
+
+        Never of the `keep` newest; with none of these, what the policy's retention lets go. A person's act,
+        recorded as done `by` them; `data` has `calls`, `contents`, `trees`, `bytes`, `left`, the bytes kept,
+        and `changes`: with `max_bytes`, so many of the oldest are not known any more. Spared: open intents,
+        the last change at each path that a waiting request names, and what a later undo needs.
+        """
+        from ringfence.toolkit.history.retention import Rule
+        from ringfence.toolkit.session.automatic_retention import rule_of
+        from ringfence.toolkit.session.undo_run import prune_history
+
+        with self._lock:
+            try:
+                rule = None if self.policy_error else rule_of(self.policy)
+                if (older_than, keep, max_bytes) != (None, None, None):
+                    before = None if older_than is None else time.time() - older_than
+                    rule = Rule(before, max_bytes, keep or 0)
+                if rule is None:
+                    message = "No age, number or size was given, and no policy's retention says one"
+                    raise CallError("invalid_arguments", message)
+                return prune_history(self, rule, dry_run=dry_run or self.dry_run, by=by)
+            except CallError as error:
+                return failed(None, error)
+
+    def versions(self, path: str) -> list[Version]:
+        """The versions of a file, session by session. Raises CallError for a path that is none."""
+        from ringfence.toolkit.history.versions import versions
+
+        return versions(self.history, paths.lexical(self.workspace.split(path)))
+
+    def changes(self, session: str | None = None, agent: str | None = None) -> list[Changed]:
+        """The files this (or another) session and its sub-sessions changed, by path, with what they added
+        and removed."""
+        from ringfence.toolkit.history.session_diff import changed
+
+        return changed(self.history, session or self.session, agent)
+
+    def purge_tasks(
+        self,
+        older_than: float,
+        *,
+        dry_run: bool = False,
+        by: str | None = None,
+        progress: Progress | Tell | None = None,
+    ) -> Result:
+        """Delete for good what has been in the trash for `older_than` seconds, and what is due by now.
+
+        A person's act, recorded as done `by` them; `data` has `purged`, `kept` and `due`.
+        """
+        from ringfence.toolkit.session.purge_tasks import purge
+
+        dry_run, told = dry_run or self.dry_run, Progress.of(progress)
+        return self._by_a_person(
+            "purge_tasks", lambda attempt: purge(attempt, older_than, dry_run=dry_run, progress=told), by
+        )
+
+    def _by_a_person(self, tool: str, act: Callable[[Attempt], Result], by: str | None) -> Result:
+        attempt = Attempt(self, ToolCall(tool), by=by)
+        with self._lock:
+            with suppress(CallError):  # whoever needs the task folders finds out
+                self.workspace.open_tasks()
+            try:
+                self._settle_left_open()
+                result = act(attempt)
+            except CallError as error:
+                result = failed(None, error)
+            return self._recorded(attempt, result)
+
+    # ------------------------------------------------------------------- policy
+
+    def policy_now(self) -> Policy:
+        """The policy in force, its file looked at again. Raises CallError `policy_invalid` for none."""
+        with self._lock:
+            self._refresh_policy()
+            self._following.check()
+            return self.policy
+
+    def _refresh_policy(self) -> None:
+        event = self._following.refresh()
+        self.workspace.look_again_at_links()
+        if event is None:
+            return
+        self._protect_policy()
+        self.history.note(
+            {}, {"time": time.time(), "session": self.session, "policy": self.policy.revision, **event}
+        )
+
+    def _protect_policy(self) -> None:
+        for file in (*self._following.files, *filter(None, [kept.folder()])):
+            self.workspace.protect(file)
+
+
+def tasks_of(policy: Policy, root: str | Path) -> str | None:
+    """Where a policy says that the task folders are, relative to its own file; None where it does not."""
+    if policy.tasks is None:
+        return None
+    if "://" in policy.tasks.path:
+        hint = "name a store with --tasks, or Session(tasks=…)"
+        raise CallError("policy_invalid", "The policy's `tasks` is a URL", hint=hint)
+    beside = Path(policy.files[0]).parent if policy.files else Path(local_path(os.fspath(root)) or root)
+    return str(beside / policy.tasks.path)
+
+
+def _parse(call: object) -> ToolCall:
+    if isinstance(call, ToolCall):
+        return again(call)
+    if isinstance(call, dict):
+        return as_call(call)
+    if isinstance(call, str | bytes):
+        return parse_call(call)
+    raise CallError("invalid_json", f"A call is JSON text or an object, not {type(call).__name__}")

@@ -1,0 +1,1 @@
+"""The state: one database for history, approvals and audit."""

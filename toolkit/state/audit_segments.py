@@ -1,0 +1,118 @@
+"""Segments of the audit's archive: packed records with a summary, as files beside a database or rows in one.
+
+A segment is there whole or not at all, and is never changed. Knows nothing of what is in it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from ringfence.toolkit.private_files import private_directory
+from ringfence.toolkit.state.errors import unavailable
+
+if TYPE_CHECKING:
+    from ringfence.toolkit.state.sqlite import State
+
+Span = tuple[int, int]  # the numbers of a segment's first and last record
+_NAME = re.compile(r"([0-9]{12})-([0-9]{12})\.jsonl\.gz")
+
+
+class Segments(Protocol):
+    """Where the segments of one state are. Raises CallError `history_unavailable`."""
+
+    def spans(self) -> list[Span]:
+        """Which there are, the oldest first."""
+
+    def lines(self, span: Span) -> bytes:
+        """A segment's packed records; nothing where they are not to be read."""
+
+    def summary(self, span: Span) -> bytes:
+        """Its packed summary; nothing where that is not there or not to be read."""
+
+    def put(self, span: Span, lines: bytes, summary: bytes) -> None:
+        """Add a segment; it is on the disk when this returns."""
+
+
+class FileSegments:
+    """Files in a directory: what each is of is in its name."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = Path(folder)
+
+    def spans(self) -> list[Span]:
+        try:
+            names = [path.name for path in self._folder.iterdir()]
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise unavailable(error) from None
+        matches = map(_NAME.fullmatch, names)
+        return sorted((int(match[1]), int(match[2])) for match in matches if match)
+
+    def lines(self, span: Span) -> bytes:
+        return _read(self._path(span, ".jsonl.gz"))
+
+    def summary(self, span: Span) -> bytes:
+        return _read(self._path(span, ".index.gz"))
+
+    def put(self, span: Span, lines: bytes, summary: bytes) -> None:
+        try:
+            private_directory(str(self._folder))
+            part = self._folder / "part"  # of one that was killed, too: there is one turn for all
+            _write(part, lines)
+            _write(self._path(span, ".index.gz"), summary)
+            part.rename(self._path(span, ".jsonl.gz"))
+            at = os.open(self._folder, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(at)
+            finally:
+                os.close(at)
+        except OSError as error:
+            raise unavailable(error) from None
+
+    def _path(self, span: Span, ending: str) -> Path:
+        return self._folder / f"{span[0]:012}-{span[1]:012}{ending}"
+
+
+class TableSegments:
+    """Rows of a table, for all machines that share a database."""
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+
+    def spans(self) -> list[Span]:
+        rows = self._state.rows("SELECT first, last FROM audit_pack ORDER BY first")
+        return [(int(first), int(last)) for first, last in rows]
+
+    def lines(self, span: Span) -> bytes:
+        return self._column("lines", span)
+
+    def summary(self, span: Span) -> bytes:
+        return self._column("summary", span)
+
+    def put(self, span: Span, lines: bytes, summary: bytes) -> None:
+        add = "INSERT INTO audit_pack VALUES(?,?,?,?) ON CONFLICT(first, last) DO NOTHING"
+        with self._state.transaction(durable=True) as db:
+            db.execute(add, (*span, lines, summary))
+
+    def _column(self, name: str, span: Span) -> bytes:
+        rows = self._state.rows(f"SELECT {name} FROM audit_pack WHERE first = ? AND last = ?", span)
+        return bytes(rows[0][0]) if rows else b""
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def _write(path: Path, data: bytes) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(fd, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())

@@ -1,0 +1,155 @@
+"""The files of a state in a directory: whether they are those that were opened, and how they come to be.
+
+Looks by name alone: to open and close a database's file beside SQLite drops the locks that SQLite has on it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat as S
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+
+from ringfence.toolkit.private_files import private_file
+from ringfence.toolkit.state.errors import wrong
+
+DATABASE, LOG, INDEX = "state.db", "state.db-wal", "state.db-shm"
+_PART = "state.db.part"
+OF = "workspace.json"  # whose state it is; beside the database, so that it is known of a damaged one, too
+_Identity = tuple[int, int] | None
+
+
+class OpenedFiles:
+    """A state's files as they were when it was opened. Raises OSError."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._paths = [os.path.join(folder, name) for name in (LOG, INDEX)]
+        self._database = os.path.join(folder, DATABASE)
+        info = os.stat(self._database)
+        self._known = (info.st_dev, info.st_ino)
+        self._size = info.st_size
+        self._beside = [_identity(path) for path in self._paths]
+
+    def check(self) -> bool:
+        """Whether the database's file is no shorter than it was at the last look.
+
+        Raises CallError `history_unavailable` when it is not the one that was opened, OSError.
+        """
+        try:
+            info = os.stat(self._database)
+        except FileNotFoundError:
+            there = os.path.isdir(self._folder) and os.listdir(self._folder)
+            raise wrong("file removed" if there else "removed") from None
+        if (info.st_dev, info.st_ino) != self._known:
+            raise wrong("replaced")
+        if not info.st_size:
+            raise wrong("emptied")
+        if [_identity(path) for path in self._paths] != self._beside:
+            raise wrong("log")
+        return info.st_size >= self._size
+
+    def is_shorter(self) -> None:
+        """Take the database's length now for the right one."""
+        self._size = os.stat(self._database).st_size
+
+
+def _identity(path: str) -> _Identity:
+    try:
+        info = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return info.st_dev, info.st_ino
+
+
+def make_database(folder: str, build: Callable[[str], None]) -> bool:
+    """Have `build` make the database of a state whose directory is new; whether there was none.
+
+    It has its name when it is whole. Raises CallError `history_unavailable` where the directory holds what a
+    state left that lost its database, OSError.
+    """
+    if _has_content(os.path.join(folder, DATABASE)):
+        return False
+    import fcntl
+
+    fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)  # goes with the descriptor
+        database, part = os.path.join(folder, DATABASE), os.path.join(folder, _PART)
+        if _has_content(database):
+            return False
+        left = {name for name in os.listdir(folder) if name != _PART}
+        if left:
+            raise wrong("emptied" if DATABASE in left else "missing")
+        with suppress(FileNotFoundError):
+            os.unlink(part)
+        private_file(part)
+        build(part)
+        os.rename(part, database)
+        os.fsync(fd)
+        return True
+    finally:
+        os.close(fd)
+
+
+def _has_content(path: str) -> bool:
+    try:
+        return os.stat(path).st_size > 0
+    except FileNotFoundError:
+        return False
+
+
+def is_state(folder: str) -> bool:
+    """Whether a directory is that of a state."""
+    return os.path.isfile(os.path.join(folder, DATABASE))
+
+
+@dataclass(frozen=True, slots=True)
+class Owning:
+    """The workspace that a state belongs to: its root as it is shown, and its directory where it has one.
+
+    `directory` is device and inode, which stay when a directory is renamed.
+    """
+
+    root: str
+    directory: tuple[int, int] | None = None
+
+    @property
+    def is_local(self) -> bool:
+        return "://" not in self.root
+
+
+def owning(root: str) -> Owning:
+    """The workspace at a root of this machine, or at one of a store."""
+    try:
+        info = os.stat(root)
+    except OSError:
+        return Owning(root)
+    return Owning(root, (info.st_dev, info.st_ino) if S.S_ISDIR(info.st_mode) else None)
+
+
+def read_owning(folder: str) -> Owning | None:
+    """The workspace that the state in a directory belongs to; None where it does not say."""
+    try:
+        with open(os.path.join(folder, OF), encoding="utf-8", errors="surrogateescape") as file:
+            found = json.load(file)
+        directory = found["directory"]
+        return Owning(
+            str(found["root"]), None if directory is None else (int(directory[0]), int(directory[1]))
+        )
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        return None
+
+
+def write_owning(folder: str, workspace: Owning) -> None:
+    """Have a state say which workspace it belongs to. Raises OSError."""
+    if read_owning(folder) == workspace:
+        return
+    path, part = os.path.join(folder, OF), os.path.join(folder, f"{OF}.{os.getpid()}")
+    private_file(part)
+    directory = None if workspace.directory is None else list(workspace.directory)
+    with open(part, "w", encoding="utf-8") as file:
+        json.dump({"root": workspace.root, "directory": directory}, file)
+    os.rename(part, path)

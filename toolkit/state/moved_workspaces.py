@@ -1,0 +1,76 @@
+"""Workspaces that were moved: which state was theirs before, by what that state and the workspace say.
+
+Only looks. A state is named after the path of its workspace, so a moved one seems to have none.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import closing
+
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.history.content_files import CAUGHT
+from ringfence.toolkit.protected_paths import HIDDEN
+from ringfence.toolkit.state.files import is_state, owning, read_owning
+from ringfence.toolkit.state.read_only import open_to_read
+
+_PUT_ASIDE = re.compile(r"\.(aside|damaged|salvaged)(-|$)")
+
+
+def of_moved(root: str, folder: str) -> list[str]:
+    """The states beside `folder` that seem to be of the workspace at `root` before it was moved.
+
+    They say that they were of this very directory and that their path is gone, or know what was deleted here.
+    """
+    here, caught = owning(root), caught_in(root)
+    found = []
+    for other in _beside(folder):
+        known = read_owning(other)
+        if known is None or not known.is_local or os.path.lexists(known.root):
+            continue
+        if (known.directory is not None and known.directory == here.directory) or _knows(other, caught):
+            found.append(other)
+    return found
+
+
+def tell_of_moved(root: str, folder: str) -> None:
+    """Log, where a new state was begun, what shows that the workspace had another one before."""
+    found = of_moved(root, folder)
+    if not found and not caught_in(root):
+        return
+    import logging  # slow to import, and seldom needed
+
+    whose = [known.root for known in map(read_owning, found) if known is not None]
+    logging.getLogger("ringfence").warning(
+        "a new history is begun for this workspace, which %s; `ringfence state adopt` takes over the former"
+        " one",
+        f"was moved from {', '.join(whose)}" if whose else "holds deleted trees of another state",
+    )
+
+
+def _beside(folder: str) -> Iterator[str]:
+    above = os.path.dirname(folder)
+    for name in sorted(os.listdir(above)) if os.path.isdir(above) else ():
+        other = os.path.join(above, name)
+        if other != folder and is_state(other) and not _PUT_ASIDE.search(name):
+            yield other
+
+
+def _knows(folder: str, caught: set[str]) -> bool:
+    if not caught:
+        return False
+    try:
+        with closing(open_to_read(folder)) as state:
+            return any(str(name) in caught for (name,) in state.rows("SELECT name FROM caught"))
+    except CallError:
+        return False
+
+
+def caught_in(root: str) -> set[str]:
+    """The names of what was deleted in a workspace of this machine and stays in it."""
+    try:
+        return {name for name in os.listdir(os.path.join(root, HIDDEN)) if name.startswith(CAUGHT)}
+    except OSError:
+        return set()

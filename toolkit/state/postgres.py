@@ -1,0 +1,460 @@
+"""The state in PostgreSQL, for several machines to share: a schema for each workspace, tables as in SQLite.
+
+One write transaction at a time in a workspace, as in SQLite. Never takes another machine's process for dead
+before its lease has run out, and lets no change be made under a lease of our own that may have.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import re
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.extras import install
+from ringfence.toolkit.private_files import private_directory
+from ringfence.toolkit.state.audit_segments import Segments, TableSegments
+from ringfence.toolkit.state.errors import (
+    database_unavailable,
+    nothing_kept,
+    unavailable,
+    why_unreachable,
+    wrong,
+)
+from ringfence.toolkit.state.machine_identity import kernel_identity
+from ringfence.toolkit.state.postgres_sql import PATH_INDEXES, named, schema_statement, translated
+from ringfence.toolkit.state.process_locks import Owner
+from ringfence.toolkit.state.schema_ownership import check_schema
+from ringfence.toolkit.state.sqlite import SCHEMA, VERSION, identify, tell_of_former
+
+if TYPE_CHECKING:
+    import psycopg
+
+    from ringfence.toolkit.state.sqlite import Database
+
+LEASE = 60.0  # seconds after its last sign of life in which a process counts as alive everywhere
+_BEAT = 15.0  # seconds between two signs of life
+_TRUSTED = 40.0  # seconds after our own last sign in which we change something; less than the lease
+_SETTINGS = (
+    # Bounded waits: for the turn to write, and for a process that stopped while it had the turn.
+    "SET lock_timeout = '30s'",
+    "SET idle_in_transaction_session_timeout = '60s'",
+)
+_OWNERS = """
+CREATE TABLE owner(id TEXT PRIMARY KEY, host TEXT NOT NULL, boot TEXT NOT NULL, pid INTEGER NOT NULL,
+    beat TIMESTAMPTZ NOT NULL);
+CREATE TABLE version(number INTEGER NOT NULL);
+CREATE TABLE audit_pack(first INTEGER NOT NULL, last INTEGER NOT NULL, lines BLOB NOT NULL,
+    summary BLOB NOT NULL, PRIMARY KEY(first, last))"""
+# What an upgrade makes besides what it makes in SQLite.
+_STEPS = {4: _OWNERS.split(";\n")[-1:]}
+_BEATS = "UPDATE owner SET beat = clock_timestamp() WHERE id = %s"
+_FAULTY = re.compile(r"%(?![0-9A-Fa-f]{2})|%00|\s")
+_NOT_THERE = ("42P01", "3F000")  # a table, a schema
+_log = logging.getLogger("ringfence")
+_NOWHERE = logging.NullHandler()
+
+
+class PostgresState:
+    """The state of one workspace; `place` is a URL and, after the `#`, the schema's name."""
+
+    def __init__(
+        self, place: str, key: bytes | None = None, former: str | None = None, *, make: bool = True
+    ) -> None:
+        self.key = key
+        self.is_new = False
+        self.id = ""
+        self._make = make
+        self.archive: Segments | None = TableSegments(self)
+        self._url, _, self._schema = place.rpartition("#")
+        self._former = former and former.rpartition("#")[2]
+        self.folder: str | None = _locks(self._schema)
+        self._lock = threading.RLock()
+        self._beating: threading.Thread | None = None
+        self._closing = threading.Event()
+        self._owner: Owner | None = None
+        self.interrupted = False  # nothing is kept outside the database
+        self._beaten = 0.0
+        self._lost = False
+        self._out = False  # whether it was said already that the database does not answer
+        turn = hashlib.sha256(self._schema.encode()).digest()[:8]
+        self._turn = int.from_bytes(turn, "big", signed=True)
+        self._hidden: tuple[str, ...] = ()
+        with self._errors():
+            self._hidden = self._read_url()
+            self._kernel = kernel_identity()
+            self._connection = self._connect()
+            try:
+                self._open()
+                self._new_owner()
+                self._sweep_owners()
+            except BaseException:
+                self.close()
+                raise
+
+    @property
+    def owner(self) -> str:
+        return self._owner.name if self._owner is not None else ""
+
+    def close(self) -> None:
+        self._closing.set()
+        if self._beating is not None:
+            self._beating.join()
+        with suppress(CallError), self._errors():
+            if not self._connection.closed:
+                self._forget_owner()
+        self._connection.close()
+        if self._owner is not None:
+            # The row stays; a lock file that nobody holds tells this machine that it means nobody.
+            self._owner.let_go()
+            self._owner = None
+
+    @contextmanager
+    def transaction(self, *, durable: bool = False) -> Iterator[_Statements]:
+        with self._lock, self._errors():
+            self._check_process()
+            self._renew()
+            db = self._connection
+            if durable:
+                self._keep_beating()
+            try:
+                # In one go: it is the same for every call, and the others wait for the turn meanwhile.
+                # Without a wait, a server that dies would lose what was answered to a process that lives.
+                wait = " SET LOCAL synchronous_commit = on;" if durable else ""
+                turn = db.execute(
+                    f"BEGIN;{wait} SELECT pg_advisory_xact_lock({self._turn});"
+                    f" SELECT value FROM {self._schema}.meta WHERE name = 'id'"
+                )
+                self._check_id(turn)
+                yield _Statements(db)
+                db.execute("COMMIT")
+                self._out = False
+            except BaseException:
+                with suppress(Exception):
+                    db.execute("ROLLBACK")
+                raise
+
+    def _check_id(self, turn: psycopg.Cursor[Any]) -> None:
+        """Refuse where the schema was dropped and made anew since it was opened."""
+        while turn.nextset():
+            pass
+        found = turn.fetchone()
+        if found is None or found[0] != self.id:
+            raise wrong("replaced")
+
+    def insert(self, db: Database, sql: str, values: tuple[Any, ...]) -> int:
+        return int(db.execute(f"{sql} RETURNING id", values).fetchone()[0])
+
+    def rows(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
+        with self._lock, self._errors():
+            self._check_process()
+            if self._connection.closed:
+                self._renew()
+            found = _Statements(self._connection).execute(sql, values).fetchall()
+            self._out = False
+            return found
+
+    def give_back(self, pages: int) -> None:
+        """PostgreSQL's autovacuum makes free space usable again, and returns the end of a table."""
+
+    def give_back_all(self) -> None:
+        """The same: what returns more locks the tables, and is the administrator's to run."""
+
+    def dead(self, owner: str) -> bool:
+        if not owner:
+            return True  # left open by a process that lives on and does not know what became of it
+        assert self._owner is not None
+        here = self._owner.dead(owner)
+        if here is not None:
+            return here
+        late = "SELECT beat < clock_timestamp() - make_interval(secs => ?) FROM owner WHERE id = ?"
+        found = self.rows(late, (LEASE, owner))
+        return not found or bool(found[0][0])
+
+    def check(self) -> None:
+        self._check_process()
+        if self._lost or _now() - self._beaten > _TRUSTED:
+            raise CallError(
+                "history_unavailable",
+                "The shared history has not answered for too long, so nothing more was changed",
+                hint="send the call again when the database can be reached",
+            )
+
+    # ------------------------------------------------------------------- inside
+
+    def _check_process(self) -> None:
+        """A forked child that says anything over its parent's connection breaks it."""
+        if self._owner is not None:
+            self._owner.check()
+
+    def _read_url(self) -> tuple[str, ...]:
+        """What in the URL no message may show. Raises CallError that says which part cannot be read."""
+        try:
+            from psycopg import ProgrammingError
+            from psycopg.conninfo import conninfo_to_dict
+        except ImportError:
+            raise CallError(
+                "history_unavailable",
+                "What a shared state needs is not installed",
+                hint=install("postgres"),
+            ) from None
+        try:
+            found = conninfo_to_dict(self._url)
+        except ProgrammingError:
+            raise _unreadable(_faulty_part(self._url)) from None
+        if not all(port.isdigit() for port in str(found.get("port") or 0).split(",")):
+            raise _unreadable("port")
+        return tuple(str(found[key]) for key in ("password", "user", "passfile") if found.get(key))
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        import psycopg
+
+        # Nobody's screen is for what the library says of a connection that is lost: we say that ourselves.
+        logging.getLogger("psycopg").addHandler(_NOWHERE)
+        db = psycopg.connect(self._url, autocommit=True, connect_timeout=10, application_name="ringfence")
+        try:
+            for setting in (*_SETTINGS, f"SET search_path = {self._schema}"):
+                db.execute(setting)
+            check_schema(db, self._schema)
+        except BaseException:
+            db.close()
+            raise
+        return db
+
+    def _open(self) -> None:
+        db = self._connection
+        with db.transaction():
+            db.execute("SELECT pg_advisory_xact_lock(%s)", (self._turn,))
+            if db.execute("SELECT to_regclass(%s)", (f"{self._schema}.version",)).fetchone() == (None,):
+                if not self._make:
+                    raise nothing_kept()
+                self.is_new = True
+                self._make_schema()
+                for statement in (*SCHEMA.split(";\n"), *_OWNERS.split(";\n")):
+                    if statement.strip():
+                        db.execute(schema_statement(statement))
+                db.execute("INSERT INTO version VALUES(%s)", (VERSION,))
+                check_schema(db, self._schema)  # what others may do with new tables is the administrator's
+                if self._former and db.execute(
+                    "SELECT to_regclass(%s)", (f"{self._former}.version",)
+                ).fetchone() != (None,):
+                    tell_of_former(f"the schema {self._former}")
+            (found,) = db.execute("SELECT number FROM version").fetchone() or (0,)
+            if found != VERSION:
+                self._upgrade(found)
+            self._index_paths()
+            self.id = identify(_Statements(db))
+
+    def _make_schema(self) -> None:
+        """Make the schema, unless the administrator has; fails where another role has just made it."""
+        from psycopg.errors import InsufficientPrivilege
+
+        db = self._connection
+        if check_schema(db, self._schema):
+            return
+        (user,) = db.execute("SELECT quote_ident(current_user)").fetchone() or ("",)
+        try:
+            db.execute(f"CREATE SCHEMA {self._schema}")
+        except InsufficientPrivilege:
+            raise CallError(
+                "history_unavailable",
+                "The shared history's schema is not there, and the user may not make it",
+                hint=f"the database's administrator runs: CREATE SCHEMA {self._schema} AUTHORIZATION {user}",
+            ) from None
+
+    def _upgrade(self, found: int) -> None:
+        """The steps of SQLite's, after a copy was made, in the same transaction."""
+        from ringfence.toolkit.state.migrations import STEPS, finish_step, newer
+
+        if found > VERSION:
+            raise newer(found, VERSION)
+        self._copy(found)
+        for step in range(found, VERSION):
+            for statement in (*STEPS[step], *_STEPS.get(step, ())):
+                self._connection.execute(schema_statement(statement))
+            finish_step(step, _Statements(self._connection), schema_statement)
+        self._connection.execute("UPDATE version SET number = %s", (VERSION,))
+
+    def _index_paths(self) -> None:
+        """Have the indexes take paths of any length; an earlier version's took 2,704 bytes."""
+        db = self._connection
+        for name, statements in PATH_INDEXES.items():
+            if db.execute("SELECT to_regclass(%s)", (f"{self._schema}.{name}",)).fetchone() == (None,):
+                for statement in statements:
+                    db.execute(statement)
+
+    def _copy(self, version: int) -> None:
+        """All tables in a schema beside, which can be given this one's name again."""
+        from psycopg.errors import InsufficientPrivilege
+
+        db, schema = self._connection, self._schema
+        utc = "SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDDHH24MISS')"
+        (now,) = db.execute(utc).fetchone() or ("",)
+        copy = f"{schema}_v{version}_{now}"
+        try:
+            db.execute(f"CREATE SCHEMA {copy}")
+        except InsufficientPrivilege:
+            raise CallError(
+                "history_unavailable",
+                "The state is of an older schema and cannot be copied before it is brought up to date",
+                hint="GRANT CREATE ON DATABASE to the user until this version has started once",
+            ) from None
+        tables = db.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", (schema,)).fetchall()
+        for (table,) in tables:
+            db.execute(f"CREATE TABLE {copy}.{table} (LIKE {schema}.{table} INCLUDING ALL)")
+            db.execute(f"INSERT INTO {copy}.{table} SELECT * FROM {schema}.{table}")
+        sequence = f"pg_get_serial_sequence('{copy}.op', 'id')"
+        db.execute(f"SELECT setval({sequence}, max(id)) FROM {copy}.op HAVING max(id) IS NOT NULL")
+        _log.warning("the shared state of schema %s was copied to %s before its upgrade", version, copy)
+
+    def _renew(self) -> None:
+        """Connect again where the connection was lost; whoever had it is dead to the others, and so to us."""
+        if self._connection.closed:
+            self._connection = self._connect()
+            self._lost = True
+        if self._lost:
+            self._forget_owner()
+            self._new_owner()
+
+    def _forget_owner(self) -> None:
+        """The row first: while the file is there the others of this machine know better."""
+        if self._owner is not None:
+            self._connection.execute("DELETE FROM owner WHERE id = %s", (self.owner,))
+            self._owner.close()
+            self._owner = None
+
+    def _new_owner(self) -> None:
+        assert self.folder is not None
+        private_directory(os.path.dirname(self.folder))
+        self._owner = Owner(self.folder, self._kernel)
+        told = (self._owner.name, socket.gethostname(), self._kernel, os.getpid())
+        started = _now()
+        self._connection.execute("INSERT INTO owner VALUES(%s, %s, %s, %s, clock_timestamp())", told)
+        self._beaten, self._lost = started, False
+
+    def _sweep_owners(self) -> None:
+        """Forget the owners of this machine that are gone, and those not heard of for long."""
+        assert self._owner is not None
+        for owner in self._owner.gone():
+            # The row first: while the file is there the others of this machine know better.
+            self._connection.execute("DELETE FROM owner WHERE id = %s", (owner,))
+            self._owner.forget(owner)
+        late = "DELETE FROM owner WHERE beat < clock_timestamp() - make_interval(secs => %s)"
+        self._connection.execute(late, (LEASE * 10,))
+
+    def _keep_beating(self) -> None:
+        """Give signs of life from now on; started only by a process that is about to change something."""
+        if _now() - self._beaten > _BEAT:
+            self._beat(lambda: self._connection)
+        if self._beating is None:
+            self._beating = threading.Thread(target=self._beats, name="ringfence-lease", daemon=True)
+            self._beating.start()
+
+    def _beats(self) -> None:
+        own: list[psycopg.Connection[Any]] = []
+
+        def connection() -> psycopg.Connection[Any]:
+            # One of its own: the other one may be in the middle of a transaction.
+            if not own or own[0].closed:
+                own[:] = [self._connect()]
+            return own[0]
+
+        while not self._closing.wait(_BEAT):
+            try:
+                self._beat(connection)
+            except Exception as error:
+                self._warn("no sign of life given to the shared history", error)
+        for db in own:
+            db.close()
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        try:
+            yield
+        except CallError:
+            raise
+        except OSError as error:
+            raise unavailable(error) from None
+        except Exception as error:
+            if type(error).__module__.partition(".")[0] != "psycopg":
+                raise
+            # What the server says may name hosts and databases, which are not for an agent.
+            self._warn("the shared history cannot be used", error)
+            what = getattr(error, "sqlstate", None) or type(error).__name__
+            if what in _NOT_THERE and self.id:
+                raise wrong("removed") from None
+            raise database_unavailable(what, getattr(error, "sqlstate", None)) from None
+
+    def _warn(self, what: str, error: Exception) -> None:
+        """Log it; that the database does not answer once only, however often it is tried, until it does."""
+        from psycopg import OperationalError
+
+        away = isinstance(error, OperationalError)
+        unreachable = away and (getattr(error, "sqlstate", None) or "08")[:2] in ("08", "28", "3D", "57")
+        if not (away and self._out):
+            _log.warning("%s: %s", what, why_unreachable(str(error)) if unreachable else self._told(error))
+        _log.debug("%s: %s", what, self._told(error))
+        self._out = self._out or away
+
+    def _told(self, error: Exception) -> str:
+        """What a library says, in one line, without the user and the password."""
+        text = re.sub(r'(user|role) "[^"]*"', r'\1 "…"', str(error))
+        for hidden in self._hidden:
+            text = text.replace(f'"{hidden}"', '"…"') if len(hidden) < 4 else text.replace(hidden, "…")
+        return " ".join(text.split())
+
+    def _beat(self, connection: Callable[[], psycopg.Connection[Any]]) -> None:
+        owner, started = self.owner, _now()
+        found = connection().execute(_BEATS, (owner,)).rowcount
+        if owner == self.owner:
+            # No row: the others took us for dead, and may have settled what we had begun.
+            self._lost = self._lost or found == 0
+            self._beaten = started
+
+
+class _Statements:
+    """Statements as SQLite takes them, to PostgreSQL."""
+
+    def __init__(self, db: psycopg.Connection[Any]) -> None:
+        self._db = db
+
+    def execute(self, sql: str, values: Sequence[Any] = ()) -> psycopg.Cursor[Any]:
+        return self._db.execute(translated(sql), named(values))
+
+    def executemany(self, sql: str, values: Sequence[Sequence[Any]]) -> psycopg.Cursor[Any]:
+        cursor = self._db.cursor()
+        if values:
+            cursor.executemany(translated(sql), [named(row) for row in values])
+        return cursor
+
+
+def _unreadable(part: str) -> CallError:
+    return CallError(
+        "history_unavailable",
+        f"The URL of the shared state cannot be read: the {part} is not well-formed",
+        hint="percent-encode what is no letter or digit (%25 for %, %40 for @), or use ~/.pgpass",
+    )
+
+
+def _faulty_part(url: str) -> str:
+    users, at, rest = url.partition("://")[2].rpartition("@")
+    parts = {"user or password": users if at else "", "parameters": rest.partition("?")[2]}
+    return next((part for part, text in parts.items() if _FAULTY.search(text)), "host, port or database")
+
+
+def _locks(schema: str) -> str:
+    import platformdirs
+
+    return os.path.join(platformdirs.user_state_dir("ringfence"), f"shared-{schema}", "owners")
+
+
+def _now() -> float:
+    """Seconds that go on while the machine sleeps, as the lease does."""
+    return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))

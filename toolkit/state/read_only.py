@@ -1,0 +1,160 @@
+"""A state that is only read: to look back, on a copy, on a read-only mount, beside running processes.
+
+Makes no file and no directory, and takes no lock that a writer waits for.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import AbstractContextManager, suppress
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.state.audit_segments import FileSegments, Segments
+from ringfence.toolkit.state.errors import nothing_kept, unavailable, wrong
+from ringfence.toolkit.state.files import DATABASE, LOG
+from ringfence.toolkit.state.process_locks import is_dead, living
+from ringfence.toolkit.state.sqlite import MEMORY, SHARED, VERSION, Database, State
+
+if TYPE_CHECKING:
+    import sqlite3
+
+_WAIT = 30.0
+# How to open a database: the parameters of its URI, and whether the log is read without an index in a file.
+_Way = tuple[str, bool]
+_LIVE: _Way = ("mode=ro", False)
+# Nobody has it open: a log needs an index, which is made in memory alone where nothing is locked.
+_LEFT: _Way = ("mode=ro&vfs=unix-none", True)
+_WHOLE: _Way = ("mode=ro&immutable=1", False)
+
+
+def open_to_read(place: str, key: bytes | None = None) -> State:
+    """The state at what `default_place` gave. Raises CallError `not_found` where there is none."""
+    if place.startswith(SHARED):
+        from ringfence.toolkit.state.postgres import PostgresState
+
+        return PostgresState(place, key, make=False)
+    if place == MEMORY or not os.path.isdir(place) or not os.listdir(place):
+        raise nothing_kept()
+    return ReadState(place, key)
+
+
+class ReadState:
+    """One workspace's database in a directory, for reading alone."""
+
+    def __init__(self, place: str, key: bytes | None = None) -> None:
+        self.key = key
+        self.folder: str | None = place
+        self.archive: Segments | None = FileSegments(os.path.join(place, "audit"))
+        self.owner = ""
+        self.is_new = False
+        self.interrupted = False  # what is left over is for whoever may write
+        self._place = place
+        self._lock = threading.RLock()
+        self._way = _LIVE
+        self._seen: list[tuple[int, int, int]] = []
+        if not os.path.exists(os.path.join(place, DATABASE)):
+            raise wrong("missing")
+        if not os.path.getsize(os.path.join(place, DATABASE)):
+            raise wrong("emptied")
+        self._db = self._open()
+
+    def close(self) -> None:
+        self._db.close()
+
+    def rows(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
+        import sqlite3
+
+        with self._lock:
+            try:
+                if self._way != _LIVE and self._seen != self._look():
+                    self._db.close()  # somebody has written since
+                    self._db = self._open()
+                return self._db.execute(sql, values).fetchall()
+            except sqlite3.Error as error:
+                raise unavailable(error) from None
+
+    def dead(self, owner: str) -> bool:
+        return not owner or is_dead(os.path.join(self._place, "owners"), owner) is not False
+
+    def transaction(self, *, durable: bool = False) -> AbstractContextManager[Database]:
+        raise wrong("read-only")
+
+    def give_back(self, pages: int) -> None:
+        raise wrong("read-only")
+
+    def give_back_all(self) -> None:
+        raise wrong("read-only")
+
+    def insert(self, db: Database, sql: str, values: tuple[Any, ...]) -> int:
+        raise wrong("read-only")
+
+    def check(self) -> None:
+        raise wrong("read-only")
+
+    def _look(self) -> list[tuple[int, int, int]]:
+        """What shows that somebody writes, or has written."""
+        found = []
+        for name in (DATABASE, LOG, "owners"):
+            with suppress(FileNotFoundError):
+                info = os.stat(os.path.join(self._place, name))
+                found.append((info.st_ino, info.st_size, info.st_mtime_ns))
+        return found
+
+    def _ways(self) -> tuple[_Way, ...]:
+        """The ways to read it as its files are now, the best first."""
+        log = os.path.join(self._place, LOG)
+        whole = not os.path.exists(log) or not os.path.getsize(log)
+        if living(os.path.join(self._place, "owners")):
+            return (_LIVE, _WHOLE) if whole else (_LIVE, _LEFT)
+        return (_WHOLE,) if whole else (_LEFT, _LIVE)
+
+    def _open(self) -> sqlite3.Connection:
+        import sqlite3
+
+        failed: sqlite3.Error | None = None
+        self._seen = self._look()
+        for way in self._ways():
+            try:
+                db = _connected(os.path.join(self._place, DATABASE), way)
+            except sqlite3.Error as error:
+                failed = failed or error
+                continue
+            self._way = way
+            return db
+        assert failed is not None
+        raise unavailable(failed)
+
+
+def _connected(file: str, way: _Way) -> sqlite3.Connection:
+    import sqlite3
+
+    parameters, alone = way
+    db = sqlite3.connect(
+        f"file:{quote(file)}?{parameters}",
+        uri=True,
+        timeout=_WAIT,
+        isolation_level=None,
+        check_same_thread=False,
+    )
+    try:
+        if alone:
+            db.execute("PRAGMA locking_mode=EXCLUSIVE")
+        (found,) = db.execute("PRAGMA user_version").fetchone()
+        if found > VERSION:
+            from ringfence.toolkit.state.migrations import newer
+
+            raise newer(found, VERSION)
+        if found != VERSION:
+            raise CallError(
+                "history_unavailable",
+                f"The state is of an older version (schema {found}, this one reads {VERSION})",
+                hint="begin a session once where the state, or a copy of it, can be written to",
+            )
+        db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    except BaseException:
+        db.close()
+        raise
+    return db

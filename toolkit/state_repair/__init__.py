@@ -1,0 +1,1 @@
+"""State repair: check, adopt and salvage a state."""

@@ -1,0 +1,150 @@
+"""Takes over the state of a workspace that was moved: its directory is named after the workspace's path.
+
+Never while the former place or a process that uses one of the states is there, and removes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from ringfence.policy import Policy
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.locations import local_place, shown
+from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.state.files import is_state, read_owning
+from ringfence.toolkit.state.moved_workspaces import of_moved
+from ringfence.toolkit.state.process_locks import living
+from ringfence.toolkit.state.read_only import open_to_read
+from ringfence.toolkit.state.sqlite import MEMORY, SHARED, default_place
+from ringfence.toolkit.text import plural
+
+_OPEN = "SELECT count(*) FROM op WHERE state = 'pending'"
+
+
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    """Which state becomes that of the workspace at `root`.
+
+    `former` is the directory of the state as it is, `folder` as it will be; `aside` is where a state that was
+    begun there meanwhile goes. `former_root` is None where the state does not say whose it was.
+    """
+
+    root: str
+    state: str | None
+    place: str | None
+    folder: str
+    former: str
+    former_root: str | None
+    aside: str | None
+    changes: str
+
+
+def plan_adoption(
+    root: str, state: str | None, former: str | None = None, place: str | None = None
+) -> Adoption:
+    """What an adoption would do; `former` is the workspace's former place or its state's directory, and
+    `place` the name that its history is found by.
+
+    Raises CallError when there is no such state or more than one, or it must not be taken.
+    """
+    if "://" in root or state == MEMORY or (state or "").startswith(SHARED):
+        raise CallError(
+            "invalid_arguments",
+            "Only the state of a local folder, kept in a directory, is adopted",
+            hint="in PostgreSQL rename the schema: see docs/how-to/share-state.md",
+        )
+    root = os.path.realpath(root)
+    folder = _folder_of(root, state, place)
+    old = _only(root, folder) if former is None else _named(former, state, place, folder)
+    known = read_owning(old)
+    before = known.root if known is not None else None
+    if former is not None and before is None and not is_state(former):
+        before = os.path.realpath(former)
+    _check_free(root, before, (old, folder))
+    with closing(open_to_read(old)) as looked:
+        ((changes,),) = looked.rows("SELECT count(*) FROM op")
+    aside = None
+    if os.path.isdir(folder) and os.listdir(folder):
+        aside = f"{folder}.aside-{time.strftime('%Y%m%d-%H%M%S')}"
+    return Adoption(root, state, place, folder, old, before, aside, plural(int(changes), "change"))
+
+
+def adopt_state(plan: Adoption, by: str, key: str | None = None) -> int:
+    """Carry it out and record it; how many open changes were settled."""
+    with closing(open_to_read(plan.former)) as looked:
+        ((before,),) = looked.rows(_OPEN)
+    if plan.aside is not None:
+        os.rename(plan.folder, plan.aside)
+    try:
+        os.rename(plan.former, plan.folder)
+    except OSError:
+        if plan.aside is not None:
+            os.rename(plan.aside, plan.folder)
+        raise
+    opened = Session(plan.root, Policy.empty(), state=plan.state, audit_key=key, place=plan.place)
+    with opened as session:
+        ((after,),) = session.state.rows(_OPEN)
+        record = {"time": time.time(), "event": "state", "outcome": "adopted", "by": by}
+        session.history.note({}, {**record, "from": plan.former_root, "to": plan.root})
+    return int(before) - int(after)
+
+
+def _only(root: str, folder: str) -> str:
+    found = of_moved(root, folder)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise CallError(
+            "invalid_arguments",
+            f"Several states may be that of this workspace: {', '.join(found)}",
+            hint="name one with --from",
+        )
+    raise CallError(
+        "not_found",
+        "No state was found that this workspace had in another place",
+        hint="name its former place with --from",
+    )
+
+
+def _folder_of(root: str, state: str | None, place: str | None) -> str:
+    found = local_place(root)
+    return default_place(found if place is None else found.named(place), state)
+
+
+def _named(former: str, state: str | None, place: str | None, folder: str) -> str:
+    old = os.path.abspath(former) if is_state(former) else _of_root(former, state, place)
+    if old is None:
+        message = f"There is no state of a workspace at {shown(former)}"
+        raise CallError("not_found", message, hint="name the directory of the state itself")
+    if os.path.realpath(old) == os.path.realpath(folder):
+        raise CallError("invalid_arguments", "This state is that of this workspace already", hint="")
+    return old
+
+
+def _of_root(former: str, state: str | None, place: str | None) -> str | None:
+    """The state of a place that was: under the same name, else from before it had one."""
+    for path in dict.fromkeys((os.path.realpath(former), os.path.abspath(former))):
+        for name in dict.fromkeys((place, None)):
+            folder = _folder_of(path, state, name)
+            if is_state(folder):
+                return folder
+    return None
+
+
+def _check_free(root: str, before: str | None, folders: tuple[str, str]) -> None:
+    if before is not None and os.path.exists(before) and not Path(before).samefile(root):
+        raise CallError(
+            "invalid_arguments",
+            f"The workspace that this state is of is still there: {shown(before)}",
+            hint="a copy of a workspace begins a history of its own",
+        )
+    if any(living(os.path.join(folder, "owners")) for folder in folders):
+        raise CallError(
+            "history_unavailable",
+            "A process uses this state",
+            hint="end every session in this workspace, then try again",
+        )

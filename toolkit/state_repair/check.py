@@ -1,0 +1,266 @@
+"""What is wrong with a state: its files, database, audit chain, contents, catches and open intents.
+
+Only reads, also beside running processes. Never says of a content that it is whole without its digest.
+"""
+
+from __future__ import annotations
+
+import os
+import stat as S
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.errors import UNCHANGED, CallError
+from ringfence.toolkit.file_ownership import doubt
+from ringfence.toolkit.history.content_files import CAUGHT, FILED, hashed
+from ringfence.toolkit.plan.changes import sha256
+from ringfence.toolkit.protected_paths import HIDDEN
+from ringfence.toolkit.state.files import Owning, read_owning
+from ringfence.toolkit.state.moved_workspaces import caught_in
+from ringfence.toolkit.state.read_only import open_to_read
+from ringfence.toolkit.state.sqlite import SHARED, State
+from ringfence.toolkit.storage.local.quarantine import BESIDE
+
+_OTHERS = 0o077
+_PIECE = 1 << 20
+_PART = "part-"
+_SALVAGE = "ringfence state salvage"
+_FEW = 20  # of one kind that are named one by one
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong, and what helps; a `note` is none that keeps the state from being used."""
+
+    what: str
+    detail: str
+    hint: str = ""
+    note: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class StateReport:
+    """What a state holds (names as in `--json`), and what is wrong with it."""
+
+    facts: dict[str, Any]
+    problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def sound(self) -> bool:
+        return all(problem.note for problem in self.problems)
+
+
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    """What the checks look at: the state, its directory where it has one, its workspace where it says so."""
+
+    state: State
+    folder: str | None
+    workspace: Owning | None
+    facts: dict[str, Any]
+    key: bytes | None
+
+
+def check_state(place: str, key: bytes | None = None) -> StateReport:
+    """Check the state at a place, as `default_place` gives it, or at its own directory.
+
+    Raises CallError `not_found` where there is none.
+    """
+    folder = None if place.startswith(SHARED) else place
+    workspace = None if folder is None else read_owning(folder)
+    report = StateReport({"state": folder or "a shared one", **_about(workspace)})
+    if folder is not None and os.path.isdir(folder):
+        report.problems.extend(_private(folder))
+    try:
+        state = open_to_read(place, key)
+    except CallError as error:
+        if error.code == "not_found":
+            raise
+        report.problems.append(_of(error))
+        return report
+    try:
+        looked = _Looked(state, folder, workspace, report.facts, key)
+        for check in _CHECKS.values():
+            try:
+                report.problems.extend(check(looked))
+            except CallError as error:
+                if not any(problem.what == "damaged" for problem in report.problems):
+                    report.problems.append(_of(error))
+    finally:
+        state.close()
+    return report
+
+
+def _about(workspace: Owning | None) -> dict[str, Any]:
+    if workspace is None:
+        return {"workspace": None, "workspace_is_there": None}
+    there = os.path.isdir(workspace.root) if workspace.is_local else None
+    return {"workspace": workspace.root, "workspace_is_there": there}
+
+
+def _of(error: CallError) -> Problem:
+    return Problem("damaged", error.message.removesuffix(UNCHANGED), error.hint or "")
+
+
+def _private(folder: str) -> Iterator[Problem]:
+    """Whoever else may look at or change the files of a state."""
+    mine = frozenset((os.geteuid(),))
+    for path in (folder, *(os.path.join(folder, name) for name in sorted(os.listdir(folder)))):
+        try:
+            info = os.lstat(path)
+        except FileNotFoundError:
+            continue  # of another process, which is just done with it
+        if path == folder:
+            info = os.stat(path)
+        name = os.path.basename(path)
+        why = "is a link" if S.S_ISLNK(info.st_mode) else doubt(path, info, mine)
+        if why is not None:
+            yield Problem("not private", f"'{name}' {why}", "chown and `chmod -R go-rwx`, or another --state")
+        elif info.st_mode & _OTHERS:
+            yield Problem("not private", f"'{name}' can be read by others", "chmod -R go-rwx", note=True)
+
+
+def _database(looked: _Looked) -> Iterator[Problem]:
+    if looked.folder is None:
+        return
+    for (found,) in looked.state.rows(f"PRAGMA integrity_check({_FEW})"):
+        if found != "ok":
+            yield Problem("damaged", f"database: {found}", _SALVAGE)
+
+
+def _counts(looked: _Looked) -> Iterator[Problem]:
+    rows, facts = looked.state.rows, looked.facts
+    found = dict(rows("SELECT name, value FROM meta"))
+    facts["id"] = found.get("id")
+    for name, table in (("changes", "op"), ("records", "audit"), ("contents", "blob"), ("catches", "caught")):
+        ((facts[name],),) = rows(f"SELECT count(*) FROM {table}")
+    if looked.workspace is not None and facts["workspace_is_there"] is False:
+        where = f"its workspace {looked.workspace.root} is not there"
+        yield Problem("moved", where, "if it was moved: `ringfence state adopt` in its new place", note=True)
+
+
+def _chain(looked: _Looked) -> Iterator[Problem]:
+    found = audit.checked(looked.state, looked.key)
+    for fault in found.faults[:_FEW]:
+        yield Problem("audit", f"record {fault.seq}: {fault.what}", "ringfence audit verify")
+    if len(found.faults) > _FEW or found.more:
+        yield Problem("audit", f"and {len(found.faults) - _FEW + found.more} more", "ringfence audit verify")
+    if found.unrecorded:
+        yield Problem("audit", f"calls without a record: {found.unrecorded}", "ringfence audit verify")
+    if found.unchecked:
+        detail = f"records that were not checked, as their key was not given: {found.unchecked}"
+        yield Problem("audit", detail, "--audit-key FILE", note=True)
+
+
+def _contents(looked: _Looked) -> Iterator[Problem]:
+    """Contents that are missing or are not what their digest says."""
+    for digest, packed in looked.state.rows("SELECT hash, packed FROM blob ORDER BY hash"):
+        if packed == FILED:
+            why = "no directory" if looked.folder is None else filed_fault(looked.folder, str(digest))
+        else:
+            why = _row_fault(looked.state, str(digest))
+        if why:
+            yield Problem("content", f"{digest}: {why}", "put it back from a backup, or: " + _SALVAGE)
+
+
+def _row_fault(state: State, digest: str) -> str:
+    rows = state.rows("SELECT packed, data FROM blob WHERE hash = ?", (digest,))
+    return row_fault(digest, *rows[0]) if rows else ""  # forgotten meanwhile
+
+
+def row_fault(digest: str, packed: int, data: bytes) -> str:
+    """What is wrong with a content that is kept in the database; "" for nothing."""
+    try:
+        content = zlib.decompress(data) if packed else bytes(data)
+    except zlib.error:
+        return "damaged"
+    return "" if sha256(content) == digest else "damaged"
+
+
+def filed_fault(folder: str, digest: str) -> str:
+    """What is wrong with a content that is kept in a file; "" for nothing."""
+    try:
+        with open(os.path.join(folder, "content", digest), "rb") as file:
+            found, _ = hashed(iter(lambda: file.read(_PIECE), b""))
+    except FileNotFoundError:
+        return "missing"
+    except OSError as error:
+        return f"cannot be read ({error.strerror})"
+    return "" if found == digest else "damaged"
+
+
+def _files(looked: _Looked) -> Iterator[Problem]:
+    """Files beside the database that no row speaks of."""
+    if looked.folder is None or _alive(looked):
+        return  # one that lives may be just putting them there
+    try:
+        names = set(os.listdir(os.path.join(looked.folder, "content")))
+    except FileNotFoundError:
+        return
+    known = {str(row[0]) for row in looked.state.rows("SELECT hash FROM blob WHERE packed = ?", (FILED,))}
+    parts = {name for name in names if name.startswith(_PART)}
+    for what, found in (("never finished", parts), ("of no change", names - known - parts)):
+        if found:
+            detail = f"files in content/ that are {what}: {len(found)}"
+            yield Problem("leftover", detail, "`ringfence prune` removes them", note=True)
+
+
+def _alive(looked: _Looked) -> bool:
+    from ringfence.toolkit.state.process_locks import living
+
+    return looked.folder is not None and bool(living(os.path.join(looked.folder, "owners")))
+
+
+def _catches(looked: _Looked) -> Iterator[Problem]:
+    """What was deleted in large pieces and stays where it was caught, against what the history has of it."""
+    if looked.workspace is None or not looked.facts.get("workspace_is_there"):
+        return
+    inside = caught_in(looked.workspace.root)
+    there = inside | _beside(looked.folder)
+    known = {str(row[0]) for row in looked.state.rows("SELECT name FROM caught")}
+    # Of a deletion that is under way, which is no fault.
+    under_way = {
+        str(row[0])
+        for row in looked.state.rows(
+            "SELECT item.temporary FROM item JOIN op ON op.id = item.op WHERE op.state = 'pending'"
+        )
+    }
+    for name in sorted(known - there - under_way):
+        yield Problem("catch", f"{name}: missing, so its deletion cannot be taken back")
+    for name in sorted(there - known - under_way):
+        where = HIDDEN if name in inside else BESIDE
+        hint = "`ringfence state adopt`, if the workspace was moved; else look at it"
+        yield Problem("catch", f"{where}/{name}: of no change of this state", hint)
+
+
+def _beside(folder: str | None) -> set[str]:
+    """The catches in the quarantine beside the state."""
+    try:
+        names = os.listdir(os.path.join(folder, BESIDE)) if folder is not None else []
+    except FileNotFoundError:
+        return set()
+    return {name for name in names if name.startswith(CAUGHT)}
+
+
+def _intents(looked: _Looked) -> Iterator[Problem]:
+    open_ones = looked.state.rows("SELECT call, tool, owner FROM op WHERE state = 'pending' ORDER BY id")
+    found = [(str(call), str(tool), looked.state.dead(str(owner))) for call, tool, owner in open_ones]
+    looked.facts["open"] = [{"call_id": c, "tool": t, "process_lives": not dead} for c, t, dead in found]
+    for call, tool, dead in found:
+        if dead:
+            detail = f"{tool} ({call}): its process ended before it could say what became of it"
+            yield Problem("open", detail, "the next session settles it", note=True)
+
+
+_CHECKS: dict[str, Callable[[_Looked], Iterator[Problem]]] = {
+    "database": _database,
+    "counts": _counts,
+    "chain": _chain,
+    "contents": _contents,
+    "files": _files,
+    "catches": _catches,
+    "intents": _intents,
+}

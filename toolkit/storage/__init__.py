@@ -1,0 +1,1 @@
+"""Storage: confined trees over the local disk and every other store."""

@@ -1,0 +1,5 @@
+"""Azure blobs as a confined tree."""
+
+from ringfence.toolkit.storage.azure.backend import Azure
+
+__all__ = ["Azure"]

@@ -1,0 +1,52 @@
+"""Metadata of a blob: content settings, own metadata, index tags, access tier; and how a PUT says them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ringfence.toolkit.plan.metadata import Metadata, NotKept
+
+SETTINGS, METADATA, TAGS, TIER, TYPE = "settings", "metadata", "tags", "tier", "type"  # the fields
+_SETTINGS = ("content_type", "content_encoding", "content_language", "content_disposition", "cache_control")
+_BLOCK = "BlockBlob"  # the only type that is made here
+
+
+def fields_of(properties: Any, tags: dict[str, str] | None) -> Metadata:
+    """The fields of a blob; `tags` is None where its tags may not be read."""
+    settings = properties.content_settings
+    found: dict[str, Any] = {
+        SETTINGS: {name: value for name in _SETTINGS if (value := getattr(settings, name)) is not None},
+        METADATA: dict(properties.metadata or {}),
+        TAGS: tags,
+        TIER: None if properties.blob_tier_inferred else _text(properties.blob_tier),
+    }
+    kind = _text(properties.blob_type)
+    return found if kind == _BLOCK else {**found, TYPE: kind}
+
+
+def put_with(fields: Metadata) -> tuple[dict[str, Any], NotKept]:
+    """What a PUT has to say for a blob to have these fields, and the ones that it cannot say."""
+    from azure.storage.blob import ContentSettings, StandardBlobTier
+
+    said: dict[str, Any] = {}
+    lost: list[str] = []
+    if SETTINGS in fields:
+        said["content_settings"] = ContentSettings(**fields[SETTINGS])
+    if fields.get(METADATA):
+        said["metadata"] = dict(fields[METADATA])
+    if fields.get(TAGS):
+        said["tags"] = dict(fields[TAGS])
+    elif TAGS in fields and fields[TAGS] is None:
+        lost.append(TAGS)
+    if fields.get(TIER):
+        try:
+            said["standard_blob_tier"] = StandardBlobTier(fields[TIER])
+        except ValueError:
+            lost.append(f"tier {fields[TIER]}")  # of a page blob, or newer than the client
+    if TYPE in fields:
+        lost.append(f"blob type {fields[TYPE]}")
+    return said, tuple(lost)
+
+
+def _text(value: Any) -> str | None:
+    return None if value is None else str(getattr(value, "value", value))

@@ -1,0 +1,171 @@
+"""Azure blobs, by adlfs, as a confined tree; listed by exact prefixes, changed by conditional requests.
+
+Never asks adlfs to list: beside an empty object that marks a directory it does not see what is in it. Never
+has it change anything: it sends no conditions but for a new blob.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ringfence.toolkit import paths
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.plan.changes import DIRECTORY, FILE, Stat
+from ringfence.toolkit.plan.metadata import Metadata, NotKept
+from ringfence.toolkit.storage.azure.requests import Requests, stat_of
+from ringfence.toolkit.storage.backend import NewContent, path_changed
+from ringfence.toolkit.storage.fsspec_store.backend import Store, StoreSpot, changing, errors
+
+_REMEMBERED = 64  # blobs whose metadata is kept between the look at it and the change
+
+
+class Azure(Store):
+    """The blobs below `root` (`container` or `container/prefix`) of an adlfs file system."""
+
+    def __init__(self, fs: Any, root: str) -> None:
+        super().__init__(fs, root.strip("/"))
+        container, _, prefix = self.root.partition("/")
+        self._prefix = f"{prefix}/" if prefix else ""
+        self._requests = Requests(fs.service_client, container, self._resolve)
+        self._attached: dict[tuple[str, str], Metadata] = {}
+
+    # ------------------------------------------------------------------ looking
+
+    def read(self, spot: StoreSpot, limit: int | None = None, known: Stat | None = None) -> bytes:
+        """The bytes of a blob, of exactly the `known` one or, without it, of the one that is there now."""
+        path, found = spot.path, known or self._info(spot.path)
+        if found is None:
+            raise CallError("not_found", f"'{path}' does not exist", where=path)
+        if found.kind == DIRECTORY:
+            raise CallError("is_directory", f"'{path}' is a directory", where=path)
+        if limit is not None and (found.size or 0) > limit:
+            raise CallError("too_large", f"'{path}' is larger than {limit} bytes", where=path)
+        with errors(path):
+            data: bytes | None = self._ask(self._requests.content, self._blob(path), found.identity)
+        if data is None:
+            raise path_changed(path)
+        return data
+
+    def metadata(self, spot: StoreSpot, stat: Stat, *, copied: bool = False) -> Metadata | None:
+        """Settings, metadata, tags and tier of a blob; a copy takes all of it along."""
+        return self._fields(spot.path, stat) if stat.kind == FILE else None
+
+    def level(self, path: str) -> tuple[list[tuple[str, Stat]], list[str]]:
+        """The names directly below `path` with what they are, and blobs that no path names.
+
+        A file comes before a directory of its name.
+        """
+        start = self._prefix if path == paths.ROOT else self._blob(path) + "/"
+        with errors(path):
+            rows, there = self._ask(self._requests.below, start)
+        if not there and self._info(path) is None:
+            raise CallError("not_found", f"'{path}' does not exist", where=path)
+        found: dict[str, Stat] = {}
+        left_out: list[str] = []
+        for below, stat in rows:
+            name = below.removesuffix("/")
+            if not below:
+                if stat.size:  # a marker that holds something
+                    left_out.append(below)
+            elif name in ("", ".", ".."):
+                left_out.append(below)
+            elif stat.kind == FILE or name not in found:
+                found[name] = stat
+        return sorted(found.items()), left_out
+
+    def _info(self, path: str) -> Stat | None:
+        if path == paths.ROOT:
+            return Stat(DIRECTORY, 0)
+        with errors(path):
+            found = self._ask(self._requests.properties, self._blob(path))
+            if found is not None:
+                return stat_of(found)
+            there: bool = self._ask(self._requests.below, self._blob(path) + "/", only_whether=True)[1]
+        return Stat(DIRECTORY, 0) if there else None
+
+    def _fields(self, path: str, stat: Stat) -> Metadata:
+        """What is attached to exactly the blob that was `stat`."""
+        key = path, stat.identity
+        if key not in self._attached:
+            with errors(path):
+                found: Metadata | None = self._ask(self._requests.fields, self._blob(path), stat.identity)
+            if found is None:
+                raise path_changed(path)
+            if len(self._attached) >= _REMEMBERED:
+                self._attached.clear()
+            self._attached[key] = found
+        return self._attached[key]
+
+    # ----------------------------------------------------------------- changing
+
+    def _put_new(self, spot: StoreSpot, new: NewContent) -> NotKept:
+        with changing(spot.path):
+            return self._put(spot.path, new.data, None, new.metadata)[1]
+
+    def _put_over(self, spot: StoreSpot, new: NewContent, stat: Stat, before: bytes | None) -> NotKept:
+        """`before` was read after `stat`, so the tag of `stat` stands for it."""
+        with changing(spot.path):
+            fields = {**self._fields(spot.path, stat), **new.metadata}
+            return self._put(spot.path, new.data, stat.identity, fields)[1]
+
+    def make_directory(self, spot: StoreSpot) -> None:
+        with changing(spot.path):
+            if self._info(spot.path) is not None:
+                raise FileExistsError
+            self._create(spot.path + "/", b"")
+
+    def remove_directory(self, spot: StoreSpot) -> None:
+        found, left_out = self.level(spot.path)
+        if found or left_out:
+            raise CallError("directory_not_empty", f"'{spot.path}' is not empty", where=spot.path)
+        with changing(spot.path):
+            # A directory is marked by a blob `name/`, and in some accounts by one `name` that says so.
+            for name in (spot.path + "/", spot.path):
+                marker = self._ask(self._requests.properties, self._blob(name))
+                if marker is not None and not marker.size:
+                    self._delete(name, str(marker.etag))
+
+    def _keep_parent(self, path: str) -> None:
+        parent = paths.parent(path)
+        if parent != paths.ROOT:
+            self._mark(parent)
+
+    def _create(self, path: str, data: bytes) -> None:
+        self._put(path, data, None, {})
+
+    def _remove(self, path: str, judged: Stat) -> None:
+        self._delete(path, judged.identity)
+
+    def _copy(self, source: str, judged: Stat, target: str, over: Stat | None) -> Stat:
+        fields, data = self._fields(source, judged), self.read(StoreSpot(source), known=judged)
+        with changing(target):
+            tag, lost = self._put(target, data, over and over.identity, fields)
+        if lost:
+            self._not_kept[target] = lost
+        return Stat(FILE, len(data), identity=tag)
+
+    def _put(self, path: str, data: bytes, tag: str | None, fields: Metadata) -> tuple[str, NotKept]:
+        found: tuple[str, NotKept] = self._ask(self._requests.put, self._blob(path), path, data, tag, fields)
+        return found
+
+    def _delete(self, path: str, tag: str) -> None:
+        self._ask(self._requests.delete, self._blob(path), path, tag)
+
+    # ------------------------------------------------------------------- inside
+
+    def _key(self, path: str) -> str:
+        if "?versionid=" in path:
+            message = f"'{path}' is a name that this store's client would cut"
+            raise CallError("path_invalid", message, where=path)
+        return super()._key(path)
+
+    def _blob(self, path: str) -> str:
+        return self._key(path).partition("/")[2]
+
+    def _resolve(self, path: str) -> None:
+        self.note_resolved(path.rstrip("/"))
+
+    def _ask(self, what: Any, *arguments: Any, **more: Any) -> Any:
+        from fsspec.asyn import sync
+
+        return sync(self._fs.loop, what, *arguments, **more)

@@ -1,0 +1,1 @@
+"""Any fsspec file system as a confined tree."""

@@ -1,0 +1,344 @@
+"""Any fsspec file system as a confined tree to change, one object an operation; and how each store is opened.
+
+Never calls an fsspec method that expands globs in its argument, and never takes what a store says it did for
+done unless the store is known to keep its word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import Any
+
+from ringfence.toolkit import paths
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.extras import SCHEMES, install, is_installed
+from ringfence.toolkit.plan.changes import DIRECTORY, FILE, Delete, Entry, Move, Stat
+from ringfence.toolkit.plan.metadata import Metadata, NotKept
+from ringfence.toolkit.storage.backend import Missed, NewContent, WritableTree, check_content, only_read
+from ringfence.toolkit.storage.fsspec_store.abilities import kind_of, takes_create, unwrapped
+from ringfence.toolkit.storage.fsspec_store.errors import changing as changing
+from ringfence.toolkit.storage.fsspec_store.errors import errors as errors
+from ringfence.toolkit.storage.fsspec_store.metadata import not_kept, told
+from ringfence.toolkit.storage.fsspec_store.options import refused_option, wrong_option
+from ringfence.toolkit.storage.fsspec_store.rows import stat_of
+
+# For the backends that are built on this one, too.
+from ringfence.toolkit.storage.fsspec_store.view import StoreSpot as StoreSpot
+from ringfence.toolkit.storage.fsspec_store.view import StoreView
+from ringfence.toolkit.storage.fsspec_store.view import in_parts as in_parts
+from ringfence.toolkit.storage.local_roots import refuse_local
+from ringfence.toolkit.storage.move_by_copy import move_by_copy
+
+
+class Store(StoreView):
+    """A tree below `root` of the fsspec file system `fs`."""
+
+    def __init__(self, fs: Any, root: str) -> None:
+        super().__init__(fs, root)
+        self._takes_create = self.traits.exclusive_create or takes_create(fs)
+        self._not_kept: dict[str, NotKept] = {}  # by the path that something was moved to
+
+    # ----------------------------------------------------------------- changing
+
+    def _put_new(self, spot: StoreSpot, new: NewContent) -> NotKept:
+        self._check_writable(spot.path)
+        with changing(spot.path):
+            self._create(spot.path, new.data)
+        self._confirm(spot.path, new.data)
+        return self._lost(spot.path, new.metadata)
+
+    def _put_over(self, spot: StoreSpot, new: NewContent, stat: Stat, before: bytes | None) -> NotKept:
+        self._check_writable(spot.path)
+        check_content(self, spot, before)
+        with changing(spot.path):
+            attached = self._replace(spot.path, new.data, stat)
+        self._confirm(spot.path, new.data)
+        return self._lost(spot.path, {**attached, **new.metadata})
+
+    def remove(self, spot: StoreSpot, change: Delete, temporary: str) -> Iterator[str | Missed]:
+        """Delete exactly what was listed, files first; anything that differs by now is kept and reported."""
+        self._check_writable(spot.path)
+        for entry in (*reversed(change.entries), Entry(change.path, change.stat)):
+            try:
+                if entry.stat.kind == DIRECTORY:
+                    self._remove_directory(entry.path)
+                else:
+                    with changing(entry.path):
+                        self._remove(entry.path, entry.stat)
+                    self._confirm_gone(entry.path)
+            except CallError as error:
+                if not change.entries:
+                    raise
+                yield Missed(entry.path, error.message, error.code)
+            else:
+                yield entry.path
+        self._keep_parent(change.path)
+
+    def _remove_directory(self, path: str) -> None:
+        try:
+            self.remove_directory(StoreSpot(path))
+        except CallError as error:
+            # Where directories are only what keys lie below, the last key took it along.
+            if error.code != "not_found":
+                raise
+
+    def _keep_parent(self, path: str) -> None:
+        """A directory whose last entry went stays, as it does on disk, where the store can have it."""
+        parent = paths.parent(path)
+        if parent != paths.ROOT and self._info(parent) is None:
+            with errors(parent):
+                self._fs.makedirs(self._key(parent), exist_ok=True)
+            self._mark(parent)
+
+    def _mark(self, path: str) -> None:
+        """Where directories are only what keys lie below, an empty object `name/` keeps one.
+
+        Never puts one over what somebody has written there meanwhile.
+        """
+        if self._info(path) is None:
+            with errors(path), suppress(FileExistsError):
+                self._create(path + "/", b"")
+
+    def move(self, source: StoreSpot, destination: StoreSpot, change: Move) -> NotKept:
+        """Copy, verify, then delete: a store has no rename of its own that can be relied on."""
+        self._check_writable(source.path)
+        if change.over is not None:
+            self._same(destination.path, change.over)
+        elif self._info(destination.path) is not None:
+            raise CallError("already_exists", f"'{destination.path}' already exists", where=destination.path)
+
+        copies: dict[str, Stat] = {}
+
+        def at(entry: Entry) -> str:
+            return destination.path + entry.path[len(change.source) :]
+
+        def copy(entry: Entry) -> None:
+            if entry.stat.kind == DIRECTORY:
+                self.make_directory(StoreSpot(at(entry)))
+            else:
+                over = change.over if entry.path == change.source else None
+                copies[at(entry)] = self._copy(entry.path, entry.stat, at(entry), over)
+
+        def give_back(entry: Entry) -> None:
+            if self._info(entry.path) is not None:
+                return
+            if entry.stat.kind == DIRECTORY:
+                self.make_directory(StoreSpot(entry.path))
+            else:
+                self._copy(at(entry), copies[at(entry)], entry.path, None)
+
+        def uncopy(entry: Entry) -> None:
+            if change.over is not None:  # whose content is not here any more
+                raise CallError("io_error", f"'{at(entry)}' was replaced", where=at(entry))
+            if entry.stat.kind == DIRECTORY:
+                self._remove_own(at(entry))
+                return
+            with errors(at(entry)):
+                self._remove(at(entry), copies[at(entry)])
+
+        move_by_copy(
+            (Entry(change.source, change.stat), *change.entries),
+            copy=copy,
+            remove=lambda: self.remove(source, Delete(change.source, change.stat, change.entries), ""),
+            give_back=give_back,
+            uncopy=uncopy,
+        )
+        ends = [path for path in list(self._not_kept) if f"{path}/".startswith(f"{destination.path}/")]
+        return tuple(dict.fromkeys(name for path in ends for name in self._not_kept.pop(path)))
+
+    def make_directory(self, spot: StoreSpot) -> None:
+        self._check_writable(spot.path)
+        with changing(spot.path):
+            self._fs.mkdir(self._key(spot.path), create_parents=False)
+        self._mark(spot.path)
+        found = Stat(DIRECTORY) if self.traits.keeps else self._info(spot.path)
+        if found is None or found.kind != DIRECTORY:
+            raise _not_kept(f"the directory '{spot.path}'", spot.path)
+
+    def _remove_own(self, path: str) -> None:
+        """Take back a directory that was made just now; what others put into it meanwhile keeps it."""
+        try:
+            self.remove_directory(StoreSpot(path))
+        except CallError as error:
+            if error.code != "directory_not_empty":
+                raise
+
+    def remove_directory(self, spot: StoreSpot) -> None:
+        self._check_writable(spot.path)
+        found, left_out = self.level(spot.path)
+        if found or left_out:
+            raise CallError("directory_not_empty", f"'{spot.path}' is not empty", where=spot.path)
+        with errors(spot.path):
+            self._fs.rmdir(self._key(spot.path))
+        if not self.traits.directories and self._info(spot.path) is not None:
+            with errors(spot.path):
+                self._fs.rm_file(self._key(spot.path) + "/")
+        self._confirm_gone(spot.path)
+
+    def make_link(self, spot: StoreSpot, target: str) -> None:
+        raise CallError("io_error", "This store has no links")
+
+    def sweep(self, spot: StoreSpot, temporary: str) -> None:
+        """A store writes one object at a time and leaves no temporary."""
+
+    # ------------------------------------------------------------------- inside
+
+    def _check_writable(self, path: str) -> None:
+        if self.traits.read_only:
+            raise only_read(path)
+
+    def _confirm(self, path: str, data: bytes) -> None:
+        """Raise CallError `io_error` unless the store has what it was given; some take it and drop it."""
+        if self.traits.keeps:
+            return
+        found = self._info(path)
+        whole = found is not None and found.kind == FILE and found.size in (None, len(data))
+        if not whole or self._content(path) != data:
+            raise _not_kept(f"what was written to '{path}'", path)
+
+    def _confirm_gone(self, path: str) -> None:
+        if not self.traits.keeps and self._info(path) is not None:
+            message = f"The store did not remove '{path}', and reported no error"
+            raise CallError("io_error", message, where=path, hint=_SWALLOWED)
+
+    def _lost(self, path: str, wanted: Metadata) -> NotKept:
+        """What of the fields a file has not by now, where nothing can put them on it."""
+        if not wanted:
+            return ()
+        row = self._row(path)
+        return not_kept(wanted, {} if row is None else told(row))
+
+    # What a store with conditions of its own does by them; here a look comes right before.
+
+    def _create(self, path: str, data: bytes) -> None:
+        """Put an object where none is. Raises FileExistsError."""
+        if not self.traits.exclusive_create and self._info(path) is not None:
+            raise FileExistsError
+        if self._takes_create:
+            self._fs.pipe_file(self._key(path), data, mode="create")
+        else:
+            self._fs.pipe_file(self._key(path), data)
+
+    def _replace(self, path: str, data: bytes, judged: Stat) -> Metadata:
+        """Put an object in the place of the one judged; what was attached to that."""
+        attached = self._told(path, judged)
+        self._fs.pipe_file(self._key(path), data)
+        return attached
+
+    def _remove(self, path: str, judged: Stat) -> None:
+        self._same(path, judged)
+        self._fs.rm_file(self._key(path))
+
+    def _copy(self, source: str, judged: Stat, target: str, over: Stat | None) -> Stat:
+        """Copy what was judged to where nothing is, or `over` the file judged there; what is there then."""
+        attached = self._told(source, judged)
+        with errors(target):
+            data = bytes(self._fs.cat_file(self._key(source)))
+            if over is None:
+                self._create(target, data)
+            else:
+                self._replace(target, data, over)
+            row = self._row(target)
+            if row is None or self._content(target) != data:
+                raise _not_kept(f"the copy '{target}'", target)
+        if lost := not_kept(attached, told(row)):
+            self._not_kept[target] = lost
+        return stat_of(row)
+
+
+_SWALLOWED = "the store took the change without an error; a person has to look at what is there now"
+
+
+def _not_kept(what: str, path: str) -> CallError:
+    return CallError("io_error", f"The store did not keep {what}", where=path, hint=_SWALLOWED)
+
+
+def open_store(url: str, options: dict[str, Any]) -> tuple[Any, str]:
+    """The file system of an fsspec URL, without a cache of listings, and the path on it.
+
+    Raises CallError `invalid_arguments` for an option that is not one, else `io_error`, whatever the library
+    raises.
+    """
+    ours = {"use_listings_cache": False, "skip_instance_cache": True}
+    for name in sorted(options.keys() & ours.keys()):
+        raise wrong_option(name, "it is set here, so that every answer comes from the store")
+    try:
+        try:
+            found = _opened(url, {**ours, **options})
+        except TypeError as error:
+            if "'use_listings_cache'" not in str(error):
+                raise
+            found = _opened(url, {"skip_instance_cache": True, **options})  # one that has no such cache
+    except ImportError as error:
+        extra = SCHEMES.get(url.partition("://")[0])
+        raise _not_installed(install(extra) if extra else str(error)) from None
+    except Exception as error:
+        extra = SCHEMES.get(url.partition("://")[0])
+        if isinstance(error, ValueError) and extra and not is_installed(extra):
+            raise _not_installed(install(extra)) from None  # a scheme that the extra makes known
+        refused = refused_option(error, options)
+        if refused is not None:
+            raise refused from None
+        raise CallError("io_error", f"The store cannot be opened: {_reason(error)}") from None
+    return found
+
+
+def _not_installed(hint: str) -> CallError:
+    return CallError("io_error", "What this kind of root needs is not installed", hint=hint)
+
+
+def _opened(url: str, options: dict[str, Any]) -> tuple[Any, str]:
+    import fsspec
+
+    found: tuple[Any, str] = fsspec.core.url_to_fs(url, **options)
+    if kind_of(found[0]) == "s3":
+        found[0].connect()  # it looks at its options only then, and sends nothing
+    return found
+
+
+def _reason(error: Exception) -> str:
+    """Why a store cannot be opened: a library's own words may hold a password, or a path of this machine."""
+    unknown = re.fullmatch(r"Protocol not known: [A-Za-z0-9+.-]+", str(error))
+    if unknown is not None:
+        return unknown[0]
+    return (isinstance(error, OSError) and error.strerror) or type(error).__name__
+
+
+def store_on(fs: Any, root: str) -> WritableTree:
+    """The backend for a path on an fsspec file system, by the protocol it has.
+
+    Raises CallError `not_confined` for one that reaches the local disk.
+    """
+    refuse_local(fs)
+    fs, root = unwrapped(fs, root)
+    kind = kind_of(fs)
+    if kind == "s3":
+        from ringfence.toolkit.storage.s3 import S3
+
+        return S3(fs, root)
+    if kind == "sftp":
+        from ringfence.toolkit.storage.sftp import sftp_on
+
+        return sftp_on(fs, root)
+    if kind == "abfs":
+        from ringfence.toolkit.storage.azure import Azure
+
+        return Azure(fs, root)
+    return Store(fs, root)
+
+
+def private_memory() -> Any:
+    """A memory file system of its own: fsspec's shares one store among all of a process."""
+    from fsspec.implementations.memory import MemoryFileSystem
+
+    class PrivateMemory(MemoryFileSystem):  # type: ignore[misc]
+        cachable = False
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.store: dict[str, Any] = {}
+            self.pseudo_dirs = [""]
+
+    return PrivateMemory()

@@ -1,0 +1,48 @@
+"""Keys of an fsspec file system in the form that it has itself, from paths of the workspace.
+
+Never gives a key that the store would take for another: such a path is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ringfence.toolkit import paths
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.storage.fsspec_store.abilities import protocols_of
+
+# Keys of these are parts of URLs: what a client or a server would decode, cut or trim names something else.
+_URLS = {"http", "https", "webdav", "dav"}
+_NOT_IN_URLS = re.compile(r"[?#]|%(2e|2f|5c|25)|^\s|\s$", re.IGNORECASE)
+_NOT_IN_WEBDAV = re.compile(r"[?#]|%[0-9a-f]{2}|^\s|\s$", re.IGNORECASE)
+_WITHOUT_SLASH = {"reference"}  # whose keys have none in front, and which say nothing of it
+
+
+class Keys:
+    """The keys below `root`, which is in the store's own form here."""
+
+    def __init__(self, fs: Any, root: str) -> None:
+        self._strip = fs._strip_protocol
+        protocols = set(protocols_of(fs))
+        root = str(self._strip(root)).rstrip("/")
+        self.root = root.lstrip("/") if protocols & _WITHOUT_SLASH else root
+        self._top = self.root or str(getattr(fs, "root_marker", ""))
+        slash = not self.root and str(self._strip("x")).startswith("/")
+        self._above = "/" if slash else f"{self.root}/" if self.root else ""
+        self._refused = None
+        if protocols & _URLS:
+            self._refused = _NOT_IN_WEBDAV if protocols & {"webdav", "dav"} else _NOT_IN_URLS
+
+    def key(self, path: str) -> str:
+        """The key of a path; of a marker, with the slash at its end. Raises CallError `path_invalid`."""
+        if path == paths.ROOT:
+            return self._top
+        key = self._above + path
+        bare = key.removesuffix("/")
+        if str(self._strip(bare)).strip("/") != bare.strip("/") or (
+            self._refused is not None and self._refused.search(path) is not None
+        ):
+            message = f"'{path}' is a name that this store would take for another"
+            raise CallError("path_invalid", message, where=path)
+        return key

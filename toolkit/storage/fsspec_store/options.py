@@ -1,0 +1,41 @@
+"""Options of a store that its library does not take, as errors of the call that gave them.
+
+Never shows a value, which may be a password, nor a library's own words.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ringfence.toolkit.errors import CallError
+
+# What botocore raises of a value that it cannot use, beside TypeError and ValueError.
+_UNFIT = ("InvalidS3AddressingStyleError", "InvalidConfigError", "ParamValidationError", "ProfileNotFound")
+
+
+def wrong_option(name: str, why: str) -> CallError:
+    message = f"The root takes no option '{name}'"
+    return CallError("invalid_arguments", message, where="options", hint=f"leave it out: {why}")
+
+
+def refused_option(error: Exception, options: dict[str, Any]) -> CallError | None:
+    """The option that a library did not take, as a CallError; None where the error is about something else.
+
+    Such an option may lie in one that is a mapping.
+    """
+    nested = {name: key for key, value in options.items() if isinstance(value, dict) for name in value}
+    unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error))
+    if isinstance(error, TypeError) and unknown is not None:
+        name = unknown[1]
+        if name in options:
+            return wrong_option(name, "this kind of store does not know it")
+        if name in nested:
+            return wrong_option(f"{nested[name]}.{name}", "this kind of store does not know it")
+    unfit = isinstance(error, TypeError | ValueError | AttributeError) or type(error).__name__ in _UNFIT
+    if not options or not unfit or str(error).startswith("Protocol not known"):
+        return None
+    names = ", ".join(f"'{name}'" for name in sorted(options))
+    kind = type(error).__name__
+    message = f"The root's options have a value that this kind of store does not take ({kind})"
+    return CallError("invalid_arguments", message, where="options", hint=f"correct the value of {names}")

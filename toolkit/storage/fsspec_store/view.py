@@ -1,0 +1,205 @@
+"""What an fsspec file system holds, as a confined tree to look at: exact keys only, one object an operation.
+
+Never calls an fsspec method that expands globs in its argument, never takes a failed look for absence, and
+never lets a name reach the store that the store would rewrite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from ringfence.toolkit import paths
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.plan.changes import DIRECTORY, FILE, Stat
+from ringfence.toolkit.plan.metadata import Metadata
+from ringfence.toolkit.storage.backend import Spot, StoreBase, Tree
+from ringfence.toolkit.storage.fsspec_store.abilities import traits_of
+from ringfence.toolkit.storage.fsspec_store.errors import errors
+from ringfence.toolkit.storage.fsspec_store.ftp import steady
+from ringfence.toolkit.storage.fsspec_store.identity import identity_of
+from ringfence.toolkit.storage.fsspec_store.keys import Keys
+from ringfence.toolkit.storage.fsspec_store.metadata import of_a_copy, told
+from ringfence.toolkit.storage.fsspec_store.rows import below, stat_of
+
+CHUNK = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSpot:
+    """A key of the store by its workspace-relative path; stores without links need no more."""
+
+    path: str
+
+
+class StoreFolder:
+    """A directory or prefix; `left_out` is what is in it that no path names, once it was scanned."""
+
+    def __init__(self, store: StoreView, path: str) -> None:
+        self._store = store
+        self._path = path
+        self.left_out: list[str] = []
+
+    def scan(self) -> list[tuple[str, Stat]]:
+        found, self.left_out = self._store.level(self._path)
+        return found
+
+    def spot(self, name: str) -> StoreSpot:
+        return StoreSpot(paths.child(self._path, name))
+
+
+class StoreView(StoreBase):
+    """A tree below `root` of the fsspec file system `fs`, to look at."""
+
+    def __init__(self, fs: Any, root: str) -> None:
+        self._fs = steady(fs)
+        self._keys = Keys(fs, root)
+        self.traits = traits_of(fs)
+        self.fold = False
+        self.root = self._keys.root
+        self.place = identity_of(fs, self.root)
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    # ------------------------------------------------------------------ looking
+
+    def resolve(self, names: tuple[str, ...], *, follow: bool) -> StoreSpot:
+        return StoreSpot(paths.lexical(names))
+
+    def is_link(self, names: tuple[str, ...]) -> bool:
+        return False
+
+    def release(self, spot: StoreSpot) -> None:
+        """Nothing is held open."""
+
+    def stat(self, spot: StoreSpot) -> Stat | None:
+        return self._info(spot.path)
+
+    def read(self, spot: StoreSpot, limit: int | None = None, known: Stat | None = None) -> bytes:
+        found = self._info(spot.path)
+        if found is None:
+            raise CallError("not_found", f"'{spot.path}' does not exist", where=spot.path)
+        if found.kind == DIRECTORY:
+            raise CallError("is_directory", f"'{spot.path}' is a directory", where=spot.path)
+        if limit is not None and (found.size or 0) > limit:
+            raise CallError("too_large", f"'{spot.path}' is larger than {limit} bytes", where=spot.path)
+        with errors(spot.path):
+            return bytes(self._fs.cat_file(self._key(spot.path)))
+
+    def chunks(self, spot: StoreSpot, known: Stat | None = None) -> Iterator[bytes]:
+        key = self._key(spot.path)
+        return in_parts(self, spot, lambda start, end: bytes(self._fs.cat_file(key, start=start, end=end)))
+
+    def metadata(self, spot: StoreSpot, stat: Stat, *, copied: bool = False) -> Metadata | None:
+        """What the store tells of the file; nothing of it can be put on again, only missed."""
+        if stat.kind != FILE:
+            return None
+        found = self._told(spot.path, stat)
+        return (of_a_copy(found) if copied else found) or None
+
+    @contextmanager
+    def folder(self, spot: StoreSpot) -> Iterator[StoreFolder]:
+        yield StoreFolder(self, spot.path)
+
+    def level(self, path: str) -> tuple[list[tuple[str, Stat]], list[str]]:
+        """The names directly below `path` with what they are, by name, and the keys that no path names."""
+        key = self._key(path)
+        with errors(path):
+            self._forget()
+            try:
+                rows = self._fs.ls(key, detail=True)
+            except FileNotFoundError:
+                if path == paths.ROOT:
+                    return [], []
+                raise
+        found: dict[str, Stat] = {}
+        left_out: list[str] = []
+        for row in rows:
+            stat, inside = stat_of(row), below(key.strip("/"), str(row["name"]).lstrip("/"))
+            name = inside.removesuffix("/")
+            if not inside:
+                if stat.kind == FILE and stat.size:  # a marker that holds something
+                    left_out.append(inside)
+            elif name in ("", ".", "..") or "/" in name or name in found:
+                left_out.append(inside)
+            else:
+                found[name] = stat
+        return sorted(found.items()), left_out
+
+    def rights(self, spot: StoreSpot, stat: Stat) -> tuple[bool, bool]:
+        return True, not self.traits.read_only
+
+    def changeable(self, spot: StoreSpot, *, leaves: bool) -> bool:
+        return True  # only trying tells
+
+    def check(self, spot: StoreSpot) -> None:
+        """A key is the same key however long it is held."""
+
+    def missing(self, spot: StoreSpot) -> tuple[str, ...]:
+        names = paths.parts(spot.path)
+        absent = []
+        for depth in range(len(names) - 1, 0, -1):
+            path = paths.join(names[:depth])
+            found = self._info(path)
+            if found is not None and found.kind != DIRECTORY:
+                raise CallError("not_a_directory", f"'{path}' is not a directory", where=path)
+            if found is not None:
+                break
+            absent.append(path)
+        return tuple(reversed(absent))
+
+    # ------------------------------------------------------------------- inside
+
+    def _key(self, path: str) -> str:
+        return self._keys.key(path)
+
+    def _forget(self) -> None:
+        """Forget what the file system remembers of listings: others change the store as well."""
+        self._fs.invalidate_cache()
+
+    def _row(self, path: str) -> dict[str, Any] | None:
+        with errors(path):
+            self._forget()
+            try:
+                return dict(self._fs.info(self._key(path)))
+            except FileNotFoundError:
+                return None
+
+    def _info(self, path: str) -> Stat | None:
+        if path == paths.ROOT:
+            return Stat(DIRECTORY, 0)
+        row = self._row(path)
+        return None if row is None else stat_of(row)
+
+    def _same(self, path: str, judged: Stat) -> None:
+        _check_same(path, judged, self._info(path))
+
+    def _told(self, path: str, judged: Stat) -> Metadata:
+        """What is attached to the entry that was judged. Raises CallError `path_changed`."""
+        row = self._row(path) or {}
+        _check_same(path, judged, stat_of(row) if row else None)
+        return told(row)
+
+    def _content(self, path: str) -> bytes:
+        with errors(path):
+            return bytes(self._fs.cat_file(self._key(path)))
+
+
+def _check_same(path: str, judged: Stat, now: Stat | None) -> None:
+    if now is None or (now.kind, now.size, now.identity) != (judged.kind, judged.size, judged.identity):
+        raise CallError("path_changed", f"'{path}' changed after it was judged", where=path)
+
+
+def in_parts(store: Tree, spot: Spot, part: Callable[[int, int], bytes]) -> Iterator[bytes]:
+    """The content of a file by as many requests as it takes; `part` asks for the bytes of one range."""
+    found = store.stat(spot)
+    if found is None or found.size is None or found.size <= CHUNK:
+        yield store.read(spot)
+        return
+    for start in range(0, found.size, CHUNK):
+        with errors(spot.path):
+            data = part(start, min(start + CHUNK, found.size))
+        yield data

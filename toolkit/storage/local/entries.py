@@ -1,0 +1,184 @@
+"""One entry at a time on an open directory: what it is, its bytes, and what the kernel's errors mean.
+
+Never follows a link and never waits for a device.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat as S
+from collections.abc import Iterator
+
+from ringfence.policy.byte_names import from_disk
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.fake_fs import is_faked
+from ringfence.toolkit.plan.changes import DIRECTORY, FILE, LINK, OTHER, Stat
+from ringfence.toolkit.storage import sparse_files as holes
+from ringfence.toolkit.storage.backend import path_changed
+from ringfence.toolkit.storage.local.resolver import LocalSpot
+
+KINDS = {S.S_IFREG: FILE, S.S_IFDIR: DIRECTORY, S.S_IFLNK: LINK}
+READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | os.O_CLOEXEC
+LIST = os.O_RDONLY | os.O_CLOEXEC | sum(getattr(os, flag, 0) for flag in ("O_DIRECTORY", "O_NOFOLLOW"))
+_REGULAR = READ | getattr(os, "O_NOCTTY", 0)
+NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | getattr(os, "O_NOFOLLOW", 0)
+_KIND, _RIGHTS = 0o170000, 0o7777  # the parts of a mode
+_TRIES = 8
+_CHUNK = 1 << 20
+
+
+def stat_of(info: os.stat_result, target: str | None = None) -> Stat:
+    mode = info.st_mode
+    # pyfakefs sets the time of change when a file is only read.
+    changed = 0 if is_faked() else info.st_ctime_ns
+    # By position: of a large tree this is made for every entry.
+    return Stat(
+        KINDS.get(mode & _KIND, OTHER),
+        info.st_size,
+        info.st_mtime,
+        info.st_atime,
+        mode & _RIGHTS,
+        info.st_nlink,
+        target,
+        f"{info.st_ino}:{info.st_mtime_ns}:{changed}",
+    )
+
+
+def is_own(info: os.stat_result) -> bool:
+    """Whether owner and group are those of a file that this process makes."""
+    return (info.st_uid, info.st_gid) == (os.geteuid(), os.getegid())
+
+
+def before_rename(stat: Stat) -> str:
+    """The part of the identity that renaming leaves: the inode and the modification time."""
+    return stat.identity.rpartition(":")[0]
+
+
+def lstat(spot: LocalSpot) -> os.stat_result:
+    if spot.rest:
+        raise FileNotFoundError(errno.ENOENT, "nothing there")
+    if spot.name == ".":
+        return os.fstat(spot.fd)
+    return os.stat(spot.name, dir_fd=spot.fd, follow_symlinks=False)
+
+
+def look(fd: int, name: str, info: os.stat_result) -> Stat:
+    """What `info` says of the entry, with the text of a link; looks again if it was swapped meanwhile."""
+    for _ in range(_TRIES):
+        if not S.S_ISLNK(info.st_mode):
+            return stat_of(info)
+        try:
+            return stat_of(info, from_disk(os.readlink(name, dir_fd=fd)))
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            info = os.stat(name, dir_fd=fd, follow_symlinks=False)
+    raise path_changed(from_disk(name))
+
+
+def open_regular(spot: LocalSpot) -> tuple[int, os.stat_result]:
+    if spot.rest:
+        raise FileNotFoundError(errno.ENOENT, "nothing there")
+    fd = os.open(spot.name, _REGULAR, dir_fd=spot.fd)
+    info = os.fstat(fd)
+    if S.S_ISREG(info.st_mode):
+        return fd, info
+    os.close(fd)
+    if S.S_ISDIR(info.st_mode):
+        raise IsADirectoryError(errno.EISDIR, "is a directory")
+    raise CallError("not_regular_file", f"'{spot.path}' is not a regular file", where=spot.path)
+
+
+def chunks(spot: LocalSpot, known: Stat | None = None) -> Iterator[bytes]:
+    """The content of a regular file, piece by piece; `path_changed` if it is not the `known` one."""
+    with errors(spot.path):
+        fd, info = open_regular(spot)
+        try:
+            if known is not None and stat_of(info).identity != known.identity:
+                raise path_changed(spot.path)
+            yield from holes.pieces_of(fd, info)
+        finally:
+            os.close(fd)
+
+
+def read_all(fd: int, info: os.stat_result, limit: int | None, path: str, known: Stat | None = None) -> bytes:
+    """The bytes of the file that is open as `fd` and was `info` just now."""
+    if known is not None and stat_of(info).identity != known.identity:
+        raise path_changed(path)
+    size = info.st_size
+    if limit is not None and size > limit:
+        raise _too_large(path, limit)
+    first = os.read(fd, _first(size))
+    if len(first) == size:
+        return first
+    chunks, total = [first], len(first)
+    if not first:
+        return first
+    if limit is not None and total > limit:
+        raise _too_large(path, limit)
+    while chunk := os.read(fd, min(max(size + 1 - total, _CHUNK), 1 << 26)):
+        chunks.append(chunk)
+        total += len(chunk)
+        if limit is not None and total > limit:
+            raise _too_large(path, limit)
+    return b"".join(chunks)
+
+
+def _first(size: int) -> int:
+    return min(size + 1, 1 << 26) if size else _CHUNK
+
+
+def unlink_quietly(name: str, fd: int) -> None:
+    try:
+        os.unlink(name, dir_fd=fd)
+    except FileNotFoundError:
+        pass
+
+
+def _too_large(path: str, limit: int) -> CallError:
+    return CallError("too_large", f"'{path}' is larger than {limit} bytes", where=path)
+
+
+class errors:
+    """For as long as the block runs, what the kernel refuses is told of `path`, in a CallError."""
+
+    # A generator of contextlib costs as much as what it is put around.
+    __slots__ = ("_path",)
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, OSError):
+            raise translated(error, self._path) from None
+
+
+_BY_ERRNO = {
+    errno.ENOENT: ("not_found", "'{}' does not exist"),
+    errno.EEXIST: ("already_exists", "'{}' already exists"),
+    errno.EISDIR: ("is_directory", "'{}' is a directory"),
+    errno.ENOTDIR: ("not_a_directory", "'{}' is not a directory"),
+    errno.ENOTEMPTY: ("directory_not_empty", "'{}' is not empty"),
+    errno.EACCES: ("permission_denied", "Permission denied: '{}'"),
+    errno.EPERM: ("permission_denied", "Permission denied: '{}'"),
+    errno.EROFS: ("permission_denied", "The file system is read-only: '{}'"),
+    errno.ENXIO: ("not_regular_file", "'{}' is not a regular file"),
+    errno.ELOOP: ("path_changed", "'{}' changed after it was judged"),
+    errno.ENAMETOOLONG: ("path_invalid", "The name is too long: '{}'"),
+}
+
+
+def translated(error: OSError, path: str) -> CallError:
+    code, message = _BY_ERRNO.get(
+        error.errno or 0, ("io_error", "The file system failed on '{}': " + _reason(error))
+    )
+    return CallError(code, message.format(path), where=path)
+
+
+def _reason(error: OSError) -> str:
+    # strerror alone: str(error) would show the host's path. Braces would be taken as a format.
+    return (error.strerror or type(error).__name__).replace("{", "(").replace("}", ")")

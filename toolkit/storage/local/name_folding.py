@@ -1,0 +1,103 @@
+"""Which names a directory of this machine takes for one: `A` and `a`, or the two forms of `é`.
+
+Asks the file system where it can tell, otherwise looks at names that are there. Never writes.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import unicodedata
+from collections.abc import Iterable
+
+from ringfence.policy.patterns.syntax import Folding
+
+_CASE_SENSITIVE = 11  # _PC_CASE_SENSITIVE of Apple's pathconf(2)
+_GET_FLAGS, _CASEFOLD = (
+    0x80086601,
+    0x40000000,
+)  # FS_IOC_GETFLAGS and FS_CASEFOLD_FL of Linux's ioctl_iflags(2)
+_NAMES = 16  # names of ASCII letters that are looked at; where case makes no difference the first one tells
+
+
+def folding_of(fd: int, path: str) -> Folding:
+    """What makes no difference between two names in the open directory `fd`, whose own name is `path`.
+
+    A single name that is found in another case is enough for `CASE`, so that nobody who may choose names can
+    talk it away. Where no name tells, it is what the file systems of this kind of machine usually do.
+    """
+    apple = sys.platform == "darwin"
+    told = _told_by_the_file_system(fd, apple)
+    if told is None:
+        told = _told_by_names(fd, path)
+    if told or (told is None and apple):
+        return Folding.CASE
+    # Apple's file systems never tell the two forms apart.
+    return Folding.FORM if apple or _takes_forms_for_one(fd) else Folding.NONE
+
+
+def _told_by_the_file_system(fd: int, apple: bool) -> bool | None:
+    from ringfence.toolkit.fake_fs import is_faked
+
+    if is_faked():
+        return None
+    if apple:
+        try:
+            return os.fpathconf(fd, _CASE_SENSITIVE) == 0
+        except (OSError, ValueError):
+            return None
+    return True if sys.platform == "linux" and _flags(fd) & _CASEFOLD else None
+
+
+def _flags(fd: int) -> int:
+    import array
+    import fcntl
+
+    found = array.array("I", [0, 0])
+    try:
+        fcntl.ioctl(fd, _GET_FLAGS, found)
+    except OSError:
+        return 0  # a file system without flags
+    return found[0]
+
+
+def _told_by_names(fd: int, path: str) -> bool | None:
+    """Whether one of the names in the directory, or its own, is there in another case; None without any."""
+    letters = (name for name in sorted(os.listdir(fd)) if _has_case(name))
+    told = _any(_is_one(name, name.swapcase(), fd) for name, _ in zip(letters, range(_NAMES), strict=False))
+    head, tail = os.path.split(path)
+    if told is None and _has_case(tail):
+        told = _is_one(path, os.path.join(head, tail.swapcase()), None)
+    return told
+
+
+def _takes_forms_for_one(fd: int) -> bool:
+    """Whether a name in the directory that has two forms is found by the other one."""
+    for name in os.listdir(fd):
+        for form in ("NFC", "NFD"):
+            other = unicodedata.normalize(form, name) if not name.isascii() else name
+            if other != name and _is_one(name, other, fd):
+                return True
+    return False
+
+
+def _has_case(name: str) -> bool:
+    # ASCII alone: `ı` and `ß` have a letter in another case that is not theirs.
+    return name.isascii() and name.lower() != name.upper()
+
+
+def _any(found: Iterable[bool | None]) -> bool | None:
+    answers = [each for each in found if each is not None]
+    return any(answers) if answers else None
+
+
+def _is_one(name: str, other: str, fd: int | None) -> bool | None:
+    """Whether both names are of one entry; None where the first is gone by now."""
+    try:
+        first = os.stat(name, dir_fd=fd, follow_symlinks=False)
+    except OSError:
+        return None
+    try:
+        return os.path.samestat(first, os.stat(other, dir_fd=fd, follow_symlinks=False))
+    except (OSError, UnicodeError):
+        return False

@@ -1,0 +1,151 @@
+"""What Linux offers past `os`: opening without any link, renaming onto nothing, telling mounts apart.
+
+Each is used only where `probe` found that it answers for the same files as `os` does, which it does not
+under a fake file system, in some sandboxes and on other systems. Never the only way to do something.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import functools
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ringfence.toolkit.fake_fs import is_faked
+
+_OPENAT2 = 437  # the same on every architecture that Python runs on
+_NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 2, 4, 8
+_EMPTY_PATH, _MOUNT_ID = 0x1000, 0x1000
+_NOREPLACE = 1
+_TRIES = 4
+_MAX_PATH = 4000  # bytes; the kernel takes 4,096 with the NUL
+# Not O_NOFOLLOW: with it a link at the end is "not a directory", and without it NO_SYMLINKS says ELOOP.
+_FLAGS = os.O_CLOEXEC | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", 0)
+_STEP = _FLAGS | getattr(os, "O_NOFOLLOW", 0)
+
+
+class _How(ctypes.Structure):
+    _fields_ = (("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64))
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """Which of the calls below may be used."""
+
+    beneath: bool = False
+    rename_new: bool = False
+    mounts: bool = False
+
+
+def probe(root: int) -> Kernel:
+    """What can be used for the directory open as `root`."""
+    if sys.platform != "linux" or is_faked():
+        return Kernel()
+    return Kernel(_same_directory(root), hasattr(_libc(), "renameat2"), _statx_mount(root) is not None)
+
+
+def _same_directory(root: int) -> bool:
+    try:
+        fd = open_beneath(root, ".")
+    except OSError:
+        return False  # an old kernel (ENOSYS) or a sandbox that does not know the call (EPERM)
+    try:
+        return os.path.samestat(os.fstat(fd), os.fstat(root))
+    finally:
+        os.close(fd)
+
+
+def open_beneath(fd: int, path: str | bytes) -> int:
+    """Open a directory below `fd`, refusing every link on the way. Raises OSError."""
+    name = os.fsencode(path)
+    call, number, how, size = _openat2()
+    for _ in range(_TRIES):
+        found: int = call(number, fd, name, how, size)
+        if found >= 0:
+            return found
+        code = ctypes.get_errno()
+        if code not in (errno.EAGAIN, errno.EINTR):
+            break
+    raise OSError(code, os.strerror(code))
+
+
+def descend(able: Kernel, fd: int, names: Sequence[str]) -> int:
+    """Open the directory that `names`, as the disk has them, lead to below `fd`; no link on the way.
+
+    Neither the length of the path nor its depth is bounded. Raises OSError.
+    """
+    at = fd
+    steps: Iterable[str | bytes] = _pieces(names) if able.beneath else names
+    try:
+        for step in steps:
+            below = open_beneath(at, step) if able.beneath else os.open(step, _STEP, dir_fd=at)
+            if at != fd:
+                os.close(at)
+            at = below
+    except BaseException:
+        if at != fd:
+            os.close(at)
+        raise
+    return at if at != fd else os.open(".", _STEP, dir_fd=fd)
+
+
+def _pieces(names: Sequence[str]) -> Iterator[bytes]:
+    """Paths that the kernel takes in one call, which together are all the names."""
+    path = os.fsencode("/".join(names))
+    while len(path) > _MAX_PATH:
+        end = path.rindex(b"/", 0, _MAX_PATH)
+        yield path[:end]
+        path = path[end + 1 :]
+    if path:
+        yield path
+
+
+def rename_new(source: int, name: str, destination: int, new: str) -> None:
+    """Rename, or fail with FileExistsError where the new name is taken. Raises OSError."""
+    if _libc().renameat2(source, os.fsencode(name), destination, os.fsencode(new), _NOREPLACE) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+
+
+def sync_file_system(fd: int) -> bool:
+    """Have everything written to the file system that `fd` is on; False where that cannot be asked for."""
+    if sys.platform != "linux" or is_faked() or not hasattr(_libc(), "syncfs"):
+        return False
+    if _libc().syncfs(fd) != 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return True
+
+
+def mount_of(fd: int, kernel: Kernel) -> int:
+    """What tells one mount from another; without statx the device, which does not know bind mounts."""
+    found = _statx_mount(fd) if kernel.mounts else None
+    return os.fstat(fd).st_dev if found is None else found
+
+
+def _statx_mount(fd: int) -> int | None:
+    if not hasattr(_libc(), "statx"):
+        return None
+    answer = ctypes.create_string_buffer(256)
+    if _libc().statx(fd, b"", _EMPTY_PATH, _MOUNT_ID, answer) != 0:
+        return None
+    mask = int.from_bytes(answer.raw[0:4], sys.byteorder)
+    return int.from_bytes(answer.raw[144:152], sys.byteorder) if mask & _MOUNT_ID else None
+
+
+@functools.cache
+def _libc() -> Any:
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.syscall.restype = ctypes.c_long
+    return libc
+
+
+@functools.cache
+def _openat2() -> tuple[Any, ctypes.c_long, Any, ctypes.c_size_t]:
+    """The call and its constant arguments, converted once: converting is half of what a call costs."""
+    how = _How(_FLAGS, 0, _NO_MAGICLINKS | _NO_SYMLINKS | _BENEATH)
+    return _libc().syscall, ctypes.c_long(_OPENAT2), ctypes.byref(how), ctypes.c_size_t(ctypes.sizeof(how))

@@ -1,0 +1,5 @@
+"""S3 and what speaks its protocol, as a confined tree."""
+
+from ringfence.toolkit.storage.s3.backend import S3
+
+__all__ = ["S3"]

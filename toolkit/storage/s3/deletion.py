@@ -1,0 +1,138 @@
+"""Deletes keys that are as they were judged: by the batch, or one by one where a batch keeps no conditions.
+
+Says of each what became of it; what is gone counts as deleted, whoever did it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.plan.changes import DIRECTORY, Stat
+from ringfence.toolkit.storage.ambiguous_outcome import NO_REPLY, no_reply, was_made
+from ringfence.toolkit.storage.backend import Missed, path_changed
+from ringfence.toolkit.storage.s3.conditional import Conditional
+from ringfence.toolkit.storage.s3.keys import errors
+from ringfence.toolkit.storage.s3.requests import PAGE
+from ringfence.toolkit.storage.s3.sends import counted
+
+_SIDE_BY_SIDE = 16
+_GONE = "gone"
+
+
+class Doomed(NamedTuple):
+    """A key to delete, relative to the root, with the tag that it was judged by, and the path it is of."""
+
+    key: str
+    tag: str
+    path: str
+
+
+class Deleting(Conditional):
+    """The deletions that the S3 backend makes."""
+
+    def delete(self, doomed: list[Doomed]) -> Iterator[str | Missed]:
+        """Delete keys that are as they were judged; gives the path of each, or why it stays.
+
+        Where the server passes over the condition, many keys need a look right before, by who calls this.
+        """
+        if self._one_by_one(len(doomed)):
+            yield from self._each(doomed)
+            return
+        conditional = bool(doomed) and self.keeps("delete many")
+        for first in range(0, len(doomed), PAGE):
+            yield from self._batch(doomed[first : first + PAGE], conditional=conditional)
+
+    def _one_by_one(self, count: int) -> bool:
+        if count == 1:
+            return self.keeps("delete") or not self.keeps("delete many")
+        return count > 1 and not self.keeps("delete many") and self.keeps("delete")
+
+    def _each(self, doomed: list[Doomed]) -> Iterator[str | Missed]:
+        if len(doomed) == 1:
+            yield self._delete(doomed[0])
+            return
+        with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
+            for first in range(0, len(doomed), PAGE):
+                yield from pool.map(self._delete, doomed[first : first + PAGE])
+
+    def _delete(self, one: Doomed) -> str | Missed:
+        try:
+            with errors(one.path, taken="path_changed"):
+                if self.keeps("delete"):
+                    self._delete_if_same(one)
+                else:
+                    self._look_and_delete(one)
+        except CallError as error:
+            # What is gone was deleted: by this request, which the client sends again, or by somebody else.
+            if error.code == "not_found" or (error.code == "path_changed" and self._now(one) is None):
+                return one.path
+            return Missed(one.path, error.message, error.code)
+        return one.path
+
+    def _delete_if_same(self, one: Doomed) -> None:
+        def look() -> str | None:
+            return _GONE if self._is_deleted(one) else None
+
+        try:
+            self.change(one.path, "delete_object", look, Key=self._key(one.key), IfMatch=one.tag)
+        except PermissionError:
+            # Amazon wants the right to read for it, which a plain deletion does not need.
+            self._look_and_delete(one)
+            self._answers["delete"] = False  # for this session: it is the right that is missing
+            self._asked.pop("delete", None)
+
+    def _look_and_delete(self, one: Doomed) -> None:
+        now = self._now(one)
+        if now is None or now.identity != one.tag:
+            raise path_changed(one.path)
+        self.change(one.path, "delete_object", lambda: _GONE, Key=self._key(one.key))
+
+    def _is_deleted(self, one: Doomed) -> bool:
+        """By a look, after a refusal. Raises CallError `outcome_unknown` where another is there by now."""
+        now = self._now(one)
+        return was_made(one.path, ours=now is None, as_judged=now is not None and now.identity == one.tag)
+
+    def _now(self, one: Doomed) -> Stat | None:
+        if one.key.endswith("/"):
+            return self._marker(one.path)
+        found = self._exact(one.path)
+        return None if found is not None and found.kind == DIRECTORY else found
+
+    def _batch(self, page: list[Doomed], *, conditional: bool) -> Iterator[str | Missed]:
+        tag = {self._key(one.key): one.tag for one in page}
+        objects = [{"Key": key, "ETag": tag[key]} if conditional else {"Key": key} for key in tag]
+        first = page[0].path
+        try:
+            with counted() as sends, errors(first):
+                wanted = {"Objects": objects, "Quiet": True}
+                answer = self.change(first, "delete_objects", lambda: None, Delete=wanted)
+        except CallError as error:
+            if error.code != NO_REPLY:
+                raise
+            # Each by its own name, since each is looked at by itself.
+            yield from (Missed(one.path, no_reply(one.path).message, NO_REPLY) for one in page)
+            return
+        failed = {row["Key"]: row for row in answer.get("Errors", ())}
+        for key, one in zip(tag, page, strict=True):
+            yield self._said(one, failed.get(key), again=sends.count > 1)
+
+    def _said(self, one: Doomed, error: dict[str, Any] | None, *, again: bool) -> str | Missed:
+        """What became of one key of a batch; `again` where the batch was sent more than once."""
+        if error is None:
+            return one.path
+        try:
+            with errors(one.path):
+                gone = error["Code"] == "NoSuchKey" or (again and self._is_deleted(one))
+        except CallError as unknown:
+            return Missed(one.path, unknown.message, unknown.code)
+        if gone:  # by an earlier sending, or somebody else was faster
+            if again:
+                self.note_resolved(one.path)
+            return one.path
+        if error["Code"] == "PreconditionFailed":
+            changed = path_changed(one.path)
+            return Missed(one.path, changed.message, changed.code)
+        return Missed(one.path, str(error.get("Message") or error["Code"]))

@@ -1,0 +1,142 @@
+"""What S3 tells of keys as names, directories and errors.
+
+Values and text only; makes no request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.plan.changes import DIRECTORY, FILE, Stat
+from ringfence.toolkit.storage.backend import path_changed
+from ringfence.toolkit.storage.fsspec_store.backend import errors as store_errors
+from ringfence.toolkit.text import escape
+
+_TAKEN = ("PreconditionFailed", "ConditionalRequestConflict", "412", "409")
+
+_NOT_BUILT = 501
+
+Rows = dict[str, Stat]  # keys below a directory, relative to it
+
+
+def entries_of(rows: Rows) -> Iterable[tuple[str, Stat]]:
+    """Keys with the directories that they lie in, each once; keys with an empty name in them are left out."""
+    found: Rows = {}
+    for key, stat in rows.items():
+        names = key.split("/")
+        marker = names[-1] == ""
+        if marker:
+            names.pop()
+        if any(name in ("", ".", "..") for name in names):
+            continue
+        for depth in range(1, len(names) + marker):
+            found.setdefault("/".join(names[:depth]), Stat(DIRECTORY, 0))
+        if not marker:
+            found["/".join(names)] = stat
+    return found.items()
+
+
+def is_nameless(key: str) -> bool:
+    names = key.split("/")
+    return any(name in ("", ".", "..") for name in (names if names[-1] else names[:-1]))
+
+
+def left_out_of(rows: Rows, *, below: bool = False) -> list[str]:
+    """What no path names: keys with an empty name, `.` or `..` in them, and content in a directory's marker.
+
+    Of keys directly in the directory, or with `below` of all.
+    """
+    return [
+        key
+        for key, stat in rows.items()
+        if (below or not key.strip("/") or key.partition("/")[0] in ("", ".", ".."))
+        and (is_nameless(key) or ((key.endswith("/") or not key) and stat.size))
+    ]
+
+
+def level_of(rows: Rows) -> list[tuple[str, Stat]]:
+    """The first names of keys with what they are, by name; a file of the same name comes first."""
+    found: Rows = {}
+    for key, stat in rows.items():
+        name, slash, _ = key.partition("/")
+        if name in ("", ".", ".."):
+            continue  # a marker of the directory itself, or a key that no path can name
+        if not slash:
+            found[name] = stat
+        else:
+            found.setdefault(name, Stat(DIRECTORY, 0))
+    return sorted(found.items(), key=lambda row: row[0])
+
+
+def stat_of(row: dict[str, Any]) -> Stat:
+    return Stat(FILE, row["Size"], row["LastModified"].timestamp(), identity=str(row["ETag"]))
+
+
+def is_same(judged: Stat, now: Stat) -> bool:
+    return (judged.kind, judged.size, judged.identity) == (now.kind, now.size, now.identity)
+
+
+def nameless(path: str, key: str) -> CallError:
+    """A directory is not removed or moved with something in it that no tool can look at or keep."""
+    message = f"'{escape(path)}' holds what no path can name: '{escape(path)}/{escape(key)}'"
+    hint = "a person has to move or delete it with a client of the store"
+    return CallError("directory_not_empty", message, where=path, hint=hint)
+
+
+def two_of_one_name(path: str) -> CallError:
+    message = f"'{path}' is a file and a directory at once in this store"
+    hint = "act on the file, then on what is below, by their own paths"
+    return CallError("not_a_directory", message, where=path, hint=hint)
+
+
+def refused(error: BaseException) -> bool:
+    """Whether a condition was not met; servers differ in how they spell it, and so does s3fs."""
+    return isinstance(error, FileExistsError) or _code(error) in _TAKEN
+
+
+def is_race(error: BaseException) -> bool:
+    """Whether the request met another one, which tells nothing of its condition."""
+    return _code(error) == "ConditionalRequestConflict"
+
+
+def is_bad_class(error: BaseException) -> bool:
+    """Whether the server has no storage class of the name."""
+    return _code(error) == "InvalidStorageClass"
+
+
+def _code(error: BaseException) -> str:
+    answer = getattr(error.__cause__, "response", None) or {}
+    return str(answer.get("Error", {}).get("Code"))
+
+
+def answered(error: BaseException) -> bool:
+    """Whether the server itself said no, for good; what it answers in trouble says nothing of what it did."""
+    status = _status(error)
+    return (400 <= status < 500 and status not in (408, 429)) or status == _NOT_BUILT
+
+
+def not_built(error: BaseException) -> bool:
+    """Whether the server has nothing of the kind."""
+    return _status(error) == _NOT_BUILT
+
+
+def _status(error: BaseException) -> int:
+    answer = getattr(error.__cause__, "response", None) or {}
+    return int(answer.get("ResponseMetadata", {}).get("HTTPStatusCode") or 0)
+
+
+@contextmanager
+def errors(path: str, *, taken: str = "already_exists") -> Iterator[None]:
+    """The store's errors as ours; `taken` is what it means that a condition was not met."""
+    with store_errors(path):
+        try:
+            yield
+        except OSError as error:
+            if not refused(error):
+                raise
+            if taken != "already_exists":
+                raise path_changed(path) from None
+            raise FileExistsError from None

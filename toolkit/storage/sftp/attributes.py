@@ -1,0 +1,68 @@
+"""Metadata of an entry on an SFTP server: owner and group, times by the second; read, and put on a new one.
+
+What the server refuses is named. Set-id bits come only with the owner and the group.
+"""
+
+from __future__ import annotations
+
+import stat as S
+from typing import Any
+
+from ringfence.toolkit.plan.changes import SET_ID
+from ringfence.toolkit.plan.metadata import Metadata, NotKept
+
+OWNER, TIMES = "owner", "times"  # the fields
+
+
+def attached(row: Any) -> Metadata:
+    """The fields of an entry, as far as the server tells them."""
+    found: dict[str, Any] = {}
+    if row.st_uid is not None and row.st_gid is not None:
+        found[OWNER] = [row.st_uid, row.st_gid]
+    if row.st_mtime is not None:
+        found[TIMES] = [row.st_mtime if row.st_atime is None else row.st_atime, row.st_mtime]
+    return found
+
+
+def put_on(client: Any, path: bytes, row: Any, metadata: Metadata, mode: int | None) -> NotKept:
+    """Give a file or directory of our own, which is `row` now, the fields and the mode.
+
+    Gives what could not be. Raises OSError for the mode alone.
+    """
+    lost: list[str] = []
+    # Before the mode: changing the owner takes set-id bits away.
+    owned = _put_owner(client, path, row, metadata.get(OWNER), lost)
+    if mode is not None:
+        bits = 0 if row.st_mode is not None and S.S_ISDIR(row.st_mode) else mode & SET_ID
+        if bits and not owned:
+            lost.append("set-id bits")
+            mode &= ~bits
+        client.chmod(path, mode)
+    if TIMES in metadata:
+        try:
+            client.utime(path, tuple(metadata[TIMES]))
+        except OSError:
+            lost.append("times")
+    return tuple(lost)
+
+
+def lost_on_link(row: Any, metadata: Metadata) -> NotKept:
+    """What a link that was made again has not: the protocol changes only what a link leads to."""
+    owner = OWNER in metadata and metadata[OWNER] != [row.st_uid, row.st_gid]
+    return (*(("owner",) if owner else ()), *(("times",) if TIMES in metadata else ()))
+
+
+def _put_owner(client: Any, path: bytes, row: Any, wanted: list[int] | None, lost: list[str]) -> bool:
+    """Whether owner and group are the ones wanted by then."""
+    if wanted is None or wanted == [row.st_uid, row.st_gid]:
+        return wanted is not None
+    uid, gid = wanted
+    for both in ((uid, gid), (row.st_uid, gid)):
+        try:
+            client.chown(path, *both)  # only root may give a file away, and others its group at most
+        except OSError:
+            continue
+        break
+    now = client.lstat(path)
+    lost += [word for word, same in (("owner", now.st_uid == uid), ("group", now.st_gid == gid)) if not same]
+    return [now.st_uid, now.st_gid] == wanted

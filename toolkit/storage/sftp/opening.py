@@ -1,0 +1,102 @@
+"""Opens the tree of an sftp:// URL; only on a server whose key is known, as `ssh` does."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+from urllib.parse import unquote
+
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.extras import install
+from ringfence.toolkit.locations import StoragePlace, shown, split_url
+from ringfence.toolkit.storage.fsspec_store.identity import identity_of, sftp_authority
+from ringfence.toolkit.storage.fsspec_store.options import refused_option, wrong_option
+from ringfence.toolkit.storage.sftp.backend import Sftp
+from ringfence.toolkit.storage.sftp.connection import Connection
+
+
+class _Login:
+    """The way to a server, and the connection that is open."""
+
+    def __init__(self, host: str, named: dict[str, Any]) -> None:
+        self._host = host
+        self._named = named
+        self._ssh: Any = None
+
+    def connect(self) -> Any:
+        """A new paramiko.SFTPClient; ends the one before. Raises what paramiko raises."""
+        import paramiko
+
+        self.close()
+        self._ssh = paramiko.SSHClient()
+        try:
+            self._ssh.load_system_host_keys()
+            self._ssh.connect(self._host, **{key: value for key, value in self._named.items() if value})
+            return self._ssh.open_sftp()
+        except Exception:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        if self._ssh is not None:
+            self._ssh.close()
+
+
+def open_sftp(url: str, options: dict[str, Any]) -> Sftp:
+    """Connect to the server of an sftp:// URL. Raises CallError."""
+    try:
+        import paramiko
+    except ImportError:
+        message = "What an sftp:// root needs is not installed"
+        raise CallError("io_error", message, hint=install("sftp")) from None
+    split = split_url(url)
+    if split.password is not None:
+        raise CallError(
+            "path_invalid",
+            f"There is a password in the URL of {shown(url)}, where programs and logs show it",
+            hint="use a key or the SSH agent, or options={'password': …} from Python",
+        )
+    _check_options(options)
+    named = {"port": split.port, "username": unquote(split.username or ""), **options}
+    login = _Login(split.hostname or "", named)
+    try:
+        client = login.connect()
+    except Exception as error:
+        refused = refused_option(error, options)
+        if refused is not None:
+            raise refused from None
+        told = isinstance(error, OSError | paramiko.SSHException)
+        reason = str(error) if told else type(error).__name__
+        raise CallError("io_error", f"'{split.hostname}' cannot be reached by SFTP: {reason}") from None
+    account, port = client.get_channel().get_transport().get_username(), split.port or 22
+    former = f"sftp://{split.username + '@' if split.username else ''}{split.hostname}:{port}"
+    authority = sftp_authority(account, split.hostname or "", named["port"] or 22)
+    server = StoragePlace(("sftp",), authority, "", former="" if former == f"sftp://{authority}" else former)
+    root = unquote(split.path, errors="surrogateescape") or "."
+    return Sftp(Connection(client, login.connect, login.close), root, server)
+
+
+def _check_options(options: dict[str, Any]) -> None:
+    """Refuse (`invalid_arguments`) what is no argument of paramiko's, or is in the URL, before connecting."""
+    import paramiko
+
+    known = set(inspect.signature(paramiko.SSHClient.connect).parameters) - {"self", "hostname"}
+    for name in sorted(options.keys() - known):
+        host = name in ("host", "hostname")
+        raise wrong_option(name, "the URL names it" if host else "a connection by SFTP does not know it")
+    if "port" in options and not isinstance(options["port"], int):
+        message = "The root's option 'port' is not a whole number"
+        raise CallError("invalid_arguments", message, where="options", hint="give it as a number, such as 22")
+
+
+def sftp_on(fs: Any, root: str) -> Sftp:
+    """The tree at a path of an fsspec file system, whose connection stays that one's own."""
+
+    def again() -> Any:
+        former = fs.client
+        fs._connect()
+        former.close()
+        return fs.ftp
+
+    connection = Connection(fs.ftp, again if hasattr(fs, "_connect") else None)
+    return Sftp(connection, root, identity_of(fs, ""))

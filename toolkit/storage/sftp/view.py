@@ -1,0 +1,267 @@
+"""A tree on an SFTP server, to look at; links are resolved here, name by name, and never left to the server.
+
+What is opened is checked to be what was looked at.
+"""
+
+from __future__ import annotations
+
+import stat as S
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ringfence.policy.byte_names import from_disk, to_disk
+from ringfence.toolkit import paths
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.locations import StoragePlace
+from ringfence.toolkit.plan.changes import DIRECTORY, FILE, LINK, OTHER, Delete, Stat
+from ringfence.toolkit.plan.metadata import Metadata
+from ringfence.toolkit.storage.backend import BACKENDS, StoreBase, is_link, path_changed
+from ringfence.toolkit.storage.guarantees import MAX_FILE
+from ringfence.toolkit.storage.sftp.attributes import attached
+from ringfence.toolkit.storage.sftp.connection import Connection, errors, read_ahead
+from ringfence.toolkit.storage.sftp.names import entries, from_server, real_path, to_server
+
+MAX_LINKS = 8
+_ONE_REQUEST = 32 << 10  # bytes that one READ gives
+_KINDS = {S.S_IFREG: FILE, S.S_IFDIR: DIRECTORY, S.S_IFLNK: LINK}
+
+
+@dataclass(frozen=True, slots=True)
+class SftpSpot:
+    """A canonical path; `rest` counts the names below one that is not there, or (`blocked`) no directory."""
+
+    path: str
+    rest: int = 0
+    blocked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SftpFolder:
+    """A directory of the server; `left_out` are the names in it that are none, once it was scanned."""
+
+    tree: Looking
+    path: str
+    left_out: list[str] = field(default_factory=list)
+
+    def scan(self) -> list[tuple[str, Stat]]:
+        found, self.left_out[:] = self.tree.level(self.path)
+        return found
+
+    def spot(self, name: str) -> SftpSpot:
+        return SftpSpot(paths.child(self.path, name))
+
+
+class Looking(StoreBase):
+    """What lies below `root` on a server, to look at."""
+
+    traits = BACKENDS["sftp"]
+    fold = False
+
+    def __init__(self, connection: Connection, root: str, server: StoragePlace) -> None:
+        self._connection = connection
+        try:
+            self.root = connection.ask(lambda client: real_path(client, root)).rstrip("/")
+            found = S.S_ISDIR(connection.ask(lambda client: client.stat(self._at(paths.ROOT))).st_mode)
+        except OSError:
+            connection.close()
+            raise CallError("not_found", "The project root does not exist on the server") from None
+        if not found:
+            connection.close()
+            raise CallError("not_a_directory", "The project root is not a directory on the server")
+        text = from_disk(self.root)
+        former = f"{server.former}{text}" if server.former else ""
+        self.place = replace(server, path=text, former=former)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    # ------------------------------------------------------------------ looking
+
+    def resolve(self, names: tuple[str, ...], *, follow: bool) -> SftpSpot:
+        done: list[str] = []
+        todo = list(names)
+        links = 0
+        while todo:
+            name = todo.pop(0)
+            if name == "..":
+                if not done:
+                    raise paths.outside()
+                done.pop()
+                continue
+            path = paths.join([*done, name])
+            found = self._look(path) if todo or follow else None
+            if found is not None and found.kind == LINK:
+                links += 1
+                todo = [*_spliced(found, names, links), *todo]
+                continue
+            done.append(name)
+            if todo and (found is None or found.kind != DIRECTORY):
+                if ".." in todo:
+                    raise CallError("not_found", "A directory in the path does not exist")
+                return SftpSpot(paths.join([*done, *todo]), len(todo), found is not None)
+        return SftpSpot(paths.join(done))
+
+    def is_link(self, names: tuple[str, ...]) -> bool:
+        return is_link(self, names)
+
+    def release(self, spot: SftpSpot) -> None:
+        """Nothing is held open."""
+
+    def stat(self, spot: SftpSpot) -> Stat | None:
+        return None if spot.rest else self._look(spot.path)
+
+    def read(self, spot: SftpSpot, limit: int | None = None, known: Stat | None = None) -> bytes:
+        found = self.stat(spot)
+        if found is None:
+            raise CallError("not_found", f"'{spot.path}' does not exist", where=spot.path)
+        if found.kind == DIRECTORY:
+            raise CallError("is_directory", f"'{spot.path}' is a directory", where=spot.path)
+        if found.kind != FILE:
+            raise CallError("not_regular_file", f"'{spot.path}' is not a regular file", where=spot.path)
+        if known is not None and not alike(known, found):
+            raise path_changed(spot.path)
+        most, data = MAX_FILE if limit is None else limit, b""
+        if (found.size or 0) <= most:
+            with errors(spot.path):
+                data = self._connection.ask(lambda client: self._content(client, spot.path, found, most))
+        if (found.size or 0) > most or len(data) > most:
+            raise CallError("too_large", f"'{spot.path}' is larger than {most} bytes", where=spot.path)
+        return data
+
+    def _content(self, client: Any, path: str, found: Stat, most: int) -> bytes:
+        with client.open(self._at(path), "rb") as file:
+            # A name may lead elsewhere since the look: what is open now says whether it is what was seen.
+            if not alike(found, self._stat(path, file.stat())):
+                raise path_changed(path)
+            if found.size is not None and found.size > _ONE_REQUEST:
+                read_ahead(file, found.size)
+            return bytes(file.read(most + 1))  # a server may send more than it says
+
+    def metadata(self, spot: SftpSpot, stat: Stat, *, copied: bool = False) -> Metadata | None:
+        """Owner, group and times, of which a copy takes nothing along."""
+        return None if copied else self._attached(spot.path, stat)
+
+    def chunks(self, spot: SftpSpot, known: Stat | None = None) -> Iterator[bytes]:
+        yield self.read(spot)
+
+    @contextmanager
+    def folder(self, spot: SftpSpot) -> Iterator[SftpFolder]:
+        yield SftpFolder(self, spot.path)
+
+    def level(self, path: str) -> tuple[list[tuple[str, Stat]], list[str]]:
+        """The entries of a directory by name, and the names that are none, or another's in this directory."""
+        found: dict[str, Stat] = {}
+        left_out: list[str] = []
+        with errors(path):
+            for row in self._connection.ask(lambda client: entries(client, self._at(path))):
+                if row.filename in found or not _is_name(row.filename):
+                    left_out.append(row.filename)
+                    continue
+                below = paths.child(path, row.filename)
+                found[row.filename] = self._stat(
+                    below, row if row.st_mode is not None else self._lstat(below)
+                )
+        return sorted(found.items(), key=lambda row: row[0]), left_out
+
+    def rights(self, spot: SftpSpot, stat: Stat) -> tuple[bool, bool]:
+        mode = stat.mode or 0
+        return bool(mode & 0o444), bool(mode & 0o222)
+
+    def changeable(self, spot: SftpSpot, *, leaves: bool) -> bool:
+        return True  # only trying tells
+
+    def missing(self, spot: SftpSpot) -> tuple[str, ...]:
+        names = paths.parts(spot.path)
+        first = len(names) - spot.rest
+        if spot.blocked:
+            path = paths.join(names[:first])
+            raise CallError("not_a_directory", f"'{path}' is not a directory", where=path)
+        return tuple(paths.join(names[:n]) for n in range(first, len(names)))
+
+    def check(self, spot: SftpSpot) -> None:
+        """Refuse when a directory on the way is a link by now; right after this it still can become one."""
+        names = paths.parts(spot.path)[:-1]
+        if self.resolve(names, follow=True).path != paths.join(names):
+            raise path_changed(spot.path)
+
+    # ------------------------------------------------------------------- inside
+
+    def _at(self, path: str) -> bytes:
+        return to_server((self.root or "/") if path == paths.ROOT else f"{self.root}/{to_disk(path)}")
+
+    def _look(self, path: str) -> Stat | None:
+        with errors(path):
+            try:
+                return self._stat(path, self._lstat(path))
+            except FileNotFoundError:
+                return None
+
+    def _lstat(self, path: str) -> Any:
+        return self._connection.ask(lambda client: client.lstat(self._at(path)))
+
+    def _stat(self, path: str, row: Any) -> Stat:
+        # Of what a server does not say what it is, nothing is opened.
+        kind = OTHER if row.st_mode is None else _KINDS.get(S.S_IFMT(row.st_mode), OTHER)
+        return Stat(
+            kind=kind,
+            size=row.st_size,
+            modified=row.st_mtime,
+            accessed=row.st_atime,
+            mode=None if row.st_mode is None else S.S_IMODE(row.st_mode),
+            target=self._target(path) if kind == LINK else None,
+            identity=f"{row.st_mtime}:{row.st_size}:{row.st_mode}",
+        )
+
+    def _target(self, path: str) -> str | None:
+        found = self._connection.ask(lambda client: client.readlink(self._at(path)))
+        return None if found is None else from_server(found)
+
+    def _attached(self, path: str, judged: Stat) -> Metadata:
+        """The metadata of the entry that was judged."""
+        with errors(path):
+            row = self._lstat(path)
+            if not alike(judged, self._stat(path, row)):
+                raise path_changed(path)
+        return attached(row)
+
+    def _same(self, path: str, judged: Stat) -> None:
+        now = self._look(path)
+        if now is None or not alike(judged, now):
+            raise path_changed(path)
+
+    def _differs(self, caught: str, change: Delete) -> bool:
+        now = self._look(caught)
+        if now is None or not alike(change.stat, now):
+            return True
+        found = dict(self._walk(caught)) if now.kind == DIRECTORY else {}
+        judged = {entry.path[len(change.path) :]: entry.stat for entry in change.entries}
+        return found.keys() != judged.keys() or any(not alike(judged[key], found[key]) for key in found)
+
+    def _walk(self, path: str, shown: str = "") -> Iterator[tuple[str, Stat]]:
+        for name, stat in self.level(path)[0]:
+            yield f"{shown}/{name}", stat
+            if stat.kind == DIRECTORY:
+                yield from self._walk(paths.child(path, name), f"{shown}/{name}")
+
+
+def _spliced(link: Stat, names: tuple[str, ...], count: int) -> list[str]:
+    if ".." in names:
+        raise CallError("path_invalid", "The path goes up ('..') and through a link, which is ambiguous")
+    if count > MAX_LINKS:
+        raise CallError("path_invalid", "The path goes through too many links")
+    target = link.target or ""
+    if target.startswith("/"):
+        raise paths.outside()
+    return [part for part in target.split("/") if part not in ("", ".")]
+
+
+def _is_name(name: str) -> bool:
+    return name not in ("", ".", "..") and not set("/\0") & set(name)
+
+
+def alike(judged: Stat, now: Stat) -> bool:
+    if judged.kind != now.kind:
+        return False
+    return judged.kind == DIRECTORY or (judged.target, judged.identity) == (now.target, now.identity)

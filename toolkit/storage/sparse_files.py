@@ -1,0 +1,78 @@
+"""Holes of sparse files: given as zeros that nobody reads, and made again where such zeros are written.
+
+Only what the file system says is a hole is one; content with zeros in it is read and written as it is.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterable, Iterator
+
+from ringfence.toolkit.fake_fs import is_faked
+
+CHUNK = 1 << 20
+ZEROS = bytes(CHUNK)  # a piece is a hole's when it is this very object
+_NO_HOLES = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTTY)  # of a file system that knows of none
+
+
+def pieces_of(fd: int, info: os.stat_result) -> Iterator[bytes]:
+    """The content of the regular file open as `fd`, from its start, piece by piece. Raises OSError."""
+    at = 0
+    if hasattr(os, "SEEK_DATA") and info.st_size - info.st_blocks * 512 > CHUNK and not is_faked():
+        while (start := _data(fd, at)) is not None:
+            yield from _zeros(start - at)
+            end = os.lseek(fd, start, os.SEEK_HOLE)
+            os.lseek(fd, start, os.SEEK_SET)
+            while start < end and (data := os.read(fd, min(CHUNK, end - start))):
+                start += len(data)
+                yield data
+            if start < end:
+                return  # it was cut off meanwhile
+            at = end
+        size = os.fstat(fd).st_size
+        if at < size and _is_hole(fd, at):
+            yield from _zeros(size - at)
+            at = size
+        os.lseek(fd, at, os.SEEK_SET)
+    while data := os.read(fd, CHUNK):
+        yield data
+
+
+def write_all(fd: int, pieces: Iterable[bytes]) -> None:
+    """Write pieces at the start of a new file; a hole's zeros are left out. Raises OSError."""
+    ends_in_hole = False
+    for piece in pieces:
+        ends_in_hole = piece is ZEROS
+        if ends_in_hole:
+            os.lseek(fd, len(piece), os.SEEK_CUR)
+            continue
+        view = memoryview(piece)
+        while view:
+            view = view[os.write(fd, view) :]
+    if ends_in_hole:
+        os.ftruncate(fd, os.lseek(fd, 0, os.SEEK_CUR))
+
+
+def _data(fd: int, at: int) -> int | None:
+    """Where the next data begin; None where there are none, or nobody knows."""
+    try:
+        return os.lseek(fd, at, os.SEEK_DATA)
+    except OSError as error:
+        if error.errno not in (errno.ENXIO, *_NO_HOLES):
+            raise
+        return None
+
+
+def _is_hole(fd: int, at: int) -> bool:
+    try:
+        return os.lseek(fd, at, os.SEEK_HOLE) == at
+    except OSError:
+        return False
+
+
+def _zeros(size: int) -> Iterator[bytes]:
+    for _ in range(size // CHUNK):
+        yield ZEROS
+    if size % CHUNK:
+        yield ZEROS[: size % CHUNK]

@@ -1,0 +1,434 @@
+"""The workspace's tree with the task store joined to it as `@tasks`, and its trash as `@tasks/.trash`.
+
+Each side keeps its own confinement. No name reaches the other side, and no link leads across or inside.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ringfence.policy.patterns.syntax import Fold
+from ringfence.toolkit import paths
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.locations import StoragePlace
+from ringfence.toolkit.plan.changes import DIRECTORY, Delete, Entry, Held, Move, Stat, sha256
+from ringfence.toolkit.plan.metadata import Metadata, NotKept
+from ringfence.toolkit.storage.backend import (
+    Folder,
+    Missed,
+    Spot,
+    Traits,
+    WritableTree,
+    check_content,
+    is_link,
+    path_changed,
+    spot_at,
+)
+from ringfence.toolkit.storage.move_by_copy import move_by_copy
+from ringfence.toolkit.task_ids import IN_TRASH, TASKS, TRASH
+
+CAUGHT = ".ringfence"  # where each side of a local disk keeps what it caught for deletion
+
+
+@dataclass(slots=True)
+class TaskSpot:
+    """A place in the task store or its trash; `side` is None in a trash that does not exist yet."""
+
+    side: WritableTree | None
+    inner: Spot
+    prefix: str
+
+    @property
+    def path(self) -> str:
+        inner = self.inner.path
+        return self.prefix if inner == paths.ROOT else f"{self.prefix}/{inner}" if self.prefix else inner
+
+
+@dataclass(frozen=True, slots=True)
+class Unmade:
+    """A place in a trash that does not exist yet."""
+
+    path: str
+
+
+class TaskFolder:
+    """An open directory of the task store."""
+
+    def __init__(self, folder: Folder, spot: TaskSpot) -> None:
+        self._folder = folder
+        self._spot = spot
+
+    def scan(self) -> list[tuple[str, Stat]]:
+        return self._folder.scan()
+
+    def spot(self, name: str) -> TaskSpot:
+        return TaskSpot(self._spot.side, self._folder.spot(name), self._spot.prefix)
+
+
+class Joined:
+    """A backend made of two: `main`, and `store` below `@tasks`. `trash` opens what is beside the store, and
+    `make_trash` makes it, which is done when something is first put in it.
+
+    With `reopen` the store at `root` is opened when it is needed, and again when another one is there.
+    """
+
+    def __init__(
+        self,
+        main: WritableTree,
+        store: WritableTree | None,
+        trash: Callable[[], WritableTree | None],
+        make_trash: Callable[[], None],
+        *,
+        reopen: Callable[[], WritableTree] | None = None,
+        root: str = "",
+    ) -> None:
+        self._main = main
+        self._store = store
+        self._reopen = reopen
+        self._open, self._make = trash, make_trash
+        self.store_root = root if store is None else store.root
+        self._opened: WritableTree | None = None
+
+    @property
+    def traits(self) -> Traits:
+        return self._main.traits
+
+    def traits_at(self, path: str) -> Traits:
+        """The traits of the side that a path is on."""
+        side = self._store if paths.parts(path)[:1] == (TASKS,) else None
+        return (side or self._main).traits
+
+    @property
+    def fold(self) -> Fold:
+        return self._main.fold
+
+    @property
+    def root(self) -> str:
+        return self._main.root
+
+    @property
+    def place(self) -> StoragePlace:
+        return self._main.place
+
+    def close(self) -> None:
+        for side in (self._main, self._store, self._opened):
+            if side is not None:
+                side.close()
+
+    def renew(self) -> None:
+        """See that the store is there. Raises CallError, also where it was opened once and went since.
+
+        Only between calls: what a call found in a store or a trash that went is of no more use.
+        """
+        if self._store is not None and not self._store.is_there():
+            self._store.close()
+            self._store = None
+        if self._opened is not None and not self._opened.is_there():
+            self._opened.close()
+            self._opened = None
+        self._tasks()
+
+    # ------------------------------------------------------------------ looking
+
+    def is_there(self) -> bool:
+        return self._main.is_there()
+
+    def resolve(self, names: tuple[str, ...], *, follow: bool) -> Spot:
+        if names[:1] == (CAUGHT,) and len(names) > 1:
+            return self._caught(names)
+        if names[:1] != (TASKS,):
+            return self._main.resolve(names, follow=follow)
+        if ".." in names:
+            raise CallError("path_invalid", "A path in the task store never goes up ('..')")
+        prefix, side, rest = TASKS, self._tasks(), names[1:]
+        if rest[:1] == (TRASH,):
+            trash, rest, prefix = self._trash(), rest[1:], IN_TRASH
+            if trash is None:
+                return TaskSpot(None, Unmade(paths.join(rest)), prefix)
+            side = trash
+        inner = side.resolve(rest, follow=False)
+        if inner.path != paths.join(rest):
+            side.release(inner)
+            raise CallError("path_changed", "A link in the task store is not followed")
+        return TaskSpot(side, inner, prefix)
+
+    def is_link(self, names: tuple[str, ...]) -> bool:
+        if names[:1] != (TASKS,):
+            return self._main.is_link(names)
+        return is_link(self, names)
+
+    def release(self, spot: Spot) -> None:
+        side, inner = self._at(spot)
+        if side is not None:
+            side.release(inner)
+
+    def stat(self, spot: Spot) -> Stat | None:
+        side, inner = self._at(spot)
+        return None if side is None else side.stat(inner)
+
+    def read(self, spot: Spot, limit: int | None = None, known: Stat | None = None) -> bytes:
+        side, inner = self._there(spot)
+        return side.read(inner, limit, known)
+
+    def chunks(self, spot: Spot, known: Stat | None = None) -> Iterator[bytes]:
+        side, inner = self._there(spot)
+        yield from side.chunks(inner, known)
+
+    def metadata(self, spot: Spot, stat: Stat, *, copied: bool = False) -> Metadata | None:
+        side, inner = self._at(spot)
+        return None if side is None else side.metadata(inner, stat, copied=copied)
+
+    @contextmanager
+    def folder(self, spot: Spot) -> Iterator[Folder]:
+        side, inner = self._there(spot)
+        with side.folder(inner) as found:
+            yield TaskFolder(found, spot) if isinstance(spot, TaskSpot) else found
+
+    def rights(self, spot: Spot, stat: Stat) -> tuple[bool, bool]:
+        side, inner = self._at(spot)
+        return (False, False) if side is None else side.rights(inner, stat)
+
+    def changeable(self, spot: Spot, *, leaves: bool) -> bool:
+        side, inner = self._at(spot)
+        if side is None:  # the trash is made beside the store when something is first put in it
+            return os.access(Path(self.store_root).parent, os.W_OK | os.X_OK)
+        return side.changeable(inner, leaves=leaves)
+
+    def missing(self, spot: Spot) -> tuple[str, ...]:
+        side, inner = self._at(spot)
+        if side is None:
+            return (IN_TRASH,)
+        found = side.missing(inner)
+        return tuple(f"{spot.prefix}/{path}" for path in found) if isinstance(spot, TaskSpot) else found
+
+    # ----------------------------------------------------------------- changing
+
+    def check(self, spot: Spot) -> None:
+        side, inner = self._at(spot)
+        if side is not None:
+            side.check(inner)
+
+    def create(
+        self,
+        spot: Spot,
+        data: bytes | Held,
+        mode: int | None,
+        temporary: str,
+        metadata: Metadata | None = None,
+    ) -> NotKept:
+        self._make_trash(spot)
+        side, inner = self._there(spot)
+        return side.create(inner, data, mode, temporary, metadata)
+
+    def replace(
+        self,
+        spot: Spot,
+        data: bytes | Held,
+        stat: Stat,
+        mode: int | None,
+        temporary: str,
+        before: bytes | None = None,
+        metadata: Metadata | None = None,
+    ) -> NotKept:
+        side, inner = self._there(spot)
+        if not side.traits.catches:  # which would say it of the path that it knows the file by
+            check_content(self, spot, before)
+            before = None
+        return side.replace(inner, data, stat, mode, temporary, before, metadata)
+
+    def remove(self, spot: Spot, change: Delete, temporary: str) -> Iterator[str | Missed]:
+        side, inner = self._there(spot)
+        if not isinstance(spot, TaskSpot):
+            yield from side.remove(inner, change, temporary)
+            return
+        head = f"{spot.prefix}/" if spot.prefix else ""
+        for step in side.remove(inner, _inside(change, head), temporary):
+            yield _shown(step, head)
+
+    def use_facts(self, facts: object) -> None:
+        use: Callable[[object], None] = getattr(self._main, "use_facts", lambda _: None)
+        use(facts)
+
+    def forget_content(self) -> None:
+        forget: Callable[[], None] = getattr(self._main, "forget_content", lambda: None)
+        forget()
+
+    def take_resolved(self) -> tuple[str, ...]:
+        """Of the workspace, the store and the trash, by their paths in the joined tree."""
+        found: list[str] = []
+        for side, prefix in ((self._main, ""), (self._store, TASKS), (self._opened, IN_TRASH)):
+            taken: tuple[str, ...] = getattr(side, "take_resolved", tuple)()
+            found += [f"{prefix}/{path}".lstrip("/") for path in taken]
+        return tuple(found)
+
+    def put_away(self, spot: Spot, change: Delete, name: str) -> Iterator[str | Missed]:
+        yield from self._main.put_away(spot, change, name)
+
+    def let_go(self, name: str) -> None:
+        self._main.let_go(name)
+
+    def catch_beside(self, state: str, *, make: bool = True) -> None:
+        self._main.catch_beside(state, make=make)
+
+    @property
+    def catches_in(self) -> str | None:
+        return self._main.catches_in
+
+    def move(self, source: Spot, destination: Spot, change: Move) -> NotKept:
+        if not isinstance(source, TaskSpot) or not isinstance(destination, TaskSpot):
+            if isinstance(source, TaskSpot) or isinstance(destination, TaskSpot):
+                raise CallError("invalid_move", "Nothing moves between the workspace and the task store")
+            return self._main.move(source, destination, change)
+        self._make_trash(destination)
+        there, here = self._there(source), self._there(destination)
+        if _is_local(there[0]):
+            # Two directories of one disk: the descriptors are all that a rename needs.
+            return there[0].move(there[1], here[1], change)
+        return _carry(there[0], here[0], source, destination, change)
+
+    def make_directory(self, spot: Spot) -> None:
+        side, inner = self._there(spot)
+        side.make_directory(inner)
+
+    def remove_directory(self, spot: Spot) -> None:
+        side, inner = self._there(spot)
+        side.remove_directory(inner)
+
+    def make_link(self, spot: Spot, target: str) -> None:
+        side, inner = self._there(spot)
+        side.make_link(inner, target)
+
+    def set_metadata(self, spot: Spot, mode: int | None, metadata: Metadata | None) -> NotKept:
+        side, inner = self._there(spot)
+        return side.set_metadata(inner, mode, metadata)
+
+    def sweep(self, spot: Spot, temporary: str) -> None:
+        side, inner = self._at(spot)
+        if side is not None:
+            side.sweep(inner, temporary)
+
+    def together(self) -> AbstractContextManager[None]:
+        return self._main.together()
+
+    # ------------------------------------------------------------------- inside
+
+    def _caught(self, names: tuple[str, ...]) -> Spot:
+        """What was renamed out of the way for deletion: on the side where it is."""
+        with suppress(CallError):  # what is in the workspace is found also where there is no store
+            self._tasks()
+        for side in (self._store, self._trash()):
+            if side is None or not _is_local(side):
+                continue
+            inner = side.resolve(names, follow=False)
+            if side.stat(inner) is not None:
+                return TaskSpot(side, inner, "")
+            side.release(inner)
+        return self._main.resolve(names, follow=False)
+
+    def _at(self, spot: Spot) -> tuple[WritableTree | None, Spot]:
+        if isinstance(spot, TaskSpot):
+            return spot.side, spot.inner
+        return self._main, spot
+
+    def _there(self, spot: Spot) -> tuple[WritableTree, Spot]:
+        side, inner = self._at(spot)
+        if side is None:
+            raise CallError("not_found", f"'{spot.path}' does not exist", where=spot.path)
+        return side, inner
+
+    def _tasks(self) -> WritableTree:
+        if self._store is None:
+            assert self._reopen is not None, "a store is given, or a way to open it"
+            self._store = self._reopen()
+        return self._store
+
+    def _trash(self) -> WritableTree | None:
+        if self._opened is None:
+            self._opened = self._open()
+        return self._opened
+
+    def make_trash(self) -> None:
+        """Make the trash of the store, for its owner alone, unless it is there."""
+        self._make()
+
+    def _make_trash(self, spot: Spot) -> None:
+        """Make the trash when something is first put in it, and lead a spot that waited for it there."""
+        if not isinstance(spot, TaskSpot) or spot.prefix != IN_TRASH:
+            return
+        if spot.side is None or not _is_local(spot.side):
+            self._make()
+        if spot.side is None:
+            spot.side = self._trash()
+            if spot.side is None:
+                raise path_changed(IN_TRASH)
+            spot.inner = spot_at(spot.side, spot.inner.path)
+
+
+def _is_local(side: WritableTree) -> bool:
+    return side.traits.race_free
+
+
+def _shown(step: str | Missed, head: str) -> str | Missed:
+    """A step of one side under its name in the joined tree."""
+    return replace(step, path=head + step.path) if isinstance(step, Missed) else head + step
+
+
+def _inside(change: Delete, head: str) -> Delete:
+    cut = len(head)
+    entries = tuple(Entry(entry.path[cut:], entry.stat) for entry in change.entries)
+    return Delete(change.path[cut:], change.stat, entries)
+
+
+def _carry(
+    there: WritableTree, here: WritableTree, source: TaskSpot, destination: TaskSpot, change: Move
+) -> NotKept:
+    """Copy, verify, then delete: between two places of a store that has no rename."""
+    if here.stat(destination.inner) is not None:
+        raise CallError("already_exists", f"'{destination.path}' already exists", where=destination.path)
+    old, new = source.inner.path, destination.inner.path
+    lost: dict[str, None] = {}
+
+    def at(side: WritableTree, top: str, entry: Entry) -> Spot:
+        return spot_at(side, top + entry.path[len(change.source) :])  # a store's spot holds nothing open
+
+    def put(entry: Entry, giver: WritableTree, original: Spot, taker: WritableTree, target: Spot) -> None:
+        if entry.stat.kind == DIRECTORY:
+            taker.make_directory(target)
+            return
+        data = giver.read(original, None)
+        metadata = giver.metadata(original, entry.stat)
+        lost.update(dict.fromkeys(taker.create(target, data, None, "", metadata)))
+        if sha256(taker.read(target, None)) != sha256(data):
+            raise CallError("io_error", f"'{entry.path}' was not copied whole", where=entry.path)
+
+    def give_back(entry: Entry) -> None:
+        original = at(there, old, entry)
+        if there.stat(original) is None:
+            copy = at(here, new, entry)
+            found = here.stat(copy)
+            put(entry if found is None else Entry(entry.path, found), here, copy, there, original)
+
+    def uncopy(entry: Entry) -> None:
+        spot = at(here, new, entry)
+        if entry.stat.kind == DIRECTORY:
+            here.remove_directory(spot)
+            return
+        found = here.stat(spot)
+        if found is not None:
+            for step in here.remove(spot, Delete(spot.path, found), ""):
+                if isinstance(step, Missed):
+                    raise CallError(step.code, step.why, where=step.path)
+
+    doomed = _inside(Delete(change.source, change.stat, change.entries), f"{source.prefix}/")
+    move_by_copy(
+        (Entry(change.source, change.stat), *change.entries),
+        copy=lambda entry: put(entry, there, at(there, old, entry), here, at(here, new, entry)),
+        remove=lambda: (_shown(step, f"{source.prefix}/") for step in there.remove(source.inner, doomed, "")),
+        give_back=give_back,
+        uncopy=uncopy,
+    )
+    return tuple(lost)

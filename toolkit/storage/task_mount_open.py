@@ -1,0 +1,158 @@
+"""Where the task folders are: opens the second root, and refuses places that can never be one.
+
+Opens; makes nothing. The trash beside the store is made when something is first put in it.
+"""
+
+from __future__ import annotations
+
+import os
+import stat as S
+from pathlib import Path
+from typing import Any
+
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.file_ownership import doubt, trusted_owners
+from ringfence.toolkit.locations import FILE, StoragePlace
+from ringfence.toolkit.storage.backend import WritableTree
+from ringfence.toolkit.storage.local_roots import local_path
+from ringfence.toolkit.storage.task_mount import Joined
+from ringfence.toolkit.task_ids import IN_TRASH
+
+_SYSTEM = (
+    "/bin", "/boot", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr",
+    "/System", "/Library",
+)  # fmt: skip
+_TOP = ("/", "/home", "/media", "/mnt", "/opt", "/private", "/root", "/run", "/srv", "/tmp", "/var", "/Users")
+
+
+def join(main: WritableTree, place: str, fs: Any, durable: bool, options: dict[str, Any]) -> Joined:
+    """`main` with the task store at `place` joined to it.
+
+    Raises CallError `protected_path` for a place that is never one to delete folders in, `not_confined`; a
+    folder of this machine is looked for when it is needed.
+    """
+    path = local_path(place, fs, options)
+    if path is not None:
+        return _local(main, path, durable)
+    if fs is None and place.startswith(("sftp://", "ssh://")):
+        # Those of another kind of root are for that one alone.
+        return _sftp(main, place, options if main.place.protocols in (FILE, ("sftp",)) else {})
+    from ringfence.toolkit.storage.fsspec_store.backend import open_store, private_memory, store_on
+    from ringfence.toolkit.storage.fsspec_store.errors import errors
+
+    if fs is None and place.startswith("memory://"):
+        fs, place = private_memory(), "/" + place.removeprefix("memory://").strip("/")
+        fs.makedirs(place, exist_ok=True)
+    elif fs is None:
+        fs, place = open_store(place, options)
+    place = place.rstrip("/")
+    store = store_on(fs, place)
+    _check_store(store.place, main)
+    beside = f"{place}.trash"
+
+    def make_trash() -> None:
+        with errors(IN_TRASH):
+            fs.makedirs(beside, exist_ok=True)  # a store may want the prefix that it writes below to be there
+
+    if "sftp" in fs.protocol:
+        make_trash()  # a server's folder can be worked in once it is there
+    trash = store_on(fs, beside)
+    return Joined(main, store, lambda: trash, make_trash)
+
+
+def _sftp(main: WritableTree, url: str, options: dict[str, Any]) -> Joined:
+    from ringfence.toolkit.storage.sftp import open_sftp
+
+    store = open_sftp(url, options)
+    try:
+        _check_store(store.place, main)
+        trash = store.beside(".trash")
+    except BaseException:
+        store.close()
+        raise
+    return Joined(main, store, lambda: trash, lambda: None)
+
+
+def _check_store(place: StoragePlace, main: WritableTree) -> None:
+    if not place.path.strip("/"):
+        raise _refused("the top of a store")
+    if place.holds(main.place):
+        raise _refused("the workspace itself")
+
+
+def _local(main: WritableTree, place: str, durable: bool) -> Joined:
+    from ringfence.toolkit.storage.local.entries import errors
+    from ringfence.toolkit.storage.local.opening import open_local, refuse_windows
+
+    refuse_windows()
+    real = os.path.realpath(place)
+    _check(real, main.root)
+    beside = Path(f"{real}.trash")
+
+    def store() -> WritableTree:
+        _check_there(real)
+        return open_local(real, durable=durable)
+
+    def make_trash() -> None:
+        with errors(IN_TRASH):
+            beside.mkdir(0o700, exist_ok=True)
+
+    def trash() -> WritableTree | None:
+        return open_local(str(beside), durable=durable) if is_trash(str(beside), real) else None
+
+    # Opened when it is first needed: a folder that is not there yet stops the task tools alone.
+    return Joined(main, None, trash, make_trash, reopen=store, root=real)
+
+
+def is_trash(beside: str, store: str) -> bool:
+    """Whether the trash is there. Raises CallError where it is a link, or somebody else may have made it.
+
+    Whoever owns the store has the tasks anyway.
+    """
+    trash = Path(beside)
+    if trash.is_symlink():
+        raise CallError("path_changed", "The trash of the task store is a link, which is not followed")
+    if not trash.is_dir():
+        return False
+    why = doubt(beside, trash.stat(), trusted_owners() | {Path(store).stat().st_uid})
+    if why is not None:
+        message = f"The trash of the task store {why}, so it is not used"
+        hint = "a person looks at what is in it, and removes it or makes it private (chown, chmod go-w)"
+        raise CallError("permission_denied", message, where="tasks", hint=hint)
+    return True
+
+
+def _check_there(real: str) -> None:
+    """Refuse what is no folder, or none that can be read, or is another one's by a link."""
+    code, hint = "not_found", "it does not exist; name the folder with --tasks"
+    try:
+        if os.path.realpath(real) != real:
+            code, hint = "path_changed", "it was replaced by a link, which is not followed"
+        elif not S.S_ISDIR(Path(real).stat().st_mode):
+            code, hint = "not_a_directory", "it is not a directory; name the folder with --tasks"
+        elif not os.access(real, os.R_OK | os.X_OK):
+            code, hint = "permission_denied", "whoever runs Ringfence may not read it"
+        else:
+            return
+    except PermissionError:
+        code, hint = "permission_denied", "whoever runs Ringfence may not reach it"
+    except OSError:
+        pass
+    raise CallError(code, "Cannot resolve storage directory", where="tasks", hint=hint)
+
+
+def _check(real: str, root: str) -> None:
+    home = os.path.realpath(Path.home())
+    if real in _TOP:
+        raise _refused("a top directory of the system")
+    if any(real == top or real.startswith(top + "/") for top in _SYSTEM):
+        raise _refused("a system directory")
+    if real == home or home.startswith(real + "/") or str(Path(real).parent) in ("/home", "/Users"):
+        raise _refused("a home directory")
+    if root == real or root.startswith(real + "/"):
+        raise _refused("the workspace itself")
+
+
+def _refused(what: str) -> CallError:
+    message = f"The task folders cannot be in {what}"
+    return CallError("protected_path", message, where="tasks", hint="give a folder that holds only tasks")

@@ -1,0 +1,1 @@
+"""Testing: for users' own tests of policies, sessions and backends."""

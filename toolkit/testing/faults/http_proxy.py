@@ -1,0 +1,279 @@
+"""Fault proxy for stores that speak HTTP: forwards each request as it came and breaks the ones it is told to.
+
+Listens on loopback only. Changes neither `Host` nor the target, so a signature made for the proxy's address
+holds. A reply is held in memory whole; it is for tests.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from dataclasses import dataclass, replace
+from http.client import HTTPConnection, HTTPException
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import urlsplit
+
+from ringfence.toolkit.testing.faults.model import KINDS, UNASKED, Fault, Schedule, Seen
+
+# Headers of one connection, which the next one has its own of.
+_OF_CONNECTION = ("connection", "keep-alive", "transfer-encoding", "content-length", "expect")
+_SAME_LOOK = ("range", "x-ms-range", "if-match")  # headers that make two looks at one target differ
+_ECHOED = "x-ms-client-request-id"  # Azure's client refuses an answer to another request than its own
+# What stores call the answers that clients take for passing trouble.
+_REASONS = {429: "TooManyRequests", 500: "InternalError", 503: "SlowDown"}
+
+Headers = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    number: int
+    method: str
+    target: str
+    headers: Headers
+    body: bytes
+
+    @property
+    def look(self) -> tuple[str, ...]:
+        """What two requests share that ask the same."""
+        known = {name.lower(): value for name, value in self.headers}
+        return self.method, self.target, *(known.get(name, "") for name in _SAME_LOOK)
+
+
+@dataclass(frozen=True, slots=True)
+class _Reply:
+    status: int
+    reason: str
+    headers: Headers
+    body: bytes
+
+    def encoded(self, method: str) -> bytes:
+        length = (
+            "" if method == "HEAD" or self.status in (204, 304) else f"Content-Length: {len(self.body)}\r\n"
+        )
+        lines = "".join(f"{name}: {value}\r\n" for name, value in self.headers)
+        head = f"HTTP/1.1 {self.status} {self.reason}\r\n{lines}{length}\r\n".encode("latin-1")
+        return head if method == "HEAD" else head + self.body
+
+    def half(self, method: str) -> bytes:
+        """An encoded reply up to the middle of its body or, where it has none, of its first line."""
+        encoded = self.encoded(method)
+        body = 0 if method == "HEAD" else len(self.body)
+        return encoded[: len(encoded) - (body + 1) // 2] if body else encoded[: len("HTTP/1.1")]
+
+
+def _refusal(status: int) -> _Reply:
+    """What a store answers that is too busy or has failed, as S3 and Azure write it."""
+    code = _REASONS.get(status, "ServiceUnavailable")
+    text = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>Try later</Message></Error>"
+    headers = (("Content-Type", "application/xml"), ("x-ms-error-code", code), ("Retry-After", "0"))
+    return _Reply(status, code, headers, text.encode())
+
+
+class HttpProxy:
+    """A proxy on loopback before `upstream`, an http:// URL; give its `url` to the client library.
+
+    Used as a context manager. `arm` says what goes wrong, `seen` what came and what became of it.
+    """
+
+    kinds = frozenset(KINDS)
+    looks = frozenset({"GET", "HEAD", "OPTIONS"})  # what changes nothing
+    attributes: frozenset[str] = frozenset()  # what changes no content
+
+    def __init__(self, upstream: str) -> None:
+        split = urlsplit(upstream)
+        if split.scheme != "http" or split.hostname is None:
+            raise ValueError(f"the proxy forwards to http:// only, not to {upstream!r}")
+        self.schedule = Schedule()
+        self._upstream = split.hostname, split.port or 80
+        self._first: dict[tuple[str, ...], _Reply] = {}
+        self._closing = threading.Event()
+        self._server = _Server(self)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> HttpProxy:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def arm(self, fault: Fault | None) -> None:
+        """Count requests from here, and have `fault` happen; None lets everything pass."""
+        self.schedule.arm(fault)
+
+    def forget(self) -> None:
+        """Forget earlier answers, of which `stale` gives the first."""
+        self._first.clear()
+
+    def seen(self) -> tuple[Seen, ...]:
+        """The requests that have ended; after `wait` they are all that came."""
+        return self.schedule.seen()
+
+    def wait(self, seconds: float = 30.0) -> None:
+        """Until each request has ended, also those whose client has gone. Raises TimeoutError."""
+        self.schedule.wait(seconds)
+
+    def close(self) -> None:
+        self._closing.set()
+        self._server.shutdown()
+        self._server.hang_up()
+        self._server.server_close()
+        self._thread.join()
+
+    # ------------------------------------------------------------------- inside
+
+    def pause(self, seconds: float) -> None:
+        self._closing.wait(seconds)
+
+    def ask(self, request: _Request) -> _Reply:
+        """The store's own reply. Raises OSError where it gives none."""
+        connection = HTTPConnection(*self._upstream, timeout=60)
+        try:
+            connection.putrequest(request.method, request.target, skip_host=True, skip_accept_encoding=True)
+            for name, value in request.headers:
+                if name.lower() not in _OF_CONNECTION:
+                    connection.putheader(name, value)
+            if request.body or request.method in ("PUT", "POST", "PATCH"):
+                connection.putheader("Content-Length", str(len(request.body)))
+            connection.endheaders(request.body or None)
+            answer = connection.getresponse()
+            body = answer.read()
+            reply = _Reply(answer.status, answer.reason, _kept(answer.getheaders(), request.method), body)
+        except HTTPException as error:
+            raise OSError(str(error)) from error
+        finally:
+            connection.close()
+        if request.method in self.looks:
+            self._first.setdefault(request.look, reply)
+        return reply
+
+    def earlier(self, request: _Request) -> _Reply | None:
+        found = self._first.get(request.look)
+        if found is None:
+            return None
+        own = [value for name, value in request.headers if name.lower() == _ECHOED]
+        renewed = (
+            (name, own[0] if own and name.lower() == _ECHOED else value) for name, value in found.headers
+        )
+        return replace(found, headers=tuple(renewed))
+
+
+def _kept(headers: list[tuple[str, str]], method: str) -> Headers:
+    # A reply to HEAD tells of a length and has no body.
+    dropped = (
+        _OF_CONNECTION if method != "HEAD" else tuple(h for h in _OF_CONNECTION if h != "content-length")
+    )
+    return tuple((name, value) for name, value in headers if name.lower() not in dropped)
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, proxy: HttpProxy) -> None:
+        self.proxy = proxy
+        self.handlers: set[_Handler] = set()
+        super().__init__(("127.0.0.1", 0), _Handler)
+
+    def hang_up(self) -> None:
+        for handler in list(self.handlers):
+            handler.hang_up()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), OSError):  # a client that hung up
+            super().handle_error(request, client_address)
+
+
+class _Handler(BaseHTTPRequestHandler):
+    """One connection of a client."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: _Server
+
+    def setup(self) -> None:
+        super().setup()
+        self.server.handlers.add(self)
+
+    def finish(self) -> None:
+        self.server.handlers.discard(self)
+        super().finish()
+
+    def log_message(self, *_: Any) -> None:
+        """Nothing is printed; `seen` has it."""
+
+    def hang_up(self) -> None:
+        self.close_connection = True
+        try:
+            self.connection.shutdown(2)
+        except OSError:
+            pass
+
+    def _serve(self) -> None:
+        proxy, body = self.server.proxy, self._body()
+        number, fault = proxy.schedule.next(self.command, self.path)
+        request = _Request(number, self.command, self.path, tuple(self.headers.items()), body)
+        if fault is not None and fault.kind == "stale" and proxy.earlier(request) is None:
+            fault = None  # it has no earlier answer
+        reply: _Reply | None = None
+        told = "dropped"
+        try:
+            reply = self._before(request, fault) if fault is None or fault.kind not in UNASKED else None
+            told = self._tell(request, reply, fault)
+        except OSError:
+            self.hang_up()
+        finally:
+            answer = str(reply.status) if reply is not None else ""
+            kind = fault.kind if fault is not None else ""
+            acted = reply is not None and reply.status < 400
+            proxy.schedule.end(Seen(number, self.command, self.path, kind, answer, acted, told))
+
+    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = do_PATCH = do_OPTIONS = _serve
+
+    def _body(self) -> bytes:
+        if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
+            return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        pieces = []
+        while length := int(self.rfile.readline().partition(b";")[0], 16):
+            pieces.append(self.rfile.read(length))
+            self.rfile.readline()
+        while self.rfile.readline().strip():
+            """Trailers, of which there is no use."""
+        return b"".join(pieces)
+
+    def _before(self, request: _Request, fault: Fault | None) -> _Reply:
+        if fault is not None and fault.kind == "late":
+            self.server.proxy.pause(fault.seconds)
+        return self.server.proxy.ask(request)
+
+    def _tell(self, request: _Request, reply: _Reply | None, fault: Fault | None) -> str:
+        """Give the client what it gets of a reply; what that was."""
+        kind = fault.kind if fault is not None else ""
+        if fault is None or kind in ("late", "slow"):
+            if kind == "slow" and fault is not None:
+                self.server.proxy.pause(fault.seconds)
+            told = reply
+        elif kind.startswith("refuse"):
+            told = _refusal(fault.status)
+        elif kind == "stale":
+            told = self.server.proxy.earlier(request)
+        else:
+            told = reply if kind == "cut" else None
+        if told is None:
+            self.hang_up()
+            return "dropped"
+        try:
+            self.wfile.write((told.half if kind == "cut" else told.encoded)(request.method))
+            self.wfile.flush()
+        except OSError:
+            self.hang_up()
+            return "gone"
+        if kind == "cut":
+            self.hang_up()
+            return "half"
+        return str(told.status)

@@ -1,0 +1,286 @@
+"""Fault proxy for SFTP: an SSH server on loopback that passes each SFTP packet on to a real server, or not.
+
+The client library and the server are the real ones; only the SSH connection between them ends here, because
+what is inside one cannot be broken on purpose from outside. Lets anybody in; it is for tests.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+import paramiko
+
+from ringfence.toolkit.testing.faults.model import KINDS, Fault, Schedule, Seen
+
+INIT, STATUS, HANDLE, EXTENDED = 1, 101, 102, 200
+OK, FAILURE = 0, 4
+REQUESTS = {
+    3: "open", 4: "close", 5: "read", 6: "write", 7: "lstat", 8: "fstat", 9: "setstat", 10: "fsetstat",
+    11: "opendir", 12: "readdir", 13: "remove", 14: "mkdir", 15: "rmdir", 16: "realpath", 17: "stat",
+    18: "rename", 19: "readlink", 20: "symlink",
+}  # fmt: skip
+_OF_HANDLES = ("close", "read", "write", "fstat", "fsetstat", "readdir")
+_ENDED = (OSError, EOFError, paramiko.SSHException)
+
+
+@dataclass(frozen=True, slots=True)
+class _Request:
+    number: int
+    method: str
+    target: str
+    fault: Fault | None
+
+    def seen(self, answer: str, acted: bool, told: str) -> Seen:
+        kind = self.fault.kind if self.fault is not None else ""
+        return Seen(self.number, self.method, self.target, kind, answer, acted, told)
+
+
+class SftpProxy:
+    """A proxy on loopback before the SSH server that `connect` (arguments of paramiko's) leads to.
+
+    Used as a context manager; clients connect to 127.0.0.1 and `port` with any name and key. `arm` says what
+    goes wrong, `seen` what came and what became of it: methods are the protocol's requests (`open`, `rename`,
+    `posix-rename`), an answer is the name of a reply or `status N`.
+    """
+
+    kinds = frozenset(KINDS) - {"stale"}
+    looks = frozenset(
+        {"read", "lstat", "fstat", "opendir", "readdir", "realpath", "stat", "readlink", "close"}
+    )  # what changes nothing
+    attributes = frozenset({"setstat", "fsetstat"})  # what changes no content
+
+    def __init__(self, **connect: Any) -> None:
+        self.schedule = Schedule()
+        self.host_key = paramiko.ECDSAKey.generate()
+        self.closing = threading.Event()
+        self._connect = connect
+        self._transports: list[Any] = []
+        self._listening = socket.create_server(("127.0.0.1", 0))
+        self._thread = threading.Thread(target=self._accept, daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> SftpProxy:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    @property
+    def port(self) -> int:
+        return int(self._listening.getsockname()[1])
+
+    def arm(self, fault: Fault | None) -> None:
+        """Count requests from here, and have `fault` happen; None lets everything pass.
+
+        Raises ValueError for `stale`: a server of files has no answers of yesterday.
+        """
+        if fault is not None and fault.kind == "stale":
+            raise ValueError("an SFTP server gives no stale answers")
+        self.schedule.arm(fault)
+
+    def seen(self) -> tuple[Seen, ...]:
+        return self.schedule.seen()
+
+    def wait(self, seconds: float = 30.0) -> None:
+        """Until the server has answered all that reached it. Raises TimeoutError."""
+        self.schedule.wait(seconds)
+
+    def close(self) -> None:
+        self.closing.set()
+        with contextlib.suppress(OSError):
+            self._listening.shutdown(socket.SHUT_RDWR)
+        self._listening.close()
+        self._thread.join()
+        for transport in self._transports:
+            transport.close()
+
+    # ------------------------------------------------------------------- inside
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._listening.accept()
+            except OSError:
+                return
+            transport = paramiko.Transport(client)
+            transport.add_server_key(self.host_key)
+            transport.set_subsystem_handler("sftp", _Relay, self)
+            self._transports = [*filter(paramiko.Transport.is_active, self._transports), transport]
+            with contextlib.suppress(*_ENDED):
+                transport.start_server(event=threading.Event(), server=_Anybody())  # does not wait
+
+    def upstream(self) -> Any:
+        """A connection to the real server."""
+        client = paramiko.SSHClient()
+        client.set_missing_host_key_policy(paramiko.AutoAddPolicy())
+        client.connect(**{"allow_agent": False, "look_for_keys": False, **self._connect})
+        return client
+
+
+class _Anybody(paramiko.ServerInterface):  # type: ignore[misc]
+    def get_allowed_auths(self, _username: str) -> str:
+        return "none,publickey,password"
+
+    def _welcome(self, *_: Any) -> int:
+        return int(paramiko.AUTH_SUCCESSFUL)
+
+    check_auth_none = check_auth_publickey = check_auth_password = _welcome
+
+    def check_channel_request(self, _kind: str, _chanid: int) -> int:
+        return int(paramiko.OPEN_SUCCEEDED)
+
+
+class _Relay(paramiko.SubsystemHandler):  # type: ignore[misc]
+    """One SFTP session: a thread for each direction."""
+
+    def __init__(self, channel: Any, name: str, server: Any, proxy: SftpProxy) -> None:
+        super().__init__(channel, name, server)
+        self._proxy = proxy
+        self._client = channel
+        self._lock = threading.Lock()
+        self._open: dict[bytes, _Request] = {}
+        self._paths: dict[bytes, str] = {}
+
+    def start_subsystem(self, *_: Any) -> None:
+        with contextlib.closing(self._proxy.upstream()) as server:
+            self._server = server.get_transport().open_session()
+            self._server.invoke_subsystem("sftp")
+            replies = threading.Thread(target=self._replies, daemon=True)
+            replies.start()
+            with contextlib.suppress(*_ENDED):
+                while self._request(_packet(self._client)):
+                    pass
+            # The server ends what reached it, and says so, before the connection to it goes.
+            self._server.shutdown_write()
+            replies.join()
+
+    # ----------------------------------------------------------------- requests
+
+    def _request(self, packet: bytes) -> bool:
+        """Pass one request on, or not; whether there may be another."""
+        if packet[0] == INIT:
+            self._server.sendall(_framed(packet))
+            return True
+        name, method, target = packet[1:5], *self._read(packet)
+        number, fault = self._proxy.schedule.next(method, target)
+        request = _Request(number, method, target, fault)
+        kind = fault.kind if fault is not None else ""
+        if kind == "drop before":
+            self._hang_up()
+            self._proxy.schedule.end(request.seen("", False, "dropped"))
+            return False
+        if kind == "refuse before":
+            self._proxy.schedule.end(request.seen("", False, self._tell(_failure(name), f"status {FAILURE}")))
+            return True
+        if kind == "late" and fault is not None:
+            self._proxy.closing.wait(fault.seconds)
+        with self._lock:
+            self._open[name] = request
+        self._server.sendall(_framed(packet))
+        return True
+
+    def _read(self, packet: bytes) -> tuple[str, str]:
+        """What a request asks for, and of which path."""
+        kind, rest = packet[0], packet[5:]
+        first, rest = _string(rest)
+        if kind == EXTENDED:
+            return first.partition(b"@")[0].decode(), _string(rest)[0].decode(errors="replace")
+        method = REQUESTS.get(kind, str(kind))
+        if method in _OF_HANDLES:
+            return method, self._paths.get(first, "")
+        return method, first.decode(errors="replace")
+
+    # ------------------------------------------------------------------ replies
+
+    def _replies(self) -> None:
+        with contextlib.suppress(*_ENDED):
+            while True:
+                packet = _packet(self._server)
+                with self._lock:
+                    request = self._open.pop(packet[1:5], None)
+                if request is None:  # the answer to INIT, which has no number
+                    self._tell(packet, "")
+                else:
+                    self._reply(packet, request)
+        with self._lock:
+            left, self._open = list(self._open.values()), {}
+        for request in left:
+            self._proxy.schedule.end(request.seen("", False, "dropped"))
+        self._hang_up()
+
+    def _reply(self, packet: bytes, request: _Request) -> None:
+        answer, acted = _result(packet)
+        if packet[0] == HANDLE:
+            self._paths[_string(packet[5:])[0]] = request.target
+        kind = request.fault.kind if request.fault is not None else ""
+        if kind == "slow" and request.fault is not None:
+            self._proxy.closing.wait(request.fault.seconds)
+        if kind == "drop after":
+            self._hang_up()
+            told = "dropped"
+        elif kind == "cut":
+            framed = _framed(packet)
+            self._send(framed[: len(framed) // 2])
+            self._hang_up()
+            told = "half"
+        elif kind == "refuse after":
+            told = self._tell(_failure(packet[1:5]), f"status {FAILURE}")
+        else:
+            told = self._tell(packet, answer)
+        self._proxy.schedule.end(request.seen(answer, acted, told))
+
+    def _tell(self, packet: bytes, told: str) -> str:
+        return told if self._send(_framed(packet)) else "gone"
+
+    def _send(self, data: bytes) -> bool:
+        try:
+            self._client.sendall(data)
+        except _ENDED:
+            return False
+        return True
+
+    def _hang_up(self) -> None:
+        self._client.get_transport().close()
+
+
+def _packet(channel: Any) -> bytes:
+    """The next packet without its length. Raises EOFError."""
+    (length,) = struct.unpack(">I", _exactly(channel, 4))
+    return _exactly(channel, length)
+
+
+def _exactly(channel: Any, count: int) -> bytes:
+    found = b""
+    while len(found) < count:
+        piece = channel.recv(count - len(found))
+        if not piece:
+            raise EOFError
+        found += piece
+    return found
+
+
+def _framed(packet: bytes) -> bytes:
+    return struct.pack(">I", len(packet)) + packet
+
+
+def _string(data: bytes) -> tuple[bytes, bytes]:
+    (length,) = struct.unpack(">I", data[:4])
+    return data[4 : 4 + length], data[4 + length :]
+
+
+def _failure(name: bytes) -> bytes:
+    """The protocol's one word for every failure."""
+    said = b"Failure"
+    return bytes([STATUS]) + name + struct.pack(">II", FAILURE, len(said)) + said + struct.pack(">I", 0)
+
+
+def _result(packet: bytes) -> tuple[str, bool]:
+    if packet[0] != STATUS:
+        return {HANDLE: "handle", 103: "data", 104: "name", 105: "attrs"}.get(packet[0], str(packet[0])), True
+    (code,) = struct.unpack(">I", packet[5:9])
+    return f"status {code}", code == OK

@@ -1,0 +1,141 @@
+"""Whether answer, history, audit and the store agree after a call that met a fault; pure comparisons.
+
+A tree is path -> bytes, or {"dir": True} for an empty directory, as `ringfence.toolkit.testing.backend_contract.Tree.tree` gives it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from ringfence.toolkit.call import Result
+from ringfence.toolkit.history.store import ABORTED, DONE, PARTIAL, PENDING, UNKNOWN, Kept
+from ringfence.toolkit.paths import is_below
+from ringfence.toolkit.plan.changes import sha256
+
+Tree = dict[str, Any]
+NOT_DONE, PARTLY, CHANGED = "not done", "partly done", "changed"
+# Errors that say themselves that nobody knows (yet) what became of the change.
+UNSURE = frozenset({"no_reply", "outcome_unknown"})
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """The tree before the call, and all that is there when it is done (None: it depends, so any change)."""
+
+    before: Tree
+    after: Tree | None
+
+    def truth(self, now: Tree) -> str:
+        if now == self.before:
+            return NOT_DONE if now != self.after else DONE
+        if self.after is None:
+            return CHANGED
+        return DONE if now == self.after else PARTLY
+
+
+def of_answer(result: Result, truth: str, *, lenient: bool = False) -> Iterator[str]:
+    """What is wrong with the answer, given what the store holds right after it.
+
+    `lenient` says that "partly" is right for "done", too: what failed sets what a tree does not show, or the
+    history still has a part of the call open.
+    """
+    code = result.error["code"] if result.error is not None else None
+    if code in UNSURE:
+        return
+    claimed = DONE if code is None else PARTLY if code == "partial_failure" else NOT_DONE
+    if code == "internal_error":
+        yield "the answer is internal_error"
+    elif not _agree(claimed, truth) and not (lenient and (claimed, truth) == (PARTLY, DONE)):
+        yield f"the answer says {claimed} ({code or result.status}), the store {truth}"
+
+
+def _agree(claimed: str, truth: str) -> bool:
+    return claimed in (DONE, PARTLY) if truth == CHANGED else claimed == truth
+
+
+def of_history(items: Iterable[Kept], now: Tree, truth: str, *, settled: bool) -> Iterator[str]:
+    """What is wrong with the history; once it is `settled` nothing may be open."""
+    found = list(items)
+    if not found and truth != NOT_DONE:
+        yield f"the history knows nothing of a call that is {truth}"
+    for item in found:
+        if item.state == PENDING and settled:
+            yield f"'{item.path}' is still open after the restart"
+        made = _MADE[item.kind](item, now)
+        if item.state == DONE and not made:
+            yield f"the history says that '{item.path}' is done, and it is not"
+        same = item.kind == "write" and item.before == item.after
+        if item.state == ABORTED and made and not same:
+            yield f"the history says that '{item.path}' is not done, and it is"
+
+
+def of_audit(
+    record: dict[str, Any] | None, truth: str, faults: int, *, lenient: bool = False
+) -> Iterator[str]:
+    """What is wrong with the last record of the call and with the chain; `lenient` as for an answer."""
+    if faults:
+        yield f"the audit's chain is broken at {faults} places"
+    if record is None:
+        yield "the audit has no record of the call"
+        return
+    outcome = str(record.get("outcome"))
+    if outcome in UNSURE or outcome in (UNKNOWN, PENDING):
+        return
+    claimed = {DONE: DONE, PARTIAL: PARTLY}.get(outcome, NOT_DONE)
+    if not _agree(claimed, truth) and not (lenient and (claimed, truth) == (PARTLY, DONE)):
+        yield f"the audit says {claimed} ({outcome}), the store {truth}"
+
+
+def visible(found: Tree) -> Tree:
+    """A tree without the names that Ringfence keeps for itself."""
+    seen = {path: what for path, what in found.items() if not _own(path)}
+    for path in found.keys() - seen.keys():
+        above = path.partition("/.ringfence")[0]
+        if above != path and not _is_there(above, seen):
+            seen[above] = {"dir": True}
+    return seen
+
+
+def of_temporaries(found: Tree) -> Iterator[str]:
+    """The temporaries that lie about when everything is settled."""
+    for path in found:
+        if _own(path):
+            yield f"'{PurePosixPath(path).parent}' has a temporary in it that nobody removes"
+
+
+def _own(path: str) -> bool:
+    return any(name.startswith(".ringfence") for name in path.split("/"))
+
+
+def is_open(items: Iterable[Kept]) -> bool:
+    """Whether the history itself says of a part of the call that nobody knows."""
+    return any(item.state in (PENDING, UNKNOWN) for item in items)
+
+
+def of_contents(before: Tree, now: Tree, held: Callable[[str], bool]) -> Iterator[str]:
+    """The contents that are neither in the store nor in the history (`held` is asked by digest)."""
+    there = {sha256(data) for data in now.values() if isinstance(data, bytes)}
+    for path, data in before.items():
+        if isinstance(data, bytes) and sha256(data) not in there and not held(sha256(data)):
+            yield f"LOST: the content of '{path}'"
+
+
+def _written(item: Kept, now: Tree) -> bool:
+    data = now.get(item.path)
+    return isinstance(data, bytes) and sha256(data) == item.after
+
+
+def _is_there(path: str | None, now: Tree) -> bool:
+    return path is not None and any(is_below(name, path) or name == path for name in now)
+
+
+_MADE: dict[str, Callable[[Kept, Tree], bool]] = {
+    "write": _written,
+    "delete": lambda item, now: not _is_there(item.path, now),
+    "move": lambda item, now: not _is_there(item.path, now) and _is_there(item.path2, now),
+    "directory": lambda item, now: _is_there(item.path, now),
+    "link": lambda item, now: _is_there(item.path, now),
+}

@@ -1,0 +1,146 @@
+"""The pytest plugin: a workspace for a test, and a report of the rules that no test exercised.
+
+Loaded into every run where Ringfence is installed, so it imports nothing more of Ringfence until a test or an
+option asks.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from ringfence.policy import Policy, Rule
+    from ringfence.toolkit.testing.trial import Trial
+
+REPORT = pytest.StashKey["Report"]()
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("ringfence")
+    group.addoption(
+        "--ringfence-report",
+        action="store_true",
+        default=False,
+        help="list the rules of the policies under test that no test exercised",
+    )
+    parser.addini("ringfence_report", "as --ringfence-report", type="bool", default=False)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("ringfence_report") or config.getini("ringfence_report"):
+        from ringfence.toolkit.testing.trial import OBSERVERS
+
+        config.stash[REPORT] = report = Report()
+        OBSERVERS.append(report.note)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    report = config.stash.get(REPORT, None)
+    if report is not None:
+        from ringfence.toolkit.testing.trial import OBSERVERS
+
+        OBSERVERS.remove(report.note)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Import a session before a fake file system takes over: it replaces only what it finds."""
+    if "ringfence" in getattr(item, "fixturenames", ()):
+        import ringfence.toolkit.execution.apply
+        import ringfence.toolkit.storage.local
+        import ringfence.toolkit.testing.trial  # noqa: F401
+
+
+@pytest.fixture
+def ringfence(request: pytest.FixtureRequest) -> Iterator[Callable[..., Trial]]:
+    """Opens trials: `ringfence(policy, files={...}, agent="coder", answers=[True, False])`.
+
+    In memory, or in the fake file system where the test has pyfakefs's `fs`. At the end of the test each
+    script of answers has to be used up, and nothing else asked.
+    """
+    from ringfence.toolkit.testing.trial import Trial
+
+    opened: list[Trial] = []
+
+    def open_trial(policy: Any, files: Any = None, **options: Any) -> Trial:
+        known: dict[str, Any] = {key: options.pop(key) for key in ("agent", "answers") if key in options}
+        if "fs" in request.fixturenames:
+            known["fake"] = request.getfixturevalue("fs")
+        opened.append(Trial(policy, files or {}, options=options, **known))
+        return opened[-1]
+
+    yield open_trial
+    for trial in opened:
+        trial.session.close()
+    for trial in opened:
+        trial.script.check()
+
+
+class Report:
+    """Which rules of which policies decided something, by the policy's revision."""
+
+    def __init__(self) -> None:
+        self.policies: dict[str, dict[str, Any]] = {}
+
+    def note(self, policy: Policy, rule: Rule) -> None:
+        held = self.policies.get(policy.revision)
+        if held is None:
+            held = self.policies[policy.revision] = {
+                "name": _name(policy),
+                "rules": _rules(policy),
+                "used": {},
+            }
+        held["used"][str(rule)] = True
+
+    def merge(self, other: dict[str, dict[str, Any]]) -> None:
+        for revision, found in other.items():
+            self.policies.setdefault(revision, found)["used"].update(found["used"])
+
+    def lines(self) -> Iterator[str]:
+        for held in self.policies.values():
+            missed = [rule for rule in held["rules"] if rule not in held["used"]]
+            total = len(held["rules"])
+            yield f"{held['name']}: {total - len(missed)} of {total} rules exercised"
+            yield from (f"  never: {rule}" for rule in missed)
+
+
+def _name(policy: Policy) -> str:
+    return policy.files[0] if policy.files else "a policy given as text"
+
+
+def _rules(policy: Policy) -> list[str]:
+    """The rules of the policy's own file, as text; those of what it extends have tests of their own."""
+    content = policy.content
+    maps = [content.rules, *(agent.rules for agent in content.agents.values())]
+    rules = [rule for each in maps for listed in each.values() for rule in listed]
+    rules += [rule for item in content.mandatory for rule in item.rules]
+    extended = {rule.where.file for rule in rules if rule.where and rule.where.file.startswith("rules/")}
+    return [str(rule) for rule in rules if not rule.where or rule.where.file not in extended]
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    report = config.stash.get(REPORT, None)
+    if report is None or hasattr(config, "workerinput"):
+        return
+    terminalreporter.section("ringfence: rules exercised")
+    for line in report.lines() if report.policies else ("no policy was asked",):
+        terminalreporter.line(line)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """A worker of pytest-xdist hands over what it saw."""
+    report = session.config.stash.get(REPORT, None)
+    if report is not None and hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["ringfence"] = json.dumps(report.policies)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    report = node.config.stash.get(REPORT, None)
+    found = getattr(node, "workeroutput", {}).get("ringfence")
+    if report is not None and found is not None:
+        report.merge(json.loads(found))

@@ -1,0 +1,53 @@
+"""Putting bytes into the bytes of a text file so that all the others stay what they are.
+
+Pure. Never decodes and encodes a file as a whole: what an edit does not touch comes out as it was.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.text import split_lines
+
+LF, CRLF = b"\n", b"\r\n"
+BOM = b"\xef\xbb\xbf"
+
+
+def newline(data: bytes) -> bytes:
+    """CRLF when every line feed has a carriage return before it and there is one; else LF."""
+    ends = data.count(CRLF)
+    return CRLF if ends and ends == data.count(LF) else LF
+
+
+def with_newline(text: bytes, end: bytes) -> bytes:
+    """`text` with each of its line ends (LF or CRLF) as `end`."""
+    return re.sub(rb"\r?\n", end, text)
+
+
+def check_encoding(data: bytes, at: int, text: bytes, shown: str) -> None:
+    """Refuse to mix encodings in a file that is not UTF-8, or to cut one of its characters at `at`."""
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        if text.isascii() and (at == 0 or data[at - 1] < 0x80):
+            return
+        message = f"'{shown}' is not UTF-8 text; only whole stretches of ASCII in it can be edited"
+        raise CallError("encoding_error", message, where="path") from None
+
+
+def insert_lines(data: bytes, content: bytes, after: int) -> bytes:
+    """`data` with `content` as whole lines after line `after`; whether the file ends in a newline stays.
+
+    A byte order mark stays first. `after` is at most the number of lines.
+    """
+    end = newline(data)
+    mark = BOM if data.startswith(BOM) else b""
+    lines = split_lines(data[len(mark) :])
+    head, tail = b"".join(lines[:after]), b"".join(lines[after:])
+    block = with_newline(content, end) if end == CRLF else content
+    if not lines:
+        return mark + block
+    if head and not head.endswith(LF):
+        return mark + head + end + block.removesuffix(end)
+    return mark + head + (block if block.endswith(LF) else block + end) + tail

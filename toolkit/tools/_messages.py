@@ -1,0 +1,125 @@
+"""The pieces that several tools' answers are made of. Text and fields from values; nothing is looked up,
+except what a file that goes away held, and that only where the agent may read it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ringfence.toolkit import paths
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.plan.changes import FILE, LINK, Entry, Held, Place, Stat, Write, length, sha256
+from ringfence.toolkit.text import count_lines, diff, escape, is_binary, plural, size
+
+if TYPE_CHECKING:
+    from ringfence.toolkit.workspace.workspace import View
+
+# Larger files are changed and kept like any other, but neither shown nor counted line by line.
+MAX_SHOWN = 1 << 20
+
+
+def message(*blocks: str | None) -> str:
+    """An answer in blocks with an empty line between them; absent blocks are left out."""
+    return "\n\n".join(block for block in blocks if block)
+
+
+def said(label: str, arguments: dict[str, Any]) -> str | None:
+    """What the agent gave as its reason, as a block of its own."""
+    description = arguments.get("description")
+    return f"{label}: {escape(description, newlines=True)}" if description else None
+
+
+def written(change: Write, data: bytes) -> dict[str, Any]:
+    """The fields that tell a file's new content, which is `data`."""
+    return {"size": len(data), "lines": count_lines(data), "digest": change.after_digest}
+
+
+def preview(path: str, old: Stat | None, before: bytes | Held | None, after: bytes) -> str:
+    """The diff a person is shown, or the sizes of content too long to look through."""
+    shown = before if isinstance(before, bytes) else None
+    if max(len(shown or b""), len(after)) <= MAX_SHOWN and (shown is not None or old is None):
+        return diff(path, shown, after)
+    was = "nothing" if old is None else size(old.size if before is None else length(before))
+    return f"Large file {escape(path)}, {was} before, {size(len(after))} after\n"
+
+
+def link_target(entry: Entry, view: View) -> str | None:
+    """Where a link in a listing points, when that is a place in the workspace the agent may know of."""
+    target = entry.stat.target
+    if entry.stat.kind != LINK or target is None:
+        return None
+    try:
+        if target.startswith("/"):
+            raise paths.outside()
+        real = paths.normalise(paths.child(paths.parent(entry.path), target))
+    except CallError:
+        return "outside the project root"
+    return escape(target) if view.may_know(real) else None
+
+
+# Why a walk did not enter directories, after their number.
+_NOT_ENTERED = {
+    "deep": f"deeper than {paths.MAX_DEPTH} names",
+    "unreadable": "without read permission",
+    "changed": "that changed meanwhile",
+}
+_MOST_NAMED = 100
+_LONGEST = 100  # characters of a path in a remark
+
+
+def not_entered(view: View) -> list[str]:
+    """The directories that a walk passed over, in a few words for each reason, with the first one's name."""
+    found = []
+    for why, said_of in _NOT_ENTERED.items():
+        named = [path for path, because in view.not_entered if because == why]
+        if named:
+            count = plural(len(named), "directory", "directories")
+            found.append(f"{count} {said_of}, {'first ' if named[1:] else ''}'{_short(named[0])}'")
+    return found
+
+
+def not_entered_fields(view: View) -> dict[str, Any]:
+    if not view.not_entered:
+        return {}
+    rows = [{"path": path, "why": why} for path, why in view.not_entered[:_MOST_NAMED]]
+    return {"not_entered": rows, "not_entered_count": len(view.not_entered)}
+
+
+def _short(path: str) -> str:
+    shown = escape(path)
+    return shown if len(shown) <= _LONGEST else f"{shown[: _LONGEST // 2]}…{shown[-_LONGEST // 2 :]}"
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """What goes away with one file. `digest` is None where the content was not looked at, `lines` also
+    where it has none. `diff` is None where it was not drawn.
+    """
+
+    path: str
+    size: int | None
+    lines: int | None
+    digest: str | None
+    diff: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        return {"path": self.path, "size": self.size, "lines": self.lines}
+
+
+def digests(gone: list[Removed]) -> dict[str, str]:
+    return {file.path: file.digest for file in gone if file.digest is not None}
+
+
+def removed(path: str, what: Place | Entry, stat: Stat, view: View, *, drawn: bool = True) -> Removed:
+    """Read a file that goes away. A link goes as a link: what it leads to is not looked at."""
+    if stat.kind == LINK:
+        return Removed(path, stat.size, None, None, f"Link {escape(path)}\n")
+    if stat.kind != FILE:
+        return Removed(path, stat.size, None, None, "")
+    if stat.size is None or stat.size > MAX_SHOWN:
+        return Removed(path, stat.size, None, None, f"Large file {escape(path)}, {size(stat.size)}\n")
+    data = view.read(what, known=stat)
+    shown = diff(path, data, None) if drawn else None
+    lines = None if is_binary(data) else count_lines(data)
+    return Removed(path, stat.size, lines, sha256(data), shown)

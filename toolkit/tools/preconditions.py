@@ -1,0 +1,134 @@
+"""Whether the thing a path argument names is what a tool can work on, with the seeds' words when it is not.
+
+Looks through the view only; never decides what the policy decides.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ringfence.toolkit import paths
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.plan.changes import DIRECTORY, LINK, OTHER, Entry, MakeDirectory, Place, Stat
+from ringfence.toolkit.text import escape, is_binary, size
+
+if TYPE_CHECKING:
+    from ringfence.toolkit.workspace.workspace import View
+
+MAX_EDITED = 16 << 20
+_HAVE_A_LOOK = "check the path with list_directory or get_file_info"
+
+
+def shown(place: Place) -> str:
+    """The path as text for an answer; a trailing slash that was given stays."""
+    slash = "/" if paths.names_directory(place.argument) and place.named != paths.ROOT else ""
+    return escape(place.named) + slash
+
+
+def led_to(place: Place) -> str:
+    """The same for the person who is asked, who has to see where a link leads."""
+    real = f" (really {escape(place.real)})" if place.real != place.named else ""
+    return escape(place.named) + real
+
+
+def present(place: Place, message: str | None = None, parameter: str = "path") -> Stat:
+    """What is there, or `not_found`, or `not_regular_file` for a pipe, device or socket."""
+    if place.stat is None:
+        message = message or f"File '{shown(place)}' not found"
+        raise CallError("not_found", message, where=parameter, hint=_HAVE_A_LOOK)
+    if place.stat.kind == OTHER:
+        raise not_regular(shown(place), parameter)
+    return place.stat
+
+
+def regular_file(place: Place, message: str | None = None) -> Stat:
+    """The file that is there, or `not_found`, `is_directory` or `not_regular_file`."""
+    stat = present(place, message)
+    if stat.kind == DIRECTORY:
+        raise CallError("is_directory", f"'{shown(place)}' is a directory", where="path")
+    return stat
+
+
+def directory(place: Place) -> Stat:
+    """The directory that is there, or `not_found` or `not_a_directory`."""
+    stat = present(place, f"Directory '{shown(place)}' not found")
+    if stat.kind != DIRECTORY:
+        hint = "name the directory it is in, or use read_file or get_file_info"
+        raise CallError("not_a_directory", f"'{shown(place)}' is not a directory", where="path", hint=hint)
+    return stat
+
+
+def not_regular(what: str, parameter: str = "path") -> CallError:
+    return CallError("not_regular_file", f"'{what}' is neither a file nor a directory", where=parameter)
+
+
+def all_regular(entries: tuple[Entry, ...], view: View) -> None:
+    """Refuse a tree that holds a pipe, device or socket: it could not be brought back."""
+    for entry in entries:
+        if entry.stat.kind == OTHER:
+            # A name the agent may not read is not told, only that there is one.
+            inside = f"'{escape(entry.path)}'" if view.may_read(entry.path) else "Something in the directory"
+            raise CallError("not_regular_file", f"{inside} is neither a file nor a directory", where="path")
+
+
+def editable(place: Place, view: View) -> bytes:
+    """The bytes of a file that is about to be edited, or the reason why it cannot be."""
+    stat = regular_file(place)
+    if not view.rights(place)[1]:
+        raise CallError("permission_denied", "Cannot edit file", where="path", hint=_read_only(place))
+    if stat.size is not None and stat.size > MAX_EDITED:
+        message = f"'{shown(place)}' has {size(stat.size)}; files up to {size(MAX_EDITED)} can be edited"
+        raise CallError(
+            "too_large", message, where="path", hint="ask a person to change this file another way"
+        )
+    data = view.read(place, MAX_EDITED)
+    if is_binary(data):
+        raise CallError("binary_file", f"'{shown(place)}' is a binary file", where="path")
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise CallError(
+            "encoding_error", f"'{shown(place)}' is UTF-16 text and cannot be edited", where="path"
+        )
+    return data
+
+
+def landing(
+    place: Place, view: View, *, overwrite: bool, create_parents: bool, parameter: str = "path"
+) -> tuple[MakeDirectory, ...]:
+    """The parents to make before a file lands at `place`, or the reason why it cannot land there."""
+    if place.stat is None:
+        # A link that leads nowhere is a name that is taken, though there is nothing behind it.
+        if place.link and not overwrite:
+            raise taken(place, parameter)
+        return missing_parents(place, view, create_parents=create_parents, parameter=parameter)
+    if place.stat.kind == DIRECTORY:
+        hint = "add a file name, or choose a different path"
+        raise CallError("is_directory", f"'{shown(place)}' is a directory", where=parameter, hint=hint)
+    if place.stat.kind == OTHER:
+        raise not_regular(shown(place), parameter)
+    if not overwrite:
+        raise taken(place, parameter)
+    if place.stat.kind != LINK and not view.rights(place)[1]:
+        raise CallError("permission_denied", "Cannot create file", where=parameter, hint=_read_only(place))
+    return ()
+
+
+def _read_only(place: Place) -> str:
+    return f"'{shown(place)}' has no write permission; report it to the user"
+
+
+def taken(place: Place, parameter: str = "path") -> CallError:
+    message = f"File '{shown(place)}' already exists. Use allow_overwrite: true"
+    hint = "set allow_overwrite: true to replace it, or choose a different path"
+    return CallError("already_exists", message, where=parameter, hint=hint)
+
+
+def missing_parents(
+    place: Place, view: View, *, create_parents: bool, parameter: str = "path"
+) -> tuple[MakeDirectory, ...]:
+    """The parents that are not there yet, or `not_found` when they are not to be made."""
+    parents = view.parents(place)
+    if parents and not create_parents:
+        message = f"Parent directory '{escape(paths.parent(place.named))}' does not exist"
+        hint = "set create_parents: true, or make it with create_directory"
+        raise CallError("not_found", message, where=parameter, hint=hint)
+    return parents

@@ -1,0 +1,1 @@
+"""Undo: plans that take calls back. Changes nothing itself."""

@@ -1,0 +1,264 @@
+"""From planned entries to changes in an order in which they can be made: nothing is written twice.
+
+First what makes room or takes along, each path as it is on the disk now; then what is written anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
+
+from ringfence.toolkit import paths
+from ringfence.toolkit.plan.changes import (
+    DIRECTORY,
+    FILE,
+    LINK,
+    SET_ID,
+    Change,
+    Delete,
+    Entry,
+    Held,
+    MakeDirectory,
+    MakeLink,
+    Move,
+    Write,
+    length,
+    whole,
+)
+from ringfence.toolkit.text import diff, escape, size
+from ringfence.toolkit.undo.overlay import Node, Overlay, is_file
+
+Content = Callable[[str], bytes | Held]
+MAX_SHOWN = 1 << 20  # what is larger is told by its size
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """One path's difference, for the preview: drawn only when somebody looks."""
+
+    path: str
+    draw: Callable[[], str]
+
+
+def net(overlay: Overlay, content: Content) -> tuple[list[Change], list[Shown]]:
+    """The changes that make the disk what the overlay says. `content` gives the bytes of a digest."""
+    found = _Net(overlay, content)
+    while True:
+        found.compare()
+        try:
+            order = found.order()
+        except CycleError as error:
+            # Two directories in each other's place: one of them goes by its content.
+            found.copy_one(error.args[1])
+            continue
+        return [*order, *found.written()], sorted(found.shown(), key=lambda one: one.path)
+
+
+class _Net:
+    def __init__(self, overlay: Overlay, content: Content) -> None:
+        self._overlay = overlay
+        self._content = content
+        self._moved: dict[str, str] = {}
+        self._gone: dict[str, Entry] = {}
+        self._made: list[str] = []
+        self._new: list[str] = []
+
+    # --------------------------------------------------------------- comparison
+
+    def compare(self) -> None:
+        """Find out what stays, moves, goes and comes."""
+        overlay = self._overlay
+        self._adopt()
+        origins = {node.origin: path for path, node in overlay.over.items() if node and node.origin}
+        self._moved = {o: path for o, path in origins.items() if o != path}
+        self._gone, self._made, self._new = {}, [], []
+        listed: set[str] = set()  # directories of which all that is in them is known
+        for path, node in sorted(overlay.over.items()):
+            here = overlay.disk(path)
+            if here is not None and path not in origins and here.stat is not None:
+                self._gone[path] = Entry(path, here.stat)
+            if here is not None and here.kind == DIRECTORY and overlay.is_planned_whole(path):
+                if paths.parent(path) not in listed:
+                    self._gone |= {e.path: e for e in overlay.tree(path) if e.path not in origins}
+                listed.add(path)
+            if node is not None and node.origin is None:
+                (self._made if node.kind == DIRECTORY else self._new).append(path)
+            elif node is not None and node.origin == path and self._rewritten(node):
+                self._new.append(path)
+
+    def _adopt(self) -> None:
+        """What is new where something of its kind is now takes that one's place; a moved file with other
+        content is a new one."""
+        overlay = self._overlay
+        used = {node.origin for node in overlay.over.values() if node is not None}
+        self._hold(used)
+        for path, node in overlay.over.items():
+            if node is None:
+                continue
+            if node.origin not in (None, path) and self._rewritten(node):
+                node.origin = None
+            here = overlay.disk(path)
+            if node.origin is None and here is not None and here.kind == node.kind and path not in used:
+                same_mode = node.mode in (None, here.mode)
+                if node.kind == FILE or (node.kind == DIRECTORY and same_mode):
+                    node.origin = path
+
+    def _hold(self, used: set[str | None]) -> None:
+        """What stays where it is keeps the directories it is in; where these go away, it is made anew."""
+        overlay = self._overlay
+        for path in [path for path, node in overlay.over.items() if node is not None and node.origin == path]:
+            for above in paths.above(path):
+                holds = overlay.over.get(above)
+                if holds is None or holds.origin == above:
+                    continue
+                if above not in used:
+                    overlay.hold(above)
+                else:
+                    self._copy(path)
+                    break
+
+    def _rewritten(self, node: Node) -> bool:
+        if node.kind != FILE or node.digest is None or node.origin is None:
+            return False
+        now = self._overlay.disk(node.origin)
+        if now is None or now is node:
+            return False
+        return _another_mode(node, now) or self._overlay.digest(now) != node.digest
+
+    def copy_one(self, cycle: list[tuple[str, str]]) -> None:
+        """Have what moves in this cycle made anew from its bytes."""
+        source = next(path for kind, path in cycle if kind == "from" and path in self._moved)
+        target = self._moved[source]
+        for path in [target, *(path for path, _ in self._overlay.below(target))]:
+            self._copy(path)
+
+    def _copy(self, path: str) -> None:
+        node = self._overlay.get(path)
+        if node is not None and node.origin is not None:
+            data = self._overlay.read(node) if node.kind == FILE else None
+            mode, metadata = self._overlay.attached(node)
+            made = Node(node.kind, node.digest, node.target, mode, data=data, metadata=metadata)
+            self._overlay.put(path, made)
+
+    # -------------------------------------------------------------------- order
+
+    def order(self) -> list[Change]:
+        """Deletions, moves and new directories, so that each finds its place free and its parent there.
+
+        Raises CycleError.
+        """
+        changes = {**self._deletions(), **self._moves()}
+        changes |= {("to", path): self._directory(path) for path in self._made}
+        sorter: TopologicalSorter[tuple[str, str]] = TopologicalSorter()
+        targets = {c.destination: key for key, c in changes.items() if isinstance(c, Move)}
+        targets |= {path: ("to", path) for path in self._made}
+        for key in changes:
+            sorter.add(key)
+        for key, change in changes.items():
+            if key[0] == "from":
+                # Out of a directory before the directory itself goes.
+                around = next((above for above in paths.above(key[1]) if ("from", above) in changes), None)
+                if around is not None:
+                    sorter.add(("from", around), key)
+            target = change.destination if isinstance(change, Move) else key[1] if key[0] == "to" else None
+            if target is None:
+                continue
+            if ("from", target) in changes and ("from", target) != key:
+                sorter.add(key, ("from", target))
+            inside = next((above for above in paths.above(target) if above in targets), None)
+            if inside is not None:
+                sorter.add(key, targets[inside])
+        return [changes[key] for key in sorter.static_order()]
+
+    def _deletions(self) -> dict[tuple[str, str], Change]:
+        inside: dict[str, list[Entry]] = {}
+        tops: dict[str, str] = {}  # by each path that goes, the outermost one that one deletion takes it with
+        for path in sorted(self._gone, key=paths.parts):
+            around = self._gone.get(paths.parent(path))
+            if around is not None and around.stat.kind == DIRECTORY:
+                tops[path] = tops[around.path]
+                inside[tops[path]].append(self._gone[path])
+            else:
+                tops[path], inside[path] = path, []
+        return {
+            ("from", path): Delete(path, self._gone[path].stat, tuple(below))
+            for path, below in inside.items()
+        }
+
+    def _moves(self) -> dict[tuple[str, str], Change]:
+        found: dict[tuple[str, str], Change] = {}
+        for source, target in self._moved.items():
+            above = paths.parent(source)
+            name = source.rpartition("/")[2]
+            if above in self._moved and paths.child(self._moved[above], name) == target:
+                continue  # goes along with its directory
+            node = self._overlay.disk(source)
+            assert node is not None and node.stat is not None, "what moves is on the disk"
+            entries = self._overlay.tree(source) if node.kind == DIRECTORY else ()
+            along = tuple(e for e in entries if self._moved.get(e.path) == target + e.path[len(source) :])
+            found["from", source] = Move(source, target, node.stat, entries=along)
+        return found
+
+    def _directory(self, path: str) -> Change:
+        node = self._overlay.over[path]
+        if node is None:
+            return MakeDirectory(path, incidental=True)
+        return MakeDirectory(path, incidental=node.mode is None, mode=node.mode, metadata=node.metadata)
+
+    # ------------------------------------------------------------------ content
+
+    def written(self) -> Iterator[Change]:
+        for path in self._new:
+            node = self._overlay.over[path]
+            assert node is not None, "what is new is planned"
+            if node.kind == LINK:
+                yield MakeLink(path, node.target or "", node.metadata)
+                continue
+            now = self._overlay.disk(path) if node.origin == path else None
+            before = self._overlay.content(now) if now is not None else None
+            stat = now.stat if now else None
+            yield Write(path, self._bytes(node), before, stat, node.mode, node.metadata)
+
+    def shown(self) -> Iterator[Shown]:
+        overlay = self._overlay
+        for path, entry in self._gone.items():
+            if entry.stat.kind == FILE and path not in self._new:
+                yield Shown(path, lambda path=path: self._difference(path, None))  # type: ignore[misc]
+        for path in self._new:
+            node = overlay.over[path]
+            if node is not None and is_file(node):
+                yield Shown(path, lambda path=path, node=node: self._difference(path, node))  # type: ignore[misc]
+        for key, change in self._moves().items():
+            text = f"rename from {escape(key[1])}\nrename to {escape(self._moved[key[1]])}\n"
+            yield Shown(self._moved[key[1]], lambda text=text: text)  # type: ignore[misc]
+            del change
+
+    def _difference(self, path: str, node: Node | None) -> str:
+        replaced = path in self._gone or (node is not None and node.origin == path)
+        now = self._overlay.disk(path) if replaced else None
+        new = self._bytes(node) if node is not None else None
+        old = (now.stat.size or 0) if now is not None and now.stat is not None else 0
+        if max(old, length(new or b"")) > MAX_SHOWN:
+            before = size(old) if now is not None else "nothing"
+            after = size(length(new)) if new is not None else "nothing"
+            return f"Large file {escape(path)}, {before} before, {after} after\n"
+        data = whole(new) if new is not None else None
+        return diff(path, self._disk_bytes(path) if replaced else None, data)
+
+    def _disk_bytes(self, path: str) -> bytes | None:
+        node = self._overlay.disk(path)
+        return self._overlay.read(node) if node is not None and node.kind == FILE else None
+
+    def _bytes(self, node: Node) -> bytes | Held:
+        if node.data is not None:
+            return node.data
+        assert node.digest is not None, "a new file has content"
+        return self._content(node.digest)
+
+
+def _another_mode(node: Node, now: Node) -> bool:
+    """Whether a mode is to be put on; set-id bits, which depend on the owner, are no reason to write."""
+    if node.mode is None or now.mode is None:
+        return False
+    return bool((node.mode ^ now.mode) & ~SET_ID)

@@ -1,0 +1,208 @@
+"""The workspace's files as they would be: what the disk holds, with planned changes laid over it.
+
+Only looks; knows where each planned entry's bytes are on the disk now, so that they can be moved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ringfence.toolkit import paths
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.history.content_files import LARGE, hashed
+from ringfence.toolkit.plan.changes import (
+    DIRECTORY,
+    FILE,
+    LINK,
+    Entry,
+    Held,
+    Stat,
+    kept_mode,
+    restored_mode,
+    sha256,
+)
+from ringfence.toolkit.plan.metadata import Metadata
+from ringfence.toolkit.storage.backend import Spot, Tree, at
+from ringfence.toolkit.storage.tree_walk import walk
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """One entry. `origin` is where it is on the disk now, None for one that has to be made, with `metadata`.
+
+    `digest` is what a file is to hold, `data` the bytes themselves where the history has them not.
+    """
+
+    kind: str
+    digest: str | None = None
+    target: str | None = None
+    mode: int | None = None
+    origin: str | None = None
+    stat: Stat | None = None
+    data: bytes | Held | None = None
+    metadata: Metadata | None = None
+
+
+class Overlay:
+    """A backend's tree with planned entries over it."""
+
+    def __init__(self, backend: Tree) -> None:
+        self._backend = backend
+        self.over: dict[str, Node | None] = {}
+        self._names: dict[str, set[str]] = {}
+        self._disk: dict[str, Node | None] = {}
+        self._whole: set[str] = set()
+        self._missing: set[str] = set()  # directories that are not there, and so nothing below them
+
+    def get(self, path: str) -> Node | None:
+        """What would be at `path`."""
+        if path in self.over:
+            return self.over[path]
+        above = paths.parent(path) if self.over else paths.ROOT
+        while above != paths.ROOT:
+            if above in self.over:
+                node = self.over[above]
+                return self.disk(path) if node is not None and self._as_on_disk(above, node) else None
+            above = paths.parent(above)
+        return self.disk(path)
+
+    def put(self, path: str, node: Node | None) -> None:
+        """Plan `node` at `path`; None that nothing is there."""
+        self.over[path] = node
+        self._names.setdefault(paths.parent(path), set()).add(path)
+
+    def below(self, path: str) -> Iterator[tuple[str, Node]]:
+        """What would be in the directory at `path`, parents before children."""
+        todo = list(reversed(self.children(path)))  # and no recursion: a tree may be deeper than Python's
+        while todo:
+            child = todo.pop()
+            node = self.get(child)
+            assert node is not None, "children are there"
+            yield child, node
+            if node.kind == DIRECTORY:
+                todo += reversed(self.children(child))
+
+    def children(self, path: str) -> list[str]:
+        node = self.get(path)
+        if node is None or node.kind != DIRECTORY:
+            return []
+        found = {child for child in self._names.get(path, ()) if self.over.get(child) is not None}
+        if self._as_on_disk(path, node):
+            listed = (paths.child(path, name) for name, _ in self._scan(path))
+            found.update(child for child in listed if child not in self.over)
+        return sorted(found)
+
+    def carry(self, source: str, destination: str) -> None:
+        """Plan that what would be at `source`, with all in it, is at `destination` instead."""
+        top = self.get(source)
+        assert top is not None, "what is carried is there"
+        carried = [(destination, top)]
+        carried += [(destination + path[len(source) :], node) for path, node in self.below(source)]
+        for path in [path for path in self.over if paths.is_below(path, source)]:
+            del self.over[path]
+            self._names[paths.parent(path)].discard(path)
+        self.put(source, None)
+        for path, node in carried:
+            self.put(path, node)
+            self._whole.add(path)
+
+    def hold(self, path: str) -> None:
+        """Keep the directory that is at `path` now for the one planned there."""
+        node = self.over[path]
+        mode, metadata = (None, None) if node is None else (node.mode, node.metadata)
+        self.put(path, Node(DIRECTORY, mode=mode, origin=path, metadata=metadata))
+        self._whole.add(path)
+
+    def is_planned_whole(self, path: str) -> bool:
+        """Whether what is in the directory at `path` now stays only where it is planned."""
+        node = self.over.get(path)
+        return node is None or not self._as_on_disk(path, node)
+
+    def _as_on_disk(self, path: str, node: Node) -> bool:
+        """Whether what is not planned in a directory is as on the disk: not in one that was carried."""
+        return node.origin == path and path not in self._whole
+
+    # ----------------------------------------------------------------- the disk
+
+    def disk(self, path: str) -> Node | None:
+        """What is at `path` now."""
+        if path not in self._disk:
+            gone = paths.parent(path) in self._missing
+            stat = None if gone else self._at(path, self._look)
+            self._disk[path] = None if stat is None else _on_disk(path, stat)
+        return self._disk[path]
+
+    def _look(self, spot: Spot) -> Stat | None:
+        found = self._backend.stat(spot)
+        if found is None and self._backend.traits.catches:  # a disk tells it without being asked again
+            with suppress(CallError):  # a file in the place of a directory
+                self._missing.update(self._backend.missing(spot))
+        return found
+
+    def digest(self, node: Node) -> str:
+        """The digest of a file's content, read where nothing planned says it."""
+        if node.digest is None:
+            assert node.origin is not None, "only what is on the disk can be read there"
+            node.digest = self._at(node.origin, lambda spot: self._hashed(spot, node.stat))
+        return node.digest
+
+    def read(self, node: Node) -> bytes:
+        assert node.origin is not None, "only what is on the disk can be read there"
+        return self._at(node.origin, lambda spot: self._backend.read(spot, None, node.stat))
+
+    def attached(self, node: Node) -> tuple[int | None, Metadata | None]:
+        """The mode and the metadata of an entry, read where it is on the disk now."""
+        stat = node.stat
+        if node.origin is None or stat is None:
+            return node.mode, node.metadata
+        metadata = self._at(node.origin, lambda spot: self._backend.metadata(spot, stat))
+        return restored_mode(kept_mode(stat, metadata)), metadata
+
+    def content(self, node: Node) -> bytes | Held:
+        """The same, piece by piece where it is large and the backend gives it so."""
+        if not self._backend.traits.catches or node.stat is None or (node.stat.size or 0) <= LARGE:
+            return self.read(node)
+        return Held(self.digest(node), node.stat.size or 0, lambda: self._chunks(node))
+
+    def _chunks(self, node: Node) -> Iterator[bytes]:
+        with at(self._backend, str(node.origin)) as spot:
+            yield from self._backend.chunks(spot, node.stat)
+
+    def _hashed(self, spot: Spot, stat: Stat | None) -> str:
+        """Of exactly the file that was looked at: what a cache on the way gives may be an older one."""
+        if self._backend.traits.catches:
+            return hashed(self._backend.chunks(spot))[0]
+        return sha256(self._backend.read(spot, None, stat))
+
+    def tree(self, path: str) -> tuple[Entry, ...]:
+        """What is in the directory at `path` now, parents before children."""
+        found = self._at(path, lambda spot: tuple(entry for entry, _ in walk(self._backend, spot, path)))
+        for entry in found:
+            self._disk.setdefault(entry.path, _on_disk(entry.path, entry.stat))
+        return found
+
+    def _scan(self, path: str) -> list[tuple[str, Stat]]:
+        def look(spot: Spot) -> list[tuple[str, Stat]]:
+            with self._backend.folder(spot) as folder:
+                return folder.scan()
+
+        return self._at(path, look)
+
+    def _at(self, path: str, act: Callable[[Spot], T]) -> T:
+        with at(self._backend, path) as spot:
+            return act(spot)
+
+
+def _on_disk(path: str, stat: Stat) -> Node:
+    target = stat.target if stat.kind == LINK else None
+    mode = stat.mode if stat.kind == DIRECTORY else restored_mode(kept_mode(stat, None))
+    return Node(stat.kind, target=target, mode=mode, origin=path, stat=stat)
+
+
+def is_file(node: Node | None) -> bool:
+    return node is not None and node.kind == FILE

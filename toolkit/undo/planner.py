@@ -1,0 +1,328 @@
+"""The way back: from what the history holds to a plan that takes calls back or restores a version.
+
+Only plans. Never deletes what Ringfence did not create, and never plans over newer content unless told to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import takewhile
+
+from ringfence.toolkit import paths
+from ringfence.toolkit.history.content_files import CAUGHT
+from ringfence.toolkit.history.store import DONE, History, Kept
+from ringfence.toolkit.history.versions import Version
+from ringfence.toolkit.history.whole_catches import whole
+from ringfence.toolkit.plan.changes import DIRECTORY, FILE, LINK, Catch, Change, Held, Plan, restored_mode
+from ringfence.toolkit.plan.metadata import Metadata
+from ringfence.toolkit.progress import Progress
+from ringfence.toolkit.storage.backend import Tree
+from ringfence.toolkit.undo.changeset import Shown, net
+from ringfence.toolkit.undo.overlay import Node, Overlay, is_file
+from ringfence.toolkit.workspace.workspace import Workspace
+
+CHANGED, IS_GONE, TAKEN = "it changed since", "it is gone", "something else is there now"
+NOT_KEPT = "the history holds no content for it"
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """A path that is left alone, and why."""
+
+    path: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A plan back, with what it leaves alone; `session` is the one whose changes it takes back."""
+
+    changes: tuple[Change, ...] = ()
+    conflicts: tuple[Conflict, ...] = ()
+    shown: tuple[Shown, ...] = field(default=(), compare=False)
+    session: str | None = None
+    caught: Mapping[str, Catch] = field(default_factory=dict, compare=False)
+
+    def plan(self, title: str) -> Plan:
+        return Plan(
+            changes=self.changes,
+            title=title,
+            draw=lambda: "".join(one.draw() for one in self.shown),
+            caught=self.caught,
+        )
+
+
+def undo(
+    items: list[Kept],
+    workspace: Workspace,
+    history: History,
+    *,
+    force: bool = False,
+    session: str | None = None,
+    progress: Progress | None = None,
+) -> Way:
+    """The way back from changes, given oldest first: the last is taken back first, in thought.
+
+    A path goes from where the last of its changes left it to where it was before the first of them. It is
+    left alone where it is now in neither of these states nor in one between them.
+    """
+    back = _Back(workspace, force, history)
+    inner = _along(items)
+    progress = progress or Progress()
+    progress.start(len(items))
+    for item in reversed(items):
+        progress.check()
+        progress.step("looking")
+        if item.state == DONE and (item.op, item.n) not in inner:
+            _STEPS[item.kind](back, item)
+    sessions = {item.session for item in items}
+    return back.way(session or (sessions.pop() if len(sessions) == 1 else None), progress)
+
+
+def restore(
+    path: str,
+    version: Version,
+    last: Version,
+    workspace: Workspace,
+    history: History,
+    *,
+    force: bool = False,
+) -> Way:
+    """The way to one version of one file; `last` is what the history takes to be at `path` now."""
+    back = _Back(workspace, force, history)
+    wanted, known = _of_version(version), _of_version(last)
+    if wanted is not None and wanted.mode is None:
+        wanted.mode = last.mode
+    back.step(path, wanted, known, TAKEN if known is None else CHANGED)
+    return back.way(version.session, Progress())
+
+
+def _as_it_is_now(backend: Tree) -> Overlay:
+    """What an earlier call read stands for nothing that is there now: a listing may be an outdated one."""
+    forget: Callable[[], None] = getattr(backend, "forget_content", lambda: None)
+    forget()
+    return Overlay(backend)
+
+
+class _Back:
+    """Changes taken back one by one on an overlay; what does not fit is stuck unless an older one fits."""
+
+    def __init__(self, workspace: Workspace, force: bool, history: History) -> None:
+        self._backend = workspace.backend
+        self._overlay = _as_it_is_now(workspace.backend)
+        self._force = force
+        self._history = history
+        self._stuck: dict[str, str] = {}
+        self._caught: dict[str, list[tuple[Kept, Node]]] = {}  # by the name of the catch, the top at the end
+
+    def way(self, session: str | None, progress: Progress) -> Way:
+        for path in self._stuck:
+            planned = self._overlay.over.get(path)
+            if planned is not None and planned.origin == path:
+                # Not half-way back either.
+                self._overlay.put(path, self._overlay.disk(path))
+        self._make_parents()
+        caught = self._moved_back(progress)
+        # Asked once for each content, however many files hold it.
+        changes, shown = net(self._overlay, cache(self._history.held))
+        conflicts = tuple(Conflict(path, why) for path, why in sorted(self._stuck.items()))
+        return Way(tuple(changes), conflicts, tuple(shown), session, caught)
+
+    # -------------------------------------------------------------------- steps
+
+    def written(self, item: Kept) -> None:
+        if item.lost:
+            self._stuck[item.path] = NOT_KEPT
+        else:
+            self.step(item.path, self._found(item), _file(item.after), CHANGED)
+
+    def deleted(self, item: Kept) -> None:
+        if item.type == DIRECTORY:
+            node = Node(DIRECTORY, mode=item.mode)
+        elif item.type == LINK:
+            node = Node(LINK, target=item.target)
+        elif item.before is None:
+            self._stuck[item.path] = NOT_KEPT
+            return
+        else:
+            node = Node(FILE, item.before, mode=restored_mode(item.mode))
+        if (item.temporary or "").startswith(CAUGHT):
+            # Most have their metadata on them when they are moved back: it is read of the others, later.
+            self._caught.setdefault(str(item.temporary), []).append((item, node))
+        else:
+            node.metadata = self._history.metadata(item)
+        self.step(item.path, node, None, TAKEN)
+
+    def made_link(self, item: Kept) -> None:
+        self.step(item.path, None, Node(LINK, target=item.target), CHANGED)
+
+    def made_directory(self, item: Kept) -> None:
+        """A directory goes if nothing is in it any more; what somebody else put there keeps it."""
+        now = self._overlay.get(item.path)
+        if now is not None and now.kind == DIRECTORY and not self._overlay.children(item.path):
+            self._put(item.path, None)
+
+    def moved(self, item: Kept) -> None:
+        assert item.path2 is not None, "a move has two ends"
+        source, target = self._overlay.get(item.path), self._overlay.get(item.path2)
+        before = self._found(item)
+        if before is None and item.target is not None:
+            before = Node(LINK, target=item.target, metadata=self._history.metadata(item))
+        left = Node(item.type, item.after)
+        if self._is(source, left) and self._is(target, before):
+            self._fits(item.path, item.path2)
+        elif not self._is(target, left) and not (self._force and is_file(target) and item.type == FILE):
+            self._stuck[item.path2] = CHANGED if target is not None else IS_GONE
+        elif source is not None and not (self._force and is_file(source) and item.type == FILE):
+            self._stuck[item.path] = TAKEN
+        else:
+            self._carry(item.path2, item.path)
+            if before is not None:
+                self._put(item.path2, before)
+            elif item.lost:
+                self._stuck[item.path2] = NOT_KEPT
+
+    # ------------------------------------------------------------------ catches
+
+    def _moved_back(self, progress: Progress) -> dict[str, Catch]:
+        """By path, the catches that are moved back whole; what is in the others is made anew."""
+        found: dict[str, Catch] = {}
+        for deleted in self._caught.values():
+            top = deleted[-1][0].path
+            catch = self._whole(deleted, top, progress)
+            if catch is not None:
+                found[top] = catch
+            for item, node in deleted:
+                if catch is None or item.type == DIRECTORY:  # which gets its times last of all
+                    node.metadata = self._history.metadata(item)
+                elif item.type == FILE:
+                    node.data = self._in_catch(item, catch.name + item.path[len(top) :])
+        return found
+
+    def _whole(self, deleted: list[tuple[Kept, Node]], top: str, progress: Progress) -> Catch | None:
+        """The catch, if all that was deleted is planned anew where nothing is, and is in it unchanged."""
+        over = self._overlay.over
+        anew = all(over.get(item.path) is node and node.origin is None for item, node in deleted)
+        if not anew or self._overlay.disk(top) is not None:
+            return None
+        caught = self._history.catch_of(deleted[-1][0])
+        if caught is None or caught[1] != top:
+            return None
+        return whole(self._backend, caught[0], top, {item.path: item for item, _ in deleted}, progress)
+
+    def _in_catch(self, item: Kept, path: str) -> Held:
+        shelf = self._history.shelf
+        assert shelf is not None and item.before is not None, "it was read there just now"
+        return shelf.in_catch(item.before, item.size, path)
+
+    # ------------------------------------------------------------------- pieces
+
+    def _found(self, item: Kept) -> Node | None:
+        """The file that an item found, None where there was none."""
+        if item.before is None:
+            return None
+        return _file(item.before, restored_mode(item.mode), self._history.metadata(item))
+
+    def step(self, path: str, before: Node | None, after: Node | None, why: str) -> None:
+        """Have `before` at `path`, where `after` is what was left there."""
+        now = self._overlay.get(path)
+        over_newer = self._force and all(node is None or node.kind == FILE for node in (now, before))
+        if self._is(now, before) and not self._is(now, after):
+            self._fits(path)
+        elif self._is(now, after) or over_newer:
+            if before is not None and is_file(now) and is_file(before) and now is not None:
+                before.origin = now.origin
+            self._put(path, before)
+        else:
+            self._stuck[path] = why if now is not None else IS_GONE
+
+    def _is(self, now: Node | None, known: Node | None) -> bool:
+        """Whether what is there is what is known; a file of unknown content is any file."""
+        if now is None or known is None:
+            return now is known
+        if now.kind != known.kind:
+            return False
+        if now.kind == FILE:
+            return known.digest is None or self._overlay.digest(now) == known.digest
+        return now.kind != LINK or known.target in (None, now.target)
+
+    def _put(self, path: str, node: Node | None) -> None:
+        self._fits(path)
+        self._overlay.put(path, node)
+
+    def _fits(self, *held: str) -> None:
+        for path in held:
+            self._stuck.pop(path, None)
+
+    def _carry(self, source: str, target: str) -> None:
+        self._fits(source, target)
+        self._overlay.carry(source, target)
+        for path in [path for path in self._stuck if paths.is_below(path, source)]:
+            self._stuck[target + path[len(source) :]] = self._stuck.pop(path)
+
+    def _make_parents(self) -> None:
+        """See that each planned entry has its directory; where something else is in the way, leave it."""
+        seen: set[str] = set()  # directories that are there, with those above them
+        for path in sorted(self._overlay.over, key=paths.parts):
+            if self._overlay.over[path] is None or paths.parent(path) in seen:
+                continue
+            unseen = list(takewhile(lambda above: above not in seen, paths.above(path)))
+            for directory in reversed(unseen):
+                found = self._overlay.get(directory)
+                if found is None:
+                    self._overlay.put(directory, Node(DIRECTORY))
+                elif found.kind != DIRECTORY:
+                    self._leave(path)
+                    break
+                seen.add(directory)
+
+    def _leave(self, path: str) -> None:
+        self._stuck[path] = TAKEN
+        node = self._overlay.over[path]
+        assert node is not None, "only what is planned is left"
+        self._overlay.put(path, None)
+        if node.origin not in (None, path):
+            self._overlay.put(str(node.origin), self._overlay.disk(str(node.origin)))
+
+
+_STEPS: dict[str, Callable[[_Back, Kept], None]] = {
+    "write": _Back.written,
+    "delete": _Back.deleted,
+    "move": _Back.moved,
+    "directory": _Back.made_directory,
+    "link": _Back.made_link,
+}
+
+
+def _file(digest: str | None, mode: int | None = None, metadata: Metadata | None = None) -> Node | None:
+    return None if digest is None else Node(FILE, digest, mode=mode, metadata=metadata)
+
+
+def _of_version(version: Version) -> Node | None:
+    if version.kind == LINK and version.target is not None:
+        return Node(LINK, target=version.target, metadata=version.metadata)
+    return _file(version.digest, version.mode, version.metadata)
+
+
+def _along(items: list[Kept]) -> set[tuple[int, int]]:
+    """The items that only list what a moved directory held; the directory's own move brings them back."""
+    tops = {
+        (item.op, item.path): item.path2
+        for item in items
+        # One that a store moved only in part brings nothing back.
+        if item.kind == "move" and item.type == DIRECTORY and item.path2 is not None and item.state == DONE
+    }
+    found = set()
+    for item in items:
+        if item.kind != "move" or item.path2 is None:
+            continue
+        above = paths.parent(item.path)
+        while above != paths.ROOT:
+            top = tops.get((item.op, above))
+            if top is not None and item.path2 == top + item.path[len(above) :]:
+                found.add((item.op, item.n))
+                break
+            above = paths.parent(above)
+    return found

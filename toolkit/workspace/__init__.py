@@ -1,0 +1,1 @@
+"""The workspace: the confined tree, and the read-only view of it that tools get."""

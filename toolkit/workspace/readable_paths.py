@@ -1,0 +1,142 @@
+"""What an agent may read in a directory or below it, and the directories on the way there.
+
+A directory that may not be read is looked into where the policy may open something below it. It is named only
+once something is found, and nothing of it is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from ringfence.policy import Effect, Need
+from ringfence.toolkit import paths
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.plan.changes import DIRECTORY, Entry, Stat
+from ringfence.toolkit.storage.backend import Folder, Spot
+
+if TYPE_CHECKING:
+    from ringfence.toolkit.workspace.workspace import View
+
+# Why a walk goes on without a directory, by the code of the error that entering it ends with.
+NOT_ENTERED = {
+    "path_invalid": "deep",
+    "permission_denied": "unreadable",
+    "not_found": "changed",
+    "not_a_directory": "changed",
+    "path_changed": "changed",
+}
+
+
+def listed(view: View, path: str, folder: Folder) -> Iterator[Entry]:
+    """The entries of the open directory at `path`. What needs a person's yes is noted in the view."""
+    for entry, effect in _judged(view, path, folder):
+        need = _read(entry)
+        if effect is Effect.DENY:
+            found = first_below(view, folder.spot(entry.name), entry.path)
+            if found is None:
+                continue
+            need, effect = found
+        if effect is Effect.ASK:
+            view.asked.append(need)
+        yield entry
+
+
+def below(view: View, spot: Spot, path: str) -> Iterator[Entry]:
+    """All descendants of the directory at `spot`, parents first. What needs a person's yes, and which
+    directories are not entered, is noted in the view."""
+    way: list[Entry] = []  # directories that may not be read, down to where the walk is, and not yet given
+
+    def missed(entry: Entry, error: CallError) -> None:
+        if error.code not in NOT_ENTERED:
+            raise error
+        if not (way and way[-1] is entry):
+            view.not_entered.append((entry.path, NOT_ENTERED[error.code]))
+
+    walked = _Walked(view)
+    for entry in view.visit(spot, path, walked.choose, _not_too_deep, missed):
+        while way and not paths.is_below(entry.path, way[-1].path):
+            way.pop()
+        if walked.effect is Effect.DENY:
+            way.append(entry)
+            continue
+        if walked.effect is Effect.ASK:
+            view.asked.append(_read(entry))
+        yield from way
+        way.clear()
+        yield entry
+
+
+def first_below(view: View, spot: Spot, path: str) -> tuple[Need, Effect] | None:
+    """The first descendant that may be read, else the first that asks; None where there is neither."""
+    asks: tuple[Need, Effect] | None = None
+
+    def missed(_: Entry, error: CallError) -> None:
+        if error.code not in NOT_ENTERED:
+            raise error
+
+    walked = _Walked(view)
+    with closing(view.visit(spot, path, walked.choose, _not_too_deep, missed)) as entries:
+        try:
+            for entry in entries:
+                if walked.effect is Effect.ALLOW:
+                    return _read(entry), Effect.ALLOW
+                if walked.effect is Effect.ASK and asks is None:
+                    asks = _read(entry), Effect.ASK
+        except CallError as error:
+            if error.code not in NOT_ENTERED:
+                raise
+    return asks
+
+
+class _Walked:
+    """Chooses what a walk gives; `effect` is the verdict on the entry that it gave last."""
+
+    __slots__ = ("_view", "effect")
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self.effect = Effect.ALLOW
+
+    def choose(self, path: str, folder: Folder) -> Iterator[Entry]:
+        return self._given(_judged(self._view, path, folder))
+
+    def _given(self, judged: Iterator[tuple[Entry, Effect]]) -> Iterator[Entry]:
+        for entry, effect in judged:
+            self.effect = effect
+            yield entry
+
+
+def _judged(view: View, path: str, folder: Folder) -> Iterator[tuple[Entry, Effect]]:
+    """Each entry of an open directory with its verdict; of those denied, the directories to look into.
+
+    It is listed at once, so that where that fails it has not been entered.
+    """
+    found = folder.scan()
+    unnamed = getattr(folder, "left_out", ())
+    if unnamed and view.read_effect(path, True) is not Effect.DENY:
+        view.left_out += [(path, name) for name in unnamed]
+    return _each(view, path, found)
+
+
+def _each(view: View, path: str, found: list[tuple[str, Stat]]) -> Iterator[tuple[Entry, Effect]]:
+    linked = any(place.real != place.named for place, _ in view.places.values())
+    judge, hides = view.within(path), view.workspace.hides
+    above = paths.child(path, "")
+    for name, stat in found:
+        directory = stat.kind == DIRECTORY
+        effect = view.read_effect(above + name, directory) if linked else judge(name, directory)
+        if effect is Effect.DENY and not (directory and view.opens(above + name)):
+            continue
+        if not hides(path, name):
+            yield Entry(above + name, stat), effect
+
+
+def _read(entry: Entry) -> Need:
+    return Need("read", entry.path, entry.stat.kind == DIRECTORY)
+
+
+def _not_too_deep(entry: Entry) -> None:
+    if entry.path.count("/") >= paths.MAX_DEPTH - 1:
+        raise paths.too_deep()
