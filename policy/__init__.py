@@ -6,7 +6,6 @@ Pure: no file system (but for reading policies), no clock, no randomness; knows 
 from __future__ import annotations
 
 from ringfence.policy.errors import PolicyError, Problem, Where
-from ringfence.policy.evaluation.engine import Policy
 from ringfence.policy.loading.ready_made import READY_MADE, ready_made
 from ringfence.policy.model import (
     ACTIONS,
@@ -24,6 +23,7 @@ from ringfence.policy.model import (
     Step,
 )
 from ringfence.policy.patterns.syntax import Folding
+from ringfence.policy.policy import Policy
 
 load = Policy.load
 loads = Policy.loads

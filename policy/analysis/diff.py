@@ -23,7 +23,7 @@ from ringfence.policy.analysis.verdict_queries import (
     context,
     pairs,
 )
-from ringfence.policy.evaluation.engine import Policy
+from ringfence.policy.evaluation.engine import Engine
 from ringfence.policy.model import Effect, Limit, Mandatory, Retention, Rule
 from ringfence.policy.patterns.syntax import Fold, Folding
 
@@ -75,7 +75,7 @@ class Comparison:
 
 
 def compare(
-    old: Policy, new: Policy, budget: Budget | None = None, *, fold: Fold = Folding.NONE
+    old: Engine, new: Engine, budget: Budget | None = None, *, fold: Fold = Folding.NONE
 ) -> Comparison:
     """Return what differs between two policies; `fold`: what makes no difference between two names."""
     budget = budget or Budget()
@@ -218,7 +218,7 @@ def _restricted(where: Context, near: frozenset[str]) -> Context:
     return replace(where, ladders=ladders, floor=tuple(item for item in kept if item.rules))
 
 
-def _settings(old: Policy, new: Policy, names: Iterable[str]) -> tuple[list[str], bool]:
+def _settings(old: Engine, new: Engine, names: Iterable[str]) -> tuple[list[str], bool]:
     """Differences outside the rules, as text, and whether one of them lets more through."""
     said: list[str] = []
     looser = False

@@ -21,8 +21,7 @@ from ringfence.policy.analysis.verdict_queries import (
     pairs,
     together,
 )
-from ringfence.policy.evaluation.engine import Policy
-from ringfence.policy.lint.codes import Finding
+from ringfence.policy.evaluation.engine import Engine
 from ringfence.policy.model import ACTIONS, MAKES_PARENTS, Effect, Invariant, Rule
 from ringfence.policy.patterns.matcher import ROOT
 from ringfence.policy.patterns.syntax import Fold, Folding
@@ -75,7 +74,7 @@ def describe(statement: Invariant) -> str:
 
 
 def prove(
-    policy: Policy,
+    policy: Engine,
     statements: Iterable[Invariant],
     *,
     expired: Expired | None = None,
@@ -88,7 +87,7 @@ def prove(
     return [_prove(policy, statement, Budget(expired=expired), fold) for statement in statements]
 
 
-def _prove(policy: Policy, statement: Invariant, budget: Budget, fold: Fold) -> Proof:
+def _prove(policy: Engine, statement: Invariant, budget: Budget, fold: Fold) -> Proof:
     wrong = [effect for effect in Effect if (effect is statement.verdict) is (statement.kind == "never")]
     best: Proof | None = None
     try:
@@ -136,7 +135,7 @@ def _refuted(statement: Invariant, wheres: list[Context], found: Witness, effect
     return Proof(statement, False, where.agent, where.tool, found, said, rule)
 
 
-def _contexts(policy: Policy, statement: Invariant, names: list[str], fold: Fold) -> Iterator[list[Context]]:
+def _contexts(policy: Engine, statement: Invariant, names: list[str], fold: Fold) -> Iterator[list[Context]]:
     """What a statement speaks of: a context, and for several actions on one path all of them behind it."""
     seen: set[tuple[object, ...]] = set()
     for name in names:
@@ -152,15 +151,3 @@ def _contexts(policy: Policy, statement: Invariant, names: list[str], fold: Fold
             if whole.meaning not in seen:
                 seen.add(whole.meaning)
                 yield [whole] if len(wheres) == 1 else [whole, *wheres]
-
-
-def broken(proofs: Iterable[Proof]) -> list[Finding]:
-    """Proofs that failed, as findings."""
-    found = []
-    for proof in proofs:
-        where = proof.statement.where
-        if proof.holds is False:
-            found.append(Finding("invariant-broken", str(proof), where, str(proof.witness)))
-        elif proof.holds is None:
-            found.append(Finding("too-complex", str(proof), where))
-    return found

@@ -14,7 +14,7 @@ from ringfence.policy.analysis.bit_nfa import NICE
 from ringfence.policy.analysis.bit_sets import mask
 from ringfence.policy.analysis.bit_sets import numbers as numbers_of
 from ringfence.policy.analysis.pattern_queries import Automaton, Budget, Undecided, Wanted, Witness
-from ringfence.policy.evaluation.engine import Policy
+from ringfence.policy.evaluation.engine import Engine
 from ringfence.policy.model import ACTIONS, Effect, Mandatory, Rule
 from ringfence.policy.patterns.matcher import matches
 from ringfence.policy.patterns.syntax import Fold, Folding
@@ -41,7 +41,7 @@ def only(effect: Effect) -> Effects:
 class Context:
     """What one agent, tool and action look at; the same as the engine, rule by rule."""
 
-    policy: Policy
+    policy: Engine
     agent: str
     tool: str
     action: str
@@ -55,7 +55,7 @@ class Context:
         return self.ladders, self.floor
 
 
-def context(policy: Policy, agent: str, tool: str, action: str, fold: Fold = Folding.NONE) -> Context:
+def context(policy: Engine, agent: str, tool: str, action: str, fold: Fold = Folding.NONE) -> Context:
     """Collect the lists for one agent, tool (or bare action) and action."""
     own = "" if tool in ACTIONS else tool
 
@@ -77,7 +77,7 @@ def together(wheres: list[Context]) -> Context:
     return replace(first, ladders=ladders, floor=floor)
 
 
-def pairs(policies: Iterable[Policy]) -> list[tuple[str, str]]:
+def pairs(policies: Iterable[Engine]) -> list[tuple[str, str]]:
     """The tools and actions that can differ: each action for a tool without a key of its own, then others."""
     named: set[str] = set()
     tools: dict[str, tuple[tuple[str, str], ...]] = {}
@@ -94,7 +94,7 @@ def pairs(policies: Iterable[Policy]) -> list[tuple[str, str]]:
     return found
 
 
-def patterns(policy: Policy) -> Iterator[str]:
+def patterns(policy: Engine) -> Iterator[str]:
     """Every pattern that verdicts depend on."""
     content = policy.content
     for rules in (content.rules, *(agent.rules for agent in content.agents.values())):
@@ -132,7 +132,7 @@ class Questions:
 
     def __init__(
         self,
-        policies: Sequence[Policy],
+        policies: Sequence[Engine],
         more: Iterable[str] = (),
         budget: Budget | None = None,
         fold: Fold = Folding.NONE,
@@ -299,7 +299,7 @@ def confirm(where: Context, witness: Witness, effect: Effect) -> Rule | None:
     return rule
 
 
-def agents(policies: Sequence[Policy], selector: str = "**", budget: Budget | None = None) -> list[str]:
+def agents(policies: Sequence[Engine], selector: str = "**", budget: Budget | None = None) -> list[str]:
     """Return one name for every kind of agent that some policy tells apart, plain names first.
 
     The selector is a pattern of names as in `agents:`; `*` and `**` are every agent.
@@ -333,7 +333,7 @@ def agents(policies: Sequence[Policy], selector: str = "**", budget: Budget | No
     return list(found.values())
 
 
-def _meaning(policies: Sequence[Policy], name: str) -> tuple[object, ...]:
+def _meaning(policies: Sequence[Engine], name: str) -> tuple[object, ...]:
     """The entries that speak for an agent and its parents, in each policy."""
     return tuple(
         tuple(dict.fromkeys(entry.name if entry else None for _, entry in policy.chain(name)))
@@ -356,7 +356,7 @@ def _as_a_name(name: str, keys: Iterable[str]) -> str:
 Entry = tuple[tuple[str, ...], tuple[str, ...]]  # keys that fit, and keys that do not
 
 
-def _entries(policies: Sequence[Policy], length: int) -> Iterator[tuple[Entry, ...]]:
+def _entries(policies: Sequence[Engine], length: int) -> Iterator[tuple[Entry, ...]]:
     """Every way for the keys to speak for a name and its parents, level by level."""
     levels = []
     for policy in policies:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from ringfence.policy.evaluation.engine import Policy
+from ringfence.policy.evaluation.engine import Engine
 from ringfence.policy.model import ACTIONS, MAKES_PARENTS, Amount, Case, Decision, Need
 from ringfence.policy.patterns.syntax import Fold, Folding
 
@@ -25,7 +25,7 @@ class CaseResult:
 
 
 def check(
-    policy: Policy,
+    policy: Engine,
     cases: Iterable[Case] | None = None,
     *,
     expired: Callable[[], bool] = lambda: False,
@@ -39,7 +39,7 @@ def check(
     )
 
 
-def run(policy: Policy, case: Case, fold: Fold = Folding.NONE) -> Decision:
+def run(policy: Engine, case: Case, fold: Fold = Folding.NONE) -> Decision:
     """Judge one case; with an amount the limits are applied too, as in a session that has changed nothing."""
     needs = needs_of(policy, case)
     decision = policy.decide(case.agent, case.tool, needs, fold=fold)
@@ -55,7 +55,7 @@ def _nothing(_agent: str, _key: str) -> Amount:
     return Amount()
 
 
-def needs_of(policy: Policy, case: Case) -> tuple[Need, ...]:
+def needs_of(policy: Engine, case: Case) -> tuple[Need, ...]:
     """Return what the call of a case needs, with the parents that it makes if the case has them missing."""
     if case.tool in ACTIONS:
         return (Need(case.tool, case.path, case.directory),)

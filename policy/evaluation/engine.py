@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import cache
 from itertools import count
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Literal
 
 from ringfence.policy.evaluation import limits as ceilings
 from ringfence.policy.evaluation.rule_table import Laid, Query, Verdict
@@ -25,7 +25,6 @@ from ringfence.policy.model import (
     Content,
     Decision,
     Effect,
-    Explanation,
     Invariant,
     Limit,
     LimitHit,
@@ -39,14 +38,11 @@ from ringfence.policy.patterns.matcher import ROOT, Found, Machine
 from ringfence.policy.patterns.name_index import Matcher
 from ringfence.policy.patterns.syntax import Fold, Name, parse_agent
 
-if TYPE_CHECKING:
-    from pathlib import Path
-
 _MAX_QUERIES = 4_096
 
 
-class Policy:
-    """A policy in force. Made by `load` or `loads`, never changed afterwards."""
+class Engine:
+    """Judges by the content of one policy, and never changes afterwards."""
 
     def __init__(
         self,
@@ -66,39 +62,6 @@ class Policy:
         self._queries: dict[tuple[str, str, str], Query] = {}
         self._ceilings: dict[tuple[str, str], tuple[tuple[str, Limit], ...]] = {}
         self._numbers = count(1)
-
-    @classmethod
-    def load(cls, path: str | Path, *, tools: Mapping[str, Any] | None = None, kept: bool = True) -> Policy:
-        """Read a policy file and everything it extends; PolicyError holds all that is wrong.
-
-        With `kept` a policy that was read before and has not changed comes from its kept form.
-        """
-        if kept and tools is None:
-            from ringfence.policy.loading.cache import load as load_kept
-
-            return load_kept(path)
-        from ringfence.policy.loading.loader import load
-
-        return load(path, tools=tools)
-
-    @classmethod
-    def loads(
-        cls,
-        text: str | bytes,
-        *,
-        file: str = "<string>",
-        base: str | Path | None = None,
-        tools: Mapping[str, Any] | None = None,
-    ) -> Policy:
-        """Read a policy from text; relative `extends` are looked up from base."""
-        from ringfence.policy.loading.loader import loads
-
-        return loads(text, file=file, base=base, tools=tools)
-
-    @classmethod
-    def empty(cls) -> Policy:
-        """No policy at all: everything asks."""
-        return cls(Content(), revision=_EMPTY_REVISION)
 
     @property
     def mode(self) -> Literal["enforce", "monitor"]:
@@ -203,14 +166,6 @@ class Policy:
             machine.note_below(state, query.number, known)
         return bool(known)
 
-    def explain(
-        self, agent: str, tool_or_action: str, path: str, directory: bool = False, *, fold: Fold = False
-    ) -> Explanation:
-        """Return the decision with every rule that was looked at, and why it did not decide."""
-        from ringfence.policy.evaluation.explain import explain
-
-        return explain(self, agent, tool_or_action, path, directory, fold=fold)
-
     def limits(self, agent: str, tool: str) -> tuple[Limit, ...]:
         """Return every limit that a call meets, those of the agent's parents included."""
         return tuple(dict.fromkeys(limit for _, limit in self._limits(agent, tool)))
@@ -310,7 +265,6 @@ _LIMIT_HINTS = {
     Effect.DENY: _DENY_HINT,
     Effect.ALLOW: "",
 }
-_EMPTY_REVISION = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"  # sha256 of nothing
 
 
 def _names_agent(names: tuple[Name, ...], parts: list[str]) -> bool:

@@ -6,23 +6,18 @@ Follows the order of the engine with each pattern for itself, and takes the verd
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
-from ringfence.policy.lint.suspicious_patterns import spelled_out
+from ringfence.policy.evaluation.engine import Engine, decision
 from ringfence.policy.model import ACTIONS, GRAVITY, Agent, Effect, Explanation, Rule, Step
 from ringfence.policy.patterns.matcher import Machine, matches
+from ringfence.policy.patterns.spelled_classes import spelled_out
 from ringfence.policy.patterns.syntax import Fold
-
-if TYPE_CHECKING:
-    from ringfence.policy.evaluation.engine import Policy
 
 
 def explain(
-    policy: Policy, agent: str, tool: str, path: str, directory: bool, *, fold: Fold = False
+    policy: Engine, agent: str, tool: str, path: str, directory: bool, *, fold: Fold = False
 ) -> Explanation:
     """Judge one path for all that a tool does to it, or for one action."""
-    from ringfence.policy.evaluation.engine import decision
-
     actions = (tool,) if tool in ACTIONS else tuple(dict.fromkeys(a for a, _ in policy.tools.get(tool, ())))
     if not actions:
         raise ValueError(f"neither a tool nor an action: {tool!r}")
@@ -46,7 +41,7 @@ class _Look:
 
     def __init__(
         self,
-        policy: Policy,
+        policy: Engine,
         agent: str,
         tool: str,
         action: str,

@@ -10,14 +10,14 @@ from collections.abc import Iterable
 from ringfence.policy.analysis.pattern_queries import Undecided
 from ringfence.policy.analysis.verdict_queries import agents
 from ringfence.policy.errors import nearest
-from ringfence.policy.evaluation.engine import Policy
+from ringfence.policy.evaluation.engine import Engine
 from ringfence.policy.lint.codes import Finding
 from ringfence.policy.model import DEFAULT_AGENT, Case, Invariant
 
 _WILD = frozenset("*?[")
 
 
-def unknown_agent(policy: Policy, name: str) -> str | None:
+def unknown_agent(policy: Engine, name: str) -> str | None:
     """Return what to say of a name, or pattern of names, that no entry under `agents` fits, else None.
 
     Without entries there is nothing that a name could miss; `default` is the name of who has none.
@@ -36,7 +36,7 @@ def unknown_agent(policy: Policy, name: str) -> str | None:
     return f"no entry under agents fits '{name}'{meant}"
 
 
-def unknown_agents(policy: Policy, cases: Iterable[Case], invariants: Iterable[Invariant]) -> list[Finding]:
+def unknown_agents(policy: Engine, cases: Iterable[Case], invariants: Iterable[Invariant]) -> list[Finding]:
     """Return a finding for each case and invariant whose agent no entry fits."""
     named = [(case.agent, case.where) for case in cases]
     named += [(invariant.agent, invariant.where) for invariant in invariants]

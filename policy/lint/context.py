@@ -18,7 +18,7 @@ from ringfence.policy.analysis.verdict_queries import (
     only,
     pairs,
 )
-from ringfence.policy.evaluation.engine import Policy
+from ringfence.policy.evaluation.engine import Engine
 from ringfence.policy.model import ACTIONS, Effect, Limit, Rule
 from ringfence.policy.patterns.matcher import Machine
 from ringfence.policy.patterns.syntax import Fold, Folding
@@ -30,7 +30,7 @@ class Look:
     """One look at a policy."""
 
     def __init__(
-        self, policy: Policy, files: frozenset[str] | None, budget: Budget, fold: Fold = Folding.NONE
+        self, policy: Engine, files: frozenset[str] | None, budget: Budget, fold: Fold = Folding.NONE
     ) -> None:
         self.policy = policy
         self.budget = budget

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
 from ringfence.policy.analysis.pattern_queries import Budget, Undecided
-from ringfence.policy.evaluation.engine import Policy
+from ringfence.policy.evaluation.engine import Engine
 from ringfence.policy.lint.codes import FINDINGS, Finding
 from ringfence.policy.lint.context import Look
 from ringfence.policy.lint.dead_rules import dead_rules, idle_rules
@@ -23,7 +23,7 @@ _DEAD = frozenset({"dead-rule", "tool-key-settled"})
 
 
 def lint(
-    policy: Policy,
+    policy: Engine,
     *,
     files: frozenset[str] | None = None,
     budget: Budget | None = None,

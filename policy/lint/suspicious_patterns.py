@@ -8,9 +8,6 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby, pairwise
 from types import MappingProxyType
 
-from ringfence.policy.patterns.braces import class_end
-from ringfence.policy.patterns.syntax import MAX_LENGTH
-
 # Extensions that folders have too (conf.d, repo.git, Some.app), and version numbers, are no file's.
 _FILE = re.compile(r"(?:^|[/*}\]])[^/]*\.(?!(?:d|git|app)/$)[A-Za-z][A-Za-z0-9]{0,4}/$")
 _GLUED = re.compile(r"(?:^|/)(?=[^/]*\*\*)(?!\*+(?:/|$))[^/]+")
@@ -82,23 +79,6 @@ def _class_word(pattern: str) -> bool:
         and any(ord(after) - ord(before) != 1 for before, after in pairwise(word))
         for word in _WORD.findall(pattern)
     )
-
-
-def spelled_out(pattern: str) -> str | None:
-    """Return the pattern that takes each class of several characters as it is written; None without one."""
-    out: list[str] = []
-    at, found = 0, False
-    while at < len(pattern):
-        end = class_end(pattern, at) if pattern[at] == "[" else at + 1
-        inner = pattern[at + 1 : end - 1]
-        if len(inner) > 1:
-            found = True
-            out += ["[[]", *(f"[{each}]" if each in "*?[{}" else each for each in inner), "]"]
-        else:
-            out.append(pattern[at:end])
-        at = end
-    text = "".join(out)
-    return text if found and len(text) <= MAX_LENGTH else None
 
 
 SUSPECTS: Mapping[str, Callable[[str], bool]] = MappingProxyType(

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ringfence.policy.evaluation.engine import Policy
+from ringfence.policy.loading.loaded import Loaded
 from ringfence.policy.loading.serialize import MISTAKES, from_plain, to_plain
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def folder() -> str | None:
     return os.path.join(base, "ringfence", "policies") if os.path.isabs(base) else None
 
 
-def load(path: str | Path) -> Policy:
+def load(path: str | Path) -> Loaded:
     """Return the policy of a file, from its kept form if that can be believed."""
     place = folder()
     program = _program() if place else None
@@ -66,20 +66,20 @@ def load(path: str | Path) -> Policy:
         found = _read(place, name, program)
         if found is not None:
             return found
-    from ringfence.policy.loading.loader import load_with_sources
+    from ringfence.policy.loading.loader import load as read
 
-    policy, sources = load_with_sources(path)
+    loaded = read(path)
     if place is None or program is None:
-        return policy
+        return loaded
     body = {
         "program": program,
-        "revision": policy.revision,
-        "sources": [(source, os.path.realpath(source)) for source in sources],
-        "files": policy.files,
-        "content": to_plain(policy.content),
+        "revision": loaded.revision,
+        "sources": [(source, os.path.realpath(source)) for source in loaded.sources],
+        "files": loaded.files,
+        "content": to_plain(loaded.content),
     }
     _write(place, name, json.dumps(body, separators=(",", ":")).encode())
-    return policy
+    return loaded
 
 
 def _program() -> str | None:
@@ -101,7 +101,7 @@ def _files(folder: str) -> Iterator[tuple[str, os.stat_result]]:
                 yield from _files(entry.path)
 
 
-def _read(place: str, name: str, program: str) -> Policy | None:
+def _read(place: str, name: str, program: str) -> Loaded | None:
     try:
         with _own(place) as at:
             data = _bytes(os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at))
@@ -111,7 +111,8 @@ def _read(place: str, name: str, program: str) -> Policy | None:
         body: dict[str, Any] = json.loads(text)
         if body["program"] != program or _revision(body["sources"]) != body["revision"]:
             return None
-        return Policy(from_plain(body["content"]), revision=body["revision"], files=tuple(body["files"]))
+        sources = tuple(source for source, _ in body["sources"])
+        return Loaded(from_plain(body["content"]), body["revision"], tuple(body["files"]), sources)
     except (OSError, RecursionError, *MISTAKES):
         return None
 

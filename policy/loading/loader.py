@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ringfence.policy.errors import PolicyError, Problem, nearest
-from ringfence.policy.evaluation.engine import Policy
 from ringfence.policy.evaluation.limits import LIMITS
+from ringfence.policy.loading.loaded import Loaded
 from ringfence.policy.loading.ready_made import READY_MADE, ready_made
 from ringfence.policy.loading.sections import Read, read_cases, read_policy
 from ringfence.policy.loading.values import Budget, Draft, Drafts, Reader, Tiered
@@ -24,20 +24,13 @@ from ringfence.policy.model import TOOL_ACTIONS, Agent, Case, Content, Limit, Li
 _MAX_FILES = 64
 
 
-def load(path: str | Path, *, tools: Mapping[str, Any] | None = None) -> Policy:
+def load(path: str | Path, *, tools: Mapping[str, Any] | None = None) -> Loaded:
     """Return the policy of a file; PolicyError holds everything that is wrong with it."""
-    return load_with_sources(path, tools=tools)[0]
-
-
-def load_with_sources(
-    path: str | Path, *, tools: Mapping[str, Any] | None = None
-) -> tuple[Policy, tuple[str, ...]]:
-    """Return the policy of a file, and all files its revision was made from, in their order."""
     place = Path(path)
     loading = _Loading(tools, place.absolute().parent)
     report = Report(str(path), place.name)
     loading.add_file(place, report, (), keep=True)
-    return loading.policy(), tuple(loading.sources)
+    return loading.loaded()
 
 
 def loads(
@@ -46,13 +39,13 @@ def loads(
     file: str = "<string>",
     base: str | Path | None = None,
     tools: Mapping[str, Any] | None = None,
-) -> Policy:
+) -> Loaded:
     """Return the policy of a text; relative files it extends are looked up from base."""
     folder = Path(base).absolute() if base is not None else None
     loading = _Loading(tools, folder)
     data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
     loading.add(data, Report(file, file), folder, (), own=True)
-    return loading.policy()
+    return loading.loaded()
 
 
 def load_cases(path: str | Path, *, tools: Mapping[str, Any] | None = None) -> tuple[Case, ...]:
@@ -172,13 +165,13 @@ class _Loading:
             short = os.path.relpath(folder / name, self.folder) if self.folder else name
             self.add_file(folder / name, Report(display, short), trail, keep=keep, at=(report, node))
 
-    def policy(self) -> Policy:
+    def loaded(self) -> Loaded:
         if self.problems:
             raise PolicyError(self.problems, self.tried)
         content, problems = _together(self.reads, self.cases)
         if problems:
             raise PolicyError(problems, self.tried)
-        return Policy(content, revision=self.digest.hexdigest(), files=tuple(self.files), tools=self.tools)
+        return Loaded(content, self.digest.hexdigest(), tuple(self.files), tuple(self.sources))
 
 
 def _bytes(path: Path, report: Report, at: tuple[Report, Node] | None) -> bytes | None:

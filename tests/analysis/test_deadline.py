@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 
 from ringfence.policy import Policy
 from ringfence.policy.analysis.diff import _common, compare
-from ringfence.policy.analysis.prove import broken, prove
+from ringfence.policy.analysis.prove import prove
 from ringfence.policy.analysis.shortest_witness import Budget
 from ringfence.policy.evaluation.cases import check
+from ringfence.policy.lint.invariants import broken
 from ringfence.policy.lint.run import lint
 from ringfence.policy.model import Effect, Rule
 from tests.cli.conftest import Ringfence

@@ -11,9 +11,10 @@ import yaml
 
 from ringfence.policy import READY_MADE, Policy, loads, ready_made
 from ringfence.policy.analysis.diff import compare
-from ringfence.policy.analysis.prove import broken, prove
+from ringfence.policy.analysis.prove import prove
 from ringfence.policy.lint.agent_names import unknown_agents
 from ringfence.policy.lint.codes import FINDINGS
+from ringfence.policy.lint.invariants import broken
 from ringfence.policy.lint.run import lint
 from ringfence.policy.lint.suppressions import ignoring
 from tests.cli.conftest import Ringfence

@@ -11,8 +11,8 @@ import yaml
 
 from ringfence.policy import loads
 from ringfence.policy.lint.agent_names import unknown_agent
-from ringfence.policy.lint.suspicious_patterns import spelled_out
 from ringfence.policy.patterns.matcher import matches
+from ringfence.policy.patterns.spelled_classes import spelled_out
 from ringfence.toolkit.cli.workspace_patterns import compare, is_one_slip, look
 from tests.cli.conftest import Ringfence
 

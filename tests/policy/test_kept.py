@@ -55,13 +55,13 @@ def file(tmp_path: Path) -> Path:
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Every time the sources themselves are read as YAML."""
     found: list[str] = []
-    real = loading.load_with_sources
+    real = loading.load
 
     def load(path: Path, **options: Any) -> Any:
         found.append(str(path))
         return real(path, **options)
 
-    monkeypatch.setattr(loading, "load_with_sources", load)
+    monkeypatch.setattr(loading, "load", load)
     return found
 
 

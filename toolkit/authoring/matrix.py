@@ -9,7 +9,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ringfence.policy.evaluation.engine import Policy, decision
+from ringfence.policy import Policy
+from ringfence.policy.evaluation.engine import decision
 from ringfence.policy.model import Effect
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY

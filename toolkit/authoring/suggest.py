@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ringfence.policy import Policy
 from ringfence.policy.errors import PolicyError, visible
-from ringfence.policy.evaluation.engine import Policy
 from ringfence.policy.invisible_characters import is_invisible
 from ringfence.policy.model import TOOL_ACTIONS, Effect, Need
 from ringfence.toolkit.grant_patterns import escaped, literal

@@ -15,9 +15,9 @@ from pathlib import Path
 
 from ringfence.policy.analysis.parent_directories import names_of
 from ringfence.policy.lint.codes import Finding
-from ringfence.policy.lint.suspicious_patterns import spelled_out
 from ringfence.policy.model import Effect, Rule
 from ringfence.policy.patterns.matcher import Machine, matches
+from ringfence.policy.patterns.spelled_classes import spelled_out
 from ringfence.policy.patterns.syntax import Fold, folded
 from ringfence.toolkit.storage.local.name_folding import folding_of
 

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ringfence.policy import Policy
 from ringfence.policy.analysis.pattern_queries import Undecided, Witness
 from ringfence.policy.analysis.verdict_queries import Context, confirm, context
-from ringfence.policy.evaluation.engine import Policy
 from ringfence.policy.model import Effect, Rule
 from ringfence.toolkit.formats.model import Judged, Subject
 from ringfence.toolkit.formats.pair_walk import Difference, PairWalk

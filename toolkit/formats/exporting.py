@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ringfence.policy.evaluation.engine import Policy
+from ringfence.policy import Policy
 from ringfence.policy.model import DEFAULT_AGENT
 from ringfence.toolkit.formats.flatten import changes, flat
 from ringfence.toolkit.formats.model import Format, FormatError, Left, Setting, Subject

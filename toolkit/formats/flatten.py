@@ -9,7 +9,7 @@ import itertools
 import re
 from collections.abc import Iterator
 
-from ringfence.policy.evaluation.engine import Policy
+from ringfence.policy import Policy
 from ringfence.policy.model import ACTIONS, Effect, Rule, RuleMap
 from ringfence.policy.patterns.syntax import ANY_CHARACTER, ANY_NAME, CROSS, Branch, CharClass, Name, parse
 from ringfence.toolkit.formats.model import Flat, FormatError, Left, tightened

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from ringfence.policy import Policy
 from ringfence.policy.errors import PolicyError, visible
-from ringfence.policy.evaluation.engine import Policy
 from ringfence.policy.invisible_characters import is_invisible
 from ringfence.policy.model import Effect
 from ringfence.policy.patterns.syntax import PatternError, parse

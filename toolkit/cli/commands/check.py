@@ -10,14 +10,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ringfence.policy import READY_MADE, Effect, PolicyError
-from ringfence.policy.analysis.prove import Proof, broken, prove
+from ringfence.policy import READY_MADE, Effect, Policy, PolicyError
+from ringfence.policy.analysis.prove import Proof, prove
 from ringfence.policy.analysis.shortest_witness import Budget
 from ringfence.policy.evaluation.cases import CaseResult, cases_beside, needs_of
 from ringfence.policy.evaluation.cases import check as run_cases
-from ringfence.policy.evaluation.engine import Policy
 from ringfence.policy.lint.agent_names import unknown_agents
 from ringfence.policy.lint.codes import Finding
+from ringfence.policy.lint.invariants import broken
 from ringfence.policy.lint.run import lint, place_of
 from ringfence.policy.lint.suppressions import ignoring
 from ringfence.policy.loading.loader import load_cases

@@ -1,0 +1,69 @@
+"""A policy: read from a file or a text, judged by, explained.
+
+Reading and explaining load their modules when they are first used: a verdict needs neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+from ringfence.policy.evaluation.engine import Engine
+from ringfence.policy.model import Content, Explanation
+from ringfence.policy.patterns.syntax import Fold
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from ringfence.policy.loading.loaded import Loaded
+
+_EMPTY_REVISION = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"  # sha256 of nothing
+
+
+class Policy(Engine):
+    """A policy in force. Made by `load` or `loads`, never changed afterwards."""
+
+    @classmethod
+    def load(cls, path: str | Path, *, tools: Mapping[str, Any] | None = None, kept: bool = True) -> Self:
+        """Read a policy file and everything it extends; PolicyError holds all that is wrong.
+
+        With `kept` a policy that was read before and has not changed comes from the cache.
+        """
+        if kept and tools is None:
+            from ringfence.policy.loading.cache import load as load_kept
+
+            return cls._of(load_kept(path))
+        from ringfence.policy.loading.loader import load
+
+        return cls._of(load(path, tools=tools), tools)
+
+    @classmethod
+    def loads(
+        cls,
+        text: str | bytes,
+        *,
+        file: str = "<string>",
+        base: str | Path | None = None,
+        tools: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Read a policy from text; relative `extends` are looked up from base."""
+        from ringfence.policy.loading.loader import loads
+
+        return cls._of(loads(text, file=file, base=base, tools=tools), tools)
+
+    @classmethod
+    def empty(cls) -> Self:
+        """No policy at all: everything asks."""
+        return cls(Content(), revision=_EMPTY_REVISION)
+
+    @classmethod
+    def _of(cls, loaded: Loaded, tools: Mapping[str, Any] | None = None) -> Self:
+        return cls(loaded.content, revision=loaded.revision, files=loaded.files, tools=tools)
+
+    def explain(
+        self, agent: str, tool_or_action: str, path: str, directory: bool = False, *, fold: Fold = False
+    ) -> Explanation:
+        """Return the decision with every rule that was looked at, and why it did not decide."""
+        from ringfence.policy.evaluation.explain import explain
+
+        return explain(self, agent, tool_or_action, path, directory, fold=fold)
