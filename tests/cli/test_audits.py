@@ -11,7 +11,7 @@ from ringfence.toolkit.audit import file_verifier as runs
 from ringfence.toolkit.cli import main
 from ringfence.toolkit.cli.commands import log as past
 from ringfence.toolkit.locations import local_place
-from ringfence.toolkit.state.sqlite import default_place, open_state
+from ringfence.toolkit.state.open import default_place, open_state
 from tests.cli.conftest import Ringfence
 from tests.history.lines import chained
 

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.locations import local_place
-from ringfence.toolkit.state.sqlite import VERSION, default_place
+from ringfence.toolkit.state.open import default_place
+from ringfence.toolkit.state.protocol import VERSION
 from tests.crash.herd import STYLES, Herd
 from tests.crash.scene import Scene
 

@@ -20,7 +20,7 @@ from ringfence.toolkit.history.content_files import LARGE
 from ringfence.toolkit.history.store import Item, Operation
 from ringfence.toolkit.locations import local_place
 from ringfence.toolkit.session.session import Session
-from ringfence.toolkit.state.sqlite import default_place
+from ringfence.toolkit.state.open import default_place
 from tests.crash.harness import digest, files_of, kept
 from tests.history.quarantine import caught
 

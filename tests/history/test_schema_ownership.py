@@ -13,7 +13,7 @@ from ringfence.policy import Policy
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.locations import local_place
 from ringfence.toolkit.session.session import Session
-from ringfence.toolkit.state.sqlite import default_place
+from ringfence.toolkit.state.open import default_place
 from tests.history.test_shared import url_of
 
 pytestmark = pytest.mark.slow

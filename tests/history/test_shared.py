@@ -28,7 +28,7 @@ from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.state import postgres
 from ringfence.toolkit.state.errors import why_unreachable
 from ringfence.toolkit.state.postgres_sql import named, translated
-from ringfence.toolkit.state.sqlite import VERSION
+from ringfence.toolkit.state.protocol import VERSION
 
 pytestmark = pytest.mark.slow
 psycopg = pytest.importorskip("psycopg", reason="no psycopg: pip install 'ringfence[postgres]'")

@@ -18,7 +18,8 @@ from ringfence.toolkit.locations import local_place
 from ringfence.toolkit.plan.changes import sha256
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.state import migrations as upgrade
-from ringfence.toolkit.state.sqlite import VERSION, default_place
+from ringfence.toolkit.state.open import default_place
+from ringfence.toolkit.state.protocol import VERSION
 
 OLD = Path(__file__).with_name("state-v1.sql")
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\ndurable: false\n')

@@ -12,7 +12,7 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invaria
 
 from ringfence.toolkit.approvals.store import Answer, Approvals, Request
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.state.sqlite import open_state
+from ringfence.toolkit.state.open import open_state
 
 PATHS = ("build/a.o", "build/b.o", "src/a.c")
 RULES = ({"key": "delete", "pattern": "/*/a.*"}, {"key": "write", "pattern": "/src/"})

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ringfence.toolkit.locations import local_place
-from ringfence.toolkit.state.sqlite import default_place
+from ringfence.toolkit.state.open import default_place
 from tests.cli.conftest import Done, Ringfence, policy, ringfence, workspace
 
 __all__ = ["policy", "ringfence", "workspace"]

@@ -16,7 +16,7 @@ from ringfence.toolkit.call import Result
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.locations import local_place
 from ringfence.toolkit.session.session import Session
-from ringfence.toolkit.state.sqlite import default_place
+from ringfence.toolkit.state.open import default_place
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 

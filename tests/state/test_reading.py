@@ -16,7 +16,7 @@ import pytest
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.locations import local_place
 from ringfence.toolkit.session.session import Session
-from ringfence.toolkit.state.sqlite import default_place
+from ringfence.toolkit.state.open import default_place
 from tests.cli.conftest import Ringfence
 from tests.state.conftest import ALL, listing, place_of
 
@@ -208,7 +208,7 @@ def drop(url: str, schema: str) -> None:
 
 
 def make_anew(url: str, schema: str) -> None:
-    from ringfence.toolkit.state.sqlite import open_state
+    from ringfence.toolkit.state.open import open_state
 
     drop(url, schema)
     open_state(f"{url}#{schema}").close()

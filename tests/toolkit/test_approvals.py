@@ -21,7 +21,7 @@ from ringfence.toolkit.approvals.store import (
 )
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.locations import local_place
-from ringfence.toolkit.state.sqlite import default_place, open_state
+from ringfence.toolkit.state.open import default_place, open_state
 
 RULE = {"tier": "global", "agent": None, "key": "delete", "pattern": "*", "line": 1, "file": "p.yaml"}
 ASKED = Request(

@@ -20,7 +20,7 @@ from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.locations import StoragePlace, local_place, shown, split_url
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.state.machine_identity import container_layer
-from ringfence.toolkit.state.sqlite import default_place, former_place
+from ringfence.toolkit.state.open import default_place, former_place
 from ringfence.toolkit.storage.fsspec_store.identity import azure_place, identity_of, s3_place, sftp_authority
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')

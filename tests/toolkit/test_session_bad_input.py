@@ -18,7 +18,8 @@ from ringfence.policy import Policy
 from ringfence.toolkit.errors import CODES, CallError
 from ringfence.toolkit.locations import local_place
 from ringfence.toolkit.session.session import Session
-from ringfence.toolkit.state.sqlite import VERSION, default_place
+from ringfence.toolkit.state.open import default_place
+from ringfence.toolkit.state.protocol import VERSION
 from ringfence.toolkit.storage.local import syscalls as kernel
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')

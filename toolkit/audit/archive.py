@@ -13,11 +13,11 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ringfence.toolkit.audit.hash_chain import line, parsed
-from ringfence.toolkit.audit.index import named
+from ringfence.toolkit.state.audit_columns import named
 from ringfence.toolkit.state.audit_segments import Segments, Span
 
 if TYPE_CHECKING:
-    from ringfence.toolkit.state.sqlite import State
+    from ringfence.toolkit.state.protocol import State
 
 RECORDS = 10_000  # in one segment; about as many of the newest, and up to twice as many, stay in the table
 _STEP = 500  # rows that are read, or leave the table, in one go

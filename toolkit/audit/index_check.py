@@ -11,10 +11,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from ringfence.toolkit.audit.archive import Packed, Summary, packed
-from ringfence.toolkit.audit.index import columns, named
+from ringfence.toolkit.state.audit_columns import columns, named
 
 if TYPE_CHECKING:
-    from ringfence.toolkit.state.sqlite import State
+    from ringfence.toolkit.state.protocol import State
 
 _PAGE = "SELECT seq, body, time, session, kind FROM audit WHERE seq > ? ORDER BY seq LIMIT 500"
 _PAIRS = 200  # paths that are looked up at once

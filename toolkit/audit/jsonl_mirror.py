@@ -22,7 +22,7 @@ from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.protected_paths import ASIDE
 
 if TYPE_CHECKING:
-    from ringfence.toolkit.state.sqlite import State
+    from ringfence.toolkit.state.protocol import State
 
 _TAIL = 1 << 16
 _ASIDE = 1 << 26  # bytes from the end of a file put aside in which its last record has to be

@@ -19,12 +19,14 @@ from ringfence.toolkit import grant_patterns, paths
 from ringfence.toolkit.audit import index as audit_index
 from ringfence.toolkit.audit.archive import Packed, Summary, archived, last_archived, packed
 from ringfence.toolkit.audit.hash_chain import BEGINNING, Checked, Fault, Record, check, number, seal
-from ringfence.toolkit.audit.index import Kind, Numbers, columns, meeting, named
+from ringfence.toolkit.audit.index import Numbers, meeting
 from ringfence.toolkit.audit.index_check import misplaced
 from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.state import audit_columns
+from ringfence.toolkit.state.audit_columns import Kind, columns, named
 
 if TYPE_CHECKING:
-    from ringfence.toolkit.state.sqlite import Database, State
+    from ringfence.toolkit.state.protocol import Database, State
 
 SHORTEST = 16  # bytes of a key
 # Made once, as every call needs it; a record is plain values, none of them in itself.
@@ -105,14 +107,14 @@ def kinds(state: State) -> Iterator[tuple[Kind, int]]:
     done = files[-1].last if files else 0
     for kind, count in state.rows("SELECT kind, count(*) FROM audit WHERE seq > ? GROUP BY kind", (done,)):
         if kind is not None:
-            yield audit_index.parse(str(kind)), int(count)
+            yield audit_columns.parse(str(kind)), int(count)
     for file in files:
         summary = file.summary()
         if summary is not None:
-            yield from ((audit_index.parse(kind), count) for kind, count in summary.kinds.items())
+            yield from ((audit_columns.parse(kind), count) for kind, count in summary.kinds.items())
         else:
-            read = (audit_index.kind_of(json.loads(body)) for _, body in file.records())
-            yield from ((audit_index.parse(kind), count) for kind, count in Counter(read).items())
+            read = (audit_columns.kind_of(json.loads(body)) for _, body in file.records())
+            yield from ((audit_columns.parse(kind), count) for kind, count in Counter(read).items())
 
 
 def seal_of(state: State, seq: int) -> str | None:
@@ -161,17 +163,17 @@ class Wanted:
             and (self.since is None or time >= self.since)
             and (self.until is None or time < self.until)
             and self.tool in (None, record.get("tool"))
-            and self.fits_kind(audit_index.parse(audit_index.kind_of(record)))
+            and self.fits_kind(audit_columns.parse(audit_columns.kind_of(record)))
             and (self.path is None or self._has(state, record, self.path))
         )
 
     def may_be_in(self, summary: Summary, trees: frozenset[str] | None) -> bool:
         """Whether an archived file may have a record that fits; `trees` as of `audit_index.trees_with`."""
         return (
-            (self.session is None or audit_index.stored(self.session) in summary.sessions)
+            (self.session is None or audit_columns.stored(self.session) in summary.sessions)
             and (self.since is None or summary.until >= self.since)
             and (self.until is None or summary.since < self.until)
-            and any(self.fits_kind(audit_index.parse(kind)) for kind in summary.kinds)
+            and any(self.fits_kind(audit_columns.parse(kind)) for kind in summary.kinds)
             and (
                 self.path is None
                 or trees is None

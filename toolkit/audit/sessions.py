@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ringfence.toolkit.audit import index as audit_index
 from ringfence.toolkit.audit.archive import packed
 from ringfence.toolkit.plan.changes import DIRECTORY
-from ringfence.toolkit.state.sqlite import State
+from ringfence.toolkit.state import audit_columns
+from ringfence.toolkit.state.protocol import State
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ def recorded(state: State, agent: str | None = None) -> list[Recorded]:
     for session, parts in grouped.items():
         calls, agents = 0, dict[str, None]()
         for part in parts:
-            kind = audit_index.parse(part.kind)
+            kind = audit_columns.parse(part.kind)
             calls += part.records if kind.event == "call" else 0
             if kind.agent is not None:
                 agents[kind.agent] = None
@@ -63,7 +63,7 @@ def _records(state: State) -> Iterator[_Some]:
     archive = packed(state.archive)
     for file in archive:
         for _, body in file.records():
-            time, session, kind = audit_index.columns(json.loads(body))
+            time, session, kind = audit_columns.columns(json.loads(body))
             if session is not None and time is not None:
                 yield _Some(session, kind, 1, time, time)
     rows = state.rows(

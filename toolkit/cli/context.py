@@ -248,7 +248,7 @@ def open_to_answer(arguments: argparse.Namespace) -> Session:
 
 def place_of(arguments: argparse.Namespace) -> str:
     """Where the state of the workspace is, whether or not it can be used."""
-    from ringfence.toolkit.state.sqlite import default_place
+    from ringfence.toolkit.state.open import default_place
     from ringfence.toolkit.workspace.workspace import Workspace
 
     root, found_by = root_of(arguments)

@@ -20,7 +20,7 @@ from ringfence.toolkit.cli.runner import UsageError
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.locations import FILE
 from ringfence.toolkit.session.session import Session
-from ringfence.toolkit.state.sqlite import SHARED
+from ringfence.toolkit.state.protocol import SHARED
 from ringfence.toolkit.storage.task_mount_open import is_trash
 
 # What resolves names of hosts and users, tells the time, and says whom TLS trusts; no keys.

@@ -108,7 +108,7 @@ def older_than(text: str) -> int:
 
 def _check_state(url: str) -> None:
     from ringfence.toolkit.locations import shown  # few commands are given a URL, and some never use a state
-    from ringfence.toolkit.state.sqlite import SHARED
+    from ringfence.toolkit.state.protocol import SHARED
 
     if not url.startswith(SHARED):
         raise UsageError(f"--state {shown(url)}: neither a directory nor a postgresql:// URL")

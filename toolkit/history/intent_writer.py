@@ -16,7 +16,7 @@ from ringfence.toolkit.state.errors import unavailable
 if TYPE_CHECKING:
     from ringfence.toolkit.history.content_files import Shelf
     from ringfence.toolkit.history.store import Item
-    from ringfence.toolkit.state.sqlite import Database
+    from ringfence.toolkit.state.protocol import Database
 
 _SMALL = 64
 # Up to so many bytes: the window that holds them all, and the tables.

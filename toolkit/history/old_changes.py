@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ringfence.toolkit.state.sqlite import Database, State
+    from ringfence.toolkit.state.protocol import Database, State
 
 _MANY = 64  # operations that are forgotten in one transaction
 _NAME = "forgotten changes"  # in the table `meta`

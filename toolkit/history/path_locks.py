@@ -14,7 +14,7 @@ from ringfence.toolkit.plan.changes import DIRECTORY
 
 if TYPE_CHECKING:
     from ringfence.toolkit.history.store import Item
-    from ringfence.toolkit.state.sqlite import Database
+    from ringfence.toolkit.state.protocol import Database
 
 
 class Busy(CallError):

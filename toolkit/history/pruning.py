@@ -17,7 +17,7 @@ from ringfence.toolkit.history.store import PENDING
 
 if TYPE_CHECKING:
     from ringfence.toolkit.history.content_files import Shelf
-    from ringfence.toolkit.state.sqlite import Database, State
+    from ringfence.toolkit.state.protocol import Database, State
     from ringfence.toolkit.workspace.workspace import Workspace
 
 _PAGE = 2_000  # rows read at a time: calls use the state in between

@@ -22,7 +22,7 @@ from ringfence.toolkit.history.old_changes import Forgotten, forgotten
 from ringfence.toolkit.history.path_locks import Taken
 from ringfence.toolkit.plan.changes import FILE, Held, sha256, whole
 from ringfence.toolkit.plan.metadata import Metadata, unpacked
-from ringfence.toolkit.state.sqlite import Database, State
+from ringfence.toolkit.state.protocol import Database, State
 from ringfence.toolkit.text import when
 
 PENDING, DONE, ABORTED, PARTIAL, UNKNOWN = "pending", "done", "aborted", "partial", "unknown"

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ringfence.policy import Policy
     from ringfence.toolkit.approvals.store import Approvals
     from ringfence.toolkit.session.session import Session
-    from ringfence.toolkit.state.sqlite import State
+    from ringfence.toolkit.state.protocol import State
 
 ENDED = 1_000  # so many of the last requests that are over stay, at least
 _DAY = 86400.0

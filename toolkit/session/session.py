@@ -38,7 +38,8 @@ from ringfence.toolkit.session.policy_source import Following
 from ringfence.toolkit.session.retention_schedule import RetentionSchedule
 from ringfence.toolkit.session.undo import TakesBack
 from ringfence.toolkit.state.files import owning
-from ringfence.toolkit.state.sqlite import MEMORY, SHARED, State, default_place, former_place, open_state
+from ringfence.toolkit.state.open import default_place, former_place, open_state
+from ringfence.toolkit.state.protocol import MEMORY, SHARED, State
 from ringfence.toolkit.storage.local_roots import local_path
 from ringfence.toolkit.workspace.workspace import Workspace
 

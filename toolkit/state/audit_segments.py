@@ -14,7 +14,7 @@ from ringfence.toolkit.private_files import private_directory
 from ringfence.toolkit.state.errors import unavailable
 
 if TYPE_CHECKING:
-    from ringfence.toolkit.state.sqlite import State
+    from ringfence.toolkit.state.protocol import State
 
 Span = tuple[int, int]  # the numbers of a segment's first and last record
 _NAME = re.compile(r"([0-9]{12})-([0-9]{12})\.jsonl\.gz")

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from ringfence.toolkit.state.sqlite import State
+    from ringfence.toolkit.state.protocol import State
 
 _PORTION = 500  # rows that are removed in one transaction
 

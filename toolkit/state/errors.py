@@ -110,3 +110,14 @@ def nothing_kept() -> CallError:
         hint="name the workspace with --root and the state with --state, as the agent's sessions do; a"
         " workspace that was moved is adopted with `ringfence state adopt`",
     )
+
+
+def tell_of_former(former: str) -> None:
+    """Log where the history of this root may be from before places had an identity."""
+    import logging  # slow to import, and seldom needed
+
+    logging.getLogger("ringfence").warning(
+        "a new history is begun for this workspace: the one that an earlier version kept, in %s, may also be"
+        " that of others of the same path (see 'States of earlier versions' in docs/how-to/share-state.md)",
+        former,
+    )

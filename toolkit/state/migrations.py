@@ -12,12 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ringfence.toolkit.audit.index import fill
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.private_files import private_file
+from ringfence.toolkit.state.audit_columns import fill
 
 if TYPE_CHECKING:
-    from ringfence.toolkit.state.sqlite import Database
+    from ringfence.toolkit.state.protocol import Database
 
 # What leads from each version to the next; one statement a row.
 STEPS: dict[int, tuple[str, ...]] = {

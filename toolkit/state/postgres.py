@@ -24,6 +24,7 @@ from ringfence.toolkit.state.audit_segments import Segments, TableSegments
 from ringfence.toolkit.state.errors import (
     database_unavailable,
     nothing_kept,
+    tell_of_former,
     unavailable,
     why_unreachable,
     wrong,
@@ -31,13 +32,13 @@ from ringfence.toolkit.state.errors import (
 from ringfence.toolkit.state.machine_identity import kernel_identity
 from ringfence.toolkit.state.postgres_sql import PATH_INDEXES, named, schema_statement, translated
 from ringfence.toolkit.state.process_locks import Owner
+from ringfence.toolkit.state.protocol import SCHEMA, VERSION, identify
 from ringfence.toolkit.state.schema_ownership import check_schema
-from ringfence.toolkit.state.sqlite import SCHEMA, VERSION, identify, tell_of_former
 
 if TYPE_CHECKING:
     import psycopg
 
-    from ringfence.toolkit.state.sqlite import Database
+    from ringfence.toolkit.state.protocol import Database
 
 LEASE = 60.0  # seconds after its last sign of life in which a process counts as alive everywhere
 _BEAT = 15.0  # seconds between two signs of life

@@ -16,7 +16,7 @@ from ringfence.toolkit.state.audit_segments import FileSegments, Segments
 from ringfence.toolkit.state.errors import nothing_kept, unavailable, wrong
 from ringfence.toolkit.state.files import DATABASE, LOG
 from ringfence.toolkit.state.process_locks import is_dead, living
-from ringfence.toolkit.state.sqlite import MEMORY, SHARED, VERSION, Database, State
+from ringfence.toolkit.state.protocol import MEMORY, SHARED, VERSION, Database, State
 
 if TYPE_CHECKING:
     import sqlite3

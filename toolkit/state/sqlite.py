@@ -10,151 +10,23 @@ import secrets
 import threading
 import time
 from contextlib import AbstractContextManager, suppress
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.locations import FILE, StoragePlace, shown
 from ringfence.toolkit.private_files import private_directory
-from ringfence.toolkit.state.audit_segments import FileSegments, Segments
+from ringfence.toolkit.state.audit_segments import FileSegments
 from ringfence.toolkit.state.errors import unavailable, wrong
 from ringfence.toolkit.state.files import DATABASE, OpenedFiles, Owning, make_database, write_owning
 from ringfence.toolkit.state.process_locks import Owner
+from ringfence.toolkit.state.protocol import MEMORY, SCHEMA, VERSION, Database, identify
 
 if TYPE_CHECKING:
     import sqlite3
 
-VERSION = 5  # `ringfence.toolkit.state.migrations` knows the way from each older one
-MEMORY = ":memory:"
-SHARED = ("postgresql://", "postgres://")
 # Moving the log into the database waits for the disk. After so many transactions a thread begins with it, for
 # which no call waits; where the log has so many pages all the same (of 4 KiB), a call moves what is left.
 _OFTEN, _WAL = 512, 8_000
 _WAIT = 30.0  # seconds another process may hold the write lock before a call gives up
-SCHEMA = """
-CREATE TABLE blob(hash TEXT PRIMARY KEY, size INTEGER NOT NULL, packed INTEGER NOT NULL, data BLOB NOT NULL);
-CREATE TABLE op(id INTEGER PRIMARY KEY, call TEXT NOT NULL, given TEXT, session TEXT NOT NULL,
-    owner TEXT NOT NULL, agent TEXT NOT NULL, tool TEXT NOT NULL, started REAL NOT NULL, state TEXT NOT NULL,
-    durable INTEGER NOT NULL, reason TEXT, undoes TEXT);
-CREATE INDEX op_call ON op(call);
-CREATE INDEX op_session ON op(session, id);
-CREATE INDEX op_pending ON op(owner) WHERE state = 'pending';
-CREATE TABLE item(op INTEGER NOT NULL, n INTEGER NOT NULL, kind TEXT NOT NULL, path TEXT NOT NULL, path2 TEXT,
-    type TEXT NOT NULL, before TEXT, after TEXT, mode INTEGER, target TEXT, size INTEGER, grown INTEGER,
-    identity TEXT, temporary TEXT, state TEXT NOT NULL, metadata TEXT, PRIMARY KEY(op, n))
-    WITHOUT ROWID;
-CREATE INDEX item_path ON item(path, op);
-CREATE INDEX item_path2 ON item(path2, op) WHERE path2 IS NOT NULL;
-CREATE INDEX item_before ON item(before) WHERE kind = 'delete';
-CREATE TABLE caught(name TEXT PRIMARY KEY, op INTEGER NOT NULL, path TEXT NOT NULL);
-CREATE TABLE usage(op INTEGER NOT NULL, action TEXT NOT NULL, files INTEGER NOT NULL, bytes INTEGER NOT NULL,
-    PRIMARY KEY(op, action)) WITHOUT ROWID;
-CREATE TABLE spent(session TEXT NOT NULL, agent TEXT NOT NULL, tool TEXT NOT NULL, action TEXT NOT NULL,
-    files INTEGER NOT NULL, bytes INTEGER NOT NULL, op INTEGER NOT NULL,
-    PRIMARY KEY(session, agent, tool, action)) WITHOUT ROWID;
-CREATE TABLE seen(session TEXT NOT NULL, path TEXT NOT NULL, digest TEXT NOT NULL, at REAL,
-    PRIMARY KEY(session, path)) WITHOUT ROWID;
-CREATE TABLE audit(seq INTEGER PRIMARY KEY, body TEXT NOT NULL, prev TEXT NOT NULL, hash TEXT NOT NULL,
-    time REAL, session TEXT, kind TEXT);
-CREATE INDEX audit_time ON audit(time, seq);
-CREATE INDEX audit_session ON audit(session, seq);
-CREATE INDEX audit_kind ON audit(kind, seq);
-CREATE TABLE audit_path(path TEXT NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY(path, seq)) WITHOUT ROWID;
-CREATE TABLE approval(id TEXT PRIMARY KEY, agent TEXT NOT NULL, session TEXT NOT NULL, tool TEXT NOT NULL,
-    arguments TEXT NOT NULL, digest TEXT NOT NULL, revision TEXT NOT NULL, rule TEXT, state TEXT NOT NULL,
-    scope TEXT, pattern TEXT, until REAL, reason TEXT, decided_by TEXT, asked REAL NOT NULL, decided REAL,
-    request TEXT NOT NULL);
-CREATE INDEX approval_call ON approval(session, agent, tool, state);
-CREATE TABLE meta(name TEXT PRIMARY KEY, value TEXT NOT NULL);
-"""
-
-
-class Cursor(Protocol):
-    """What a statement gave."""
-
-    @property
-    def rowcount(self) -> int: ...
-    def fetchone(self) -> Any: ...
-    def fetchall(self) -> list[Any]: ...
-
-
-class Database(Protocol):
-    """A connection inside a transaction; both kinds of database take the same statements."""
-
-    def execute(self, sql: str, values: Any = ..., /) -> Cursor: ...
-    def executemany(self, sql: str, values: Any, /) -> Cursor: ...
-
-
-class State(Protocol):
-    """What is kept of one workspace, and the sign that this process is alive.
-
-    Every method raises CallError `history_unavailable` when the state cannot be used.
-    """
-
-    key: bytes | None  # what audit records are sealed with
-    interrupted: bool  # whether a process that had it open before has ended without closing it
-    is_new: bool  # whether it was made when it was opened
-
-    @property
-    def owner(self) -> str:
-        """What names this process in the intents that it has open."""
-
-    @property
-    def folder(self) -> str | None:
-        """The directory of this machine in which something is kept for it."""
-
-    @property
-    def archive(self) -> Segments | None:
-        """Where the oldest audit records are packed; None where all stay in their table."""
-
-    def transaction(self, *, durable: bool = False) -> AbstractContextManager[Database]:
-        """A write transaction, the only one at its time; a durable one is on the disk when it ends."""
-
-    def insert(self, db: Database, sql: str, values: tuple[Any, ...]) -> int:
-        """Add a row, in a transaction; gives the number (`id`) that the database gave it."""
-
-    def rows(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]: ...
-
-    def give_back(self, pages: int) -> None:
-        """Return up to so many free pages to the disk, where the database does not do so by itself."""
-
-    def give_back_all(self) -> None:
-        """Return all free pages, in one go."""
-
-    def dead(self, owner: str) -> bool:
-        """Whether the process that `owner` names is gone, so that its intents are to be settled."""
-
-    def check(self) -> None:
-        """Refuse when this is not the state that was opened, or others may take this process for dead by now:
-        it must change nothing more."""
-
-    def close(self) -> None: ...
-
-
-def open_state(
-    place: str, key: bytes | None = None, former: str | None = None, workspace: Owning | None = None
-) -> State:
-    """The state at a directory, ":memory:", or what `default_place` made of a postgresql:// URL.
-
-    Where it is new, and there is one at `former`, that is logged. `workspace` is whose it is.
-    """
-    if place.startswith(SHARED):
-        from ringfence.toolkit.state.postgres import PostgresState
-
-        return PostgresState(place, key, former)
-    if former is not None and os.path.isdir(former) and not os.path.exists(place):
-        tell_of_former(former)
-    return SqliteState(place, key, workspace)
-
-
-def tell_of_former(former: str) -> None:
-    """Log where the history of this root may be from before places had an identity."""
-    import logging  # slow to import, and seldom needed
-
-    logging.getLogger("ringfence").warning(
-        "a new history is begun for this workspace: the one that an earlier version kept, in %s, may also be"
-        " that of others of the same path (see 'States of earlier versions' in docs/how-to/share-state.md)",
-        former,
-    )
 
 
 class SqliteState:
@@ -396,17 +268,6 @@ def _make_tables(db: Database) -> None:
     db.execute("COMMIT")
 
 
-def identify(db: Database) -> str:
-    """The id that tells this state from every other one; given to it when it is first asked for."""
-    known = "SELECT value FROM meta WHERE name = 'id'"
-    found = db.execute(known).fetchone()
-    if found is None:
-        fresh = "INSERT INTO meta VALUES('id', ?) ON CONFLICT(name) DO NOTHING"
-        db.execute(fresh, (secrets.token_hex(16),))
-        found = db.execute(known).fetchone()
-    return str(found[0])
-
-
 class _Transaction:
     # A generator of contextlib costs as much as a statement or two.
     __slots__ = ("_durable", "_state")
@@ -419,68 +280,3 @@ class _Transaction:
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         self._state._end(error)
-
-
-def default_place(place: StoragePlace, state: str | None) -> str:
-    """Where the state of a root is kept: below `state`, or the user's state directory.
-
-    In a shared database it is a schema of its own, named after the `#`. Raises CallError
-    `history_unavailable` for a root that does not tell which one it is, and for a URL of no known kind.
-    """
-    if state == MEMORY:
-        return MEMORY
-    _check_url(state or "")
-    if state is None or not state.startswith(SHARED):
-        return _folder(place, place.name, state)
-    from ringfence.toolkit.state.machine_identity import machine_identity
-
-    name = place.name
-    if "file" in place.protocols and not (place.protocols == FILE and place.authority):
-        try:
-            name = f"machine {machine_identity()} {name}"  # a path means the same files on one machine only
-        except OSError as error:
-            raise unavailable(error) from None
-    return _schema(name, state)
-
-
-def former_place(place: StoragePlace, state: str | None) -> str | None:
-    """Where an earlier version kept the state of this root, perhaps with others'; None where it still is."""
-    if state is None or not state.startswith((MEMORY, *SHARED)):
-        return _folder(place, place.former, state) if place.former else None
-    if state == MEMORY:
-        return None
-    if place.protocols == FILE and not place.authority:
-        import socket
-
-        return _schema(f"file://{socket.gethostname()}{place.path}", state)
-    return _schema(place.former, state) if "://" in place.former else None
-
-
-def _folder(place: StoragePlace, name: str, state: str | None) -> str:
-    if state is None:
-        import platformdirs
-
-        state = platformdirs.user_state_dir("ringfence")
-    last = (place.path or place.authority or "").rstrip("/").rpartition("/")[2]
-    label = "".join(c if c.isalnum() or c in "-_." else "_" for c in last)[:40]
-    return os.path.join(os.path.abspath(state), f"{label or 'root'}-{_digest(name)}")
-
-
-def _schema(name: str, state: str) -> str:
-    return f"{state}#ringfence_{_digest(name)}"
-
-
-def _digest(name: str) -> str:
-    import hashlib
-
-    return hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-
-
-def _check_url(state: str) -> None:
-    """Refuse what is meant as a URL and is none of a shared state: it would become a directory's name."""
-    if not state.startswith(SHARED) and ("://" in state or state.startswith(("postgresql:", "postgres:"))):
-        raise CallError(
-            "history_unavailable",
-            f"The state {shown(state)} is neither a directory nor a postgresql:// URL",
-            hint="give a directory, or postgresql://host/database",
-        )

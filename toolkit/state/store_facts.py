@@ -8,7 +8,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.state.sqlite import State
+from ringfence.toolkit.state.protocol import State
 
 
 class StoreFacts:

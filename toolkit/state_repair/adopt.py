@@ -17,9 +17,10 @@ from ringfence.toolkit.locations import local_place, shown
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.state.files import is_state, read_owning
 from ringfence.toolkit.state.moved_workspaces import of_moved
+from ringfence.toolkit.state.open import default_place
 from ringfence.toolkit.state.process_locks import living
+from ringfence.toolkit.state.protocol import MEMORY, SHARED
 from ringfence.toolkit.state.read_only import open_to_read
-from ringfence.toolkit.state.sqlite import MEMORY, SHARED, default_place
 from ringfence.toolkit.text import plural
 
 _OPEN = "SELECT count(*) FROM op WHERE state = 'pending'"

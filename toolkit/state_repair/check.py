@@ -20,8 +20,8 @@ from ringfence.toolkit.plan.changes import sha256
 from ringfence.toolkit.protected_paths import HIDDEN
 from ringfence.toolkit.state.files import Owning, read_owning
 from ringfence.toolkit.state.moved_workspaces import caught_in
+from ringfence.toolkit.state.protocol import SHARED, State
 from ringfence.toolkit.state.read_only import open_to_read
-from ringfence.toolkit.state.sqlite import SHARED, State
 from ringfence.toolkit.storage.local.quarantine import BESIDE
 
 _OTHERS = 0o077

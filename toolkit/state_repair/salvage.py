@@ -18,15 +18,16 @@ from typing import Any
 
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.audit.hash_chain import BEGINNING, KEYED, Fault, Record, check, number, seal
-from ringfence.toolkit.audit.index import fill
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.history.content_files import FILED
 from ringfence.toolkit.history.store import ABORTED, DONE, PARTIAL, PENDING, UNKNOWN
 from ringfence.toolkit.private_files import private_directory, private_file
+from ringfence.toolkit.state.audit_columns import fill
 from ringfence.toolkit.state.errors import nothing_kept, unavailable
 from ringfence.toolkit.state.files import DATABASE, OF
 from ringfence.toolkit.state.process_locks import living
-from ringfence.toolkit.state.sqlite import MEMORY, SHARED, build_database
+from ringfence.toolkit.state.protocol import MEMORY, SHARED
+from ringfence.toolkit.state.sqlite import build_database
 from ringfence.toolkit.state_repair.check import filed_fault, row_fault
 from ringfence.toolkit.state_repair.damaged_database import DamagedTable, copy_to_read
 from ringfence.toolkit.state_repair.sqlite_pages import rows_of

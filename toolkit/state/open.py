@@ -1,0 +1,93 @@
+"""Opens the state of a workspace: which kind it is, and where it is kept."""
+
+from __future__ import annotations
+
+import os
+
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.locations import FILE, StoragePlace, shown
+from ringfence.toolkit.state.errors import tell_of_former, unavailable
+from ringfence.toolkit.state.files import Owning
+from ringfence.toolkit.state.protocol import MEMORY, SHARED, State
+from ringfence.toolkit.state.sqlite import SqliteState
+
+
+def open_state(
+    place: str, key: bytes | None = None, former: str | None = None, workspace: Owning | None = None
+) -> State:
+    """The state at a directory, ":memory:", or what `default_place` made of a postgresql:// URL.
+
+    Where it is new, and there is one at `former`, that is logged. `workspace` is whose it is.
+    """
+    if place.startswith(SHARED):
+        from ringfence.toolkit.state.postgres import PostgresState
+
+        return PostgresState(place, key, former)
+    if former is not None and os.path.isdir(former) and not os.path.exists(place):
+        tell_of_former(former)
+    return SqliteState(place, key, workspace)
+
+
+def default_place(place: StoragePlace, state: str | None) -> str:
+    """Where the state of a root is kept: below `state`, or the user's state directory.
+
+    In a shared database it is a schema of its own, named after the `#`. Raises CallError
+    `history_unavailable` for a root that does not tell which one it is, and for a URL of no known kind.
+    """
+    if state == MEMORY:
+        return MEMORY
+    _check_url(state or "")
+    if state is None or not state.startswith(SHARED):
+        return _folder(place, place.name, state)
+    from ringfence.toolkit.state.machine_identity import machine_identity
+
+    name = place.name
+    if "file" in place.protocols and not (place.protocols == FILE and place.authority):
+        try:
+            name = f"machine {machine_identity()} {name}"  # a path means the same files on one machine only
+        except OSError as error:
+            raise unavailable(error) from None
+    return _schema(name, state)
+
+
+def former_place(place: StoragePlace, state: str | None) -> str | None:
+    """Where an earlier version kept the state of this root, perhaps with others'; None where it still is."""
+    if state is None or not state.startswith((MEMORY, *SHARED)):
+        return _folder(place, place.former, state) if place.former else None
+    if state == MEMORY:
+        return None
+    if place.protocols == FILE and not place.authority:
+        import socket
+
+        return _schema(f"file://{socket.gethostname()}{place.path}", state)
+    return _schema(place.former, state) if "://" in place.former else None
+
+
+def _folder(place: StoragePlace, name: str, state: str | None) -> str:
+    if state is None:
+        import platformdirs
+
+        state = platformdirs.user_state_dir("ringfence")
+    last = (place.path or place.authority or "").rstrip("/").rpartition("/")[2]
+    label = "".join(c if c.isalnum() or c in "-_." else "_" for c in last)[:40]
+    return os.path.join(os.path.abspath(state), f"{label or 'root'}-{_digest(name)}")
+
+
+def _schema(name: str, state: str) -> str:
+    return f"{state}#ringfence_{_digest(name)}"
+
+
+def _digest(name: str) -> str:
+    import hashlib
+
+    return hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:16]
+
+
+def _check_url(state: str) -> None:
+    """Refuse what is meant as a URL and is none of a shared state: it would become a directory's name."""
+    if not state.startswith(SHARED) and ("://" in state or state.startswith(("postgresql:", "postgres:"))):
+        raise CallError(
+            "history_unavailable",
+            f"The state {shown(state)} is neither a directory nor a postgresql:// URL",
+            hint="give a directory, or postgresql://host/database",
+        )
