@@ -326,7 +326,7 @@ def test_types_refuse_a_change_past_apply(tmp_path: Path) -> None:
     module.write_text(
         "from ringfence.toolkit.session.session import Session\n"
         "from ringfence.toolkit.history.content_files import Shelf\n"
-        "from ringfence.toolkit.workspace.workspace import View\n"
+        "from ringfence.toolkit.workspace.view import View\n"
         "def cheat(session: Session, view: View, shelf: Shelf) -> None:\n"
         "    session.workspace.writable().remove, session.workspace.backend.read\n"
         + "".join(f"    {tree}.{name}\n" for tree in held for name in changing)

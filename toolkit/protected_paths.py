@@ -149,3 +149,6 @@ def of_program(root: str) -> tuple[str, ...]:
 
 def _protected(path: str, hint: str | None = None) -> CallError:
     return CallError("protected_path", f"'{path}' is protected", where=path, hint=hint)
+
+
+CAUGHT = "kept-"  # how the name of a catch that stays begins

@@ -231,3 +231,6 @@ def because(decision: Mapping[str, Any] | None) -> str:
     agent = f" of agent {rule['agent']}" if rule.get("agent") else ""
     reason = f" ({rule['reason']})" if rule.get("reason") else ""
     return f'{where}, {rule["tier"]} rule{agent}: {rule["key"]} "{rule["pattern"]}"{reason}'
+
+
+MAX_DIFF = 1 << 20  # what is larger is told by its size

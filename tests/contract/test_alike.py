@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from ringfence.policy import Policy
-from ringfence.toolkit.storage.fsspec_store.backend import private_memory
+from ringfence.toolkit.storage.open import private_memory
 from ringfence.toolkit.testing.backend_contract import Disk, Remote
 
 POLICY = Policy.loads(

@@ -15,7 +15,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from ringfence.policy import Policy
 from ringfence.toolkit.session.session import Session
-from ringfence.toolkit.storage.fsspec_store.backend import private_memory
+from ringfence.toolkit.storage.open import private_memory
 from ringfence.toolkit.testing.backend_contract import CASES, OWN_TASK, Contract, Disk, Remote
 from ringfence.toolkit.tools import TOOLS
 

@@ -19,7 +19,7 @@ from ringfence.policy import Policy
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.session.session import Session
-from ringfence.toolkit.storage.fsspec_store.backend import private_memory, store_on
+from ringfence.toolkit.storage.open import private_memory, store_on
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 FILES = {"docs/a.md": b"hello\n", "docs/s/b.md": b"hello too\n", "top.txt": b"x\n"}

@@ -21,7 +21,7 @@ from fsspec.implementations.ftp import FTPFileSystem
 
 from ringfence.policy import Policy
 from ringfence.toolkit.session.session import Session
-from ringfence.toolkit.storage.fsspec_store.backend import private_memory
+from ringfence.toolkit.storage.open import private_memory
 from ringfence.toolkit.testing.backend_contract import (
     OWN_TASK,
     Contract,

@@ -8,7 +8,7 @@ import pytest
 
 from ringfence.policy import Policy
 from ringfence.toolkit.session.session import Session
-from ringfence.toolkit.storage.fsspec_store.backend import private_memory
+from ringfence.toolkit.storage.open import private_memory
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 

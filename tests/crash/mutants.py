@@ -10,7 +10,7 @@ from typing import Any
 from ringfence.toolkit.execution import apply
 from ringfence.toolkit.execution import recovery as settle
 from ringfence.toolkit.history import pruning as prune
-from ringfence.toolkit.history.store import ABORTED, DONE
+from ringfence.toolkit.history.records import ABORTED, DONE
 from ringfence.toolkit.protected_paths import HIDDEN
 from ringfence.toolkit.session import pipeline as attempt
 from ringfence.toolkit.session import undo_run as back

@@ -8,8 +8,8 @@ import pytest
 
 from ringfence.toolkit.call import Result, failed
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.history.store import Kept
-from ringfence.toolkit.plan.changes import sha256
+from ringfence.toolkit.history.records import Kept
+from ringfence.toolkit.plan.content import sha256
 from ringfence.toolkit.testing.faults import KINDS, Cell, Fault, Run, Seen, Table, report, verdict
 from ringfence.toolkit.testing.faults.run import chosen, sample
 

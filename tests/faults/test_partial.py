@@ -18,8 +18,8 @@ from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.call import Result
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.session.session import Session
-from ringfence.toolkit.storage.fsspec_store.backend import private_memory
 from ringfence.toolkit.storage.local.backend import Local
+from ringfence.toolkit.storage.open import private_memory
 
 U, V, W = (f"{n * 8}-e5f6-7890-abcd-ef1234567890" for n in "abc")
 ALLOW = 'version: 1\ndurable: false\nrules: {"*": allow}\n'

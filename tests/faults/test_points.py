@@ -22,7 +22,7 @@ from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.session import pipeline as attempt
 from ringfence.toolkit.session import validation as validate
 from ringfence.toolkit.session.session import Session
-from ringfence.toolkit.storage.fsspec_store.backend import private_memory
+from ringfence.toolkit.storage.open import private_memory
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 NOISE = os.urandom(40_000).hex()

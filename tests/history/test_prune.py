@@ -17,7 +17,7 @@ from ringfence.policy import Policy
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.call import Result
 from ringfence.toolkit.history.content_files import LARGE
-from ringfence.toolkit.history.store import Item, Operation
+from ringfence.toolkit.history.records import Item, Operation
 from ringfence.toolkit.locations import local_place
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.state.open import default_place

@@ -16,7 +16,7 @@ from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.execution import apply
 from ringfence.toolkit.history.content_files import LARGE
-from ringfence.toolkit.history.store import Item, Operation
+from ringfence.toolkit.history.records import Item, Operation
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.storage.local.deletion import Removal
 from tests.history.quarantine import caught

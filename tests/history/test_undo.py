@@ -12,8 +12,8 @@ import pytest
 
 from ringfence.policy import Policy
 from ringfence.toolkit.session.session import Session
-from ringfence.toolkit.storage.fsspec_store.backend import private_memory
 from ringfence.toolkit.storage.local import syscalls as kernel
+from ringfence.toolkit.storage.open import private_memory
 
 ALLOW = Policy.loads(
     'version: 1\ndurable: false\nrules: {"*": allow}\nlimits: {delete: {max_files: 99999}}\n'

@@ -15,7 +15,7 @@ from ringfence.policy import Policy
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.locations import local_place
-from ringfence.toolkit.plan.changes import sha256
+from ringfence.toolkit.plan.content import sha256
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.state import migrations as upgrade
 from ringfence.toolkit.state.open import default_place

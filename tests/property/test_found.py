@@ -15,7 +15,7 @@ from ringfence.policy import Effect, Policy
 from ringfence.toolkit.call import Result
 from ringfence.toolkit.progress import Progress
 from ringfence.toolkit.session.session import Session
-from ringfence.toolkit.storage.fsspec_store.backend import private_memory
+from ringfence.toolkit.storage.open import private_memory
 from tests.property.test_policy_judge import AGENTS, TOOLS, policies
 
 Tree = dict[str, bool]  # whether a path is a directory

@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 from ringfence.policy import Policy
 from ringfence.toolkit.history import retention
 from ringfence.toolkit.history.content_files import LARGE
+from ringfence.toolkit.history.records import Item, Operation
 from ringfence.toolkit.history.retention import Kept, Rule, forgettable
-from ringfence.toolkit.history.store import Item, Operation
 from ringfence.toolkit.session.session import Session
 
 POLICY = Policy.loads(

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from ringfence.policy import Policy
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.plan.changes import sha256
+from ringfence.toolkit.plan.content import sha256
 from ringfence.toolkit.session.session import Session
 
 ALLOW = Policy.loads('version: 1\ndurable: false\nrules: {"*": allow}\n')

@@ -9,7 +9,7 @@ from typing import Any
 
 from ringfence.policy import Policy
 from ringfence.toolkit.session.session import Session
-from ringfence.toolkit.storage.fsspec_store.backend import private_memory
+from ringfence.toolkit.storage.open import private_memory
 from ringfence.toolkit.testing.backend_contract import OWN_TASK, Disk, Remote, content
 
 

@@ -21,11 +21,12 @@ from ringfence.toolkit.call import Result
 from ringfence.toolkit.cli import main
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.session.session import Session
-from ringfence.toolkit.storage.fsspec_store.backend import Store, private_memory
+from ringfence.toolkit.storage.fsspec_store.backend import Store
 from ringfence.toolkit.storage.local.backend import Local
+from ringfence.toolkit.storage.open import private_memory
 from ringfence.toolkit.tasks import store_reader as look
 from ringfence.toolkit.tasks.metadata import elements, messages, mode_of
-from ringfence.toolkit.workspace.workspace import View
+from ringfence.toolkit.workspace.view import View
 
 U = "a1b2c3d4-e5f6-7890-abcd-ef1234567890"
 V = "b2c3d4e5-f607-8901-bcde-f23456789012"

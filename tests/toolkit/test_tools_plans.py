@@ -11,17 +11,8 @@ import pytest
 
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.plan.changes import (
-    Delete,
-    Entry,
-    MakeDirectory,
-    Move,
-    Place,
-    Plan,
-    Stat,
-    Write,
-    sha256,
-)
+from ringfence.toolkit.plan.changes import Delete, Entry, MakeDirectory, Move, Place, Plan, Stat, Write
+from ringfence.toolkit.plan.content import sha256
 from ringfence.toolkit.tools import TOOLS
 
 

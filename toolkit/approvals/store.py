@@ -17,7 +17,7 @@ from ringfence.toolkit import grant_patterns
 from ringfence.toolkit.audit import index as audit_index
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.plan.changes import sha256
+from ringfence.toolkit.plan.content import sha256
 from ringfence.toolkit.state.protocol import State
 from ringfence.toolkit.text import rfc3339
 

@@ -14,7 +14,8 @@ from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY, LINK, Place
 from ringfence.toolkit.tools import TOOLS
-from ringfence.toolkit.workspace.workspace import View, Workspace
+from ringfence.toolkit.workspace.view import View
+from ringfence.toolkit.workspace.workspace import Workspace
 
 
 class Misnamed(ValueError):

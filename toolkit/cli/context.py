@@ -44,8 +44,8 @@ def root_of(arguments: argparse.Namespace) -> tuple[str, str]:
 
 def refuse_chained(root: str) -> None:
     """Fail for a chained URL that leads to the local disk, as opening a session there does."""
-    from ringfence.toolkit.storage.fsspec_store.backend import open_store
     from ringfence.toolkit.storage.local_roots import refuse_local
+    from ringfence.toolkit.storage.open import open_store
 
     with _known_store(root):
         refuse_local(open_store(root, {})[0])

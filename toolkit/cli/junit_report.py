@@ -15,7 +15,7 @@ from ringfence.policy.analysis.prove import Proof, describe
 from ringfence.policy.errors import Problem, Where
 from ringfence.policy.evaluation.cases import CaseResult
 from ringfence.policy.lint.codes import Finding
-from ringfence.toolkit.cli.lint_formats import Looked
+from ringfence.toolkit.cli.check_result import Looked
 from ringfence.toolkit.text import escape
 
 _PROVED = ("invariant-broken",)  # findings that are reported as invariants

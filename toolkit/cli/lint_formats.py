@@ -5,18 +5,15 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from ringfence.policy.analysis.prove import Proof
-from ringfence.policy.errors import PolicyError, Where
-from ringfence.policy.evaluation.cases import CaseResult
-from ringfence.policy.lint.codes import FINDINGS, Finding
+from ringfence.policy.errors import Where
+from ringfence.policy.lint.codes import FINDINGS
+from ringfence.toolkit.cli.check_result import Looked
 
-# A policy's file, its findings, why it does not load, its cases, and its invariants.
-Looked = tuple[Path, Sequence[Finding], PolicyError | None, Sequence[CaseResult], Sequence[Proof]]
 Remark = tuple[str, str, str, str, int, int]  # level, code, message, file, line, column
 
 

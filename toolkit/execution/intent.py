@@ -9,8 +9,8 @@ import secrets
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 
-from ringfence.toolkit.history.content_files import CAUGHT, LARGE, hashed
-from ringfence.toolkit.history.store import UNSEEN, Item
+from ringfence.toolkit.history.content_files import LARGE
+from ringfence.toolkit.history.records import UNSEEN, Item
 from ringfence.toolkit.plan.changes import (
     DIRECTORY,
     FILE,
@@ -20,19 +20,17 @@ from ringfence.toolkit.plan.changes import (
     Change,
     Delete,
     Entry,
-    Held,
     MakeDirectory,
     MakeLink,
     Move,
     Stat,
     Write,
-    digest_of,
-    held,
     kept_mode,
-    length,
 )
+from ringfence.toolkit.plan.content import Held, digest_of, hashed, held, length
 from ringfence.toolkit.plan.metadata import Metadata, packed
 from ringfence.toolkit.progress import Progress
+from ringfence.toolkit.protected_paths import CAUGHT
 from ringfence.toolkit.storage.backend import Spot, Tree, at
 from ringfence.toolkit.storage.guarantees import MAX_FILE, in_pieces, is_kept
 

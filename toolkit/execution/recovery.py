@@ -16,12 +16,13 @@ from typing import Any, TypeVar
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.execution.recovery_states import Found, by_stage, was
-from ringfence.toolkit.history.content_files import CAUGHT, hashed
-from ringfence.toolkit.history.store import ABORTED, DONE, GONE, PENDING, UNKNOWN, UNSEEN, History, Kept
-from ringfence.toolkit.plan.changes import DIRECTORY, FILE, LINK, Delete, Entry, Move, Stat, sha256
+from ringfence.toolkit.history.records import ABORTED, DONE, GONE, PENDING, UNKNOWN, UNSEEN, Kept
+from ringfence.toolkit.history.store import History
+from ringfence.toolkit.plan.changes import DIRECTORY, FILE, LINK, Delete, Entry, Move, Stat
+from ringfence.toolkit.plan.content import hashed, sha256
 from ringfence.toolkit.plan.impact import Step, made, usage
 from ringfence.toolkit.plan.metadata import Metadata, unpacked
-from ringfence.toolkit.protected_paths import HIDDEN
+from ringfence.toolkit.protected_paths import CAUGHT, HIDDEN
 from ringfence.toolkit.storage.backend import Missed, Spot, at
 from ringfence.toolkit.storage.guarantees import MAX_FILE
 from ringfence.toolkit.storage.tree_walk import walk

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ringfence.toolkit.history.store import ABORTED, DONE, Kept
+from ringfence.toolkit.history.records import ABORTED, DONE, Kept
 from ringfence.toolkit.plan.changes import FILE, LINK
 
 

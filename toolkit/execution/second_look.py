@@ -10,14 +10,15 @@ from typing import TYPE_CHECKING
 
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.execution.recovery import known, verdicts
-from ringfence.toolkit.history.store import ABORTED, DONE, PENDING, UNKNOWN, History, Kept
+from ringfence.toolkit.history.records import ABORTED, DONE, PENDING, UNKNOWN, Kept
+from ringfence.toolkit.history.store import History
 from ringfence.toolkit.paths import is_below
 from ringfence.toolkit.storage.ambiguous_outcome import NO_REPLY, no_reply
 from ringfence.toolkit.storage.backend import Missed, traits_at
 from ringfence.toolkit.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from ringfence.toolkit.execution.apply import Outcome
+    from ringfence.toolkit.execution.outcome import Outcome
 
 
 def look_again(outcome: Outcome, workspace: Workspace, history: History) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.plan.changes import Held
+from ringfence.toolkit.plan.content import Held, checked
 from ringfence.toolkit.plan.metadata import Metadata
 from ringfence.toolkit.protected_paths import HIDDEN
 from ringfence.toolkit.storage import sparse_files as holes
@@ -22,7 +22,6 @@ from ringfence.toolkit.storage.backend import Tree, at
 FILED = 2  # what `packed` says of content in a file of its own; 1: compressed, 0: as it is
 # From here on a file costs less than a row; measured on incompressible content, one durable write each.
 LARGE = 128 << 10
-CAUGHT = "kept-"  # how the name of a catch that stays begins
 
 
 class Shelf:
@@ -128,22 +127,3 @@ class Shelf:
             self._sync(fd)
         finally:
             os.close(fd)
-
-
-def checked(digest: str, content: Iterator[bytes]) -> Iterator[bytes]:
-    """The same pieces. Raises CallError `not_recoverable` at the end when they were not that content."""
-    hashed = hashlib.sha256()
-    for piece in content:
-        hashed.update(piece)
-        yield piece
-    if hashed.hexdigest() != digest:
-        raise CallError("not_recoverable", "The kept content is damaged")
-
-
-def hashed(content: Iterable[bytes]) -> tuple[str, int]:
-    """The digest and the size of content that is read piece by piece."""
-    found, size = hashlib.sha256(), 0
-    for piece in content:
-        found.update(piece)
-        size += len(piece)
-    return found.hexdigest(), size

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.history.content_files import FILED, LARGE
-from ringfence.toolkit.plan.changes import Held, digest_of, length, pieces, whole
+from ringfence.toolkit.plan.content import Held, digest_of, length, pieces, whole
 from ringfence.toolkit.state.errors import unavailable
 
 if TYPE_CHECKING:
     from ringfence.toolkit.history.content_files import Shelf
-    from ringfence.toolkit.history.store import Item
+    from ringfence.toolkit.history.records import Item
     from ringfence.toolkit.state.protocol import Database
 
 _SMALL = 64

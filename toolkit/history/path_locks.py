@@ -13,7 +13,7 @@ from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY
 
 if TYPE_CHECKING:
-    from ringfence.toolkit.history.store import Item
+    from ringfence.toolkit.history.records import Item
     from ringfence.toolkit.state.protocol import Database
 
 

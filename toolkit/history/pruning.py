@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from ringfence.toolkit.history.content_files import FILED
 from ringfence.toolkit.history.old_changes import forget_changes, to_forget
+from ringfence.toolkit.history.records import PENDING
 from ringfence.toolkit.history.retention import Kept, Rule, forgettable
-from ringfence.toolkit.history.store import PENDING
 
 if TYPE_CHECKING:
     from ringfence.toolkit.history.content_files import Shelf

@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator
 
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.history.store import History, Kept, of_session
+from ringfence.toolkit.history.records import Kept
+from ringfence.toolkit.history.store import History, of_session
 from ringfence.toolkit.history.versions import INITIAL, called, is_name, versions
 from ringfence.toolkit.plan.changes import DIRECTORY
 from ringfence.toolkit.text import when

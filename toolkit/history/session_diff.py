@@ -10,11 +10,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.history.store import DONE, History, Kept, of_session
+from ringfence.toolkit.history.records import DONE, Kept
+from ringfence.toolkit.history.store import History, of_session
 from ringfence.toolkit.history.versions import NOTHING, Held, ends, replaced
-from ringfence.toolkit.plan.changes import DIRECTORY, LINK, length, whole
-from ringfence.toolkit.text import count_changed, diff, escape
-from ringfence.toolkit.undo.changeset import MAX_SHOWN
+from ringfence.toolkit.plan.changes import DIRECTORY, LINK
+from ringfence.toolkit.plan.content import length, whole
+from ringfence.toolkit.text import MAX_DIFF, count_changed, diff, escape
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,7 @@ def _readable(history: History) -> Callable[[str], bytes | None]:
             found = history.held(digest)
         except CallError:
             return None
-        return whole(found) if length(found) <= MAX_SHOWN else None
+        return whole(found) if length(found) <= MAX_DIFF else None
 
     return content
 

@@ -9,25 +9,23 @@ from __future__ import annotations
 import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from ringfence.policy import Amount
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.audit.hash_chain import BEGINNING
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.history.content_files import CAUGHT, FILED, LARGE, Shelf
+from ringfence.toolkit.history.content_files import FILED, LARGE, Shelf
 from ringfence.toolkit.history.intent_writer import Keeping
 from ringfence.toolkit.history.old_changes import Forgotten, forgotten
 from ringfence.toolkit.history.path_locks import Taken
-from ringfence.toolkit.plan.changes import FILE, Held, sha256, whole
+from ringfence.toolkit.history.records import ABORTED, DONE, PARTIAL, PENDING, UNSEEN, Item, Kept, Operation
+from ringfence.toolkit.plan.content import Held, sha256, whole
 from ringfence.toolkit.plan.metadata import Metadata, unpacked
+from ringfence.toolkit.protected_paths import CAUGHT
 from ringfence.toolkit.state.protocol import Database, State
 from ringfence.toolkit.text import when
 
-PENDING, DONE, ABORTED, PARTIAL, UNKNOWN = "pending", "done", "aborted", "partial", "unknown"
-# What a session knows of a path it deleted, and of one it knows nothing of any more.
-GONE, UNSEEN = "gone", ""
 # Many files may hold the same, so only some rows at a time; in the order of the index, the newest first.
 _FEW = 8
 _KEY = 400  # characters of a path by which it is found as it is
@@ -43,83 +41,8 @@ _CAUGHT_AGAIN = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
-    """One path's change: `kind` is "write", "delete", "move", "directory" or "link", `type` the entry's own.
-
-    `before` and `after` are contents to keep, given as such, or the digest of content that is kept elsewhere.
-    `mode` and `metadata`, as text of `ringfence.toolkit.plan.metadata`, are of what was there before; of a new directory or
-    link, what it is to get.
-    """
-
-    kind: str
-    path: str
-    type: str
-    path2: str | None = None
-    before: bytes | Held | str | None = None
-    after: bytes | Held | str | None = None
-    mode: int | None = None
-    target: str | None = None
-    size: int = 0
-    grown: int = 0
-    identity: str = ""
-    temporary: str | None = None
-    metadata: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """An item as it stands in the history, with its operation's facts."""
-
-    op: int
-    n: int
-    kind: str
-    path: str
-    path2: str | None
-    type: str
-    before: str | None
-    after: str | None
-    mode: int | None
-    target: str | None
-    size: int
-    grown: int
-    identity: str
-    temporary: str | None
-    state: str
-    metadata: str | None
-    call: str
-    session: str
-    agent: str
-    tool: str
-    started: float
-    undoes: str | None
-
-    @property
-    def lost(self) -> bool:
-        """Whether it took a file's content away that nothing could keep, which somebody had agreed to."""
-        if self.before is not None or not self.size:
-            return False
-        if self.kind == "move":
-            # What a moved directory held has a size and no identity.
-            return bool(self.identity) and self.target is None
-        return self.type == FILE
-
-
 # How an operation ended: its number, its items' states, what its session knows now, its record, its amounts.
 _End = tuple[int, dict[int, str], dict[tuple[str, str], str], dict[str, Any], dict[str, Amount] | None]
-
-
-@dataclass(frozen=True, slots=True)
-class Operation:
-    """Who is about to change something, for the intent."""
-
-    call: str
-    given: str | int | None
-    session: str
-    agent: str
-    tool: str
-    reason: str | None = None
-    undoes: str | None = None
 
 
 class History:

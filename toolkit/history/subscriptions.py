@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from ringfence.toolkit.history.store import DONE, Kept
+from ringfence.toolkit.history.records import DONE, Kept
 
 CREATED, UPDATED, DELETED, RESTORED = "created", "updated", "deleted", "restored"
 _WAITING = 10_000

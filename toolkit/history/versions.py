@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.history.old_changes import Forgotten
-from ringfence.toolkit.history.store import DONE, History, Kept
+from ringfence.toolkit.history.records import DONE, Kept
+from ringfence.toolkit.history.store import History
 from ringfence.toolkit.plan.changes import DIRECTORY, FILE, LINK, restored_mode
 from ringfence.toolkit.plan.metadata import Metadata
 from ringfence.toolkit.text import when

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.history.content_files import hashed
-from ringfence.toolkit.history.store import Kept
+from ringfence.toolkit.history.records import Kept
 from ringfence.toolkit.plan.changes import DIRECTORY, FILE, LINK, Catch, Entry, Stat, restored_mode
+from ringfence.toolkit.plan.content import hashed
 from ringfence.toolkit.progress import Progress
 from ringfence.toolkit.protected_paths import HIDDEN
 from ringfence.toolkit.storage.backend import Spot, Tree, at

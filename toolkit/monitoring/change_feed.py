@@ -8,7 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ringfence.toolkit.history.store import DONE, Kept, of_session
+from ringfence.toolkit.history.records import DONE, Kept
+from ringfence.toolkit.history.store import of_session
 from ringfence.toolkit.history.subscriptions import CREATED, DELETED, RESTORED, UPDATED
 from ringfence.toolkit.locations import FILE
 from ringfence.toolkit.protected_paths import TASKS

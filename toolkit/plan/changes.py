@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from ringfence.toolkit.plan.content import Held, digest_of, held
 from ringfence.toolkit.plan.metadata import Metadata
 
 FILE, DIRECTORY, LINK, OTHER = "file", "directory", "link", "other"
@@ -61,15 +62,6 @@ class Place(NamedTuple):
     @property
     def kind(self) -> str | None:
         return self.stat.kind if self.stat else None
-
-
-@dataclass(frozen=True, slots=True)
-class Held:
-    """Content that is kept somewhere and read piece by piece, never wholly in memory."""
-
-    digest: str
-    size: int
-    pieces: Callable[[], Iterator[bytes]] = field(compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -281,35 +273,6 @@ def restored_mode(kept: int | None) -> int | None:
     if kept is None or kept & _OWNED:
         return None if kept is None else kept & ~_OWNED
     return kept & ~SET_ID
-
-
-def sha256(data: bytes) -> str:
-    return hashlib.sha256(data).hexdigest()
-
-
-def digest_of(data: bytes | Held) -> str:
-    return data.digest if isinstance(data, Held) else sha256(data)
-
-
-def held(data: bytes | Held, digest: str) -> Held:
-    """Content that may be in memory, with its digest."""
-    return data if isinstance(data, Held) else Held(digest, len(data), lambda: iter((data,)))
-
-
-def length(data: bytes | Held) -> int:
-    return data.size if isinstance(data, Held) else len(data)
-
-
-def pieces(data: bytes | Held) -> Iterator[bytes]:
-    if isinstance(data, Held):
-        yield from data.pieces()
-    elif data:
-        yield data
-
-
-def whole(data: bytes | Held) -> bytes:
-    """For a store that takes content in one piece only."""
-    return b"".join(pieces(data))
 
 
 def _facts(change: Change) -> Iterator[Any]:

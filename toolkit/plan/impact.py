@@ -22,8 +22,8 @@ from ringfence.toolkit.plan.changes import (
     Move,
     Plan,
     Write,
-    length,
 )
+from ringfence.toolkit.plan.content import length
 
 _ACTIONS = {
     "write": ("write",),

@@ -14,7 +14,7 @@ from ringfence.toolkit.plan.changes import Entry
 from ringfence.toolkit.review.accounts import ADMINISTER, LOOK
 from ringfence.toolkit.review.context import Desk, form, person_of
 from ringfence.toolkit.tasks import store_reader as look
-from ringfence.toolkit.workspace.workspace import View
+from ringfence.toolkit.workspace.view import View
 
 MOST = 500
 

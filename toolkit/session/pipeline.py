@@ -19,8 +19,9 @@ from ringfence.toolkit.approvals.asking_rules import asking
 from ringfence.toolkit.approvals.store import Request, call_digest, new_id
 from ringfence.toolkit.call import Result, ToolCall
 from ringfence.toolkit.errors import CODES, CallError
-from ringfence.toolkit.execution.apply import Outcome, apply
-from ringfence.toolkit.history.store import DONE, GONE, Operation
+from ringfence.toolkit.execution.apply import apply
+from ringfence.toolkit.execution.outcome import Outcome
+from ringfence.toolkit.history.records import DONE, GONE, Operation
 from ringfence.toolkit.plan import checks as plan_checks
 from ringfence.toolkit.plan.changes import DIRECTORY, FILE, Change, MakeDirectory, Move, Place, Plan, Write
 from ringfence.toolkit.plan.impact import Step, new_paths, steps, touched, usage, without_files
@@ -34,7 +35,7 @@ from ringfence.toolkit.storage.guarantees import unkept
 from ringfence.toolkit.text import escape, plural
 from ringfence.toolkit.tools import TOOLS, Tool
 from ringfence.toolkit.undo.overlay import Overlay
-from ringfence.toolkit.workspace.workspace import View, aliased
+from ringfence.toolkit.workspace.view import View, aliased
 
 if TYPE_CHECKING:
     from ringfence.toolkit.session.session import Session

@@ -12,7 +12,7 @@ from typing import Any
 from ringfence.toolkit.call import Result
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.execution.apply import apply
-from ringfence.toolkit.history.store import DONE, Operation
+from ringfence.toolkit.history.records import DONE, Operation
 from ringfence.toolkit.plan.changes import DIRECTORY, Change, Delete, Entry, Move, Plan, numbered
 from ringfence.toolkit.progress import Progress
 from ringfence.toolkit.session.pipeline import Attempt
@@ -22,7 +22,7 @@ from ringfence.toolkit.task_ids import IN_TRASH
 from ringfence.toolkit.tasks import store_reader as look
 from ringfence.toolkit.text import plural
 from ringfence.toolkit.tools.delete_tasks import holds
-from ringfence.toolkit.workspace.workspace import View
+from ringfence.toolkit.workspace.view import View
 
 _TRIES = 30  # another purge may be at it; each try waits for it a little, and finds less left to do
 _GONE = ("not_found", "path_changed")

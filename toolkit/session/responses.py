@@ -15,8 +15,8 @@ from ringfence.policy import Effect
 from ringfence.toolkit.audit.index import path_fields
 from ringfence.toolkit.call import Result
 from ringfence.toolkit.errors import CODES, CallError
-from ringfence.toolkit.execution.apply import Outcome
-from ringfence.toolkit.history.store import ABORTED, DONE, UNSEEN
+from ringfence.toolkit.execution.outcome import Outcome
+from ringfence.toolkit.history.records import ABORTED, DONE, UNSEEN
 from ringfence.toolkit.paths import is_below
 from ringfence.toolkit.plan.changes import Failed, Failure, Plan, Told, Write, numbered, path_of
 from ringfence.toolkit.plan.impact import describe, made, touched

@@ -10,8 +10,9 @@ import time
 from typing import TYPE_CHECKING
 
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.execution.apply import Outcome, apply
-from ringfence.toolkit.history.store import DONE, Operation
+from ringfence.toolkit.execution.apply import apply
+from ringfence.toolkit.execution.outcome import Outcome
+from ringfence.toolkit.history.records import DONE, Operation
 from ringfence.toolkit.plan.changes import Plan, numbered, paths_of
 from ringfence.toolkit.progress import Progress
 

@@ -23,11 +23,12 @@ from ringfence.toolkit.approvals.store import PENDING, Answer, Approvals, Reques
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.call import Result, ToolCall, again, as_call, call_id_of, failed, parse_call
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.execution.apply import Outcome
+from ringfence.toolkit.execution.outcome import Outcome
 from ringfence.toolkit.fake_fs import import_past_the_fake
 from ringfence.toolkit.history.content_files import Shelf
-from ringfence.toolkit.history.store import DONE, UNKNOWN, History
-from ringfence.toolkit.history.store import PENDING as LEFT_OPEN
+from ringfence.toolkit.history.records import DONE, UNKNOWN
+from ringfence.toolkit.history.records import PENDING as LEFT_OPEN
+from ringfence.toolkit.history.store import History
 from ringfence.toolkit.locations import local_place, shown
 from ringfence.toolkit.plan.impact import usage
 from ringfence.toolkit.progress import Progress, Tell

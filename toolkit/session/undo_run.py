@@ -12,7 +12,7 @@ from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.call import Result
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.execution.apply import apply
-from ringfence.toolkit.history.store import Operation
+from ringfence.toolkit.history.records import Operation
 from ringfence.toolkit.plan.impact import describe
 from ringfence.toolkit.progress import Progress
 from ringfence.toolkit.session.pipeline import Attempt

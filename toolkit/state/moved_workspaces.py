@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.history.content_files import CAUGHT
-from ringfence.toolkit.protected_paths import HIDDEN
+from ringfence.toolkit.protected_paths import CAUGHT, HIDDEN
 from ringfence.toolkit.state.files import is_state, owning, read_owning
 from ringfence.toolkit.state.read_only import open_to_read
 

@@ -15,9 +15,9 @@ from typing import Any
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.errors import UNCHANGED, CallError
 from ringfence.toolkit.file_ownership import doubt
-from ringfence.toolkit.history.content_files import CAUGHT, FILED, hashed
-from ringfence.toolkit.plan.changes import sha256
-from ringfence.toolkit.protected_paths import HIDDEN
+from ringfence.toolkit.history.content_files import FILED
+from ringfence.toolkit.plan.content import hashed, sha256
+from ringfence.toolkit.protected_paths import CAUGHT, HIDDEN
 from ringfence.toolkit.state.files import Owning, read_owning
 from ringfence.toolkit.state.moved_workspaces import caught_in
 from ringfence.toolkit.state.protocol import SHARED, State

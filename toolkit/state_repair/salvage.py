@@ -20,7 +20,7 @@ from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.audit.hash_chain import BEGINNING, KEYED, Fault, Record, check, number, seal
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.history.content_files import FILED
-from ringfence.toolkit.history.store import ABORTED, DONE, PARTIAL, PENDING, UNKNOWN
+from ringfence.toolkit.history.records import ABORTED, DONE, PARTIAL, PENDING, UNKNOWN
 from ringfence.toolkit.private_files import private_directory, private_file
 from ringfence.toolkit.state.audit_columns import fill
 from ringfence.toolkit.state.errors import nothing_kept, unavailable

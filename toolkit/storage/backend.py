@@ -14,7 +14,8 @@ from ringfence.policy.patterns.syntax import Fold
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.locations import StoragePlace
-from ringfence.toolkit.plan.changes import LINK, Delete, Held, Move, Stat, whole
+from ringfence.toolkit.plan.changes import LINK, Delete, Move, Stat
+from ringfence.toolkit.plan.content import Held, whole
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 
 

@@ -15,7 +15,8 @@ from ringfence.policy.patterns.syntax import Fold
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.locations import StoragePlace
-from ringfence.toolkit.plan.changes import DIRECTORY, Delete, Entry, Held, Move, Stat, sha256
+from ringfence.toolkit.plan.changes import DIRECTORY, Delete, Entry, Move, Stat
+from ringfence.toolkit.plan.content import Held, sha256
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 from ringfence.toolkit.storage.backend import (
     Folder,

@@ -37,8 +37,8 @@ def join(main: WritableTree, place: str, fs: Any, durable: bool, options: dict[s
     if fs is None and place.startswith(("sftp://", "ssh://")):
         # Those of another kind of root are for that one alone.
         return _sftp(main, place, options if main.place.protocols in (FILE, ("sftp",)) else {})
-    from ringfence.toolkit.storage.fsspec_store.backend import open_store, private_memory, store_on
     from ringfence.toolkit.storage.fsspec_store.errors import errors
+    from ringfence.toolkit.storage.open import open_store, private_memory, store_on
 
     if fs is None and place.startswith("memory://"):
         fs, place = private_memory(), "/" + place.removeprefix("memory://").strip("/")

@@ -20,7 +20,7 @@ from ringfence.toolkit.tasks.metadata import CORRUPT, Task
 from ringfence.toolkit.text import size as size_of
 
 if TYPE_CHECKING:
-    from ringfence.toolkit.workspace.workspace import View
+    from ringfence.toolkit.workspace.view import View
 
 DUE = ".due"
 TWINS = "Folders of this id differ by upper and lower case alone; a person has to rename all but one"

@@ -146,7 +146,7 @@ class Trial:
         if self.answers is not None:
             options["approver"] = self.script
         if self.fake is None:
-            from ringfence.toolkit.storage.fsspec_store.backend import private_memory
+            from ringfence.toolkit.storage.open import private_memory
 
             self._fs = options["fs"] = private_memory()
             self._fs.makedirs(ROOT, exist_ok=True)

@@ -18,7 +18,7 @@ from ringfence.toolkit.fake_fs import past_the_fake
 
 if TYPE_CHECKING:
     from ringfence.toolkit.plan.changes import Plan
-    from ringfence.toolkit.workspace.workspace import View
+    from ringfence.toolkit.workspace.view import View
 
     Planner = Callable[[dict[str, Any], View], Plan]
 

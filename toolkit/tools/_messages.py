@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.plan.changes import FILE, LINK, Entry, Held, Place, Stat, Write, length, sha256
-from ringfence.toolkit.text import count_lines, diff, escape, is_binary, plural, size
+from ringfence.toolkit.plan.changes import FILE, LINK, Entry, Place, Stat, Write
+from ringfence.toolkit.plan.content import Held, length, sha256
+from ringfence.toolkit.text import MAX_DIFF, count_lines, diff, escape, is_binary, plural, size
 
 if TYPE_CHECKING:
-    from ringfence.toolkit.workspace.workspace import View
+    from ringfence.toolkit.workspace.view import View
 
 # Larger files are changed and kept like any other, but neither shown nor counted line by line.
-MAX_SHOWN = 1 << 20
 
 
 def message(*blocks: str | None) -> str:
@@ -38,7 +38,7 @@ def written(change: Write, data: bytes) -> dict[str, Any]:
 def preview(path: str, old: Stat | None, before: bytes | Held | None, after: bytes) -> str:
     """The diff a person is shown, or the sizes of content too long to look through."""
     shown = before if isinstance(before, bytes) else None
-    if max(len(shown or b""), len(after)) <= MAX_SHOWN and (shown is not None or old is None):
+    if max(len(shown or b""), len(after)) <= MAX_DIFF and (shown is not None or old is None):
         return diff(path, shown, after)
     was = "nothing" if old is None else size(old.size if before is None else length(before))
     return f"Large file {escape(path)}, {was} before, {size(len(after))} after\n"
@@ -117,7 +117,7 @@ def removed(path: str, what: Place | Entry, stat: Stat, view: View, *, drawn: bo
         return Removed(path, stat.size, None, None, f"Link {escape(path)}\n")
     if stat.kind != FILE:
         return Removed(path, stat.size, None, None, "")
-    if stat.size is None or stat.size > MAX_SHOWN:
+    if stat.size is None or stat.size > MAX_DIFF:
         return Removed(path, stat.size, None, None, f"Large file {escape(path)}, {size(stat.size)}\n")
     data = view.read(what, known=stat)
     shown = diff(path, data, None) if drawn else None

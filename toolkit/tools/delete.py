@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ringfence.toolkit.plan.changes import DIRECTORY, Delete, Entry, Place, Plan, Stat
-from ringfence.toolkit.text import escape, plural, size
+from ringfence.toolkit.text import MAX_DIFF, escape, plural, size
 from ringfence.toolkit.tools import _messages as answers
 from ringfence.toolkit.tools import preconditions as targets
 from ringfence.toolkit.tools._messages import Removed
 from ringfence.toolkit.tools.delete_file import one_file
 
 if TYPE_CHECKING:
-    from ringfence.toolkit.workspace.workspace import View
+    from ringfence.toolkit.workspace.view import View
 
-MAX_DIFF = 1 << 20
 MAX_FILES = 1_000
 
 

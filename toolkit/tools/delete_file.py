@@ -11,7 +11,7 @@ from ringfence.toolkit.tools import _messages as answers
 from ringfence.toolkit.tools import preconditions as targets
 
 if TYPE_CHECKING:
-    from ringfence.toolkit.workspace.workspace import View
+    from ringfence.toolkit.workspace.view import View
 
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:

@@ -6,13 +6,14 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.plan.changes import DIRECTORY, LINK, Change, Delete, Entry, Move, Plan, Write, sha256
+from ringfence.toolkit.plan.changes import DIRECTORY, LINK, Change, Delete, Entry, Move, Plan, Write
+from ringfence.toolkit.plan.content import sha256
 from ringfence.toolkit.text import plural, rfc3339
 
 if TYPE_CHECKING:
     from ringfence.toolkit.tasks.messages import Item
     from ringfence.toolkit.tasks.metadata import Task
-    from ringfence.toolkit.workspace.workspace import View
+    from ringfence.toolkit.workspace.view import View
 
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:

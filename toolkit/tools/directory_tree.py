@@ -14,7 +14,7 @@ from ringfence.toolkit.tools import preconditions as targets
 from ringfence.toolkit.tools._entry_filter import excluding
 
 if TYPE_CHECKING:
-    from ringfence.toolkit.workspace.workspace import View
+    from ringfence.toolkit.workspace.view import View
 
 MAX_SHOWN = 1000
 

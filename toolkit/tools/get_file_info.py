@@ -10,7 +10,7 @@ from ringfence.toolkit.text import escape, rfc3339, size, when
 from ringfence.toolkit.tools import preconditions as targets
 
 if TYPE_CHECKING:
-    from ringfence.toolkit.workspace.workspace import View
+    from ringfence.toolkit.workspace.view import View
 
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:

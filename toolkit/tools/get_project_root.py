@@ -8,7 +8,7 @@ from ringfence.toolkit.plan.changes import Plan
 from ringfence.toolkit.text import escape
 
 if TYPE_CHECKING:
-    from ringfence.toolkit.workspace.workspace import View
+    from ringfence.toolkit.workspace.view import View
 
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:

@@ -14,7 +14,7 @@ from ringfence.toolkit.text import escape, plural, size, when
 
 if TYPE_CHECKING:
     from ringfence.toolkit.tasks.metadata import Task
-    from ringfence.toolkit.workspace.workspace import View
+    from ringfence.toolkit.workspace.view import View
 
 _ORDERS: dict[str, Callable[[Task], Any]] = {
     "last_activity": lambda task: -(task.active or 0.0),

@@ -13,7 +13,7 @@ from ringfence.toolkit.plan.changes import DIRECTORY, LINK, OTHER, Entry, MakeDi
 from ringfence.toolkit.text import escape, is_binary, size
 
 if TYPE_CHECKING:
-    from ringfence.toolkit.workspace.workspace import View
+    from ringfence.toolkit.workspace.view import View
 
 MAX_EDITED = 16 << 20
 _HAVE_A_LOOK = "check the path with list_directory or get_file_info"

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.plan.changes import Place, Plan, sha256
+from ringfence.toolkit.plan.changes import Place, Plan
+from ringfence.toolkit.plan.content import sha256
 from ringfence.toolkit.text import decode, is_binary, plural, size, split_lines
 from ringfence.toolkit.tools import preconditions as targets
 
 if TYPE_CHECKING:
-    from ringfence.toolkit.workspace.workspace import View
+    from ringfence.toolkit.workspace.view import View
 
 MAX_BYTES = 16 << 20
 

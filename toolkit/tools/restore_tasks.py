@@ -12,7 +12,7 @@ from ringfence.toolkit.text import plural
 if TYPE_CHECKING:
     from ringfence.toolkit.tasks.messages import Item
     from ringfence.toolkit.tasks.store_reader import Deleted
-    from ringfence.toolkit.workspace.workspace import View
+    from ringfence.toolkit.workspace.view import View
 
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:

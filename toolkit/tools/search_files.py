@@ -12,7 +12,7 @@ from ringfence.toolkit.tools import preconditions as targets
 from ringfence.toolkit.tools._entry_filter import Names, excluding
 
 if TYPE_CHECKING:
-    from ringfence.toolkit.workspace.workspace import View
+    from ringfence.toolkit.workspace.view import View
 
 MAX_FOUND = 1000
 

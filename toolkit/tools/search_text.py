@@ -20,7 +20,7 @@ from ringfence.toolkit.tools._entry_filter import Names
 from ringfence.toolkit.tools._linear_regex import Matcher, PatternError
 
 if TYPE_CHECKING:
-    from ringfence.toolkit.workspace.workspace import View
+    from ringfence.toolkit.workspace.view import View
 
 MAX_FOUND = 200
 MAX_FILE = 1 << 20

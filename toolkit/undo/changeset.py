@@ -18,19 +18,16 @@ from ringfence.toolkit.plan.changes import (
     Change,
     Delete,
     Entry,
-    Held,
     MakeDirectory,
     MakeLink,
     Move,
     Write,
-    length,
-    whole,
 )
-from ringfence.toolkit.text import diff, escape, size
+from ringfence.toolkit.plan.content import Held, length, whole
+from ringfence.toolkit.text import MAX_DIFF, diff, escape, size
 from ringfence.toolkit.undo.overlay import Node, Overlay, is_file
 
 Content = Callable[[str], bytes | Held]
-MAX_SHOWN = 1 << 20  # what is larger is told by its size
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,7 +236,7 @@ class _Net:
         now = self._overlay.disk(path) if replaced else None
         new = self._bytes(node) if node is not None else None
         old = (now.stat.size or 0) if now is not None and now.stat is not None else 0
-        if max(old, length(new or b"")) > MAX_SHOWN:
+        if max(old, length(new or b"")) > MAX_DIFF:
             before = size(old) if now is not None else "nothing"
             after = size(length(new)) if new is not None else "nothing"
             return f"Large file {escape(path)}, {before} before, {after} after\n"

@@ -12,18 +12,9 @@ from typing import TypeVar
 
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.history.content_files import LARGE, hashed
-from ringfence.toolkit.plan.changes import (
-    DIRECTORY,
-    FILE,
-    LINK,
-    Entry,
-    Held,
-    Stat,
-    kept_mode,
-    restored_mode,
-    sha256,
-)
+from ringfence.toolkit.history.content_files import LARGE
+from ringfence.toolkit.plan.changes import DIRECTORY, FILE, LINK, Entry, Stat, kept_mode, restored_mode
+from ringfence.toolkit.plan.content import Held, hashed, sha256
 from ringfence.toolkit.plan.metadata import Metadata
 from ringfence.toolkit.storage.backend import Spot, Tree, at
 from ringfence.toolkit.storage.tree_walk import walk

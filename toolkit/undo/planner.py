@@ -11,13 +11,15 @@ from functools import cache
 from itertools import takewhile
 
 from ringfence.toolkit import paths
-from ringfence.toolkit.history.content_files import CAUGHT
-from ringfence.toolkit.history.store import DONE, History, Kept
+from ringfence.toolkit.history.records import DONE, Kept
+from ringfence.toolkit.history.store import History
 from ringfence.toolkit.history.versions import Version
 from ringfence.toolkit.history.whole_catches import whole
-from ringfence.toolkit.plan.changes import DIRECTORY, FILE, LINK, Catch, Change, Held, Plan, restored_mode
+from ringfence.toolkit.plan.changes import DIRECTORY, FILE, LINK, Catch, Change, Plan, restored_mode
+from ringfence.toolkit.plan.content import Held
 from ringfence.toolkit.plan.metadata import Metadata
 from ringfence.toolkit.progress import Progress
+from ringfence.toolkit.protected_paths import CAUGHT
 from ringfence.toolkit.storage.backend import Tree
 from ringfence.toolkit.undo.changeset import Shown, net
 from ringfence.toolkit.undo.overlay import Node, Overlay, is_file

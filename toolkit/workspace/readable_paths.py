@@ -6,18 +6,41 @@ once something is found, and nothing of it is counted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from ringfence.policy import Effect, Need
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.plan.changes import DIRECTORY, Entry, Stat
+from ringfence.toolkit.plan.changes import DIRECTORY, Entry, Place, Stat
 from ringfence.toolkit.storage.backend import Folder, Spot
+from ringfence.toolkit.storage.tree_walk import Choose, Missed, Refuse
+from ringfence.toolkit.workspace.workspace import Workspace
 
-if TYPE_CHECKING:
-    from ringfence.toolkit.workspace.workspace import View
+
+class View(Protocol):
+    """What is asked of the view of a call."""
+
+    asked: list[Need]
+    left_out: list[tuple[str, str]]
+    not_entered: list[tuple[str, str]]
+    places: dict[str, tuple[Place, Spot]]
+
+    @property
+    def workspace(self) -> Workspace: ...
+
+    @property
+    def within(self) -> Callable[[str], Callable[[str, bool], Effect]]: ...
+
+    def visit(
+        self, spot: Spot, path: str, choose: Choose, refuse: Refuse = ..., missed: Missed = ...
+    ) -> Generator[Entry, None, None]: ...
+
+    def read_effect(self, path: str, directory: bool) -> Effect: ...
+
+    def opens(self, path: str) -> bool: ...
+
 
 # Why a walk goes on without a directory, by the code of the error that entering it ends with.
 NOT_ENTERED = {

@@ -14,7 +14,9 @@ from ringfence.toolkit.plan.changes import DIRECTORY, FILE, Stat
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 from ringfence.toolkit.storage.azure.requests import Requests, stat_of
 from ringfence.toolkit.storage.backend import NewContent, path_changed
-from ringfence.toolkit.storage.fsspec_store.backend import Store, StoreSpot, changing, errors
+from ringfence.toolkit.storage.fsspec_store.backend import Store
+from ringfence.toolkit.storage.fsspec_store.errors import changing, errors
+from ringfence.toolkit.storage.fsspec_store.view import StoreSpot
 
 _REMEMBERED = 64  # blobs whose metadata is kept between the look at it and the change
 

@@ -1,4 +1,4 @@
-"""Any fsspec file system as a confined tree to change, one object an operation; and how each store is opened.
+"""Any fsspec file system as a confined tree to change, one object an operation.
 
 Never calls an fsspec method that expands globs in its argument, and never takes what a store says it did for
 done unless the store is known to keep its word.
@@ -6,29 +6,20 @@ done unless the store is known to keep its word.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.extras import SCHEMES, install, is_installed
 from ringfence.toolkit.plan.changes import DIRECTORY, FILE, Delete, Entry, Move, Stat
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
-from ringfence.toolkit.storage.backend import Missed, NewContent, WritableTree, check_content, only_read
-from ringfence.toolkit.storage.fsspec_store.abilities import kind_of, takes_create, unwrapped
-from ringfence.toolkit.storage.fsspec_store.errors import changing as changing
-from ringfence.toolkit.storage.fsspec_store.errors import errors as errors
+from ringfence.toolkit.storage.backend import Missed, NewContent, check_content, only_read
+from ringfence.toolkit.storage.fsspec_store.abilities import takes_create
+from ringfence.toolkit.storage.fsspec_store.errors import changing, errors
 from ringfence.toolkit.storage.fsspec_store.metadata import not_kept, told
-from ringfence.toolkit.storage.fsspec_store.options import refused_option, wrong_option
 from ringfence.toolkit.storage.fsspec_store.rows import stat_of
-
-# For the backends that are built on this one, too.
-from ringfence.toolkit.storage.fsspec_store.view import StoreSpot as StoreSpot
-from ringfence.toolkit.storage.fsspec_store.view import StoreView
-from ringfence.toolkit.storage.fsspec_store.view import in_parts as in_parts
-from ringfence.toolkit.storage.local_roots import refuse_local
+from ringfence.toolkit.storage.fsspec_store.view import StoreSpot, StoreView
 from ringfence.toolkit.storage.move_by_copy import move_by_copy
 
 
@@ -253,92 +244,3 @@ _SWALLOWED = "the store took the change without an error; a person has to look a
 
 def _not_kept(what: str, path: str) -> CallError:
     return CallError("io_error", f"The store did not keep {what}", where=path, hint=_SWALLOWED)
-
-
-def open_store(url: str, options: dict[str, Any]) -> tuple[Any, str]:
-    """The file system of an fsspec URL, without a cache of listings, and the path on it.
-
-    Raises CallError `invalid_arguments` for an option that is not one, else `io_error`, whatever the library
-    raises.
-    """
-    ours = {"use_listings_cache": False, "skip_instance_cache": True}
-    for name in sorted(options.keys() & ours.keys()):
-        raise wrong_option(name, "it is set here, so that every answer comes from the store")
-    try:
-        try:
-            found = _opened(url, {**ours, **options})
-        except TypeError as error:
-            if "'use_listings_cache'" not in str(error):
-                raise
-            found = _opened(url, {"skip_instance_cache": True, **options})  # one that has no such cache
-    except ImportError as error:
-        extra = SCHEMES.get(url.partition("://")[0])
-        raise _not_installed(install(extra) if extra else str(error)) from None
-    except Exception as error:
-        extra = SCHEMES.get(url.partition("://")[0])
-        if isinstance(error, ValueError) and extra and not is_installed(extra):
-            raise _not_installed(install(extra)) from None  # a scheme that the extra makes known
-        refused = refused_option(error, options)
-        if refused is not None:
-            raise refused from None
-        raise CallError("io_error", f"The store cannot be opened: {_reason(error)}") from None
-    return found
-
-
-def _not_installed(hint: str) -> CallError:
-    return CallError("io_error", "What this kind of root needs is not installed", hint=hint)
-
-
-def _opened(url: str, options: dict[str, Any]) -> tuple[Any, str]:
-    import fsspec
-
-    found: tuple[Any, str] = fsspec.core.url_to_fs(url, **options)
-    if kind_of(found[0]) == "s3":
-        found[0].connect()  # it looks at its options only then, and sends nothing
-    return found
-
-
-def _reason(error: Exception) -> str:
-    """Why a store cannot be opened: a library's own words may hold a password, or a path of this machine."""
-    unknown = re.fullmatch(r"Protocol not known: [A-Za-z0-9+.-]+", str(error))
-    if unknown is not None:
-        return unknown[0]
-    return (isinstance(error, OSError) and error.strerror) or type(error).__name__
-
-
-def store_on(fs: Any, root: str) -> WritableTree:
-    """The backend for a path on an fsspec file system, by the protocol it has.
-
-    Raises CallError `not_confined` for one that reaches the local disk.
-    """
-    refuse_local(fs)
-    fs, root = unwrapped(fs, root)
-    kind = kind_of(fs)
-    if kind == "s3":
-        from ringfence.toolkit.storage.s3 import S3
-
-        return S3(fs, root)
-    if kind == "sftp":
-        from ringfence.toolkit.storage.sftp import sftp_on
-
-        return sftp_on(fs, root)
-    if kind == "abfs":
-        from ringfence.toolkit.storage.azure import Azure
-
-        return Azure(fs, root)
-    return Store(fs, root)
-
-
-def private_memory() -> Any:
-    """A memory file system of its own: fsspec's shares one store among all of a process."""
-    from fsspec.implementations.memory import MemoryFileSystem
-
-    class PrivateMemory(MemoryFileSystem):  # type: ignore[misc]
-        cachable = False
-
-        def __init__(self) -> None:
-            super().__init__()
-            self.store: dict[str, Any] = {}
-            self.pseudo_dirs = [""]
-
-    return PrivateMemory()

@@ -10,7 +10,7 @@ import os
 import stat as S
 
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.plan.changes import Held, pieces
+from ringfence.toolkit.plan.content import Held, pieces
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 from ringfence.toolkit.storage import sparse_files as holes
 from ringfence.toolkit.storage.local import attributes

@@ -16,7 +16,8 @@ from ringfence.policy.byte_names import to_disk
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.locations import local_place
-from ringfence.toolkit.plan.changes import DIRECTORY, LINK, Delete, Held, Move, Stat
+from ringfence.toolkit.plan.changes import DIRECTORY, LINK, Delete, Move, Stat
+from ringfence.toolkit.plan.content import Held
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 from ringfence.toolkit.protected_paths import HIDDEN
 from ringfence.toolkit.storage.backend import BACKENDS, Missed, is_link, path_changed

@@ -8,17 +8,25 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ringfence.toolkit.storage.local import syscalls as kernel
 from ringfence.toolkit.storage.local.entries import errors
 
 if TYPE_CHECKING:
-    from ringfence.toolkit.storage.local.backend import Local
+    from ringfence.toolkit.storage.local.resolver import LocalSpot
+
+
+class _Disk(Protocol):
+    durable: bool
+
+    def resolve(self, names: tuple[str, ...], *, follow: bool) -> LocalSpot: ...
+
+    def release(self, spot: LocalSpot) -> None: ...
 
 
 @contextmanager
-def together(disk: Local) -> Iterator[None]:
+def together(disk: _Disk) -> Iterator[None]:
     """Sync nothing inside, and everything at the end, also of what failed half-way."""
     if not disk.durable:
         yield

@@ -7,24 +7,33 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import AbstractContextManager, ExitStack, suppress
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, Protocol
 
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY, Delete, Entry, Stat
-from ringfence.toolkit.storage.backend import Missed, path_changed
+from ringfence.toolkit.storage.backend import Missed, Tree, path_changed
 from ringfence.toolkit.storage.local.directory import LocalFolder
 from ringfence.toolkit.storage.local.entries import before_rename, look, lstat, translated
 from ringfence.toolkit.storage.local.resolver import LocalSpot
 from ringfence.toolkit.storage.tree_walk import walk
 
-if TYPE_CHECKING:
-    from ringfence.toolkit.storage.local.backend import Local
-
-
 _Find = Callable[[], LocalSpot]
+
+
+class _Disk(Tree, Protocol):
+    fd: int
+
+    @property
+    def catches_in(self) -> str | None: ...
+
+    def sync(self, fd: int) -> None: ...
+
+    def folder(self, spot: LocalSpot) -> AbstractContextManager[LocalFolder]: ...
+
+    def rename_new(self, source: LocalSpot, destination: LocalSpot) -> None: ...
 
 
 class _Opened(NamedTuple):
@@ -41,7 +50,7 @@ class Removal:
     """The removal of `change` at `spot`; `caught` is where it is renamed to, and maybe `stays`."""
 
     def __init__(
-        self, disk: Local, spot: LocalSpot, change: Delete, caught: LocalSpot, stays: bool = False
+        self, disk: _Disk, spot: LocalSpot, change: Delete, caught: LocalSpot, stays: bool = False
     ) -> None:
         self._stays = stays
         self._disk = disk
@@ -175,7 +184,7 @@ def _same(judged: Stat, now: Stat) -> bool:
     return judged.kind == now.kind and (judged.kind == DIRECTORY or judged.identity == now.identity)
 
 
-def remove_catch(disk: Local, folder: int, name: str) -> None:
+def remove_catch(disk: _Disk, folder: int, name: str) -> None:
     """Remove the catch `name` in the open directory `folder`, or what is left of it.
 
     It gets another name first: an undo that moves it back meanwhile finds it whole or not at all.
@@ -187,7 +196,7 @@ def remove_catch(disk: Local, folder: int, name: str) -> None:
     remove_all(disk, going)
 
 
-def remove_all(disk: Local, spot: LocalSpot) -> None:
+def remove_all(disk: _Disk, spot: LocalSpot) -> None:
     """Remove what is at `spot` with all there is below it; never through a link.
 
     Raises CallError or OSError.

@@ -23,7 +23,7 @@ from ringfence.toolkit.storage.backend import (
     check_content,
     path_changed,
 )
-from ringfence.toolkit.storage.fsspec_store.backend import in_parts
+from ringfence.toolkit.storage.fsspec_store.view import in_parts
 from ringfence.toolkit.storage.move_by_copy import move_by_copy
 from ringfence.toolkit.storage.s3.deletion import Deleting, Doomed
 from ringfence.toolkit.storage.s3.keys import (

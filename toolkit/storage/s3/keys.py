@@ -12,7 +12,7 @@ from typing import Any
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY, FILE, Stat
 from ringfence.toolkit.storage.backend import path_changed
-from ringfence.toolkit.storage.fsspec_store.backend import errors as store_errors
+from ringfence.toolkit.storage.fsspec_store.errors import errors as store_errors
 from ringfence.toolkit.text import escape
 
 _TAKEN = ("PreconditionFailed", "ConditionalRequestConflict", "412", "409")

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.storage.ambiguous_outcome import no_reply
-from ringfence.toolkit.storage.fsspec_store.backend import errors as store_errors
+from ringfence.toolkit.storage.fsspec_store.errors import errors as store_errors
 
 T = TypeVar("T")
 

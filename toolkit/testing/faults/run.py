@@ -18,7 +18,7 @@ from ringfence.policy import Policy
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.call import Result
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.history.store import DONE, UNKNOWN
+from ringfence.toolkit.history.records import DONE, UNKNOWN
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.testing.faults import verdict
 from ringfence.toolkit.testing.faults.model import KINDS, Fault, Seen

@@ -11,9 +11,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ringfence.toolkit.call import Result
-from ringfence.toolkit.history.store import ABORTED, DONE, PARTIAL, PENDING, UNKNOWN, Kept
+from ringfence.toolkit.history.records import ABORTED, DONE, PARTIAL, PENDING, UNKNOWN, Kept
 from ringfence.toolkit.paths import is_below
-from ringfence.toolkit.plan.changes import sha256
+from ringfence.toolkit.plan.content import sha256
 
 Tree = dict[str, Any]
 NOT_DONE, PARTLY, CHANGED = "not done", "partly done", "changed"

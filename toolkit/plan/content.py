@@ -1,0 +1,66 @@
+"""Content of files as a plan carries it: bytes, or something that gives them piece by piece."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+
+from ringfence.toolkit.errors import CallError
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Content that is kept somewhere and read piece by piece, never wholly in memory."""
+
+    digest: str
+    size: int
+    pieces: Callable[[], Iterator[bytes]] = field(compare=False)
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def digest_of(data: bytes | Held) -> str:
+    return data.digest if isinstance(data, Held) else sha256(data)
+
+
+def held(data: bytes | Held, digest: str) -> Held:
+    """Content that may be in memory, with its digest."""
+    return data if isinstance(data, Held) else Held(digest, len(data), lambda: iter((data,)))
+
+
+def length(data: bytes | Held) -> int:
+    return data.size if isinstance(data, Held) else len(data)
+
+
+def pieces(data: bytes | Held) -> Iterator[bytes]:
+    if isinstance(data, Held):
+        yield from data.pieces()
+    elif data:
+        yield data
+
+
+def whole(data: bytes | Held) -> bytes:
+    """For a store that takes content in one piece only."""
+    return b"".join(pieces(data))
+
+
+def checked(digest: str, content: Iterator[bytes]) -> Iterator[bytes]:
+    """The same pieces. Raises CallError `not_recoverable` at the end when they were not that content."""
+    hashed = hashlib.sha256()
+    for piece in content:
+        hashed.update(piece)
+        yield piece
+    if hashed.hexdigest() != digest:
+        raise CallError("not_recoverable", "The kept content is damaged")
+
+
+def hashed(content: Iterable[bytes]) -> tuple[str, int]:
+    """The digest and the size of content that is read piece by piece."""
+    found, size = hashlib.sha256(), 0
+    for piece in content:
+        found.update(piece)
+        size += len(piece)
+    return found.hexdigest(), size
