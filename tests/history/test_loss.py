@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -197,7 +198,7 @@ def test_what_can_be_kept_is_not_asked_about(session: Session) -> None:
 
 
 def test_a_dry_run_says_that_it_would_ask(session: Session) -> None:
-    session.dry_run = True
+    session.context = replace(session.context, dry_run=True)
     result = call(session, "delete_file", path="other")
     assert ("CANNOT BE RESTORED" in result.content) is not keeps(session)
 

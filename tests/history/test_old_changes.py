@@ -58,7 +58,7 @@ def write(session: Session, count: int, path: str = "f") -> list[str]:
 
 
 def forget(session: Session) -> None:
-    automatic_retention.carry_out(session, lambda: True)
+    automatic_retention.carry_out(session.context, session.policy, lambda: True)
 
 
 def count(session: Session, table: str) -> int:

@@ -167,11 +167,11 @@ def test_one_process_at_a_time_and_the_turn_of_a_dead_one_is_free(root: Path) ->
         write(one, 10)
         assert automatic_retention._take_turn(one.state)
         assert not automatic_retention._take_turn(other.state)
-        automatic_retention.carry_out(other, lambda: True)
+        automatic_retention.carry_out(other.context, other.policy, lambda: True)
         assert kept(one) > 1024
         automatic_retention._end_turn(one.state)
         at(one, "UPDATE meta SET value = 'gone|0|0' WHERE name = 'retention'")
-        automatic_retention.carry_out(other, lambda: True)
+        automatic_retention.carry_out(other.context, other.policy, lambda: True)
         assert kept(one) <= 1024
 
 
@@ -182,9 +182,9 @@ def test_what_is_left_between_two_portions_is_found_by_the_next(
     with opened(root) as session:
         write(session, 10)
         steps = iter([True, True, True, True, False])
-        automatic_retention.carry_out(session, lambda: next(steps, False))
+        automatic_retention.carry_out(session.context, session.policy, lambda: next(steps, False))
         assert kept(session) > 1024
-        automatic_retention.carry_out(session, lambda: True)
+        automatic_retention.carry_out(session.context, session.policy, lambda: True)
         assert kept(session) <= 1024
 
 
@@ -277,7 +277,7 @@ def test_retention_gives_space_back_as_it_goes(root: Path) -> None:
     with opened(root) as session:
         write(session, 40, 100_000)
         pages = session.state.rows("PRAGMA page_count")[0][0]
-        automatic_retention.carry_out(session, lambda: True)
+        automatic_retention.carry_out(session.context, session.policy, lambda: True)
         assert session.state.rows("PRAGMA page_count")[0][0] < pages / 4
 
 
@@ -288,7 +288,7 @@ def test_what_a_killed_process_left_beside_the_state_goes(root: Path) -> None:
         (content,) = (root.parent / "state").rglob("content")
         (content / "part-0123").write_bytes(b"half")
         (content / ("0" * 64)).write_bytes(b"named by no row")
-        automatic_retention.carry_out(session, lambda: True)
+        automatic_retention.carry_out(session.context, session.policy, lambda: True)
         assert len(list(content.iterdir())) == 1
 
 
@@ -331,7 +331,7 @@ def test_requests_that_are_over_are_forgotten_and_no_answer_is(
                 session.approvals.answer(found[name], Answer(name != "refused"))
             if name.startswith("used"):
                 assert call(session, "delete_file", path=name).ok
-        automatic_retention.carry_out(session, lambda: True)
+        automatic_retention.carry_out(session.context, session.policy, lambda: True)
         left = {request.id for request in session.approvals.listing(every=True)}
         assert left == {found[name] for name in ("refused", "granted", "used2", "used3", "waits")}
         assert call(session, "delete_file", path="refused").error["code"] == "approval_refused"

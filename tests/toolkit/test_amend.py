@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -89,10 +90,10 @@ def test_what_was_shown_is_what_is_permitted(session: Session, tmp_path: Path) -
 
 def test_only_for_who_asked_and_while_it_waits(session: Session, tmp_path: Path) -> None:
     asked = ask(session)
-    session.agent = "other"
+    session.context = replace(session.context, agent="other")
     with pytest.raises(CallError, match="another agent"):
         amended(session, asked, {"path": "b"})
-    session.agent = "coder"
+    session.context = replace(session.context, agent="coder")
     session.approvals.answer(asked, Answer(True))
     with pytest.raises(CallError, match="already granted"):
         amended(session, asked, {"path": "b"})

@@ -186,7 +186,8 @@ def open_as(arguments: argparse.Namespace, agent: str, name: str | None) -> Sess
 
 def open_for(arguments: argparse.Namespace, person: str) -> Session:
     """A session for a person's own acts on task folders: recorded, and judged by no agent's rules."""
-    from ringfence.toolkit.session.session import Session, tasks_of
+    from ringfence.toolkit.session.open import tasks_of
+    from ringfence.toolkit.session.session import Session
 
     root, _ = root_of(arguments)
     tasks = arguments.tasks or tasks_of(policy_of(arguments, root), root)

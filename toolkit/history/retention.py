@@ -118,3 +118,6 @@ def _beyond(
         if total > most:
             return set(free[: place + 1])
     return set()
+
+
+TURN = "retention"  # in the table `meta`: "owner|time|operation", who has the turn, or had it and when

@@ -15,7 +15,7 @@ from ringfence.toolkit.text import escape, plural, rfc3339
 
 if TYPE_CHECKING:
     from ringfence.toolkit.approvals.store import Request
-    from ringfence.toolkit.session.pipeline import Attempt
+    from ringfence.toolkit.session.attempt import Attempt
 
 _NAMED = 100  # entries that are named of a plan which is not shown whole
 
@@ -128,7 +128,7 @@ def request_fields(asked: Request) -> dict[str, Any]:
 
 
 def _may_read(attempt: Attempt, path: str) -> bool:
-    return may_read(attempt.policy, attempt.session.agent, path, attempt.fold)
+    return may_read(attempt.policy, attempt.context.agent, path, attempt.fold)
 
 
 def may_read(policy: Policy, agent: str, path: str, fold: Fold) -> bool:

@@ -6,7 +6,6 @@ Permits, never executes: the agent is told what it may send instead. What a poli
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ringfence.policy import Effect
@@ -15,8 +14,9 @@ from ringfence.toolkit.call import ToolCall
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import Plan
 from ringfence.toolkit.progress import Progress
+from ringfence.toolkit.session import pipeline
 from ringfence.toolkit.session import responses as answers
-from ringfence.toolkit.session.pipeline import Attempt
+from ringfence.toolkit.session.attempt import Attempt
 
 if TYPE_CHECKING:
     from ringfence.toolkit.session.session import Session
@@ -29,13 +29,10 @@ class _Planned(Exception):
         self.request = request
 
 
-@dataclass(slots=True)
-class _Trial(Attempt):
-    """An attempt that stops where it would ask or act."""
-
-    def _approve(self, plan: Plan) -> NoReturn:
-        asks = self.decided.effect == Effect.ASK and self.enforcing
-        raise _Planned(self._request(plan) if asks else None)
+def _stop(attempt: Attempt, plan: Plan) -> NoReturn:
+    """End where the call would ask or act."""
+    asks = attempt.decided.effect == Effect.ASK and attempt.enforcing
+    raise _Planned(pipeline.request_of(attempt, plan) if asks else None)
 
 
 def amended(session: Session, approval: str, arguments: dict[str, Any]) -> Request | None:
@@ -54,9 +51,9 @@ def amended(session: Session, approval: str, arguments: dict[str, Any]) -> Reque
             f"The approval '{approval}' was asked by another agent or session, or under another policy",
             hint="start with the --policy that the agent runs under",
         )
-    attempt = _Trial(session, ToolCall(held.tool, arguments))
+    attempt = Attempt(session.context, session.policy, ToolCall(held.tool, arguments))
     try:
-        attempt.run(Progress())
+        pipeline.run(attempt, Progress(), _stop)
     except _Planned as planned:
         return planned.request
     except CallError as error:

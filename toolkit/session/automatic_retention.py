@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, Any
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.audit.archive import archive
 from ringfence.toolkit.history.pruning import Pruned, choose, forget, note, sum_of
-from ringfence.toolkit.history.retention import Rule
-from ringfence.toolkit.session.retention_schedule import TURN
+from ringfence.toolkit.history.retention import TURN, Rule
 from ringfence.toolkit.state.bounded_tables import trim
 
 if TYPE_CHECKING:
     from ringfence.policy import Policy
     from ringfence.toolkit.approvals.store import Approvals
-    from ringfence.toolkit.session.session import Session
+    from ringfence.toolkit.session.attempt import Context
     from ringfence.toolkit.state.protocol import State
 
 ENDED = 1_000  # so many of the last requests that are over stay, at least
@@ -41,13 +40,13 @@ def waiting(approvals: Approvals) -> frozenset[str]:
     return frozenset(path for request in approvals.waiting() for path in request.paths)
 
 
-def record(session: Session, event: str, freed: Pruned) -> dict[str, Any]:
+def record(context: Context, event: str, freed: Pruned) -> dict[str, Any]:
     """The audit record of what was forgotten."""
     return {
         "time": time.time(),
         "event": event,
-        "session": session.session,
-        "agent": session.agent,
+        "session": context.session,
+        "agent": context.agent,
         "tool": event,
         "outcome": "done",
         "calls": freed.calls,
@@ -58,30 +57,30 @@ def record(session: Session, event: str, freed: Pruned) -> dict[str, Any]:
     }
 
 
-def carry_out(session: Session, go_on: Callable[[], bool]) -> None:
-    """Forget what the session's policy lets go, if it is this process's turn, as long as `go_on` says so.
+def carry_out(context: Context, policy: Policy, go_on: Callable[[], bool]) -> None:
+    """Forget what the policy lets go, if it is this process's turn, as long as `go_on` says so.
 
     `go_on` is asked between two portions. Raises CallError where the state cannot be used.
     """
-    rule = rule_of(session.policy)
-    if rule is None or not _take_turn(session.state):
+    rule = rule_of(policy)
+    if rule is None or not _take_turn(context.state):
         return
     try:
-        _carry_out(session, rule, go_on)
+        _carry_out(context, rule, go_on)
     finally:
-        _end_turn(session.state)
+        _end_turn(context.state)
 
 
-def _carry_out(session: Session, rule: Rule, go_on: Callable[[], bool]) -> None:
-    shelf = session.history.shelf
+def _carry_out(context: Context, rule: Rule, go_on: Callable[[], bool]) -> None:
+    shelf = context.history.shelf
     assert shelf is not None, "a session's history has one"
-    archive(session.state, go_on)
-    trim(session.state, go_on)
-    session.approvals.forget_ended(max(rule.keep, ENDED))
-    choice = choose(session.state, rule, waiting(session.approvals), go_on)
+    archive(context.state, go_on)
+    trim(context.state, go_on)
+    context.approvals.forget_ended(max(rule.keep, ENDED))
+    choice = choose(context.state, rule, waiting(context.approvals), go_on)
     freed: list[Pruned] = []
     try:
-        for portion in forget(session.state, shelf, session.workspace, choice):
+        for portion in forget(context.state, shelf, context.workspace, choice):
             freed.append(portion)
             if not go_on():
                 break
@@ -89,8 +88,8 @@ def _carry_out(session: Session, rule: Rule, go_on: Callable[[], bool]) -> None:
         done = sum_of(iter(freed))
         if done.contents or done.trees or done.changes:
             told = replace(done, calls=choice.told.calls)
-            with session.state.transaction() as db:
-                audit.append(db, record(session, "retention", told), session.state.key)
+            with context.state.transaction() as db:
+                audit.append(db, record(context, "retention", told), context.state.key)
 
 
 def _take_turn(state: State) -> bool:

@@ -6,29 +6,28 @@ Reads top to bottom in `run`. Whatever is not known to be permitted is refused.
 from __future__ import annotations
 
 import difflib
-import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
-from ringfence.policy import Amount, Decision, Effect, Need, Policy
+from ringfence.policy import Amount, Decision, Effect, Need
 from ringfence.policy.model import GRAVITY
-from ringfence.policy.patterns.syntax import Fold
 from ringfence.toolkit.approvals.asking_rules import asking
 from ringfence.toolkit.approvals.store import Request, call_digest, new_id
-from ringfence.toolkit.call import Result, ToolCall
+from ringfence.toolkit.call import Result
 from ringfence.toolkit.errors import CODES, CallError
 from ringfence.toolkit.execution.apply import apply
-from ringfence.toolkit.execution.outcome import Outcome
-from ringfence.toolkit.history.records import DONE, GONE, Operation
+from ringfence.toolkit.history.records import GONE, Operation
 from ringfence.toolkit.plan import checks as plan_checks
-from ringfence.toolkit.plan.changes import DIRECTORY, FILE, Change, MakeDirectory, Move, Place, Plan, Write
-from ringfence.toolkit.plan.impact import Step, new_paths, steps, touched, usage, without_files
+from ringfence.toolkit.plan.changes import DIRECTORY, FILE, Change, MakeDirectory, Move, Plan, Write
+from ringfence.toolkit.plan.impact import new_paths, steps, touched, usage
 from ringfence.toolkit.progress import Progress
 from ringfence.toolkit.session import agent_view
 from ringfence.toolkit.session import resolve as resolving
 from ringfence.toolkit.session import responses as answers
+from ringfence.toolkit.session.attempt import Attempt
 from ringfence.toolkit.session.validation import arguments
 from ringfence.toolkit.storage.backend import only_read, traits_at
 from ringfence.toolkit.storage.guarantees import unkept
@@ -37,384 +36,312 @@ from ringfence.toolkit.tools import TOOLS, Tool
 from ringfence.toolkit.undo.overlay import Overlay
 from ringfence.toolkit.workspace.view import View, aliased
 
-if TYPE_CHECKING:
-    from ringfence.toolkit.session.session import Session
+
+def run(
+    attempt: Attempt, progress: Progress, approve: Callable[[Attempt, Plan], None] | None = None
+) -> Result:
+    """Answer the call. Raises CallError for everything but a plain success.
+
+    `approve` takes the place of the stage that asks.
+    """
+    attempt.tool = find_tool(attempt.call.tool)
+    attempt.arguments = _arguments(attempt.tool, attempt.call.arguments)
+    resolving.resolve(attempt)
+    _decide(attempt, _way_in(attempt, resolving.needs(attempt), progress))
+    _check_writable(attempt)
+    resolving.check_slashes(attempt)
+    view = View(
+        attempt.context.workspace,
+        attempt.effect,
+        attempt.within,
+        attempt.places,
+        task_ids=attempt.task_ids,
+        check=progress.check,
+        opens_below=attempt.opens_below,
+    )
+    progress.check()
+    attempt.plan = plan = attempt.tool.plan(attempt.arguments, view)
+    attempt.left_out = len(view.left_out)
+    progress.check()
+    _check(attempt, plan)
+    _note_reads(attempt, plan)
+    if view.asked or plan.changes:
+        _decide(attempt, [*view.asked, *_needs(attempt, plan)])
+    if plan.changes:
+        attempt.usage = usage(steps(plan.changes))
+        _limit(attempt)
+        _mind_loss(attempt, plan)
+        if attempt.context.dry_run or attempt.decided.effect is not Effect.ALLOW:
+            _check_known(attempt, plan)  # a person is not asked about what is stale,
+            _check_rights(attempt, plan)  # nor about what cannot be done
+    # Nor is one asked where a call that changes something finds nothing to change.
+    asks = bool(plan.changes or view.asked) or attempt.tool.safety == "safe"
+    if attempt.context.dry_run:
+        return answers.dry(attempt, plan, asks=asks)
+    if asks:
+        (approve or _approve)(attempt, plan)
+    progress.check()
+    if plan.changes:
+        _apply(attempt, plan, progress)
+    if plan.tell is not None:
+        return answers.told(attempt, plan, plan.tell)
+    return answers.success(attempt, plan, {})
 
 
-@dataclass(slots=True)
-class Attempt:
-    """What is known so far of the call at hand. `name` is Ringfence's own id for it."""
+def _decide(attempt: Attempt, needs: list[Need]) -> None:
+    """Judge; keep the stricter of this and what was decided before. Raises CallError on a deny."""
+    attempt.needs += needs
+    decision = attempt.judge(needs)
+    if attempt.decision is None or _weight(decision) > _weight(attempt.decision):
+        attempt.decision = decision
+    _stop_if_denied(attempt)
 
-    session: Session
-    call: ToolCall
-    name: str = field(default_factory=lambda: "c-" + secrets.token_hex(6))
-    started: float = field(default_factory=time.time)
-    tool: Tool | None = None
-    arguments: dict[str, Any] = field(default_factory=dict)
-    named: list[str] = field(default_factory=list)
-    places: dict[str, tuple[Place, Any]] = field(default_factory=dict)
-    decision: Decision | None = None
-    needs: list[Need] = field(default_factory=list)  # all that was judged
-    plan: Plan | None = None
-    usage: dict[str, Amount] = field(default_factory=dict)
-    seen: dict[str, str] = field(default_factory=dict)
-    outcome: Outcome | None = None
-    approval: str | None = None
-    grant: Request | None = None  # what a person granted, which lets it run
-    by: str | None = None  # whose own act it is
-    lost: tuple[str, ...] = ()
-    left_out: int = 0  # entries of a store that no path can name
-    in_session: str | None = None  # where it is on record, if not in the one that makes it
-    task_ids: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-    # Looked up once: the policy that the call began under judges it to its end.
-    policy: Policy = field(init=False)
-    enforcing: bool = field(init=False)
-    fold: Fold = field(init=False)
 
-    def __post_init__(self) -> None:
-        session = self.session
-        self.policy, self.enforcing, self.fold = session.policy, session.enforcing, session.fold
-
-    def run(self, progress: Progress) -> Result:
-        """Answer the call. Raises CallError for everything but a plain success."""
-        self.tool = find_tool(self.call.tool)
-        self.arguments = _arguments(self.tool, self.call.arguments)
-        resolving.resolve(self)
-        self.decide(self._way_in(resolving.needs(self), progress))
-        self._check_writable()
-        resolving.check_slashes(self)
-        view = View(
-            self.session.workspace,
-            self.effect,
-            self._within,
-            self.places,
-            task_ids=self.task_ids,
-            check=progress.check,
-            opens_below=self.opens_below,
-        )
-        progress.check()
-        self.plan = plan = self.tool.plan(self.arguments, view)
-        self.left_out = len(view.left_out)
-        progress.check()
-        self._check(plan)
-        self._note_reads(plan)
-        if view.asked or plan.changes:
-            self.decide([*view.asked, *self._needs(plan)])
-        if plan.changes:
-            self.usage = usage(steps(plan.changes))
-            self._limit()
-            self._mind_loss(plan)
-            if self.session.dry_run or self.decided.effect is not Effect.ALLOW:
-                self._check_known(plan)  # a person is not asked about what is stale,
-                self._check_rights(plan)  # nor about what cannot be done
-        # Nor is one asked where a call that changes something finds nothing to change.
-        asks = bool(plan.changes or view.asked) or self.tool.safety == "safe"
-        if self.session.dry_run:
-            return answers.dry(self, plan, asks=asks)
-        if asks:
-            self._approve(plan)
-        progress.check()
-        if plan.changes:
-            self._apply(plan, progress)
-        if plan.tell is not None:
-            return answers.told(self, plan, plan.tell)
-        return answers.success(self, plan, {})
-
-    def release(self) -> None:
-        for _, spot in self.places.values():
-            self.session.workspace.backend.release(spot)
-
-    @property
-    def known_tool(self) -> Tool:
-        assert self.tool is not None, "the tool is found before anything else is asked"
-        return self.tool
-
-    @property
-    def decided(self) -> Decision:
-        assert self.decision is not None, "every call is judged before it gets here"
-        return self.decision
-
-    def judge(self, needs: list[Need]) -> Decision:
-        return self.policy.decide(self.session.agent, self.known_tool.name, needs, fold=self.fold)
-
-    def decide(self, needs: list[Need]) -> None:
-        """Judge; keep the stricter of this and what was decided before. Raises CallError on a deny."""
-        self.needs += needs
-        decision = self.judge(needs)
-        if self.decision is None or _weight(decision) > _weight(self.decision):
-            self.decision = decision
-        self.stop_if_denied()
-
-    def _way_in(self, needs: list[Need], progress: Progress) -> list[Need]:
-        """What is judged first: of a directory that may not be read, where a listing or search begins at it,
-        the first thing below it that may."""
-        if not self.known_tool.walks or self.judge(needs).effect is not Effect.DENY:
-            return needs
-        place, _ = self.places["path"]
-        judged = View(
-            self.session.workspace, self._judged_effect, self._judged_within, self.places,
-            check=progress.check, opens_below=self.opens_below,
-        )  # fmt: skip
-        found = judged.first(place) if place.kind == DIRECTORY and judged.opens(place.real) else None
-        if found is not None:
-            return [found]
-        named = self.named[0]
-        return resolving.by_name("read", named) if resolving.is_denied(self, "read", named) else needs
-
-    def stop_if_denied(self) -> None:
-        if self.decided.effect == Effect.DENY and self.enforcing:
-            raise answers.denied(self)
-
-    def effect(self, action: str, path: str, directory: bool) -> Effect:
-        return self._judged_effect(action, path, directory) if self.enforcing else Effect.ALLOW
-
-    def opens_below(self, path: str) -> bool:
-        """Whether the policy may let something below a directory be read, or have it ask."""
-        return self.policy.opens_below(self.session.agent, self.known_tool.name, "read", path, fold=self.fold)
-
-    def _within(self, path: str) -> Callable[[str, bool], Effect]:
-        return self._judged_within(path) if self.enforcing else lambda *_: Effect.ALLOW
-
-    def _judged_effect(self, action: str, path: str, directory: bool) -> Effect:
-        return self.policy.effect(
-            self.session.agent, self.known_tool.name, action, path, directory, fold=self.fold
-        )
-
-    def _judged_within(self, path: str) -> Callable[[str, bool], Effect]:
-        return self.policy.within(self.session.agent, self.known_tool.name, "read", path, fold=self.fold)
-
-    # -------------------------------------------------------------------- plans
-
-    def _check_writable(self) -> None:
-        """Refuse (`read_only_store`) what would change a store that is only read, before it is planned."""
-        for need in self.needs:
-            if need.action != "read" and traits_at(self.session.workspace.backend, need.path).read_only:
-                raise only_read(need.path)
-
-    def _check(self, plan: Plan) -> None:
-        """The hard refusals on every path of the plan, and stale reads."""
-        for change in plan.changes:
-            plan_checks.check(change)
-            for path, _, _ in touched(change):
-                resolving.guard(self.session.workspace, path, "write", tasks=self.known_tool.tasks)
-            if not self.known_tool.tasks:
-                for path in new_paths(change):
-                    self.session.workspace.guard_new(path)
-            if isinstance(change, Write):
-                self._check_write(change)
-            if isinstance(change, Move) and change.over is not None and change.over.kind == FILE:
-                self._check_seen(change.destination, lambda change=change: self._digest(change.destination))  # type: ignore[misc]
-
-    def _check_known(self, plan: Plan) -> None:
-        """Refuse a write over what the plan read, where that is not what this session knows."""
-        for change in plan.changes:
-            if isinstance(change, Write) and change.before_digest is not None:
-                self._check_seen(change.path, lambda change=change: change.before_digest)  # type: ignore[misc]
-
-    def _check_rights(self, plan: Plan) -> None:
-        from ringfence.toolkit.workspace.permissions import refused
-
-        error = refused(self.session.workspace.backend, plan.changes, self._spots())
-        if error is not None:
-            raise error
-
-    def _spots(self) -> dict[str, Any]:
-        """The places judged, by canonical path."""
-        return {spot.path: spot for _, spot in self.places.values()}
-
-    def _check_seen(self, path: str, digest: Callable[[], str]) -> None:
-        """Refuse (`stale_read`) to write over what this session does not know by its content."""
-        known = self.session.history.seen(self.session.session, path)
-        if known is None or known == digest():
-            return
-        gone = "was deleted by this session and made again since"
-        raise CallError(
-            "stale_read", f"'{path}' {gone if known == GONE else 'changed since it was read'}", where=path
-        )
-
-    def _digest(self, path: str) -> str:
-        overlay = Overlay(self.session.workspace.backend)
-        node = overlay.disk(path)
-        return GONE if node is None else overlay.digest(node)
-
-    def _check_write(self, change: Write) -> None:
-        if change.before is None and change.stat is not None:
-            self._check_seen(change.path, lambda: self._digest(change.path))
-        if change.stat is not None and change.stat.links > 1 and self.policy.hard_links == "refuse":
-            raise CallError(
-                "hard_linked", f"'{change.path}' has {change.stat.links} names", where=change.path
-            )
-
-    def _note_reads(self, plan: Plan) -> None:
-        for change in plan.changes:
-            if isinstance(change, Write) and change.before_digest is not None:
-                self.seen[change.path] = change.before_digest
-        if self.known_tool.name == "read_file" and "digest" in plan.data:
-            self.seen[self.places["path"][0].real] = plan.data["digest"]
-
-    def _needs(self, plan: Plan) -> list[Need]:
-        if self.known_tool.tasks:
-            return []  # judged already, each task as one
-        return [need for change in plan.changes for need in self._needs_of(change)]
-
-    def _needs_of(self, change: Change) -> list[Need]:
-        incidental = isinstance(change, MakeDirectory) and change.incidental
-        needs: list[Need] = []
-        for path, action, directory in touched(change):
-            aliases = (aliased(place, path) for place, _ in self.places.values())
-            names = sorted({path, *(alias for alias in aliases if alias is not None)})
-            needs += [Need(action, name, directory, incidental) for name in names]
+def _way_in(attempt: Attempt, needs: list[Need], progress: Progress) -> list[Need]:
+    """What is judged first: of a directory that may not be read, where a listing or search begins at it,
+    the first thing below it that may."""
+    if not attempt.known_tool.walks or attempt.judge(needs).effect is not Effect.DENY:
         return needs
+    place, _ = attempt.places["path"]
+    judged = View(
+        attempt.context.workspace, attempt.judged_effect, attempt.judged_within, attempt.places,
+        check=progress.check, opens_below=attempt.opens_below,
+    )  # fmt: skip
+    found = judged.first(place) if place.kind == DIRECTORY and judged.opens(place.real) else None
+    if found is not None:
+        return [found]
+    named = attempt.named[0]
+    return resolving.by_name("read", named) if resolving.is_denied(attempt, "read", named) else needs
 
-    # ------------------------------------------------------- limits and approval
 
-    def _limit(self) -> None:
-        self.decision = self.policy.tighten(
-            self.decided, self.session.agent, self.known_tool.name, self._counted, self._totals
+def _stop_if_denied(attempt: Attempt) -> None:
+    if attempt.decided.effect == Effect.DENY and attempt.enforcing:
+        raise answers.denied(attempt)
+
+
+def _check_writable(attempt: Attempt) -> None:
+    """Refuse (`read_only_store`) what would change a store that is only read, before it is planned."""
+    for need in attempt.needs:
+        if need.action != "read" and traits_at(attempt.context.workspace.backend, need.path).read_only:
+            raise only_read(need.path)
+
+
+def _check(attempt: Attempt, plan: Plan) -> None:
+    """The hard refusals on every path of the plan, and stale reads."""
+    for change in plan.changes:
+        plan_checks.check(change)
+        for path, _, _ in touched(change):
+            resolving.guard(attempt.context.workspace, path, "write", tasks=attempt.known_tool.tasks)
+        if not attempt.known_tool.tasks:
+            for path in new_paths(change):
+                attempt.context.workspace.guard_new(path)
+        if isinstance(change, Write):
+            _check_write(attempt, change)
+        if isinstance(change, Move) and change.over is not None and change.over.kind == FILE:
+            _check_seen(attempt, change.destination, partial(_digest, attempt, change.destination))
+
+
+def _check_known(attempt: Attempt, plan: Plan) -> None:
+    """Refuse a write over what the plan read, where that is not what this session knows."""
+    for change in plan.changes:
+        if isinstance(change, Write) and change.before_digest is not None:
+            _check_seen(attempt, change.path, change.before_digest)
+
+
+def _check_rights(attempt: Attempt, plan: Plan) -> None:
+    from ringfence.toolkit.workspace.permissions import refused
+
+    error = refused(attempt.context.workspace.backend, plan.changes, attempt.spots())
+    if error is not None:
+        raise error
+
+
+def _check_seen(attempt: Attempt, path: str, digest: str | Callable[[], str]) -> None:
+    """Refuse (`stale_read`) to write over what this session does not know by its content."""
+    known = attempt.context.history.seen(attempt.context.session, path)
+    if known is None or known == (digest if isinstance(digest, str) else digest()):
+        return
+    gone = "was deleted by this session and made again since"
+    raise CallError(
+        "stale_read", f"'{path}' {gone if known == GONE else 'changed since it was read'}", where=path
+    )
+
+
+def _digest(attempt: Attempt, path: str) -> str:
+    overlay = Overlay(attempt.context.workspace.backend)
+    node = overlay.disk(path)
+    return GONE if node is None else overlay.digest(node)
+
+
+def _check_write(attempt: Attempt, change: Write) -> None:
+    if change.before is None and change.stat is not None:
+        _check_seen(attempt, change.path, lambda: _digest(attempt, change.path))
+    if change.stat is not None and change.stat.links > 1 and attempt.policy.hard_links == "refuse":
+        raise CallError("hard_linked", f"'{change.path}' has {change.stat.links} names", where=change.path)
+
+
+def _note_reads(attempt: Attempt, plan: Plan) -> None:
+    for change in plan.changes:
+        if isinstance(change, Write) and change.before_digest is not None:
+            attempt.seen[change.path] = change.before_digest
+    if attempt.known_tool.name == "read_file" and "digest" in plan.data:
+        attempt.seen[attempt.places["path"][0].real] = plan.data["digest"]
+
+
+def _needs(attempt: Attempt, plan: Plan) -> list[Need]:
+    if attempt.known_tool.tasks:
+        return []  # judged already, each task as one
+    return [need for change in plan.changes for need in _needs_of(attempt, change)]
+
+
+def _needs_of(attempt: Attempt, change: Change) -> list[Need]:
+    incidental = isinstance(change, MakeDirectory) and change.incidental
+    needs: list[Need] = []
+    for path, action, directory in touched(change):
+        aliases = (aliased(place, path) for place, _ in attempt.places.values())
+        names = sorted({path, *(alias for alias in aliases if alias is not None)})
+        needs += [Need(action, name, directory, incidental) for name in names]
+    return needs
+
+
+def _limit(attempt: Attempt) -> None:
+    attempt.decision = attempt.policy.tighten(
+        attempt.decided,
+        attempt.context.agent,
+        attempt.known_tool.name,
+        attempt.counted,
+        lambda agent, key: attempt.context.history.totals(attempt.context.session, agent, key),
+    )
+    _stop_if_denied(attempt)
+
+
+def _mind_loss(attempt: Attempt, plan: Plan) -> None:
+    """What could not be brought back is never done on a rule's word alone: a person is asked."""
+    attempt.lost = unkept(plan.changes, attempt.context.workspace.backend.traits)
+    if attempt.lost and attempt.decided.effect == Effect.ALLOW:
+        attempt.decision = replace(
+            attempt.decided,
+            effect=Effect.ASK,
+            reason=f"{plural(len(attempt.lost), 'file')} too large to be kept here could not be restored",
+            hint="a person has to grant this; send the same call again then",
         )
-        self.stop_if_denied()
 
-    @property
-    def _counted(self) -> dict[str, Amount]:
-        """What the limits see: tasks are counted by `max_tasks`, so their files are not."""
-        return self.usage if not self.known_tool.tasks else without_files(self.usage)
 
-    def stands(self, *more: str) -> list[Step]:
-        """What of the plan was done and not taken back by itself, and what is in one of the states `more`."""
-        if self.plan is None or self.outcome is None:
-            return []
-        states = self.outcome.stands
-        return [step for n, step in enumerate(steps(self.plan.changes)) if states.get(n) in (DONE, *more)]
+def _totals(attempt: Attempt, agent: str, key: str) -> Amount:
+    return attempt.context.history.totals(attempt.context.session, agent, key)
 
-    def _mind_loss(self, plan: Plan) -> None:
-        """What could not be brought back is never done on a rule's word alone: a person is asked."""
-        self.lost = unkept(plan.changes, self.session.workspace.backend.traits)
-        if self.lost and self.decided.effect == Effect.ALLOW:
-            self.decision = replace(
-                self.decided,
-                effect=Effect.ASK,
-                reason=f"{plural(len(self.lost), 'file')} too large to be kept here could not be restored",
-                hint="a person has to grant this; send the same call again then",
-            )
 
-    def _totals(self, agent: str, key: str) -> Amount:
-        return self.session.history.totals(self.session.session, agent, key)
+def _approve(attempt: Attempt, plan: Plan) -> None:
+    if attempt.decided.effect != Effect.ASK or not attempt.enforcing:
+        return
+    request = request_of(attempt, plan)
+    granted = attempt.context.approvals.permits(request)
+    if granted is not None:
+        attempt.approval, attempt.grant = granted.id, granted
+        return
+    if attempt.context.ask == "deny":
+        raise CallError("no_approver", f"{request.shown['title']} needs approval and nobody is there to ask")
+    request, stale = attempt.context.approvals.ask(request)
+    attempt.approval = request.id
+    raise answers.approval_needed(attempt, request, stale)
 
-    def _approve(self, plan: Plan) -> None:
-        if self.decided.effect != Effect.ASK or not self.enforcing:
-            return
-        request = self._request(plan)
-        granted = self.session.approvals.permits(request)
-        if granted is not None:
-            self.approval, self.grant = granted.id, granted
-            return
-        if self.session.ask == "deny":
-            raise CallError(
-                "no_approver", f"{request.shown['title']} needs approval and nobody is there to ask"
-            )
-        request, stale = self.session.approvals.ask(request)
-        self.approval = request.id
-        raise answers.approval_needed(self, request, stale)
 
-    def title(self, plan: Plan) -> str:
-        """What the call would do, in one line for a person."""
-        title = plan.title or f"{self.known_tool.title}: {', '.join(self.named)}"
-        if not self.lost:
-            return title
-        return f"{title}; {plural(len(self.lost), 'file')} CANNOT BE RESTORED afterwards"
+def request_of(attempt: Attempt, plan: Plan) -> Request:
+    """What a person is asked about the plan."""
+    session, tool = attempt.context, attempt.known_tool
+    changed = dict.fromkeys(path for change in plan.changes for path, _, _ in touched(change))
+    asks, rules = asking(attempt.policy, session.agent, tool.name, attempt.needs, attempt.fold)
+    preview = plan.preview  # drawn once: it may be a long diff
+    return Request(
+        id=new_id(),
+        agent=session.agent,
+        session=session.session,
+        tool=tool.name,
+        arguments=attempt.call.arguments,
+        same_as=call_digest(_canonical(attempt)),
+        digest=plan.digest(),
+        revision=attempt.policy.revision,
+        title=attempt.title(plan),
+        preview=preview,
+        decision=attempt.decided.to_json()
+        | ({"not_recoverable": list(attempt.lost)} if attempt.lost else {}),
+        paths=tuple(changed) or tuple(attempt.named),
+        description=str(attempt.arguments.get("description") or ""),
+        asked=time.time(),
+        shown=agent_view.request(attempt, plan, preview),
+        needs=_told_needs(attempt, plan, asks),
+        asking=tuple(dict.fromkeys(need.path for need in asks)),
+        asks=rules,
+        changes=bool(plan.changes),
+    )
 
-    def _request(self, plan: Plan) -> Request:
-        session, tool = self.session, self.known_tool
-        changed = dict.fromkeys(path for change in plan.changes for path, _, _ in touched(change))
-        asks, rules = asking(self.policy, session.agent, tool.name, self.needs, self.fold)
-        preview = plan.preview  # drawn once: it may be a long diff
-        return Request(
-            id=new_id(),
-            agent=session.agent,
-            session=session.session,
-            tool=tool.name,
-            arguments=self.call.arguments,
-            same_as=call_digest(self._canonical()),
-            digest=plan.digest(),
-            revision=self.policy.revision,
-            title=self.title(plan),
-            preview=preview,
-            decision=self.decided.to_json() | ({"not_recoverable": list(self.lost)} if self.lost else {}),
-            paths=tuple(changed) or tuple(self.named),
-            description=str(self.arguments.get("description") or ""),
-            asked=time.time(),
-            shown=agent_view.request(self, plan, preview),
-            needs=self._told_needs(plan, asks),
-            asking=tuple(dict.fromkeys(need.path for need in asks)),
-            asks=rules,
-            changes=bool(plan.changes),
-        )
 
-    def _told_needs(self, plan: Plan, asks: tuple[Need, ...]) -> tuple[dict[str, Any], ...]:
-        """What the plan itself needs, what the call reads for it, and what else asks, each once."""
-        reads = [need for need in self.needs if need.action == "read"]
-        needs = dict.fromkeys([*(self._needs(plan) or self.needs), *reads, *asks])
-        asking_now = frozenset(asks)
-        return tuple(
-            {
-                "action": need.action,
-                "path": need.path,
-                "directory": need.directory,
-                "on_the_way": need.incidental,
-                "asks": need in asking_now,
-            }
-            for need in needs
-        )
-
-    def _canonical(self) -> dict[str, Any]:
-        """The arguments in one spelling: no defaults, paths as they are judged, each task once."""
-        properties = self.known_tool.parameters["properties"]
-        found = {
-            name: value
-            for name, value in self.arguments.items()
-            if "default" not in properties[name] or value != properties[name]["default"]
+def _told_needs(attempt: Attempt, plan: Plan, asks: tuple[Need, ...]) -> tuple[dict[str, Any], ...]:
+    """What the plan itself needs, what the call reads for it, and what else asks, each once."""
+    reads = [need for need in attempt.needs if need.action == "read"]
+    needs = dict.fromkeys([*(_needs(attempt, plan) or attempt.needs), *reads, *asks])
+    asking_now = frozenset(asks)
+    return tuple(
+        {
+            "action": need.action,
+            "path": need.path,
+            "directory": need.directory,
+            "on_the_way": need.incidental,
+            "asks": need in asking_now,
         }
-        found |= {name: place.named for name, (place, _) in self.places.items() if name in found}
-        return found | ({"task_ids": list(self.task_ids[0])} if "task_ids" in found else {})
+        for need in needs
+    )
 
-    # -------------------------------------------------------------------- apply
 
-    def _apply(self, plan: Plan, progress: Progress) -> None:
-        session = self.session
-        operation = Operation(
-            call=self.name,
-            given=self.call.id,
-            session=session.session,
-            agent=session.agent,
-            tool=self.known_tool.name,
-            reason=self.arguments.get("description"),
-        )
-        self.outcome = apply(
-            plan,
-            session.workspace,
-            session.history,
-            operation,
-            self._counted,
-            spots=self._spots(),
-            guard=self._reserve,
-            progress=progress,
-        )
-        if plan.tell is not None:
-            if self.outcome.failures:
-                from ringfence.toolkit.session.rollback import roll_back
+def _canonical(attempt: Attempt) -> dict[str, Any]:
+    """The arguments in one spelling: no defaults, paths as they are judged, each task once."""
+    properties = attempt.known_tool.parameters["properties"]
+    found = {
+        name: value
+        for name, value in attempt.arguments.items()
+        if "default" not in properties[name] or value != properties[name]["default"]
+    }
+    found |= {name: place.named for name, (place, _) in attempt.places.items() if name in found}
+    return found | ({"task_ids": list(attempt.task_ids[0])} if "task_ids" in found else {})
 
-                roll_back(self, plan, self.outcome)
-            return
-        answers.raise_failure(self.outcome, lambda path: agent_view.path_of(self, path) == path)
 
-    def _reserve(self) -> None:
-        """Inside the intent's transaction: racing calls cannot pass a session's limit together."""
-        before = self.decided
-        if before.effect is Effect.ALLOW and self.plan is not None:
-            self._check_known(self.plan)
-        self._limit()
-        if self.decided.effect > before.effect and self.enforcing:
-            raise CallError("limit_exceeded", self.decided.reason)
+def _apply(attempt: Attempt, plan: Plan, progress: Progress) -> None:
+    session = attempt.context
+    operation = Operation(
+        call=attempt.name,
+        given=attempt.call.id,
+        session=session.session,
+        agent=session.agent,
+        tool=attempt.known_tool.name,
+        reason=attempt.arguments.get("description"),
+    )
+    attempt.outcome = apply(
+        plan,
+        session.workspace,
+        session.history,
+        operation,
+        attempt.counted,
+        spots=attempt.spots(),
+        guard=lambda: _reserve(attempt),
+        progress=progress,
+    )
+    if plan.tell is not None:
+        if attempt.outcome.failures:
+            from ringfence.toolkit.session.rollback import roll_back
+
+            roll_back(attempt, plan, attempt.outcome)
+        return
+    answers.raise_failure(attempt.outcome, lambda path: agent_view.path_of(attempt, path) == path)
+
+
+def _reserve(attempt: Attempt) -> None:
+    """Inside the intent's transaction: racing calls cannot pass a session's limit together."""
+    before = attempt.decided
+    if before.effect is Effect.ALLOW and attempt.plan is not None:
+        _check_known(attempt, attempt.plan)
+    _limit(attempt)
+    if attempt.decided.effect > before.effect and attempt.enforcing:
+        raise CallError("limit_exceeded", attempt.decided.reason)
 
 
 def _weight(decision: Decision) -> tuple[Effect, int]:

@@ -15,7 +15,7 @@ from ringfence.toolkit.execution.apply import apply
 from ringfence.toolkit.history.records import DONE, Operation
 from ringfence.toolkit.plan.changes import DIRECTORY, Change, Delete, Entry, Move, Plan, numbered
 from ringfence.toolkit.progress import Progress
-from ringfence.toolkit.session.pipeline import Attempt
+from ringfence.toolkit.session.attempt import Attempt
 from ringfence.toolkit.session.responses import raise_failure
 from ringfence.toolkit.session.rollback import roll_back
 from ringfence.toolkit.task_ids import IN_TRASH
@@ -45,7 +45,7 @@ def purge(attempt: Attempt, older_than: float, *, dry_run: bool, progress: Progr
 
     What another purge, or anybody else, took away meanwhile is no failure.
     """
-    view = View.unjudged(attempt.session.workspace)
+    view = View.unjudged(attempt.context.workspace)
     look.store(view)
     for left in range(_TRIES, 0, -1):
         found = _Found()
@@ -70,11 +70,11 @@ def _plan(found: _Found) -> Plan:
 
 
 def _do(attempt: Attempt, view: View, progress: Progress) -> None:
-    session, plan = attempt.session, attempt.plan
+    context, plan = attempt.context, attempt.plan
     assert plan is not None, "made just before"
-    operation = Operation(attempt.name, None, session.session, session.agent, "purge_tasks")
+    operation = Operation(attempt.name, None, context.session, context.agent, "purge_tasks")
     attempt.outcome = outcome = apply(
-        plan, session.workspace, session.history, operation, {}, spots={}, progress=progress
+        plan, context.workspace, context.history, operation, {}, spots={}, progress=progress
     )
     outcome.failures[:] = [missed for missed in outcome.failures if _is_there(view, missed.path)]
     if outcome.failures:
@@ -136,7 +136,7 @@ def _tree(view: View, task: str, path: str, found: _Found) -> tuple[Entry, ...] 
 
 
 def _deleted_at(attempt: Attempt, path: str) -> float | None:
-    items = attempt.session.history.items(
+    items = attempt.context.history.items(
         "item.path2 = ? AND item.kind = 'move' AND item.state = ?", (path, DONE)
     )
     return max((item.started for item in items), default=None)

@@ -16,7 +16,7 @@ from ringfence.toolkit.text import escape
 from ringfence.toolkit.tools.preconditions import shown
 
 if TYPE_CHECKING:
-    from ringfence.toolkit.session.pipeline import Attempt
+    from ringfence.toolkit.session.attempt import Attempt
     from ringfence.toolkit.workspace.workspace import Workspace
 
 _OUTSIDE = {
@@ -28,7 +28,7 @@ _UNANSWERED = ("cancelled", "io_error", "no_reply")  # these tell nothing of wha
 
 def resolve(attempt: Attempt) -> None:
     """Turn each path argument into a place; a path denied by its name is denied before it is looked at."""
-    workspace, tool = attempt.session.workspace, attempt.known_tool
+    workspace, tool = attempt.context.workspace, attempt.known_tool
     if tool.tasks:
         _resolve_tasks(attempt)
         return
@@ -59,7 +59,7 @@ def needs(attempt: Attempt) -> list[Need]:
         place = attempt.places[parameter][0]
         names: tuple[str, ...] = (place.named,)
         if place.real != place.named:
-            guard(attempt.session.workspace, place.real, action)
+            guard(attempt.context.workspace, place.real, action)
             names = (place.named, place.real)
         kinds = _kinds(attempt, action, place)
         found += [Need(action, path, directory) for path in names for directory in kinds]
@@ -122,7 +122,7 @@ def guard(workspace: Workspace, path: str, action: str, *, tasks: bool = False) 
 
 def _split(attempt: Attempt, text: str, parameter: str) -> tuple[str, ...]:
     try:
-        return attempt.session.workspace.split(text, parameter or "path")
+        return attempt.context.workspace.split(text, parameter or "path")
     except CallError as error:
         raise _outside(attempt, error, text) from None
 
@@ -162,7 +162,7 @@ def _not_told(attempt: Attempt, error: CallError, path: str) -> CallError:
 
 
 def _place(attempt: Attempt, text: str, names: tuple[str, ...], named: str) -> tuple[Place, Any]:
-    backend = attempt.session.workspace.backend
+    backend = attempt.context.workspace.backend
     follow = attempt.known_tool.follow
     try:
         spot = backend.resolve(names, follow=follow)
@@ -202,7 +202,7 @@ def _kinds(attempt: Attempt, action: str, place: Place) -> tuple[bool, ...]:
 
 
 def _leads_to_directory(attempt: Attempt, place: Place) -> bool:
-    backend = attempt.session.workspace.backend
+    backend = attempt.context.workspace.backend
     try:
         spot = backend.resolve(paths.parts(place.real), follow=True)
     except CallError:

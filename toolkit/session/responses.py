@@ -25,7 +25,7 @@ from ringfence.toolkit.text import escape, plural
 
 if TYPE_CHECKING:
     from ringfence.toolkit.approvals.store import Request
-    from ringfence.toolkit.session.pipeline import Attempt
+    from ringfence.toolkit.session.attempt import Attempt
 
 _MOST = 100  # how many paths that failed a record names
 _NAMED, _LISTED = 3, 1000  # how many paths the text and the fields of an answer name
@@ -242,7 +242,7 @@ def _what_was_done(done: list[str], made: list[str], may_name: Callable[[str], b
 
 def record(attempt: Attempt, result: Result) -> dict[str, Any]:
     """The audit record of a call, whatever became of it; never file content."""
-    session, plan, policy = attempt.session, attempt.plan, attempt.policy
+    context, plan, policy = attempt.context, attempt.plan, attempt.policy
     named = [*attempt.named, *[place.real for place, _ in attempt.places.values()]]
     totals = made(attempt.stands())
     return {
@@ -251,8 +251,8 @@ def record(attempt: Attempt, result: Result) -> dict[str, Any]:
         "call": attempt.name,
         "id": attempt.call.id,
         "message": attempt.call.message,
-        "session": attempt.in_session or session.session,
-        "agent": session.agent,
+        "session": attempt.in_session or context.session,
+        "agent": context.agent,
         "tool": attempt.call.tool,
         **_paths(named, plan),
         "reason": attempt.arguments.get("description"),

@@ -11,21 +11,26 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.history.retention import TURN
 
 if TYPE_CHECKING:
-    from ringfence.toolkit.session.session import Session
+    from collections.abc import Callable
+
+    from ringfence.policy import Policy
+    from ringfence.toolkit.session.attempt import Context
 
 OFTEN = 256  # operations of all processes together, or calls of this one, after which it may be due
 SOON = 600.0  # seconds after which it is due again
-TURN = "retention"  # in the table `meta`: "owner|time|operation", who has the turn, or had it and when
 _AT_EXIT = 0.5  # seconds that the end of a process may take longer
 
 
 class RetentionSchedule:
     """When a session's process carries out retention. One thread, and none while a call waits for it."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    def __init__(self, context: Context, policy: Callable[[], Policy | None]) -> None:
+        """`policy` gives the one in force; None where none loads, which says nothing of what may go."""
+        self._context = context
+        self._policy = policy
         self._thread: threading.Thread | None = None
         self._closing = threading.Event()
         self._idle = threading.Event()
@@ -69,20 +74,19 @@ class RetentionSchedule:
                 pass
             return not self._closing.is_set()
 
-        session = self._session
         try:
-            # A policy that does not load says nothing of what may go.
-            if session.policy_error is None and not session.dry_run and self._is_due():
+            policy = self._policy()
+            if policy is not None and not self._context.dry_run and self._is_due():
                 from ringfence.toolkit.session.automatic_retention import carry_out
 
-                carry_out(session, go_on)
+                carry_out(self._context, policy, go_on)
         except CallError as error:
             import logging  # slow to import, and seldom needed
 
             logging.getLogger("ringfence").warning("retention was not carried out: %s", error)
 
     def _is_due(self) -> bool:
-        state = self._session.state
+        state = self._context.state
         rows = state.rows(
             "SELECT coalesce(max(id), 0), (SELECT value FROM meta WHERE name = ?) FROM op", (TURN,)
         )

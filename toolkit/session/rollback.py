@@ -17,7 +17,7 @@ from ringfence.toolkit.plan.changes import Plan, numbered, paths_of
 from ringfence.toolkit.progress import Progress
 
 if TYPE_CHECKING:
-    from ringfence.toolkit.session.pipeline import Attempt
+    from ringfence.toolkit.session.attempt import Attempt
 
 
 def roll_back(attempt: Attempt, plan: Plan, outcome: Outcome) -> None:
@@ -54,24 +54,24 @@ def _taken_back(attempt: Attempt, outcome: Outcome, numbers: set[int]) -> set[in
     """Undo some items of the operation; gives those that are as they were before it."""
     from ringfence.toolkit.undo.planner import undo
 
-    session = attempt.session
-    session.history.mark(outcome.op, outcome.states)
-    items = [item for item in session.history.items("op.id = ?", (outcome.op,)) if item.n in numbers]
-    way = undo(items, session.workspace, session.history)
+    context = attempt.context
+    context.history.mark(outcome.op, outcome.states)
+    items = [item for item in context.history.items("op.id = ?", (outcome.op,)) if item.n in numbers]
+    way = undo(items, context.workspace, context.history)
     name = f"{attempt.name}-back"
-    operation = Operation(name, None, session.session, session.agent, "roll_back", undoes=attempt.name)
+    operation = Operation(name, None, context.session, context.agent, "roll_back", undoes=attempt.name)
     plan = way.plan("roll back")
-    back = apply(plan, session.workspace, session.history, operation, {}, spots={}, progress=Progress())
+    back = apply(plan, context.workspace, context.history, operation, {}, spots={}, progress=Progress())
     left = {conflict.path for conflict in way.conflicts}
     left |= {path for path, n in _numbers(plan) if back.states.get(n) != DONE}
     record = {
         "time": time.time(),
         "event": "roll_back",
         "tool": "roll_back",
-        "session": session.session,
-        "agent": session.agent,
+        "session": context.session,
+        "agent": context.agent,
         "call": attempt.name,
         "outcome": "partial" if left else "done",
     }
-    session.history.finish(back.op, back.states, {}, record)
+    context.history.finish(back.op, back.states, {}, record)
     return {item.n for item in items if item.path not in left and item.path2 not in left}

@@ -5,7 +5,6 @@ Nothing else changes files, and nothing here is lifted by what a call says about
 
 from __future__ import annotations
 
-import os
 import secrets
 import threading
 import time
@@ -20,28 +19,22 @@ from ringfence.policy.loading import cache as kept
 from ringfence.policy.patterns.syntax import Fold
 from ringfence.toolkit import paths
 from ringfence.toolkit.approvals.store import PENDING, Answer, Approvals, Request
-from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.call import Result, ToolCall, again, as_call, call_id_of, failed, parse_call
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.execution.outcome import Outcome
 from ringfence.toolkit.fake_fs import import_past_the_fake
-from ringfence.toolkit.history.content_files import Shelf
 from ringfence.toolkit.history.records import DONE, UNKNOWN
 from ringfence.toolkit.history.records import PENDING as LEFT_OPEN
 from ringfence.toolkit.history.store import History
-from ringfence.toolkit.locations import local_place, shown
 from ringfence.toolkit.plan.impact import usage
 from ringfence.toolkit.progress import Progress, Tell
-from ringfence.toolkit.session import agent_view
+from ringfence.toolkit.session import agent_view, pipeline
 from ringfence.toolkit.session import responses as answers
-from ringfence.toolkit.session.pipeline import Attempt
+from ringfence.toolkit.session.attempt import Attempt
+from ringfence.toolkit.session.open import Places, open_context
 from ringfence.toolkit.session.policy_source import Following
 from ringfence.toolkit.session.retention_schedule import RetentionSchedule
-from ringfence.toolkit.session.undo import TakesBack
-from ringfence.toolkit.state.files import owning
-from ringfence.toolkit.state.open import default_place, former_place, open_state
-from ringfence.toolkit.state.protocol import MEMORY, SHARED, State
-from ringfence.toolkit.storage.local_roots import local_path
+from ringfence.toolkit.state.protocol import State
 from ringfence.toolkit.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -49,13 +42,14 @@ if TYPE_CHECKING:
     from ringfence.toolkit.history.session_diff import Changed
     from ringfence.toolkit.history.subscriptions import Subscriber, Subscription
     from ringfence.toolkit.history.versions import Version
+    from ringfence.toolkit.undo.planner import Way
 
 # None: there is no answer, or the approvals have it; one there that no longer fits is asked for again.
 Approver = Callable[[Request], Answer | None]
 _ROUNDS = 3  # how often one call is put to a person when what it would do keeps changing
 
 
-class Session(TakesBack):
+class Session:
     """What an agent (through its harness) talks to.
 
     `root` is a directory, `memory://` or an fsspec URL (opened with `options`), or a path on `fs`. `policy`
@@ -98,51 +92,22 @@ class Session(TakesBack):
         place: str | None = None,
         read_only: bool = False,
     ) -> None:
-        self.agent = agent
-        self.session = session or f"s-{time.strftime('%Y%m%d')}-{secrets.token_hex(4)}"
-        self.ask = "prompt" if approver is not None and ask == "queue" else ask
-        self.dry_run = dry_run
         self._approver = approver
         self._lock = threading.RLock()
         self._subscriptions: list[Subscription] = []
         import_past_the_fake()
         self._following = Following(policy, policy_file)
-        self.workspace = Workspace(
-            os.fspath(root),
-            fs=fs,
-            durable=self.policy.durable,
+        self.context = open_context(
+            Places(root, fs, options or {}, tasks, task, place, state, audit_key),
+            self.policy,
+            agent=agent,
+            session=session or f"s-{time.strftime('%Y%m%d')}-{secrets.token_hex(4)}",
+            ask="prompt" if approver is not None and ask == "queue" else ask,
+            dry_run=dry_run,
             found_by=found_by,
-            options=options,
-            tasks=tasks_of(self.policy, root) if tasks is None else os.fspath(tasks),
-            place=place,
+            read_only=read_only,
         )
-        self.workspace.own_task = task.lower() if task is not None else None
-        given = None if state is None else os.fspath(state)
-        try:
-            where = default_place(self.workspace.place, given)
-            self.state = self._state_at(where, given, self._key(audit_key), read_only=read_only)
-        except CallError:
-            self.workspace.close()
-            raise
-        self.history = History(
-            self.state,
-            durable=self.policy.durable,
-            shelf=Shelf(
-                # What machines share is all in their database.
-                None if where.startswith((MEMORY, *SHARED)) else where,
-                self.workspace.backend,
-                durable=self.policy.durable,
-            ),
-        )
-        if self.history.shelf is not None and self.history.shelf.folder is not None:
-            self.workspace.catch_beside(where, make=not read_only)
-        remember = getattr(self.workspace.backend, "use_facts", None)
-        if remember is not None:
-            from ringfence.toolkit.state.store_facts import StoreFacts
-
-            remember(StoreFacts(self.state))
-        self.approvals = Approvals(self.state)
-        self._retention = RetentionSchedule(self)
+        self._retention = RetentionSchedule(self.context, lambda: None if self.policy_error else self.policy)
         self._protect_policy()
         if self.state.folder is not None:
             self.workspace.protect(str(Path(self.state.folder).parent))
@@ -160,19 +125,6 @@ class Session(TakesBack):
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def _state_at(self, where: str, given: str | None, key: bytes | None, *, read_only: bool) -> State:
-        if read_only:
-            from ringfence.toolkit.state.read_only import open_to_read
-
-            return open_to_read(where, key)
-        place = self.workspace.place
-        state = open_state(where, key, former_place(place, given), owning(shown(place)))
-        if state.is_new and state.folder == where and place == local_place(place.path):
-            from ringfence.toolkit.state.moved_workspaces import tell_of_moved
-
-            tell_of_moved(place.path, where)
-        return state
 
     def _settle(self) -> None:
         """Settle what dead processes left open; the module that does is read only if there is something."""
@@ -196,14 +148,6 @@ class Session(TakesBack):
 
             self.history.left_open = False  # true again for what cannot be looked at now either
             settle(self.history, self.workspace)
-
-    def _key(self, given: bytes | str | Path | None) -> bytes | None:
-        if given is None:
-            return None
-        if not isinstance(given, bytes) and self.workspace.holds(str(Path(given).absolute())):
-            message = "The audit key lies in the workspace, where its agents may read it"
-            raise CallError("history_unavailable", message, hint="keep it elsewhere")
-        return audit.read_key(given)
 
     def _open_mirror(self, path: str, rotate: str | None) -> None:
         from ringfence.toolkit.audit.jsonl_mirror import Mirror, Rotation
@@ -235,6 +179,38 @@ class Session(TakesBack):
             subscription.close()
         self.state.close()
         self.workspace.close()
+
+    @property
+    def agent(self) -> str:
+        return self.context.agent
+
+    @property
+    def session(self) -> str:
+        return self.context.session
+
+    @property
+    def ask(self) -> str:
+        return self.context.ask
+
+    @property
+    def dry_run(self) -> bool:
+        return self.context.dry_run
+
+    @property
+    def workspace(self) -> Workspace:
+        return self.context.workspace
+
+    @property
+    def state(self) -> State:
+        return self.context.state
+
+    @property
+    def history(self) -> History:
+        return self.context.history
+
+    @property
+    def approvals(self) -> Approvals:
+        return self.context.approvals
 
     @property
     def policy(self) -> Policy:
@@ -277,7 +253,9 @@ class Session(TakesBack):
             parsed = _parse(call)
         except CallError as error:
             given = call_id_of(call) if isinstance(call, str | bytes) else None
-            return self._recorded(Attempt(self, ToolCall("", {}, given)), failed(given, error))
+            return self._recorded(
+                Attempt(self.context, self.policy, ToolCall("", {}, given)), failed(given, error)
+            )
         result = self._attempt(parsed, progress)
         for _ in range(_ROUNDS):
             if result.status != "approval_required" or self.ask != "prompt" or self._approver is None:
@@ -293,11 +271,11 @@ class Session(TakesBack):
         return result
 
     def _attempt(self, call: ToolCall, progress: Progress) -> Result:
-        attempt = Attempt(self, call)
+        attempt = Attempt(self.context, self.policy, call)
         try:
             self._following.check()
             self._settle_left_open()
-            result = attempt.run(progress)
+            result = pipeline.run(attempt, progress)
         except CallError as error:
             error = answers.unable(attempt, answers.veiled(attempt, error))
             asking = error.status == "approval_required"
@@ -402,7 +380,7 @@ class Session(TakesBack):
         """
         from ringfence.toolkit.history.retention import Rule
         from ringfence.toolkit.session.automatic_retention import rule_of
-        from ringfence.toolkit.session.undo_run import prune_history
+        from ringfence.toolkit.session.undo import prune_history
 
         with self._lock:
             try:
@@ -413,9 +391,108 @@ class Session(TakesBack):
                 if rule is None:
                     message = "No age, number or size was given, and no policy's retention says one"
                     raise CallError("invalid_arguments", message)
-                return prune_history(self, rule, dry_run=dry_run or self.dry_run, by=by)
+                return prune_history(self.context, rule, dry_run=dry_run or self.dry_run, by=by)
             except CallError as error:
                 return failed(None, error)
+
+    def undo(
+        self,
+        call: str,
+        *,
+        session: str | None = None,
+        force: bool = False,
+        dry_run: bool = False,
+        digest: str | None = None,
+        by: str | None = None,
+        progress: Progress | Tell | None = None,
+    ) -> Result:
+        """Take back what one call changed; conflicts are named and left alone unless `force`.
+
+        `call` is a result's `call_id` (or the caller's id where only one call had it, in `session` if given).
+        `data` has `changes`, `conflicts`, `call_id`, by which the undo itself can be undone, and in a dry run
+        `preview`, a diff, and `digest`: given back, nothing is done if the plan is another one by now.
+        `by` is the person whose act it is, for the record.
+        """
+        told = Progress.of(progress)
+
+        def way() -> Way:
+            from ringfence.toolkit.session.undo import way_of_call
+
+            return way_of_call(self.context, call, session, force=force, progress=told)
+
+        return self._take_back("undo", call, way, dry_run, digest, by, told)
+
+    def undo_to(
+        self,
+        point: str | float,
+        *,
+        session: str | None = None,
+        tree: str = paths.ROOT,
+        everyone: bool = False,
+        force: bool = False,
+        dry_run: bool = False,
+        digest: str | None = None,
+        by: str | None = None,
+        progress: Progress | Tell | None = None,
+    ) -> Result:
+        """Take back what this (or another) session and its sub-sessions changed since a point.
+
+        `point` is "initial", a call's id (the state right after it), a file's version ("PATH:v2"), or a time
+        in POSIX seconds. `tree` takes only what is at or below a path; `everyone` the changes of all
+        sessions. Answers as `undo` does.
+        """
+        chosen = None if everyone else session or self.session
+        what = f"{'everyone' if chosen is None else chosen} to {point}"
+        what += f" in {tree}" if tree != "." else ""
+        told = Progress.of(progress)
+
+        def way() -> Way:
+            from ringfence.toolkit.session.undo import way_to_point
+
+            return way_to_point(self.context, point, chosen, tree, force=force, progress=told)
+
+        return self._take_back("undo", what, way, dry_run, digest, by, told)
+
+    def restore(
+        self,
+        path: str,
+        version: str,
+        *,
+        force: bool = False,
+        dry_run: bool = False,
+        digest: str | None = None,
+        by: str | None = None,
+        progress: Progress | Tell | None = None,
+    ) -> Result:
+        """Bring one file back to a version (`initial`, `v1`, or `SESSION:v1`). Answers as `undo` does."""
+
+        def way() -> Way:
+            from ringfence.toolkit.session.undo import way_to_version
+
+            return way_to_version(self.context, path, version, force=force)
+
+        return self._take_back(
+            "restore", f"{path} {version}", way, dry_run, digest, by, Progress.of(progress)
+        )
+
+    def _take_back(
+        self,
+        tool: str,
+        what: str,
+        way: Callable[[], Way],
+        dry_run: bool,
+        digest: str | None,
+        by: str | None,
+        progress: Progress,
+    ) -> Result:
+        from ringfence.toolkit.session.undo import take_back
+
+        dry_run = dry_run or self.dry_run
+        return self._by_a_person(
+            tool,
+            lambda attempt: take_back(attempt, what, way, dry_run=dry_run, digest=digest, progress=progress),
+            by,
+        )
 
     def versions(self, path: str) -> list[Version]:
         """The versions of a file, session by session. Raises CallError for a path that is none."""
@@ -450,7 +527,7 @@ class Session(TakesBack):
         )
 
     def _by_a_person(self, tool: str, act: Callable[[Attempt], Result], by: str | None) -> Result:
-        attempt = Attempt(self, ToolCall(tool), by=by)
+        attempt = Attempt(self.context, self.policy, ToolCall(tool), by=by)
         with self._lock:
             with suppress(CallError):  # whoever needs the task folders finds out
                 self.workspace.open_tasks()
@@ -483,17 +560,6 @@ class Session(TakesBack):
     def _protect_policy(self) -> None:
         for file in (*self._following.files, *filter(None, [kept.folder()])):
             self.workspace.protect(file)
-
-
-def tasks_of(policy: Policy, root: str | Path) -> str | None:
-    """Where a policy says that the task folders are, relative to its own file; None where it does not."""
-    if policy.tasks is None:
-        return None
-    if "://" in policy.tasks.path:
-        hint = "name a store with --tasks, or Session(tasks=…)"
-        raise CallError("policy_invalid", "The policy's `tasks` is a URL", hint=hint)
-    beside = Path(policy.files[0]).parent if policy.files else Path(local_path(os.fspath(root)) or root)
-    return str(beside / policy.tasks.path)
 
 
 def _parse(call: object) -> ToolCall:

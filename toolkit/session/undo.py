@@ -1,150 +1,166 @@
-"""A session's way back: undo calls and restore versions, a person's acts, recorded like any other.
+"""Undo: takes calls back, restores versions and prunes. Functions of a session's context, a person's acts.
 
-Knows of a session only what `TakesBack` names, and changes nothing itself. How is imported when asked for.
+Not judged by an agent's rules: only a person's door leads here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ringfence.toolkit import paths
+from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.call import Result
-from ringfence.toolkit.history.store import History
-from ringfence.toolkit.progress import Progress, Tell
-from ringfence.toolkit.session.pipeline import Attempt
-from ringfence.toolkit.workspace.workspace import Workspace
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.execution.apply import apply
+from ringfence.toolkit.history.records import Operation
+from ringfence.toolkit.plan.impact import describe
+from ringfence.toolkit.progress import Progress
+from ringfence.toolkit.session.attempt import Attempt, Context
+from ringfence.toolkit.session.responses import raise_failure, with_not_kept
+from ringfence.toolkit.text import escape, plural, size
+from ringfence.toolkit.undo import planner
+from ringfence.toolkit.undo.planner import Way
 
 if TYPE_CHECKING:
-    from ringfence.toolkit.undo.planner import Way
+    from ringfence.toolkit.history.retention import Rule
 
 
-class TakesBack:
-    """The part of a session that takes back; `Session` is the only one there is."""
+_SHOWN = 50  # changes, and conflicts, that the text names; the fields have all of them
 
-    session: str
-    dry_run: bool
-    history: History
-    workspace: Workspace
 
-    def _by_a_person(self, tool: str, act: Callable[[Attempt], Result], by: str | None) -> Result:
-        """Do what no agent's rules judge, alone and on record."""
-        raise NotImplementedError
+def way_of_call(context: Context, call: str, session: str | None, *, force: bool, progress: Progress) -> Way:
+    """The way back from one call, by its `call_id` or, where only one call had it, by the caller's id."""
+    found = context.history.call(call, session)
+    return planner.undo(found, context.workspace, context.history, force=force, progress=progress)
 
-    def undo(
-        self,
-        call: str,
-        *,
-        session: str | None = None,
-        force: bool = False,
-        dry_run: bool = False,
-        digest: str | None = None,
-        by: str | None = None,
-        progress: Progress | Tell | None = None,
-    ) -> Result:
-        """Take back what one call changed; conflicts are named and left alone unless `force`.
 
-        `call` is a result's `call_id` (or the caller's id where only one call had it, in `session` if given).
-        `data` has `changes`, `conflicts`, `call_id`, by which the undo itself can be undone, and in a dry run
-        `preview`, a diff, and `digest`: given back, nothing is done if the plan is another one by now.
-        `by` is the person whose act it is, for the record.
-        """
-        told = Progress.of(progress)
+def way_to_point(
+    context: Context,
+    point: str | float,
+    session: str | None,
+    tree: str,
+    *,
+    force: bool,
+    progress: Progress,
+) -> Way:
+    """The way back to a point, of a session and its sub-sessions or (None) of all, at or below a path."""
+    from ringfence.toolkit.history.restore_points import since
 
-        def way() -> Way:
-            from ringfence.toolkit.undo.planner import undo
+    below = paths.lexical(context.workspace.split(tree))
+    found = since(context.history, point, session=session, tree=below)
+    return planner.undo(
+        found, context.workspace, context.history, force=force, session=session, progress=progress
+    )
 
-            return undo(
-                self.history.call(call, session),
-                self.workspace,
-                self.history,
-                force=force,
-                progress=Progress.of(progress),
-            )
 
-        return self._take_back("undo", call, way, dry_run, digest, by, told)
+def way_to_version(context: Context, path: str, version: str, *, force: bool) -> Way:
+    """The way of one file back to a version."""
+    from ringfence.toolkit.history.versions import pick, versions
 
-    def undo_to(
-        self,
-        point: str | float,
-        *,
-        session: str | None = None,
-        tree: str = paths.ROOT,
-        everyone: bool = False,
-        force: bool = False,
-        dry_run: bool = False,
-        digest: str | None = None,
-        by: str | None = None,
-        progress: Progress | Tell | None = None,
-    ) -> Result:
-        """Take back what this (or another) session and its sub-sessions changed since a point.
+    place = paths.lexical(context.workspace.split(path))
+    wanted, last = pick(versions(context.history, place), version)
+    return planner.restore(place, wanted, last, context.workspace, context.history, force=force)
 
-        `point` is "initial", a call's id (the state right after it), a file's version ("PATH:v2"), or a time
-        in POSIX seconds. `tree` takes only what is at or below a path; `everyone` the changes of all
-        sessions. Answers as `undo` does.
-        """
-        chosen = None if everyone else session or self.session
-        what = f"{'everyone' if chosen is None else chosen} to {point}" + (
-            f" in {tree}" if tree != "." else ""
+
+def take_back(
+    attempt: Attempt,
+    what: str,
+    way_of: Callable[[], Way],
+    *,
+    dry_run: bool,
+    digest: str | None,
+    progress: Progress,
+) -> Result:
+    """Plan the way back and, unless `dry_run`, go it. Raises CallError for conflicts and failures.
+
+    It becomes part of the session that it takes back, and leaves what that session has read as it is:
+    its agent does not know of it yet.
+    """
+    way = way_of()
+    context = attempt.context
+    attempt.in_session = way.session
+    attempt.plan = plan = way.plan(f"{attempt.call.tool} {what}")
+    data: dict[str, Any] = {
+        "changes": describe(plan),
+        "conflicts": [{"path": conflict.path, "why": conflict.why} for conflict in way.conflicts],
+    }
+    if digest not in (None, plan.digest()):
+        raise CallError(
+            "path_changed", "What would be taken back now is not what was shown", hint="look at it again"
         )
-        told = Progress.of(progress)
-
-        def way() -> Way:
-            from ringfence.toolkit.history.restore_points import since
-            from ringfence.toolkit.undo.planner import undo
-
-            below = paths.lexical(self.workspace.split(tree))
-            found = since(self.history, point, session=chosen, tree=below)
-            return undo(
-                found,
-                self.workspace,
-                self.history,
-                force=force,
-                session=chosen,
-                progress=Progress.of(progress),
-            )
-
-        return self._take_back("undo", what, way, dry_run, digest, by, told)
-
-    def restore(
-        self,
-        path: str,
-        version: str,
-        *,
-        force: bool = False,
-        dry_run: bool = False,
-        digest: str | None = None,
-        by: str | None = None,
-        progress: Progress | Tell | None = None,
-    ) -> Result:
-        """Bring one file back to a version (`initial`, `v1`, or `SESSION:v1`). Answers as `undo` does."""
-        told = Progress.of(progress)
-
-        def way() -> Way:
-            from ringfence.toolkit.history.versions import pick, versions
-            from ringfence.toolkit.undo.planner import restore
-
-            place = paths.lexical(self.workspace.split(path))
-            wanted, last = pick(versions(self.history, place), version, self.history.forgotten())
-            return restore(place, wanted, last, self.workspace, self.history, force=force)
-
-        return self._take_back("restore", f"{path} {version}", way, dry_run, digest, by, told)
-
-    def _take_back(
-        self,
-        tool: str,
-        what: str,
-        way: Callable[[], Way],
-        dry_run: bool,
-        digest: str | None,
-        by: str | None,
-        progress: Progress,
-    ) -> Result:
-        from ringfence.toolkit.session.undo_run import take_back
-
-        dry_run = dry_run or self.dry_run
-        return self._by_a_person(
-            tool,
-            lambda attempt: take_back(attempt, what, way, dry_run=dry_run, digest=digest, progress=progress),
-            by,
+    if dry_run:
+        data |= {"preview": plan.preview, "digest": plan.digest(), "dry_run": True}
+        return Result(None, "ok", _text(data, way, "Would take back"), data)
+    if plan.changes or not way.conflicts:
+        # One that had nothing to do is on record too, so that it can be undone like any other.
+        operation = Operation(
+            attempt.name,
+            None,
+            way.session or context.session,
+            context.agent,
+            attempt.call.tool,
+            undoes=what,
         )
+        attempt.outcome = apply(
+            plan, context.workspace, context.history, operation, {}, spots={}, progress=progress
+        )
+        raise_failure(attempt.outcome)
+    lost = {} if attempt.outcome is None else attempt.outcome.not_kept
+    names = sorted({name for fields in lost.values() for name in fields})
+    data, text = with_not_kept(names, data, _text(data, way, "✓ Taken back"))
+    if way.conflicts:
+        raise CallError(
+            "partial_failure" if plan.changes else "path_changed",
+            _text(data, way, "Taken back"),
+            hint="look at the files named; --force takes them back too, and what is there now is kept",
+            data=data,
+        )
+    return Result(None, "ok", text, data)
+
+
+def _text(data: dict[str, Any], way: Way, verb: str) -> str:
+    changes = data["changes"]
+    if not changes and not way.conflicts:
+        return "Nothing to take back: everything is as it was"
+    lines = [f"{verb}: {plural(len(changes), 'change')}"]
+    lines += [f"  {_line(row)}" for row in changes[:_SHOWN]]
+    if len(changes) > _SHOWN:
+        lines.append(f"  and {plural(len(changes) - _SHOWN, 'more change')}")
+    lines += [f"Left alone: {escape(conflict.path)} ({conflict.why})" for conflict in way.conflicts[:_SHOWN]]
+    if len(way.conflicts) > _SHOWN:
+        lines.append(f"Left alone: {plural(len(way.conflicts) - _SHOWN, 'more path')}")
+    return "\n".join(lines)
+
+
+def _line(row: dict[str, Any]) -> str:
+    if "destination" in row:
+        return f"{escape(row['path'])} → {escape(row['destination'])}"
+    inside = row["entries"] if row["change"] == "delete" else ()
+    return (
+        f"{escape(row['path'])} with {plural(len(inside), 'entry', 'entries')}"
+        if inside
+        else escape(row["path"])
+    )
+
+
+def prune_history(context: Context, rule: Rule, *, dry_run: bool, by: str | None) -> Result:
+    """Forget contents and record that it was done."""
+    from ringfence.toolkit.history.pruning import prune_now
+    from ringfence.toolkit.session.automatic_retention import record, waiting
+
+    shelf = context.history.shelf
+    assert shelf is not None, "a session's history has one"
+    spared = waiting(context.approvals)
+    found = prune_now(context.state, shelf, context.workspace, rule, spared, dry_run=dry_run)
+    names = ("calls", "contents", "trees", "bytes", "left", "changes")
+    data: dict[str, Any] = {name: getattr(found, name) for name in names}
+    text = f"the contents of {plural(found.calls, 'call')}, {size(found.bytes)}"
+    text += f", and that {plural(found.changes, 'change')} ever took place" if found.changes else ""
+    left = f"; {size(found.left)} kept"
+    if dry_run:
+        return Result(None, "ok", f"Would forget {text}{left}", {**data, "dry_run": True})
+    with context.state.transaction() as db:
+        told = record(context, "prune", found) | ({} if by is None else {"by": by})
+        audit.append(db, told, context.state.key)
+    return Result(None, "ok", f"✓ Forgot {text}{left}", data)

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import os
 import re
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, Protocol
 
 from ringfence.toolkit.private_files import private_directory
 from ringfence.toolkit.state.errors import unavailable
-
-if TYPE_CHECKING:
-    from ringfence.toolkit.state.protocol import State
 
 Span = tuple[int, int]  # the numbers of a segment's first and last record
 _NAME = re.compile(r"([0-9]{12})-([0-9]{12})\.jsonl\.gz")
@@ -77,10 +75,22 @@ class FileSegments:
         return self._folder / f"{span[0]:012}-{span[1]:012}{ending}"
 
 
+class _Execute(Protocol):
+    def execute(self, sql: str, values: Any = ..., /) -> Any: ...
+
+
+class _Tables(Protocol):
+    """What is asked of a state."""
+
+    def rows(self, sql: str, values: tuple[Any, ...] = ...) -> list[Any]: ...
+
+    def transaction(self, *, durable: bool = ...) -> AbstractContextManager[_Execute]: ...
+
+
 class TableSegments:
     """Rows of a table, for all machines that share a database."""
 
-    def __init__(self, state: State) -> None:
+    def __init__(self, state: _Tables) -> None:
         self._state = state
 
     def spans(self) -> list[Span]:

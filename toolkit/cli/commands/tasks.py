@@ -165,7 +165,7 @@ def _session(arguments: argparse.Namespace, screen: Screen, rules: str, approver
 
 
 def _of_policy(arguments: argparse.Namespace, root: str) -> str:
-    from ringfence.toolkit.session.session import tasks_of
+    from ringfence.toolkit.session.open import tasks_of
 
     found = tasks_of(policy_of(arguments, root), root)
     if found is None:

@@ -264,7 +264,7 @@ class _One:
     def _change_meanwhile(self, raw: RawTree, state: Path, calls: list[str]) -> None:
         """Have the looks of the call answered as they are now, and then somebody else change the store."""
         with self.store.open(raw, self._policy, state) as session:
-            session.dry_run = True
+            session.context = replace(session.context, dry_run=True)
             self._act(session, calls)
         for path, what in self.case["theirs"].items():
             raw.put(path, what)

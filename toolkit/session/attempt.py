@@ -1,0 +1,129 @@
+"""What the calls of a session have in common, and what is known of the one at hand. Values, and no stage."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ringfence.policy import Amount, Decision, Effect, Need, Policy
+from ringfence.policy.patterns.syntax import Fold
+from ringfence.toolkit.approvals.store import Approvals, Request
+from ringfence.toolkit.call import ToolCall
+from ringfence.toolkit.execution.outcome import Outcome
+from ringfence.toolkit.history.records import DONE
+from ringfence.toolkit.history.store import History
+from ringfence.toolkit.plan.changes import Place, Plan
+from ringfence.toolkit.plan.impact import Step, steps, without_files
+from ringfence.toolkit.state.protocol import State
+from ringfence.toolkit.text import plural
+from ringfence.toolkit.tools import Tool
+from ringfence.toolkit.workspace.workspace import Workspace
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Who works where: made once by a session. `session` is its name, `ask` as `Session` takes it."""
+
+    agent: str
+    session: str
+    workspace: Workspace
+    state: State
+    history: History
+    approvals: Approvals
+    ask: str
+    dry_run: bool
+
+
+@dataclass(slots=True)
+class Attempt:
+    """What is known so far of the call at hand. `name` is Ringfence's own id for it."""
+
+    context: Context
+    policy: Policy  # looked up once: the one that the call began under judges it to its end
+    call: ToolCall
+    name: str = field(default_factory=lambda: "c-" + secrets.token_hex(6))
+    started: float = field(default_factory=time.time)
+    tool: Tool | None = None
+    arguments: dict[str, Any] = field(default_factory=dict)
+    named: list[str] = field(default_factory=list)
+    places: dict[str, tuple[Place, Any]] = field(default_factory=dict)
+    decision: Decision | None = None
+    needs: list[Need] = field(default_factory=list)  # all that was judged
+    plan: Plan | None = None
+    usage: dict[str, Amount] = field(default_factory=dict)
+    seen: dict[str, str] = field(default_factory=dict)
+    outcome: Outcome | None = None
+    approval: str | None = None
+    grant: Request | None = None  # what a person granted, which lets it run
+    by: str | None = None  # whose own act it is
+    lost: tuple[str, ...] = ()
+    left_out: int = 0  # entries of a store that no path can name
+    in_session: str | None = None  # where it is on record, if not in the one that makes it
+    task_ids: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    enforcing: bool = field(init=False)
+    fold: Fold = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.enforcing = self.policy.mode != "monitor"
+        self.fold = self.context.workspace.fold
+
+    def release(self) -> None:
+        for _, spot in self.places.values():
+            self.context.workspace.backend.release(spot)
+
+    @property
+    def known_tool(self) -> Tool:
+        assert self.tool is not None, "the tool is found before anything else is asked"
+        return self.tool
+
+    @property
+    def decided(self) -> Decision:
+        assert self.decision is not None, "every call is judged before it gets here"
+        return self.decision
+
+    def judge(self, needs: list[Need]) -> Decision:
+        return self.policy.decide(self.context.agent, self.known_tool.name, needs, fold=self.fold)
+
+    def effect(self, action: str, path: str, directory: bool) -> Effect:
+        return self.judged_effect(action, path, directory) if self.enforcing else Effect.ALLOW
+
+    def opens_below(self, path: str) -> bool:
+        """Whether the policy may let something below a directory be read, or have it ask."""
+        return self.policy.opens_below(self.context.agent, self.known_tool.name, "read", path, fold=self.fold)
+
+    def within(self, path: str) -> Callable[[str, bool], Effect]:
+        return self.judged_within(path) if self.enforcing else lambda *_: Effect.ALLOW
+
+    def judged_effect(self, action: str, path: str, directory: bool) -> Effect:
+        return self.policy.effect(
+            self.context.agent, self.known_tool.name, action, path, directory, fold=self.fold
+        )
+
+    def judged_within(self, path: str) -> Callable[[str, bool], Effect]:
+        return self.policy.within(self.context.agent, self.known_tool.name, "read", path, fold=self.fold)
+
+    def spots(self) -> dict[str, Any]:
+        """The places judged, by canonical path."""
+        return {spot.path: spot for _, spot in self.places.values()}
+
+    @property
+    def counted(self) -> dict[str, Amount]:
+        """What the limits see: tasks are counted by `max_tasks`, so their files are not."""
+        return self.usage if not self.known_tool.tasks else without_files(self.usage)
+
+    def stands(self, *more: str) -> list[Step]:
+        """What of the plan was done and not taken back by itself, and what is in one of the states `more`."""
+        if self.plan is None or self.outcome is None:
+            return []
+        states = self.outcome.stands
+        return [step for n, step in enumerate(steps(self.plan.changes)) if states.get(n) in (DONE, *more)]
+
+    def title(self, plan: Plan) -> str:
+        """What the call would do, in one line for a person."""
+        title = plan.title or f"{self.known_tool.title}: {', '.join(self.named)}"
+        if not self.lost:
+            return title
+        return f"{title}; {plural(len(self.lost), 'file')} CANNOT BE RESTORED afterwards"
