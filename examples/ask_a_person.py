@@ -3,9 +3,7 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ringfence.policy import Policy
-from ringfence.toolkit.approvals.store import Answer, Request
-from ringfence.toolkit.session.session import Session
+from ringfence import Answer, Policy, Request, Session
 from ringfence.toolkit.text import escape
 
 

@@ -1,6 +1,6 @@
 """Ask a policy about paths, without a workspace and without changing anything."""
 
-from ringfence.policy import Need, Policy
+from ringfence import Need, Policy
 
 POLICY = """
 version: 1

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ringfence.policy import Policy
-from ringfence.toolkit.testing.trial import assert_allowed, assert_asks, assert_denied
+from ringfence import Policy
+from ringfence.toolkit.testing import assert_allowed, assert_asks, assert_denied
 
 POLICY = Policy.load(Path(__file__).with_name("ringfence.yaml"))
 

@@ -4,8 +4,7 @@ pip install ringfence pyfakefs pytest
 pytest examples/pyfakefs
 """
 
-from ringfence.policy import Policy
-from ringfence.toolkit.session.session import Session
+from ringfence import Policy, Session
 
 # Loaded here and not in the test: a policy's own file is not in the fake.
 POLICY = Policy.loads('version: 1\nrules: {read: allow, delete: {"*": ask, "tmp/*": allow, "*.go": deny}}\n')

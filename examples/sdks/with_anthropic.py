@@ -6,7 +6,7 @@ from typing import Any
 
 from anthropic import Anthropic
 
-from ringfence.toolkit import Session
+from ringfence import Session
 from ringfence.toolkit.catalog.instructions import instructions
 from ringfence.toolkit.catalog.offers import offers
 from ringfence.toolkit.catalog.vendor_formats import answer_of, call_of, definitions

@@ -8,7 +8,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, SystemMessage
 from langchain_core.tools import StructuredTool
 
-from ringfence.toolkit import Session
+from ringfence import Session
 from ringfence.toolkit.catalog.instructions import instructions
 from ringfence.toolkit.catalog.mcp_definitions import described, text_of
 from ringfence.toolkit.catalog.offers import Offer, offers

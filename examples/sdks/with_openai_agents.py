@@ -6,7 +6,7 @@ from typing import Any
 
 from agents import FunctionTool
 
-from ringfence.toolkit import AsyncSession, CallError
+from ringfence import AsyncSession, CallError
 from ringfence.toolkit.catalog.mcp_definitions import text_of
 from ringfence.toolkit.catalog.offers import offers
 from ringfence.toolkit.catalog.vendor_formats import call_of, definitions

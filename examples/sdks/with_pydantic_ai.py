@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic_ai import Tool
 
-from ringfence.toolkit import AsyncSession
+from ringfence import AsyncSession
 from ringfence.toolkit.catalog.mcp_definitions import described, text_of
 from ringfence.toolkit.catalog.offers import Offer, offers
 

@@ -1,1 +1,33 @@
-"""The session: a call through its stages, from arguments to record."""
+"""The session: a call through its stages, from arguments to record.
+
+Each name is imported when it is first asked for.
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # by hand, as importing `typing` for it takes as long as a bare start
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ringfence.toolkit.session.aio import AsyncSession
+    from ringfence.toolkit.session.session import Session
+
+__all__ = [
+    "AsyncSession",
+    "Session",
+]
+
+_HOMES = {
+    "AsyncSession": "aio",
+    "Session": "session",
+}
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = globals()[name] = getattr(import_module(f"{__name__}.{home}"), name)
+    return value
