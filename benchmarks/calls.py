@@ -151,7 +151,8 @@ def starts(folder: str) -> dict[str, tuple[float, float]]:
     file = Path(folder, "ringfence.yaml")
     file.write_text("version: 1\nrules:\n  delete:\n" + "".join(lines))
     os.environ["RINGFENCE_CACHE"] = os.path.join(folder, "cache")
-    one = f"from ringfence import policy; policy.Policy.load({str(file)!r}, kept={{}}).effect('a', 'delete', 'delete', 'x/y')"
+    load = f"from ringfence import Policy; Policy.load({str(file)!r}, kept={{}})"
+    one = f"{load}.effect('a', 'delete', 'delete', 'x/y')"
     command = "from ringfence.toolkit.cli import main; main({})"
     explain = ["explain", "--root", folder, "delete", "x"]
     # As it is installed, it ends at once, and nothing can be asked of it then.

@@ -1,4 +1,4 @@
-"""Claim: `from ringfence import policy` and `from ringfence import toolkit` bring in nothing heavy, which is imported at its first use.
+"""Claim: `ringfence.policy` and `ringfence.toolkit` import nothing heavy, which is imported when first used.
 
 Over a bare interpreter, `policy` takes at most half and `toolkit` at most as much processor time as importing
 the heavy dependencies takes (the validator, fsspec, SQLite, the terminal's colours); neither brings one in.

@@ -36,7 +36,7 @@ RUN = [page for page in PAGES if "reference" not in page.parts or page.name == "
 
 # Where the package is not installed anew, its plugin has to be named.
 PLUGGED = any(point.name == "ringfence" for point in entry_points(group="pytest11"))
-PYTEST = "pytest" if PLUGGED else "pytest -p ringfence_pytest"
+PYTEST = "pytest" if PLUGGED else "pytest -p ringfence.toolkit.testing.pytest_plugin"
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def folder(tmp_path: Path) -> Path:
     """A workspace, with the program on the path as a reader of the page would have it."""
     bin_folder = tmp_path / "bin"
     bin_folder.mkdir()
-    for name, module in (("ringfence", "ringfence.toolkit.cli"), ("pytest", PYTEST)):
+    for name, module in (("ringfence", "ringfence"), ("pytest", PYTEST)):
         program = bin_folder / name
         start = f'exec {shlex.quote(sys.executable)} -m {module} "$@"'
         program.write_text(f"#!/bin/sh\n{start}\n", encoding="utf-8")
@@ -79,7 +79,7 @@ def environment(folder: Path) -> dict[str, str]:
     return {
         **os.environ,
         "PATH": f"{folder.parent / 'bin'}:{os.environ['PATH']}",
-        "PYTHONPATH": str(ROOT),
+        "PYTHONPATH": str(ROOT / "src"),
         "XDG_STATE_HOME": str(folder.parent / "state"),
         "HOME": str(folder.parent),
         "LC_ALL": "C.UTF-8",

@@ -109,7 +109,8 @@ def test_behind_landlock_the_tools_work_and_the_process_reaches_no_further(
     outside = tmp_path / "outside"
     outside.write_text("1")
     program = (
-        "import sys; from ringfence.toolkit.storage.local.landlock import restrict; restrict([sys.argv[1]], [])\n"
+        "import sys; from ringfence.toolkit.storage.local.landlock import restrict\n"
+        "restrict([sys.argv[1]], [])\n"
         "open(sys.argv[1] + '/new', 'w').close()\n"
         "try: open(sys.argv[2])\nexcept PermissionError: print('held')"
     )

@@ -13,7 +13,7 @@ from ringfence.toolkit.history import pruning as prune
 from ringfence.toolkit.history.records import ABORTED, DONE
 from ringfence.toolkit.protected_paths import HIDDEN
 from ringfence.toolkit.session import pipeline as attempt
-from ringfence.toolkit.session import undo_run as back
+from ringfence.toolkit.session import undo as back
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.state import migrations as upgrade
 from ringfence.toolkit.state.sqlite import SqliteState

@@ -430,7 +430,7 @@ def test_the_library_prints_nothing_of_its_own(
     on: Callable[..., Session], root: Path, postgres_url: str, tmp_path: Path
 ) -> None:
     program = (
-        "import logging, sys; from ringfence.toolkit.session.session import Session; from ringfence.policy import Policy\n"
+        "import logging, sys; from ringfence import Policy, Session\n"
         "allow = Policy.loads('version: 1\\nrules: {\"*\": allow}\\n')\n"
         "with Session(sys.argv[1], allow, state=sys.argv[2], place='ws'):\n"
         "    logging.getLogger('psycopg').warning('error ignored terminating Pipeline')\n"

@@ -26,9 +26,9 @@ NEEDED = (
 POLICY = 'version: 1\nrules: {read: {"*": allow, "secret/**": deny}, write: {"*": allow}, delete: ask}\n'
 # Ours, what Python itself imports at its start, what we import, and what we would import if it were there.
 MODULES = (
-    *("policy/__init__", "policy/engine", "toolkit/__init__", "toolkit/cli/__init__", "toolkit/cli/__main__"),
-    *("toolkit/pytest_plugin", "toolkit/testing", "ringfence/__init__", "ringfence/__main__"),
-    *("ringfence_pytest", "sitecustomize", "usercustomize", "encodings/__init__", "site", "os", "json"),
+    *("policy/__init__", "policy/engine", "toolkit/__init__", "toolkit/cli/__init__", "toolkit/testing"),
+    *("ringfence/__init__", "ringfence/__main__", "ringfence/policy/__init__", "ringfence/toolkit/__init__"),
+    *("sitecustomize", "usercustomize", "encodings/__init__", "site", "os", "json"),
     *("re", "sqlite3", "argparse", "yaml", "rich/__init__", "fsspec/__init__", "jsonschema/__init__"),
     *("fqdn", "idna", "uvloop", "httptools", "uvicorn", "jinja2", "_pytest/__init__", "conftest"),
 )

@@ -49,7 +49,7 @@ STARTS = {
     "sitecustomize": ["-c", ""],
     "encodings/__init__": ["-c", ""],
     "json": ["-c", "import json"],
-    "toolkit/__init__": ["-m", "toolkit.cli", "--version"],
+    "ringfence/__init__": ["-m", "ringfence", "--version"],
 }
 
 
@@ -205,7 +205,7 @@ def test_a_project_on_the_path_of_modules_is_not_imported_from(workspace: Make) 
         for words in (["check"], ["call", "read_file", '{"path": "src/a.txt"}']):
             assert hostile.run("ringfence", *words).returncode == 0
         probe = (
-            "from toolkit.cli import main; main(['call', 'get_project_root', '{}'])\n"
+            "from ringfence.toolkit.cli import main; main(['call', 'get_project_root', '{}'])\n"
             "import importlib.util as u; print(u.find_spec('fqdn'), u.find_spec('yaml') is None)"
         )
         assert hostile.run(python, "-I", "-c", probe).stdout.splitlines()[-1] == "None False"
@@ -231,15 +231,44 @@ def test_a_project_with_a_toolkit_of_its_own_is_tested(workspace: Make, words: l
         "test_own.py": (
             "import policy, toolkit.core\n"
             "def test_own(): assert (toolkit.core.VALUE, policy.VALUE) == (1, 2)\n"
-            "def test_with_the_fixture(ringfence): pass\n"
+            "def test_with_the_fixture(ringfence):\n"
+            "    answer = ringfence('version: 1', {'a': 'x'}).call('read_file', path='a')\n"
+            "    assert answer.status == 'approval_required'\n"
+            "    assert (toolkit.core.VALUE, policy.VALUE) == (1, 2)\n"
         ),
     }.items():
         (hostile.root / name).parent.mkdir(exist_ok=True)
         (hostile.root / name).write_text(text, encoding="utf-8")
     hostile.hand_over()
     done = hostile.run(*words, "-p", "no:cacheprovider", PYTHONPATH="")
-    assert "1 passed, 1 error" in done.stdout, done
-    assert "needs Ringfence's own package `policy`" in done.stdout
+    assert "2 passed" in done.stdout, done
+
+
+@pytest.mark.parametrize("start", [["-m", "ringfence"], ["{bin}/ringfence"]], ids=["-m", "script"])
+def test_a_project_with_such_packages_runs_the_command(workspace: Make, start: list[str]) -> None:
+    """`python -m` has the project's folder on its path; there is one name of ours to be hidden by."""
+    hostile = workspace(())
+    for name in ("toolkit/__init__.py", "policy/__init__.py", "rules/__init__.py"):
+        (hostile.root / name).parent.mkdir(exist_ok=True)
+        (hostile.root / name).write_text("raise SystemExit('not ours')\n", encoding="utf-8")
+    hostile.hand_over()
+    words = [each.format(bin=hostile.installed.bin) for each in start]
+    done = hostile.run(*(["python", *words] if words[0] == "-m" else words), "check", PYTHONPATH="")
+    assert done.returncode == 0, done
+
+
+def test_old_names_stand_behind_a_projects_own(workspace: Make) -> None:
+    hostile = workspace(())
+    (hostile.root / "toolkit.py").write_text("VALUE = 1\n", encoding="utf-8")
+    hostile.hand_over()
+    python = str(hostile.installed.bin / "python")
+    own = "import ringfence, toolkit; assert toolkit.VALUE == 1; import policy; policy.Policy"
+    done = hostile.run(python, "-W", "always", "-c", own, PYTHONPATH="")
+    assert (done.returncode, "`policy` is `ringfence.policy` now" in done.stderr) == (0, True), done
+    old = "import ringfence; from toolkit.session import Session; assert Session is ringfence.Session"
+    done = hostile.run(python, "-I", "-W", "always", "-c", old)
+    assert (done.returncode, "DeprecationWarning" in done.stderr) == (0, True), done
+    assert hostile.run(python, "-I", "-c", "import toolkit").returncode == 1
 
 
 def test_a_project_without_such_names_uses_the_fixture(workspace: Make) -> None:
@@ -273,7 +302,7 @@ def test_installed_for_one_user(workspace: Make) -> None:
     done = hostile.run("ringfence", "call", "read_file", '{"path": "src/a.txt"}', **more)
     assert (done.returncode, "alpha" in done.stdout) == (0, True), done
     done = hostile.run("ringfence", "hook", "install", "codex", "--dry-run", **more)
-    assert f"{sys._base_executable} -E -P -m toolkit.cli hook codex" in done.stdout, done
+    assert f"{sys._base_executable} -E -P -m ringfence hook codex" in done.stdout, done
     assert hostile.imported() == []
 
 

@@ -11,7 +11,9 @@ from ringfence.policy.evaluation.limits import LIMITS
 from ringfence.policy.loading.problem_codes import PROBLEMS
 from ringfence.policy.loading.sections import KEYS
 
-PAGE = (Path(policy.__file__).parent.parent / "docs/reference/policy-language.md").read_text(encoding="utf-8")
+PAGE = (Path(policy.__file__).resolve().parent.parent / "docs/reference/policy-language.md").read_text(
+    encoding="utf-8"
+)
 
 
 def test_the_example_loads() -> None:

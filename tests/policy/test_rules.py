@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
+import ringfence
 from ringfence import policy as package
 from ringfence.policy import READY_MADE, Effect, Policy, load, loads, ready_made
 from ringfence.policy.evaluation.cases import cases_beside, check
 from ringfence.policy.loading.loader import load_cases
 
-RULES = Path(package.__file__).parent.parent / "rules"
+RULES = Path(package.__file__).resolve().parent.parent / "rules"
 
 
 def test_the_list_is_what_is_there() -> None:
@@ -61,9 +62,8 @@ def test_there_is_no_other_name() -> None:
 
 def test_they_travel_inside_the_package(tmp_path: Path) -> None:
     """As a wheel lays it out, with somebody else's package `rules` beside it."""
-    root = Path(package.__file__).parent
-    shutil.copytree(root, tmp_path / "policy", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copytree(RULES, tmp_path / "policy" / "rules")
+    root = Path(ringfence.__file__).parent
+    shutil.copytree(root, tmp_path / "ringfence", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "rules").mkdir()
     (tmp_path / "rules" / "baseline.yaml").write_text("version: 1\nrules: {'*': allow}\n")
     code = (

@@ -174,7 +174,7 @@ def test_the_command_where_a_shell_looks_for_it(
 
 
 def test_names_are_folded() -> None:
-    held = Protection((str(Path(policy.__file__).parent.parent),), Folding.CASE)
+    held = Protection((str(Path(policy.__file__).resolve().parent.parent),), Folding.CASE)
     held.protect_program()
     for path in ("Policy/x.py", "TOOLKIT/x.py"):
         with pytest.raises(CallError):
@@ -203,7 +203,7 @@ def test_a_hook_refuses_it_too(root: Path, path: str, said: str) -> None:
 
 def test_what_is_covered_is_told(root: Path) -> None:
     assert of_program(str(root)) == (".venv",)
-    checkout = Path(toolkit.__file__).parent.parent
+    checkout = Path(toolkit.__file__).resolve().parent.parent
     assert {"policy", "toolkit"} <= set(of_program(str(checkout)))
 
 

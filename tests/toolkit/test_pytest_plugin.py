@@ -26,11 +26,11 @@ POLICY = Policy.loads(
 )
 # Where the package is not installed anew, the plugin is named.
 INSTALLED = any(point.name == "ringfence" for point in entry_points(group="pytest11"))
-PLUGIN = () if INSTALLED else ("-p", "ringfence_pytest")
+PLUGIN = () if INSTALLED else ("-p", "ringfence.toolkit.testing.pytest_plugin")
 
 SUITE = """
-from ringfence.policy import Policy
-from ringfence.toolkit.testing.trial import assert_allowed, assert_denied
+from ringfence import Policy
+from ringfence.toolkit.testing import assert_allowed, assert_denied
 
 P = Policy.loads('''version: 1
 rules:
@@ -90,7 +90,7 @@ def test_without_the_option_nothing_is_said_or_brought_in(pytester: pytest.Pytes
     pytester.makepyfile(
         "import sys\n"
         "def test_light():\n"
-        "    assert not {'policy', 'ringfence.toolkit.session.session', 'fsspec', 'yaml', 'sqlite3'} & set(sys.modules)\n"
+        "    assert not {'ringfence.policy', 'fsspec', 'yaml', 'sqlite3'} & set(sys.modules)\n"
     )
     done = run(pytester)
     done.assert_outcomes(passed=1)

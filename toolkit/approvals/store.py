@@ -40,7 +40,7 @@ class Request:
     `on_the_way` (a directory made on the way, which cannot ask) and `asks`. `asking` are those of the paths
     that a rule asks about (none: all), `asks` the rules that ask, {} for none that decides. `changes` is
     whether the plan would change anything, so that its digest says which call it is; `by` is who answered,
-    at `decided`. `shown` is what the agent itself is shown (see `ringfence.toolkit.session.agent_view`).
+    at `decided`. `shown` is what the agent itself is shown (see `toolkit.session.agent_view`).
     """
 
     id: str

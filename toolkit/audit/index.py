@@ -1,7 +1,7 @@
 """What finds audit records without reading them all: their time, session, kind and paths, beside the record.
 
 Every answer is confirmed by the record itself; what is kept here only says where to look. Nothing here is
-sealed: a check of the chain never uses it, and `ringfence.toolkit.audit.index_check` compares it with the records.
+sealed: a check of the chain never uses it, and `toolkit.audit.index_check` compares it with the records.
 """
 
 from __future__ import annotations

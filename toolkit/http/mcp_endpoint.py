@@ -1,4 +1,4 @@
-"""`/mcp`: the Model Context Protocol over streamable HTTP, both eras, answered by `ringfence.toolkit.mcp.server`.
+"""`/mcp`: the Model Context Protocol over streamable HTTP, both eras, answered by `toolkit.mcp.server`.
 
 A call goes on when its stream breaks; only a client's word calls it off (in the stateless era, its leaving).
 """

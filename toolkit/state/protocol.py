@@ -1,6 +1,6 @@
 """Protocol of a state, and the tables that every kind of it has.
 
-In SQLite by `ringfence.toolkit.state.sqlite`, in PostgreSQL by `ringfence.toolkit.state.postgres`.
+In SQLite by `toolkit.state.sqlite`, in PostgreSQL by `toolkit.state.postgres`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from ringfence.toolkit.state.audit_segments import Segments
 
-VERSION = 5  # `ringfence.toolkit.state.migrations` knows the way from each older one
+VERSION = 5  # `toolkit.state.migrations` knows the way from each older one
 
 
 MEMORY = ":memory:"

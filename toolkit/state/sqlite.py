@@ -1,6 +1,6 @@
 """The state kept for a workspace, outside it: one database for history, approvals and audit.
 
-In SQLite here, in PostgreSQL by `ringfence.toolkit.state.postgres`. Write transactions are durable or lazy, one at a time.
+In SQLite here, in PostgreSQL by `toolkit.state.postgres`. One write transaction at a time, durable or lazy.
 """
 
 from __future__ import annotations

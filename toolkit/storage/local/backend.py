@@ -1,6 +1,6 @@
 """The local backend: every look and every change made on a descriptor that was judged.
 
-Only `ringfence.toolkit.execution.apply` calls what changes something.
+Only `toolkit.execution.apply` calls what changes something.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ class Proxy(Protocol):
 
 
 class RawTree(Protocol):
-    """A workspace filled and looked at past the proxy; each `ringfence.toolkit.testing.backend_contract.Tree` is one."""
+    """A workspace filled and looked at past the proxy; each `Tree` of the backend contract is one."""
 
     def put(self, path: str, what: Any) -> None: ...
 

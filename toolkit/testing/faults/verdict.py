@@ -1,6 +1,6 @@
 """Whether answer, history, audit and the store agree after a call that met a fault; pure comparisons.
 
-A tree is path -> bytes, or {"dir": True} for an empty directory, as `ringfence.toolkit.testing.backend_contract.Tree.tree` gives it.
+A tree is path -> bytes, or {"dir": True} for an empty directory, as `Tree.tree` of the backend contract gives it.
 """
 
 from __future__ import annotations
