@@ -641,7 +641,8 @@ def test_the_pytest_plugin_brings_in_no_session() -> None:
 
 
 LIGHT = words(
-    "ringfence ringfence.policy ringfence.toolkit ringfence.toolkit.cli ringfence.toolkit.tools ringfence.toolkit.hooks"
+    "ringfence ringfence.policy ringfence.toolkit ringfence.toolkit.cli ringfence.toolkit.tools"
+    " ringfence.toolkit.hooks"
 )
 
 

@@ -253,7 +253,7 @@ def test_a_read_that_is_cut_prints_nothing(error: Exception) -> None:
 def test_the_library_prints_nothing_of_a_connection_that_goes(server: SftpServer, root: Path) -> None:
     fill(root)
     program = (
-        "import sys, socket\nfrom ringfence.policy import Policy\nfrom ringfence.toolkit.session.session import Session\n"
+        "import sys, socket\nfrom ringfence import Policy, Session\n"
         "allow = Policy.loads('version: 1\\nrules: {\"*\": allow}\\n')\n"
         "more = {'state': ':memory:', 'options': {'key_filename': sys.argv[2]}}\n"
         "with Session(sys.argv[1], allow, **more) as session:\n"

@@ -19,8 +19,8 @@ class Item:
     """One path's change: `kind` is "write", "delete", "move", "directory" or "link", `type` the entry's own.
 
     `before` and `after` are contents to keep, given as such, or the digest of content that is kept elsewhere.
-    `mode` and `metadata`, as text of `toolkit.plan.metadata`, are of what was there before; of a new directory
-    or link, what it is to get.
+    `mode` and `metadata` (text of `toolkit.plan.metadata`) are of what was there before; of a new directory or
+    link, what it is to get.
     """
 
     kind: str

@@ -1,6 +1,6 @@
 """Whether answer, history, audit and the store agree after a call that met a fault; pure comparisons.
 
-A tree is path -> bytes, or {"dir": True} for an empty directory, as `Tree.tree` of the backend contract gives it.
+A tree is path -> bytes, or {"dir": True} for an empty directory, as the backend contract's `Tree.tree` gives.
 """
 
 from __future__ import annotations
