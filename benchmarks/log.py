@@ -55,7 +55,7 @@ def fill(session: Session, count: int) -> None:
 
 def questions(session: Session, count: int) -> dict[str, Callable[[], object]]:
     def last(**wanted: Any) -> Callable[[], object]:
-        return lambda: audit.newest(session.state, audit.Wanted(**wanted), 50)
+        return lambda: audit.newest(session.state, audit.RecordFilter(**wanted), 50)
 
     return {
         "the last 50 records": last(),

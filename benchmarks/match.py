@@ -14,7 +14,7 @@ import time
 
 from _size import size
 
-from ringfence.policy.patterns.matcher import Machine, matches
+from ringfence.policy.patterns.matcher import Matcher, matches
 
 NAMES = {
     "ten stars": "*a" * 10 + "*c*b",
@@ -31,7 +31,7 @@ AT_MOST = 3.5  # for double the length; a quadratic matcher would take four time
 
 
 def seconds(pattern: str, path: str) -> float:
-    machine = Machine([pattern])
+    machine = Matcher([pattern])
     best = 1e9
     for _ in range(5):
         machine._forget()

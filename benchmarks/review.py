@@ -44,7 +44,7 @@ def main() -> int:
     from ringfence.toolkit.http.middleware import Limits
     from ringfence.toolkit.review.accounts import SignIns, one_person
     from ringfence.toolkit.review.app import build
-    from ringfence.toolkit.review.context import Desk
+    from ringfence.toolkit.review.context import PageContext
 
     missed = 0
     with tempfile.TemporaryDirectory() as place:
@@ -59,7 +59,7 @@ def main() -> int:
         for first in range(0, APPROVALS, MOST_WAITING):  # so many of one agent may wait
             with act_as(f"coder{first}", "night") as session:
                 ask(session, first)
-        desk = Desk(
+        desk = PageContext(
             act_as("default", None),
             act_as,
             lambda name: act_as(name, None),

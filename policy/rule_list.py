@@ -15,7 +15,7 @@ from ringfence.policy.model import Effect, Rule, Tier
 Said = tuple[list[str], list[Effect], list[str | None], list[str], list[int], list[int]]
 
 
-class Columns(Sequence[Rule]):
+class RuleList(Sequence[Rule]):
     """Rules of one tier, agent and key, in their order."""
 
     __slots__ = ("_made", "agent", "key", "said", "tier")
@@ -33,7 +33,7 @@ class Columns(Sequence[Rule]):
     def patterns(self) -> list[str]:
         return self.said[0]
 
-    def after(self, base: Columns) -> Columns:
+    def after(self, base: RuleList) -> RuleList:
         """Return those of a base and then these."""
         patterns, effects, reasons, files, lines, columns = base.said
         more = self.said
@@ -41,7 +41,7 @@ class Columns(Sequence[Rule]):
             patterns + more[0], effects + more[1], reasons + more[2],
             files + more[3], lines + more[4], columns + more[5],
         )  # fmt: skip
-        return Columns(self.tier, self.agent, self.key, both)
+        return RuleList(self.tier, self.agent, self.key, both)
 
     def __len__(self) -> int:
         return len(self.said[0])

@@ -532,13 +532,13 @@ def test_types_refuse_a_change_past_apply(tmp_path: Path) -> None:
     changing = sorted(methods(WritableTree))
     assert len(changing) >= 12
     assert not methods(Tree) & set(changing)
-    held = ("session.workspace.backend", "view.workspace.backend", "shelf.backend")
+    held = ("session.workspace.backend", "view.workspace.backend", "content_files.backend")
     module = tmp_path / "cheat.py"
     module.write_text(
         "from ringfence import Session\n"
-        "from ringfence.toolkit.history.content_files import Shelf\n"
+        "from ringfence.toolkit.history.content_files import ContentFiles\n"
         "from ringfence.toolkit.workspace.view import View\n"
-        "def cheat(session: Session, view: View, shelf: Shelf) -> None:\n"
+        "def cheat(session: Session, view: View, content_files: ContentFiles) -> None:\n"
         "    session.workspace.writable().remove, session.workspace.backend.read\n"
         + "".join(f"    {tree}.{name}\n" for tree in held for name in changing)
     )

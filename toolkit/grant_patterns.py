@@ -28,11 +28,11 @@ def matcher(pattern: str) -> Callable[[str], bool]:
 
     Paths are matched as files: a pattern for directories only then matches what is in them, never less.
     """
-    from ringfence.policy.patterns.matcher import Machine
+    from ringfence.policy.patterns.matcher import Matcher
     from ringfence.policy.patterns.syntax import PatternError
 
     try:
-        machine = Machine([pattern])
+        machine = Matcher([pattern])
     except PatternError as error:
         raise ValueError(str(error)) from None
 

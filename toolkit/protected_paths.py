@@ -14,13 +14,13 @@ from ringfence.toolkit import paths, program_files
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.project_root import MARKS, POLICY_FILE
 
-HIDDEN = ".ringfence"
+OWN_DIRECTORY = ".ringfence"
 TEMPORARY = ".ringfence-"
 TASKS = "@tasks"  # the task store's name in paths; at a workspace's root it is reserved
 ASIDE = (".", "-")  # what follows a log's name in the names of what was put aside: `log.1`, `log-20261128.gz`
 
 _MAX_LINKS = 40  # as many as the kernel follows
-_FIRST = (HIDDEN[0], TASKS[0])  # no other character is one of these when case is folded
+_FIRST = (OWN_DIRECTORY[0], TASKS[0])  # no other character is one of these when case is folded
 
 
 class Protection:
@@ -87,8 +87,8 @@ class Protection:
         first = name.partition("/")[0]
         if (first == TASKS) != tasks:
             raise _protected(path)
-        own = HIDDEN in name  # which few paths hold, at whatever place
-        if own and (first == HIDDEN or any(each.startswith(TEMPORARY) for each in paths.parts(name))):
+        own = OWN_DIRECTORY in name  # which few paths hold, at whatever place
+        if own and (first == OWN_DIRECTORY or any(each.startswith(TEMPORARY) for each in paths.parts(name))):
             raise _protected(path)
         if reading:
             return
@@ -116,7 +116,7 @@ class Protection:
         if name[:1] not in _FIRST:
             return False
         own = folded(name, self._fold)
-        return own.startswith(TEMPORARY) or (path == paths.ROOT and own in (HIDDEN, TASKS))
+        return own.startswith(TEMPORARY) or (path == paths.ROOT and own in (OWN_DIRECTORY, TASKS))
 
 
 def links_to(absolute: str) -> Iterator[str]:
@@ -151,4 +151,4 @@ def _protected(path: str, hint: str | None = None) -> CallError:
     return CallError("protected_path", f"'{path}' is protected", where=path, hint=hint)
 
 
-CAUGHT = "kept-"  # how the name of a catch that stays begins
+QUARANTINED_PREFIX = "kept-"  # how the name of a catch that stays begins

@@ -93,7 +93,7 @@ class Layout:
                 self.least[place] = self.least[place + 1] + (0 if self.star & bit else 1)
 
 
-class Rows:
+class BitNfa:
     """Steps over a finished layout, and the characters that its patterns tell apart."""
 
     def __init__(self, layout: Layout, fold: Fold = False) -> None:

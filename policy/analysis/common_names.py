@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from ringfence.policy.analysis.name_nfa import NameRows
-from ringfence.policy.patterns.name_index import Matcher
+from ringfence.policy.analysis.name_nfa import NameNfa
+from ringfence.policy.patterns.name_index import NameMatcher
 from ringfence.policy.patterns.syntax import ANY_NAME, Atom, CharClass, Name, as_text
 
 _MOST_FILLED: Final = 8
@@ -44,11 +44,11 @@ NOTHING: Final = Texts((), True, None)
 class NameTexts:
     """The texts for each few names of some rows."""
 
-    def __init__(self, rows: NameRows, characters: Sequence[str]) -> None:
+    def __init__(self, rows: NameNfa, characters: Sequence[str]) -> None:
         self._rows = rows
         self._any = characters[0]
         self._known: dict[frozenset[int], Texts] = {}
-        self._matchers: dict[Name, Matcher] = {}
+        self._matchers: dict[Name, NameMatcher] = {}
         # What consists of text and stars fits a typical text only if it fits all that it stands for.
         self._plain = frozenset(at for at, name in enumerate(rows.names) if _plain(name))
         letters = {atom for name in rows.names for piece in name.pieces for atom in piece}
@@ -168,7 +168,7 @@ class NameTexts:
     def _fits(self, name: Name, text: str) -> bool:
         matcher = self._matchers.get(name)
         if matcher is None:
-            matcher = self._matchers[name] = Matcher(name)
+            matcher = self._matchers[name] = NameMatcher(name)
         return matcher.fits(text)
 
 

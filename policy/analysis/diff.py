@@ -14,10 +14,10 @@ from typing import Any
 
 from ringfence.policy.analysis.pattern_queries import Budget, Undecided, Witness
 from ringfence.policy.analysis.verdict_queries import (
-    Context,
     Ladder,
-    Questions,
+    QueryContext,
     Tier,
+    VerdictQueries,
     agents,
     confirm,
     context,
@@ -82,7 +82,7 @@ def compare(
     changes: list[Change] = []
     undecided: list[str] = []
     try:
-        questions = Questions([old, new], budget=budget, fold=fold)
+        questions = VerdictQueries([old, new], budget=budget, fold=fold)
         names = agents([old, new], budget=budget)
     except Undecided as error:
         return Comparison((), (), True, (str(error),))
@@ -105,7 +105,7 @@ def compare(
     return Comparison(tuple(changes), tuple(settings), looser, tuple(undecided))
 
 
-def _plain(where: Context) -> object:
+def _plain(where: QueryContext) -> object:
     """What a context says, apart from where it is written."""
     ladders = tuple(
         tuple(tuple(tuple((r.pattern, r.effect) for r in rules) for rules in tier) for tier in ladder)
@@ -118,7 +118,7 @@ def _floor(floor: Iterable[Mandatory]) -> list[tuple[Effect, tuple[str, ...], tu
     return [(item.effect, tuple(rule.pattern for rule in item.rules), item.excepts) for item in floor]
 
 
-def _changes(ask: Questions, before: Context, after: Context) -> Iterator[Change]:
+def _changes(ask: VerdictQueries, before: QueryContext, after: QueryContext) -> Iterator[Change]:
     """Only a path that some changed rule matches can have another verdict: each is looked at alone."""
     for pattern in dict.fromkeys(_changed(before, after)):
         near = _near(ask, pattern, (before, after))
@@ -146,11 +146,11 @@ def _changes(ask: Questions, before: Context, after: Context) -> Iterator[Change
                     yield Change(after.agent, after.tool, after.action, one, other, pattern, found, rule)
 
 
-def _maps(where: Context) -> list[tuple[Rule, ...]]:
+def _maps(where: QueryContext) -> list[tuple[Rule, ...]]:
     return [rules for ladder in where.ladders for tier in ladder for rules in tier]
 
 
-def _changed(before: Context, after: Context) -> Iterator[str]:
+def _changed(before: QueryContext, after: QueryContext) -> Iterator[str]:
     """The patterns of rules that were added, removed, moved or given another effect."""
     old, new = _maps(before), _maps(after)
     aligned = [len(ladder) for ladder in before.ladders] == [len(ladder) for ladder in after.ladders]
@@ -195,7 +195,7 @@ def _once(rules: Sequence[Rule]) -> dict[tuple[str, Effect], int]:
     return {text: n for n, text in enumerate(texts) if often[text] == 1}
 
 
-def _near(ask: Questions, pattern: str, wheres: Iterable[Context]) -> frozenset[str]:
+def _near(ask: VerdictQueries, pattern: str, wheres: Iterable[QueryContext]) -> frozenset[str]:
     """The patterns that some path has in common with this one; no other can matter."""
     number = ask.number[pattern]
     texts = {rule.pattern for where in wheres for rules in _maps(where) for rule in rules}
@@ -205,7 +205,7 @@ def _near(ask: Questions, pattern: str, wheres: Iterable[Context]) -> frozenset[
     )
 
 
-def _restricted(where: Context, near: frozenset[str]) -> Context:
+def _restricted(where: QueryContext, near: frozenset[str]) -> QueryContext:
     def tier(maps: Tier) -> Tier:
         kept = [tuple(rule for rule in rules if rule.pattern in near) for rules in maps]
         return kept[0], kept[1], kept[2]

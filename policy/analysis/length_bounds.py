@@ -9,7 +9,7 @@ import functools
 from collections.abc import Sequence
 from typing import Final
 
-from ringfence.policy.patterns.name_index import Matcher
+from ringfence.policy.patterns.name_index import NameMatcher
 from ringfence.policy.patterns.syntax import CROSS, Branch, Fold, Folding, Name, Segment, as_text, parse
 
 _MOST_PAIRS: Final = 64  # alternatives of one with alternatives of the other
@@ -92,8 +92,8 @@ def _meet(one: Name, other: Name) -> int:
 
 
 @functools.lru_cache(maxsize=10_000)
-def _matcher(name: Name) -> Matcher:
-    return Matcher(name)
+def _matcher(name: Name) -> NameMatcher:
+    return NameMatcher(name)
 
 
 def _agree(one: str, other: str) -> bool:

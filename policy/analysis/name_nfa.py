@@ -10,14 +10,14 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from ringfence.policy.analysis.bit_sets import mask, numbers
-from ringfence.policy.patterns.name_index import Names, key
+from ringfence.policy.patterns.name_index import NameIndex, key
 from ringfence.policy.patterns.syntax import CROSS, Branch, Name
 
 _MOST_BITS: Final = 1_000_000  # a step reads them all
 _MOST_TEXTS: Final = 50_000  # remembered
 
 
-class NameRows:
+class NameNfa:
     """The rows, and what a path's names do to them."""
 
     def __init__(self, patterns: Sequence[Sequence[Branch]]) -> None:
@@ -50,7 +50,7 @@ class NameRows:
         self.waits = [_wide(places) for places in waits.values()]
         self.cross = _wide(cross)
         self.begin = self.close(_wide(begins))
-        self._index = Names(key(name) for name in self.names)
+        self._index = NameIndex(key(name) for name in self.names)
         self._reads: dict[str, int] = {}
         self._matched: dict[tuple[str, bool], int] = {}
 

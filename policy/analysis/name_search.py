@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from ringfence.policy.analysis.common_names import NameTexts, Texts
-from ringfence.policy.analysis.name_nfa import NameRows
+from ringfence.policy.analysis.name_nfa import NameNfa
 from ringfence.policy.analysis.shortest_witness import Budget, Witness
 from ringfence.policy.patterns.syntax import CROSS, Branch
 
@@ -56,7 +56,7 @@ class _Node(NamedTuple):
 class NameSearch:
     """Questions about alternatives of patterns, which are known by their numbers in the rows."""
 
-    def __init__(self, rows: NameRows, texts: NameTexts, branches: Sequence[Branch], budget: Budget) -> None:
+    def __init__(self, rows: NameNfa, texts: NameTexts, branches: Sequence[Branch], budget: Budget) -> None:
         self._rows = rows
         self._texts = texts
         # The names of each alternative by their numbers, and None for a `**`.

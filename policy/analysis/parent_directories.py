@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ringfence.policy.analysis.pattern_queries import Automaton, Undecided, Wanted, Witness
-from ringfence.policy.analysis.verdict_queries import Context, Questions
+from ringfence.policy.analysis.pattern_queries import PatternQueries, Undecided, Wanted, Witness
+from ringfence.policy.analysis.verdict_queries import QueryContext, VerdictQueries
 from ringfence.policy.model import Effect
 from ringfence.policy.patterns.braces import expand
 from ringfence.policy.patterns.matcher import ROOT
@@ -68,7 +68,7 @@ def patterns(pattern: str) -> Iterator[str]:
             yield each.but
 
 
-def denied_parent(ask: Questions, where: Context, pattern: str) -> tuple[Witness, Witness] | None:
+def denied_parent(ask: VerdictQueries, where: QueryContext, pattern: str) -> tuple[Witness, Witness] | None:
     """Return the shortest path of a pattern below a directory that may not be made, and that directory."""
     best: tuple[Witness, Witness] | None = None
     for each in above(pattern):
@@ -84,10 +84,10 @@ def denied_parent(ask: Questions, where: Context, pattern: str) -> tuple[Witness
     return best
 
 
-def _below(ask: Questions, directory: str, pattern: str) -> Witness | None:
+def _below(ask: VerdictQueries, directory: str, pattern: str) -> Witness | None:
     """Return the shortest path below a directory that a pattern matches."""
     literal = "".join(f"[{each}]" if each in _SPECIAL else each for each in directory)
-    both = Automaton(
+    both = PatternQueries(
         [pattern, _bounded(f"/{literal}/*")], budget=ask.automaton.budget, fold=ask.automaton.fold
     )
     return both.find([Wanted(((0,), (1,)))])

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ringfence.policy.analysis.bit_sets import numbers
-from ringfence.policy.analysis.name_nfa import NameRows
+from ringfence.policy.analysis.name_nfa import NameNfa
 from ringfence.policy.analysis.shortest_witness import Budget
 from ringfence.policy.patterns.syntax import CROSS, Branch, Name, Segment, as_text
 
 
-def overlaps(patterns: Sequence[Sequence[Branch]], rows: NameRows, budget: Budget) -> list[int]:
+def overlaps(patterns: Sequence[Sequence[Branch]], rows: NameNfa, budget: Budget) -> list[int]:
     """Return for each pattern, as bits, the numbers of those that it may have a path in common with."""
     if rows.too_large:
         return [(1 << len(patterns)) - 1] * len(patterns)
@@ -33,7 +33,7 @@ def overlaps(patterns: Sequence[Sequence[Branch]], rows: NameRows, budget: Budge
 class _Walk:
     """Where all patterns can stand after the segments of one; patterns share their beginnings."""
 
-    def __init__(self, rows: NameRows, budget: Budget) -> None:
+    def __init__(self, rows: NameNfa, budget: Budget) -> None:
         self._rows = rows
         self._cost = 8 + rows.width * rows.layers // 256
         self._budget = budget
@@ -67,7 +67,7 @@ class _Walk:
         return places
 
 
-def _meets(rows: NameRows) -> list[list[int]]:
+def _meets(rows: NameNfa) -> list[list[int]]:
     """For each name the numbers of those that it may have a text in common with."""
     listed = rows.names
     wild = [at for at, name in enumerate(listed) if name.literal is None]

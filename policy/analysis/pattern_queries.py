@@ -14,16 +14,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from ringfence.policy.analysis import length_bounds as lengths
-from ringfence.policy.analysis.bit_nfa import Layout, Rows
+from ringfence.policy.analysis.bit_nfa import BitNfa, Layout
 from ringfence.policy.analysis.bit_sets import mask, numbers
 from ringfence.policy.analysis.common_names import NO_NAMES, NameTexts
-from ringfence.policy.analysis.name_nfa import NameRows
+from ringfence.policy.analysis.name_nfa import NameNfa
 from ringfence.policy.analysis.name_search import NameSearch
 from ringfence.policy.analysis.pattern_overlaps import overlaps
 from ringfence.policy.analysis.shortest_witness import Budget, Expired, Places, Search, Undecided, Witness
 from ringfence.policy.patterns.syntax import CROSS, Branch, Fold, Folding, Pattern, folded, parse
 
-__all__ = ["Automaton", "Budget", "Expired", "Undecided", "Wanted", "Witness"]
+__all__ = ["Budget", "Expired", "PatternQueries", "Undecided", "Wanted", "Witness"]
 
 _AT_ONCE: Final = 500  # questions that are put in order, so that the shortest answers come first
 _EXAMPLES: Final = 6  # remembered for each pattern
@@ -92,7 +92,7 @@ class Wanted(NamedTuple):  # a tuple, since a lint makes millions of them
         return all(not matched & mask(item) or bool(matched & mask(excepts)) for item, excepts in self.unless)
 
 
-class Automaton:
+class PatternQueries:
     """Patterns by number, and questions about them. `covers`: a match covers everything below.
 
     `fold`: what makes no difference between two names. Answers are then about names that fold letter by
@@ -124,7 +124,7 @@ class Automaton:
         self._at_root = mask(
             number for number, each in enumerate(parsed) if any(branch.root for branch in each.branches)
         )
-        self._rows = Rows(layout, fold)
+        self._rows = BitNfa(layout, fold)
         self._begins = [self._rows.close(sum(1 << place for place in places)) for places in begins]
         self._examples: dict[int, list[tuple[Witness, int]]] = {}
         self._by_name(parsed, covers=covers)
@@ -134,7 +134,7 @@ class Automaton:
         self._parsed = parsed
         self._names: NameSearch | None = None
         self._near = [(1 << len(parsed)) - 1] * len(parsed)
-        self._name_rows = rows = NameRows([each.branches for each in parsed])
+        self._name_rows = rows = NameNfa([each.branches for each in parsed])
         if not covers or rows.too_large:
             return
         texts = NameTexts(rows, self._rows.characters)

@@ -13,8 +13,8 @@ from typing import Any
 from ringfence.policy.analysis import parent_directories as parents
 from ringfence.policy.analysis.pattern_queries import Budget, Expired, Undecided, Witness
 from ringfence.policy.analysis.verdict_queries import (
-    Context,
-    Questions,
+    QueryContext,
+    VerdictQueries,
     agents,
     context,
     judge,
@@ -93,7 +93,7 @@ def _prove(policy: Engine, statement: Invariant, budget: Budget, fold: Fold) -> 
     try:
         made = statement.action in MAKES_PARENTS and Effect.DENY in wrong
         more = parents.patterns(statement.path) if made else ()
-        questions = Questions([policy], [statement.path, *more], budget, fold)
+        questions = VerdictQueries([policy], [statement.path, *more], budget, fold)
         region = questions.inside(statement.path)
         for where in _contexts(policy, statement, agents([policy], statement.agent, budget), fold):
             for effect in wrong:
@@ -117,7 +117,9 @@ def _length(witness: Witness) -> tuple[bool, int]:
     return witness.path == ROOT, len(witness.path)
 
 
-def _on_the_way(ask: Questions, statement: Invariant, where: Context, best: Proof | None) -> Proof | None:
+def _on_the_way(
+    ask: VerdictQueries, statement: Invariant, where: QueryContext, best: Proof | None
+) -> Proof | None:
     """A shorter path that breaks a statement, as a directory above it may not be made, or the best so far."""
     denied = parents.denied_parent(ask, where, statement.path)
     if denied is None or not _is_shorter(denied[0], best):
@@ -127,7 +129,7 @@ def _on_the_way(ask: Questions, statement: Invariant, where: Context, best: Proo
     return Proof(statement, False, where.agent, where.tool, path, effect, rule, missing=directory.path)
 
 
-def _refuted(statement: Invariant, wheres: list[Context], found: Witness, effect: Effect) -> Proof:
+def _refuted(statement: Invariant, wheres: list[QueryContext], found: Witness, effect: Effect) -> Proof:
     """The engine's own verdict on a path that breaks a statement."""
     said, rule = max((judge(where, found) for where in wheres[1:] or wheres), key=lambda each: each[0])
     assert said is effect, f"the engine says {said} where the analysis says {effect}: {found}"
@@ -135,7 +137,9 @@ def _refuted(statement: Invariant, wheres: list[Context], found: Witness, effect
     return Proof(statement, False, where.agent, where.tool, found, said, rule)
 
 
-def _contexts(policy: Engine, statement: Invariant, names: list[str], fold: Fold) -> Iterator[list[Context]]:
+def _contexts(
+    policy: Engine, statement: Invariant, names: list[str], fold: Fold
+) -> Iterator[list[QueryContext]]:
     """What a statement speaks of: a context, and for several actions on one path all of them behind it."""
     seen: set[tuple[object, ...]] = set()
     for name in names:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from ringfence.policy.analysis.bit_nfa import SLASH, Rows
+from ringfence.policy.analysis.bit_nfa import SLASH, BitNfa
 
 MAX_WORK: Final = 600_000_000  # spent on steps, by how many words of bits they touch; about a minute
 MAX_BYTES: Final = 384 * 1024 * 1024  # of nodes held by one question
@@ -95,7 +95,7 @@ class _Node(NamedTuple):
 class Search:
     """One question."""
 
-    def __init__(self, rows: Rows, budget: Budget, wanted: Places, most: int) -> None:
+    def __init__(self, rows: BitNfa, budget: Budget, wanted: Places, most: int) -> None:
         self._rows = rows
         self._budget = budget
         self._wanted = wanted

@@ -13,12 +13,12 @@ from dataclasses import dataclass, replace
 from ringfence.policy.analysis.bit_nfa import NICE
 from ringfence.policy.analysis.bit_sets import mask
 from ringfence.policy.analysis.bit_sets import numbers as numbers_of
-from ringfence.policy.analysis.pattern_queries import Automaton, Budget, Undecided, Wanted, Witness
+from ringfence.policy.analysis.pattern_queries import Budget, PatternQueries, Undecided, Wanted, Witness
 from ringfence.policy.evaluation.engine import Engine
 from ringfence.policy.model import ACTIONS, Effect, Mandatory, Rule
 from ringfence.policy.patterns.matcher import matches
 from ringfence.policy.patterns.syntax import Fold, Folding
-from ringfence.policy.rule_list import Columns
+from ringfence.policy.rule_list import RuleList
 
 Effects = frozenset[Effect]
 Tier = tuple[tuple[Rule, ...], tuple[Rule, ...], tuple[Rule, ...]]  # by tool, by action, by `*`
@@ -38,7 +38,7 @@ def only(effect: Effect) -> Effects:
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class QueryContext:
     """What one agent, tool and action look at; the same as the engine, rule by rule."""
 
     policy: Engine
@@ -55,7 +55,7 @@ class Context:
         return self.ladders, self.floor
 
 
-def context(policy: Engine, agent: str, tool: str, action: str, fold: Fold = Folding.NONE) -> Context:
+def context(policy: Engine, agent: str, tool: str, action: str, fold: Fold = Folding.NONE) -> QueryContext:
     """Collect the lists for one agent, tool (or bare action) and action."""
     own = "" if tool in ACTIONS else tool
 
@@ -66,10 +66,10 @@ def context(policy: Engine, agent: str, tool: str, action: str, fold: Fold = Fol
     everybody = tier(policy.content.rules)
     entries = {entry.name if entry else None: entry for _, entry in policy.chain(agent)}
     ladders = tuple((tier(entry.rules), everybody) if entry else (everybody,) for entry in entries.values())
-    return Context(policy, agent, tool, action, ladders, policy.floor(own or action, action), fold)
+    return QueryContext(policy, agent, tool, action, ladders, policy.floor(own or action, action), fold)
 
 
-def together(wheres: list[Context]) -> Context:
+def together(wheres: list[QueryContext]) -> QueryContext:
     """Several actions on one path as one context: the strictest verdict is the call's."""
     first = wheres[0]
     ladders = tuple(dict.fromkeys(ladder for where in wheres for ladder in where.ladders))
@@ -127,7 +127,7 @@ class _Numbered:
         return max((at for at in places if end is None or at < end), default=None)
 
 
-class Questions:
+class VerdictQueries:
     """Questions about some policies, all their patterns in one automaton."""
 
     def __init__(
@@ -142,7 +142,7 @@ class Questions:
         texts.update(dict.fromkeys(more))
         self.number = {text: number for number, text in enumerate(texts)}
         self._lists: dict[int, _Numbered] = {}
-        self.automaton = Automaton(list(texts), budget=budget, fold=fold)
+        self.automaton = PatternQueries(list(texts), budget=budget, fold=fold)
 
     def inside(self, *texts: str) -> Wanted:
         """Paths that one of these patterns matches."""
@@ -159,9 +159,9 @@ class Questions:
         """Return the numbers of a list's patterns; a policy's own lists are looked up once."""
         found = self._lists.get(id(rules))
         if found is None:
-            texts = rules.patterns if isinstance(rules, Columns) else [rule.pattern for rule in rules]
+            texts = rules.patterns if isinstance(rules, RuleList) else [rule.pattern for rule in rules]
             found = _Numbered(rules, [self.number[text] for text in texts])
-            if isinstance(rules, Columns):  # others are made for one question
+            if isinstance(rules, RuleList):  # others are made for one question
                 self._lists[id(rules)] = found
         return found
 
@@ -230,7 +230,7 @@ class Questions:
             if item.effect is effect:
                 yield self.inside(*(rule.pattern for rule in item.rules)) & self.outside(item.excepts)
 
-    def verdict(self, where: Context, effect: Effect) -> Iterator[Wanted]:
+    def verdict(self, where: QueryContext, effect: Effect) -> Iterator[Wanted]:
         """Ways for the verdict to be this one."""
         under = self.floor_below(where.floor, effect)
         if effect is not Effect.ALLOW:
@@ -274,7 +274,7 @@ class Questions:
         """Return the shortest path, in a region, or None: a proof that there is none."""
         return self.automaton.find(each & region for each in wanted)
 
-    def ever(self, where: Context, effect: Effect, region: Wanted = ANYTHING) -> Witness | None:
+    def ever(self, where: QueryContext, effect: Effect, region: Wanted = ANYTHING) -> Witness | None:
         """Return the shortest path with this verdict, confirmed by the engine, or None: a proof."""
         found = self.find(self.verdict(where, effect), region)
         if found is not None:
@@ -282,13 +282,13 @@ class Questions:
         return found
 
 
-def judge(where: Context, witness: Witness) -> tuple[Effect, Rule | None]:
+def judge(where: QueryContext, witness: Witness) -> tuple[Effect, Rule | None]:
     """What the engine says of a witness."""
     path, directory = witness.path, witness.directory
     return where.policy.verdict(where.agent, where.tool, where.action, path, directory, fold=where.fold)
 
 
-def confirm(where: Context, witness: Witness, effect: Effect) -> Rule | None:
+def confirm(where: QueryContext, witness: Witness, effect: Effect) -> Rule | None:
     """Have the engine confirm a witness; a disagreement is a fault of this program, and is no answer."""
     said, rule = judge(where, witness)
     if said is not effect:
@@ -311,7 +311,7 @@ def agents(policies: Sequence[Engine], selector: str = "**", budget: Budget | No
     texts = [f"/{key}" for key in keys]
     levels = ["/" + "/".join(["*"] * n) for n in range(1, longest + 2)]
     number = {text: at for at, text in enumerate(dict.fromkeys([*texts, *levels, "/" + chosen]))}
-    automaton = Automaton(list(number), budget=budget)
+    automaton = PatternQueries(list(number), budget=budget)
     found: dict[tuple[object, ...], str] = {}
     for length in range(1, longest + 1):
         exact = Wanted(((number[levels[length - 1]],), (number["/" + chosen],)), 1 << number[levels[length]])

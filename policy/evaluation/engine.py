@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Literal
 
 from ringfence.policy.evaluation import limits as ceilings
-from ringfence.policy.evaluation.rule_table import Laid, Query, Verdict
+from ringfence.policy.evaluation.rule_table import Query, RuleTable, Verdict
 from ringfence.policy.model import (
     ACTIONS,
     GRAVITY,
@@ -34,8 +34,8 @@ from ringfence.policy.model import (
     Rule,
     Tasks,
 )
-from ringfence.policy.patterns.matcher import ROOT, Found, Machine
-from ringfence.policy.patterns.name_index import Matcher
+from ringfence.policy.patterns.matcher import ROOT, Matcher, Matches
+from ringfence.policy.patterns.name_index import NameMatcher
 from ringfence.policy.patterns.syntax import Fold, Name, parse_agent
 
 _MAX_QUERIES = 4_096
@@ -56,9 +56,9 @@ class Engine:
         self.revision = revision
         self.files = files
         self.tools = MappingProxyType({**TOOL_ACTIONS, **(tools or {})})
-        self._laid = Laid(content)
+        self._laid = RuleTable(content)
         self._names = {name: parse_agent(name) for name in content.agents}
-        self._machines: dict[Fold, Machine] = {}
+        self._machines: dict[Fold, Matcher] = {}
         self._queries: dict[tuple[str, str, str], Query] = {}
         self._ceilings: dict[tuple[str, str], tuple[tuple[str, Limit], ...]] = {}
         self._numbers = count(1)
@@ -237,9 +237,9 @@ class Engine:
             )
         return found
 
-    def _machine(self, fold: Fold) -> Machine:
+    def _machine(self, fold: Fold) -> Matcher:
         laid = self._laid
-        return self._machines.setdefault(fold, Machine(laid.patterns, fold, laid.groups))
+        return self._machines.setdefault(fold, Matcher(laid.patterns, fold, laid.groups))
 
     def _query(self, agent: str, tool: str, action: str) -> Query:
         keys = "" if tool in ACTIONS else tool, action, "*"
@@ -251,7 +251,7 @@ class Engine:
         self._queries[agent, tool, action] = query
         return query
 
-    def _judged(self, machine: Machine, found: Found, query: Query) -> Verdict:
+    def _judged(self, machine: Matcher, found: Matches, query: Query) -> Verdict:
         """Judge what was found, and remember it."""
         verdict = self._laid.judge(found.last, query)
         machine.note(found, query.number, verdict)
@@ -270,7 +270,7 @@ _LIMIT_HINTS = {
 def _names_agent(names: tuple[Name, ...], parts: list[str]) -> bool:
     if len(names) != len(parts):
         return False
-    return all(part and Matcher(name).fits(part) for name, part in zip(names, parts, strict=True))
+    return all(part and NameMatcher(name).fits(part) for name, part in zip(names, parts, strict=True))
 
 
 def decision(effect: Effect, rule: Rule | None, agent: str, tool: str, action: str, path: str) -> Decision:

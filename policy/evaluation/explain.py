@@ -9,7 +9,7 @@ from collections.abc import Container, Iterable, Iterator, Sequence
 
 from ringfence.policy.evaluation.engine import Engine, decision
 from ringfence.policy.model import ACTIONS, GRAVITY, Agent, Effect, Explanation, Rule, Step
-from ringfence.policy.patterns.matcher import Machine, matches
+from ringfence.policy.patterns.matcher import Matcher, matches
 from ringfence.policy.patterns.spelled_classes import spelled_out
 from ringfence.policy.patterns.syntax import Fold
 
@@ -176,7 +176,7 @@ def _spelled(
 def _matching(patterns: list[str], path: str, fold: Fold) -> tuple[Container[int], Container[int]]:
     """Return the numbers of those that match, each for itself, a file at the path and a directory."""
     try:
-        state = Machine(patterns, fold, range(len(patterns))).at(path)
+        state = Matcher(patterns, fold, range(len(patterns))).at(path)
     except ValueError:  # one of them is none, as it has become too long: it alone matches nothing
         as_file, as_directory = (
             {number for number, each in enumerate(patterns) if matches(each, path, directory, fold=fold)}

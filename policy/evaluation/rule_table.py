@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from ringfence.policy.model import Content, Effect, Mandatory, Rule
-from ringfence.policy.rule_list import Columns
+from ringfence.policy.rule_list import RuleList
 
 _NO_GROUP = -1
 Verdict = tuple[Effect, "Rule | None"]
@@ -29,7 +29,7 @@ class Query:
         self.ladders = ladders
 
 
-class Laid:
+class RuleTable:
     """The row of a policy's patterns, each with its group, for a machine to match."""
 
     def __init__(self, content: Content) -> None:
@@ -162,4 +162,4 @@ class Laid:
 
 
 def _patterns(rules: Sequence[Rule]) -> list[str]:
-    return rules.patterns if isinstance(rules, Columns) else [rule.pattern for rule in rules]
+    return rules.patterns if isinstance(rules, RuleList) else [rule.pattern for rule in rules]

@@ -20,7 +20,7 @@ _NOTHING = re.compile(r"[\s-]*")  # blanks and the dashes of items
 
 
 @dataclass(slots=True, eq=False)
-class Entry:
+class CommentedEntry:
     """A pair of a mapping or an item of a list, with its comments; an empty text is a blank line."""
 
     holder: Collection
@@ -36,11 +36,11 @@ class Collection:
     """A mapping or a list; `end` is the offset behind its last bracket, None where it has no brackets."""
 
     node: Node
-    owner: Entry | None
+    owner: CommentedEntry | None
     column: int
     start: int
     end: int | None = None
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[CommentedEntry] = field(default_factory=list)
     below: list[str] = field(default_factory=list)  # behind its last entry
 
     @property
@@ -50,7 +50,7 @@ class Collection:
         return any(filter(None, self.below)) or any(map(_has_comment, self.entries)) or any(inside)
 
 
-def _has_comment(entry: Entry) -> bool:
+def _has_comment(entry: CommentedEntry) -> bool:
     return bool(entry.beside) or any(entry.above)
 
 
@@ -110,12 +110,12 @@ class Source:
         for item in node.items:
             yield from self._scalars(item)
 
-    def _collection(self, node: Node, owner: Entry | None) -> Collection:
+    def _collection(self, node: Node, owner: CommentedEntry | None) -> Collection:
         start = self.offset(node.start)
         made = Collection(node, owner, node.start.column, start)
         last = start + 1
         for key, value in (*node.pairs, *((None, item) for item in node.items)):
-            entry = Entry(made, key, value, self.offset((key or value).start))
+            entry = CommentedEntry(made, key, value, self.offset((key or value).start))
             if value.kind != "scalar":
                 entry.value = self._collection(value, entry)
             made.entries.append(entry)
@@ -147,7 +147,9 @@ class Source:
             before = before.holder.owner
         before.beside.append(comment)
 
-    def _place_alone(self, at: int, column: int, before: Entry | None, after: Entry | None) -> list[str]:
+    def _place_alone(
+        self, at: int, column: int, before: CommentedEntry | None, after: CommentedEntry | None
+    ) -> list[str]:
         """The list of comments to which one on a line of its own is added."""
         if before is not None and self._is_in_value(at, before):
             return before.above
@@ -165,7 +167,7 @@ class Source:
             holder = holder.owner.holder if holder.owner else None
         return after.above if after is not None else self.root.below
 
-    def _is_in_value(self, at: int, entry: Entry) -> bool:
+    def _is_in_value(self, at: int, entry: CommentedEntry) -> bool:
         """Whether the place lies between an entry's key and its value, or in brackets around nothing."""
         value = entry.value
         if isinstance(value, Node):
@@ -173,7 +175,7 @@ class Source:
         return value.end is not None and (at < value.start or (not value.entries and at < value.end))
 
 
-def _in_order(collection: Collection) -> Iterator[Entry]:
+def _in_order(collection: Collection) -> Iterator[CommentedEntry]:
     for entry in collection.entries:
         yield entry
         if isinstance(entry.value, Collection):

@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from ringfence.policy.errors import PolicyError
-from ringfence.policy.formatting.comments import Collection, Entry, Source
-from ringfence.policy.formatting.key_order import ANYTHING, POLICY, Shape
+from ringfence.policy.formatting.comments import Collection, CommentedEntry, Source
+from ringfence.policy.formatting.key_order import ANYTHING, POLICY, KeyOrder
 from ringfence.policy.invisible_characters import written_out
 from ringfence.policy.lint.suppressions import COMMENT
 from ringfence.policy.loading.sections import KEYS, read_policy
@@ -77,7 +77,7 @@ def _prove_same(source: Source, out: str, file: str) -> None:
     raise LayoutError(f"{file}: {message}")
 
 
-def _content(node: Node, shape: Shape) -> Any:
+def _content(node: Node, shape: KeyOrder) -> Any:
     """What a tree says: the order of pairs counts where the keys are not known ones."""
     if node.kind == "scalar":
         return node.text, node.is_text
@@ -110,14 +110,14 @@ def _from_text(lines: list[str]) -> list[str]:
     return lines[next(at for at, line in enumerate(lines) if line) :]
 
 
-def _ordered(collection: Collection, shape: Shape) -> list[Entry]:
+def _ordered(collection: Collection, shape: KeyOrder) -> list[CommentedEntry]:
     if collection.node.kind == "sequence" or not shape.keys:
         return collection.entries
     order = {key: at for at, key in enumerate(shape.keys)}
     return sorted(collection.entries, key=lambda entry: order.get(entry.key.text if entry.key else "", 99))
 
 
-def _block(collection: Collection, shape: Shape, indent: int, source: Source) -> Iterator[str]:
+def _block(collection: Collection, shape: KeyOrder, indent: int, source: Source) -> Iterator[str]:
     """The lines of a collection without brackets."""
     margin = " " * indent
     for entry in _ordered(collection, shape):
@@ -130,7 +130,9 @@ def _block(collection: Collection, shape: Shape, indent: int, source: Source) ->
     yield from (line and margin + line for line in collection.below)
 
 
-def _lines(entry: Entry, shape: Shape, indent: int, source: Source) -> tuple[list[str], list[str]]:
+def _lines(
+    entry: CommentedEntry, shape: KeyOrder, indent: int, source: Source
+) -> tuple[list[str], list[str]]:
     """The lines of an entry, and the comments beside it that have no place on its first line."""
     margin = " " * indent
     if entry.key is None:
@@ -144,7 +146,9 @@ def _lines(entry: Entry, shape: Shape, indent: int, source: Source) -> tuple[lis
     return [f"{margin}? {key}", *lines], [*entry.beside, *over]
 
 
-def _under(head: str, entry: Entry, below: Shape, indent: int, source: Source) -> tuple[list[str], list[str]]:
+def _under(
+    head: str, entry: CommentedEntry, below: KeyOrder, indent: int, source: Source
+) -> tuple[list[str], list[str]]:
     """The same, for an entry of which a line begins so."""
     *others, beside = entry.beside or [""]
     value = entry.value
@@ -164,12 +168,12 @@ def _under(head: str, entry: Entry, below: Shape, indent: int, source: Source) -
     return [f"{head} {inner[start].lstrip()}", *inner[start + 1 :]], over
 
 
-def _is_ignored(entry: Entry) -> bool:
+def _is_ignored(entry: CommentedEntry) -> bool:
     """Whether a comment leaves out what is found on this line, so that the line has to stay one."""
     return any(COMMENT.search(each) for each in (*entry.beside, *entry.above[-1:]))
 
 
-def _value(node: Node, shape: Shape, indent: int, source: Source) -> list[str]:
+def _value(node: Node, shape: KeyOrder, indent: int, source: Source) -> list[str]:
     """A scalar's lines, the first without its margin: a block scalar keeps the lines that it has."""
     header = _BLOCK.match(source.text, source.offset(node.start)) if not node.plain else None
     if header is None or shape.is_pattern:
@@ -182,7 +186,7 @@ def _value(node: Node, shape: Shape, indent: int, source: Source) -> list[str]:
     return [header[0], *((margin + line[depth:]).rstrip(" ") if line.strip() else "" for line in lines)]
 
 
-def _flat(value: Node | Collection, shape: Shape) -> str:
+def _flat(value: Node | Collection, shape: KeyOrder) -> str:
     """A value on one line, in brackets."""
     if isinstance(value, Node):
         return _scalar(value, shape.is_pattern)

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from ringfence.policy.analysis.pattern_queries import Budget, Wanted, Witness
 from ringfence.policy.analysis.verdict_queries import (
     EVERY_EFFECT,
-    Context,
-    Questions,
+    QueryContext,
     Tier,
+    VerdictQueries,
     agents,
     context,
     only,
@@ -20,13 +20,13 @@ from ringfence.policy.analysis.verdict_queries import (
 )
 from ringfence.policy.evaluation.engine import Engine
 from ringfence.policy.model import ACTIONS, Effect, Limit, Rule
-from ringfence.policy.patterns.matcher import Machine
+from ringfence.policy.patterns.matcher import Matcher
 from ringfence.policy.patterns.syntax import Fold, Folding
 
 _MOST_NAMED = 12
 
 
-class Look:
+class LintContext:
     """One look at a policy."""
 
     def __init__(
@@ -36,15 +36,15 @@ class Look:
         self.budget = budget
         self.files = files
         self.fold = fold
-        self.questions = Questions([policy], budget=budget, fold=fold)
+        self.questions = VerdictQueries([policy], budget=budget, fold=fold)
         self.names = agents([policy], budget=budget)
         self.pairs = pairs([policy])
         self.dead: set[tuple[str | None, str, int]] = set()
         self._within: dict[tuple[int, int], bool] = {}
-        self._places: dict[tuple[str | None, str], list[tuple[Context, int, int, int]]] = {}
-        self._machines: dict[int, Machine] = {}  # by a map's identity, as below
+        self._places: dict[tuple[str | None, str], list[tuple[QueryContext, int, int, int]]] = {}
+        self._machines: dict[int, Matcher] = {}  # by a map's identity, as below
         self._denied: dict[tuple[int, ...], list[Wanted]] = {}
-        self._contexts: dict[tuple[str, str, str], Context] = {}
+        self._contexts: dict[tuple[str, str, str], QueryContext] = {}
 
     def own(self, rule: Rule | Limit) -> bool:
         return self.files is None or (rule.where is not None and rule.where.file in self.files)
@@ -61,7 +61,7 @@ class Look:
         machine = self._machines.get(id(rules))
         if machine is None:
             # Each in a group of its own, so that all that match are told and not the last one only.
-            machine = Machine([rule.pattern for rule in rules], self.fold, range(len(rules)))
+            machine = Matcher([rule.pattern for rule in rules], self.fold, range(len(rules)))
             self._machines[id(rules)] = machine
         state = machine.at(witness.path)
         return sorted((state.directory if witness.directory else state.file).last.values())
@@ -73,7 +73,7 @@ class Look:
             self._denied[key] = list(self.questions.tier(tier, only(Effect.DENY)))
         return self._denied[key]
 
-    def context(self, name: str, tool: str, action: str) -> Context:
+    def context(self, name: str, tool: str, action: str) -> QueryContext:
         key = name, tool, action
         if key not in self._contexts:
             self._contexts[key] = context(self.policy, *key, self.fold)
@@ -84,14 +84,14 @@ class Look:
         owners = [(None, content.rules), *((agent.name, agent.rules) for agent in content.agents.values())]
         return ((owner, key, listed) for owner, rules in owners for key, listed in rules.items())
 
-    def contexts(self, owner: str | None, key: str) -> list[tuple[Context, int, int, int]]:
+    def contexts(self, owner: str | None, key: str) -> list[tuple[QueryContext, int, int, int]]:
         """Where a map is looked at: the context, its ladder, its tier, and its place in the tier."""
         found = self._places.get((owner, key))
         if found is None:
             found = self._places[owner, key] = list(self._contexts_of(owner, key))
         return found
 
-    def _contexts_of(self, owner: str | None, key: str) -> Iterator[tuple[Context, int, int, int]]:
+    def _contexts_of(self, owner: str | None, key: str) -> Iterator[tuple[QueryContext, int, int, int]]:
         for name in self.names:
             for tool, action in self.pairs:
                 self.questions.automaton.budget.spend(1)
@@ -106,7 +106,7 @@ class Look:
                     place = 2 if key == "*" else 1 if key in ACTIONS else 0
                     yield where, ladder, tier, place
 
-    def deciding(self, where: Context, ladder: int, tier: int, place: int, at: int) -> Iterator[Wanted]:
+    def deciding(self, where: QueryContext, ladder: int, tier: int, place: int, at: int) -> Iterator[Wanted]:
         """Ways for one rule to be what the engine names as deciding."""
         rule = where.ladders[ladder][tier][place][at]
         under = self.questions.floor_below(where.floor, Effect(max(rule.effect - 1, 0)))
@@ -120,7 +120,7 @@ class Look:
             for more in self.questions._all(rest, others):
                 yield way & under & more
 
-    def settling(self, where: Context, ladder: int, tier: int, place: int, at: int) -> Iterator[Wanted]:
+    def settling(self, where: QueryContext, ladder: int, tier: int, place: int, at: int) -> Iterator[Wanted]:
         """Ways for one rule to decide its ladder, whatever the floor and the other ladders say."""
         ask = self.questions
         tool, action, _ = here = where.ladders[ladder][tier]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from ringfence.policy.analysis.verdict_queries import Context, Tier, judge, only
+from ringfence.policy.analysis.verdict_queries import QueryContext, Tier, judge, only
 from ringfence.policy.lint.codes import Finding
-from ringfence.policy.lint.context import Look, listed, said
+from ringfence.policy.lint.context import LintContext, listed, said
 from ringfence.policy.model import ACTIONS, Effect, Rule
 
 
-def dead_rules(look: Look) -> Iterator[Finding]:
+def dead_rules(look: LintContext) -> Iterator[Finding]:
     """Rules that decide nothing: covered in their own map, or by what is looked at before it."""
     for owner, key, rules in look.maps():
         for at, rule in enumerate(rules):
@@ -32,7 +32,7 @@ def dead_rules(look: Look) -> Iterator[Finding]:
                 yield _outside(look, owner, key, rules, at)
 
 
-def _decides(look: Look, owner: str | None, key: str, at: int) -> bool:
+def _decides(look: LintContext, owner: str | None, key: str, at: int) -> bool:
     for where, ladder, tier, place in look.contexts(owner, key):
         found = look.questions.automaton.find(look.deciding(where, ladder, tier, place, at), first=True)
         if found is not None:
@@ -43,7 +43,7 @@ def _decides(look: Look, owner: str | None, key: str, at: int) -> bool:
     return False
 
 
-def _outside(look: Look, owner: str | None, key: str, rules: Sequence[Rule], at: int) -> Finding:
+def _outside(look: LintContext, owner: str | None, key: str, rules: Sequence[Rule], at: int) -> Finding:
     rule = rules[at]
     if key not in ACTIONS and key != "*" and rule.effect is not Effect.DENY:
         for where, ladder, tier, _ in look.contexts(owner, key):
@@ -65,7 +65,7 @@ def _outside(look: Look, owner: str | None, key: str, rules: Sequence[Rule], at:
     )
 
 
-def idle_rules(look: Look) -> Iterator[Finding]:
+def idle_rules(look: LintContext) -> Iterator[Finding]:
     """Rules without which every verdict would be the same."""
     for owner, key, rules in look.maps():
         for at, rule in enumerate(rules):
@@ -75,7 +75,7 @@ def idle_rules(look: Look) -> Iterator[Finding]:
                 yield Finding("idle-rule", f"{said(rule)} under {key} changes no verdict", rule.where)
 
 
-def _matters(look: Look, owner: str | None, key: str, rules: Sequence[Rule], at: int) -> bool:
+def _matters(look: LintContext, owner: str | None, key: str, rules: Sequence[Rule], at: int) -> bool:
     ask = look.questions
     region = ask.is_last(rules, at)
     if _shown(look, owner, key, rules, at):
@@ -97,7 +97,7 @@ def _matters(look: Look, owner: str | None, key: str, rules: Sequence[Rule], at:
     return False
 
 
-def _shown(look: Look, owner: str | None, key: str, rules: Sequence[Rule], at: int) -> bool:
+def _shown(look: LintContext, owner: str | None, key: str, rules: Sequence[Rule], at: int) -> bool:
     """Whether an example of what a rule matches has another verdict without it."""
     ask = look.questions
     region, numbered = ask.is_last(rules, at), ask.numbered(rules)
@@ -116,7 +116,9 @@ def _shown(look: Look, owner: str | None, key: str, rules: Sequence[Rule], at: i
     return False
 
 
-def _said(look: Look, where: Context, matched: int, rules: Sequence[Rule], mine: Effect | None) -> Effect:
+def _said(
+    look: LintContext, where: QueryContext, matched: int, rules: Sequence[Rule], mine: Effect | None
+) -> Effect:
     """What the ladders say of a path that these patterns match, if one map's last match has an effect."""
 
     def effect(listed: Sequence[Rule]) -> Effect | None:
@@ -139,7 +141,7 @@ def _first(tiers: Sequence[Sequence[Effect | None]]) -> Effect:
     return Effect.ASK
 
 
-def _floor(look: Look, where: Context, matched: int) -> Effect:
+def _floor(look: LintContext, where: QueryContext, matched: int) -> Effect:
     """The strictest mandatory item that speaks of a path that these patterns match."""
     number = look.questions.number
     said = [
@@ -151,7 +153,9 @@ def _floor(look: Look, where: Context, matched: int) -> Effect:
     return max(said, default=Effect.ALLOW)
 
 
-def _with_map(where: Context, ladder: int, tier: int, place: int, rules: tuple[Rule, ...]) -> Context:
+def _with_map(
+    where: QueryContext, ladder: int, tier: int, place: int, rules: tuple[Rule, ...]
+) -> QueryContext:
     """The same context with other rules in one map."""
     old = where.ladders[ladder][tier]
     new: Tier = (

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from ringfence.policy.evaluation.limits import LIMITS, keys_of
 from ringfence.policy.lint.codes import Finding
-from ringfence.policy.lint.context import Look
+from ringfence.policy.lint.context import LintContext
 from ringfence.policy.model import Effect, Limit, LimitMap
 
 
-def per_call(look: Look) -> Iterator[Finding]:
+def per_call(look: LintContext) -> Iterator[Finding]:
     """Limits that deny by what one call changes, where none counts the same over the session."""
     everybody = look.policy.content.limits
     for own in (everybody, *(agent.limits for agent in look.policy.content.agents.values())):

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ringfence.policy.analysis.pattern_queries import Wanted, Witness
-from ringfence.policy.analysis.verdict_queries import Context, judge, up_to
+from ringfence.policy.analysis.verdict_queries import QueryContext, judge, up_to
 from ringfence.policy.lint.codes import Finding
-from ringfence.policy.lint.context import Look, line, said
+from ringfence.policy.lint.context import LintContext, line, said
 from ringfence.policy.model import Effect, Rule
 
 
-def _cuts(look: Look, later: Effect, earlier: Effect, code: str) -> Iterator[Finding]:
+def _cuts(look: LintContext, later: Effect, earlier: Effect, code: str) -> Iterator[Finding]:
     """Rules that decide on a part of what an earlier rule of their map decided."""
     for _, key, rules in look.maps():
         for at, rule in enumerate(rules):
@@ -22,7 +22,7 @@ def _cuts(look: Look, later: Effect, earlier: Effect, code: str) -> Iterator[Fin
                 yield Finding(code, message, rule.where, str(witness))
 
 
-def _cut(look: Look, rules: Sequence[Rule], at: int, earlier: Effect) -> tuple[Witness, Rule] | None:
+def _cut(look: LintContext, rules: Sequence[Rule], at: int, earlier: Effect) -> tuple[Witness, Rule] | None:
     """The shortest path that one rule takes from an earlier one, where neither is a part of the other."""
 
     def within(way: Wanted) -> bool:
@@ -37,7 +37,7 @@ def _cut(look: Look, rules: Sequence[Rule], at: int, earlier: Effect) -> tuple[W
     return found, rules[hit[-2]]
 
 
-def _taken(look: Look, rules: Sequence[Rule], at: int, earlier: Effect) -> list[Wanted]:
+def _taken(look: LintContext, rules: Sequence[Rule], at: int, earlier: Effect) -> list[Wanted]:
     """Ways for one rule to decide where an earlier one would without it, in their order."""
     ask = look.questions
     numbers = ask.numbered(rules).numbers
@@ -53,15 +53,15 @@ def _taken(look: Look, rules: Sequence[Rule], at: int, earlier: Effect) -> list[
     return ways[::-1]
 
 
-def allows_that_cut(look: Look) -> Iterator[Finding]:
+def allows_that_cut(look: LintContext) -> Iterator[Finding]:
     return _cuts(look, Effect.ALLOW, Effect.DENY, "allow-cuts-deny")
 
 
-def denies_that_cut(look: Look) -> Iterator[Finding]:
+def denies_that_cut(look: LintContext) -> Iterator[Finding]:
     return _cuts(look, Effect.DENY, Effect.ALLOW, "deny-cuts-allow")
 
 
-def loosening(look: Look) -> Iterator[Finding]:
+def loosening(look: LintContext) -> Iterator[Finding]:
     """Agents' rules that let through what the global rules deny."""
     for owner, key, rules in look.maps():
         for at, rule in enumerate(rules):
@@ -86,7 +86,7 @@ def loosening(look: Look) -> Iterator[Finding]:
                 yield Finding("loosens-global", message, rule.where, str(witness))
 
 
-def _loosened(look: Look, owner: str, key: str, at: int) -> tuple[Context, Witness] | None:
+def _loosened(look: LintContext, owner: str, key: str, at: int) -> tuple[QueryContext, Witness] | None:
     for where, ladder, tier, place in look.contexts(owner, key):
         if ladder:
             continue

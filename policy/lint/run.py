@@ -11,7 +11,7 @@ from types import MappingProxyType
 from ringfence.policy.analysis.pattern_queries import Budget, Undecided
 from ringfence.policy.evaluation.engine import Engine
 from ringfence.policy.lint.codes import FINDINGS, Finding
-from ringfence.policy.lint.context import Look
+from ringfence.policy.lint.context import LintContext
 from ringfence.policy.lint.dead_rules import dead_rules, idle_rules
 from ringfence.policy.lint.evadable_limits import per_call
 from ringfence.policy.lint.overlaps import allows_that_cut, denies_that_cut, loosening
@@ -34,7 +34,7 @@ def lint(
     `fold`: what makes no difference between two names in the workspace.
     """
     try:
-        look = Look(policy, files, budget or Budget(), fold)
+        look = LintContext(policy, files, budget or Budget(), fold)
     except Undecided as error:
         return [Finding("too-complex", f"the rules: {error}")]
     found: list[Finding] = []
@@ -65,7 +65,7 @@ def _sort_in(name: str, findings: list[Finding], found: list[Finding], cut: dict
         found += findings
 
 
-def run(look: Look, name: str) -> list[Finding]:
+def run(look: LintContext, name: str) -> list[Finding]:
     """Return what one of `LINTS` finds."""
     found: list[Finding] = []
     try:
@@ -81,7 +81,7 @@ def place_of(finding: Finding) -> tuple[str, int, int, str]:
     return (where.file, where.line, where.column, finding.code) if where else ("", 0, 0, finding.code)
 
 
-def _suspicious(look: Look) -> Iterator[Finding]:
+def _suspicious(look: LintContext) -> Iterator[Finding]:
     rules = [rule for _, _, listed in look.maps() for rule in listed]
     rules += [rule for item in look.policy.content.mandatory for rule in item.rules]
     for rule in rules:
@@ -90,7 +90,7 @@ def _suspicious(look: Look) -> Iterator[Finding]:
                 yield Finding(code, f'"{rule.pattern}": {FINDINGS[code][1]}', rule.where)
 
 
-LINTS: Mapping[str, Callable[[Look], Iterator[Finding]]] = MappingProxyType(
+LINTS: Mapping[str, Callable[[LintContext], Iterator[Finding]]] = MappingProxyType(
     {
         "suspicious patterns": _suspicious,
         "unused agents": unused_agents,

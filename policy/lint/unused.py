@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ringfence.policy.analysis.bit_sets import mask
-from ringfence.policy.analysis.pattern_queries import Automaton, Wanted
-from ringfence.policy.analysis.verdict_queries import Questions, together, up_to
+from ringfence.policy.analysis.pattern_queries import PatternQueries, Wanted
+from ringfence.policy.analysis.verdict_queries import VerdictQueries, together, up_to
 from ringfence.policy.evaluation.limits import keys_of
 from ringfence.policy.lint.codes import Finding
-from ringfence.policy.lint.context import Look
+from ringfence.policy.lint.context import LintContext
 from ringfence.policy.model import ACTIONS, Agent, Effect, Limit, Mandatory, Rule
 from ringfence.policy.patterns.matcher import ROOT
 
@@ -19,7 +19,7 @@ _NO_FILE = frozenset({"create_directory"})
 _TASKS = frozenset({"delete_tasks", "restore_tasks"})  # `max_tasks` counts them, not their files
 
 
-def excepts(look: Look) -> Iterator[Finding]:
+def excepts(look: LintContext) -> Iterator[Finding]:
     ask = look.questions
     for item in look.policy.content.mandatory:
         if not item.excepts or not look.own(item.rules[0]):
@@ -32,7 +32,7 @@ def excepts(look: Look) -> Iterator[Finding]:
         yield from _unused_excepts(ask, item)
 
 
-def _unused_excepts(ask: Questions, item: Mandatory) -> Iterator[Finding]:
+def _unused_excepts(ask: VerdictQueries, item: Mandatory) -> Iterator[Finding]:
     for text in item.excepts:
         if ask.find([ask.inside(text) & ask.inside(*(rule.pattern for rule in item.rules))]) is None:
             yield Finding(
@@ -40,7 +40,7 @@ def _unused_excepts(ask: Questions, item: Mandatory) -> Iterator[Finding]:
             )
 
 
-def limits(look: Look) -> Iterator[Finding]:
+def limits(look: LintContext) -> Iterator[Finding]:
     """Limits that no call can pass: it changes nothing that counts, or is asked about or denied anyway."""
     content = look.policy.content
     for listed in (content.limits, *(agent.limits for agent in content.agents.values())):
@@ -51,7 +51,7 @@ def limits(look: Look) -> Iterator[Finding]:
                     yield Finding("limit-unreachable", message, limit.where)
 
 
-def _why(look: Look, limit: Limit) -> str:
+def _why(look: LintContext, limit: Limit) -> str:
     if limit.key == "read" or not any(_countable(look, tool, limit) for tool in _tools(look)):
         return "no call changes that much that it counts"
     if not any(limit in look.policy.limits(name, tool) for name in look.names for tool in _tools(look)):
@@ -59,11 +59,11 @@ def _why(look: Look, limit: Limit) -> str:
     return f"what it counts is {'denied' if limit.over is Effect.DENY else 'asked about or denied'} anyway"
 
 
-def _tools(look: Look) -> tuple[str, ...]:
+def _tools(look: LintContext) -> tuple[str, ...]:
     return (*ACTIONS, *look.policy.tools)
 
 
-def _countable(look: Look, tool: str, limit: Limit) -> bool:
+def _countable(look: LintContext, tool: str, limit: Limit) -> bool:
     """Whether one call of a tool, or a session of them, can come over the ceiling."""
     if limit.key not in keys_of(tool, look.policy.tools) or tool in _NO_FILE:
         return False
@@ -75,7 +75,7 @@ def _countable(look: Look, tool: str, limit: Limit) -> bool:
     return bool(counted) and not (one_file and limit.max_files)
 
 
-def _reachable(look: Look, limit: Limit) -> bool:
+def _reachable(look: LintContext, limit: Limit) -> bool:
     looser = up_to(Effect(limit.over - 1))
     return any(
         _countable(look, tool, limit)
@@ -86,7 +86,7 @@ def _reachable(look: Look, limit: Limit) -> bool:
     )
 
 
-def _let(look: Look, name: str, tool: str, effects: frozenset[Effect]) -> bool:
+def _let(look: LintContext, name: str, tool: str, effects: frozenset[Effect]) -> bool:
     """Whether some call of a tool has one of these verdicts; the root itself cannot be changed."""
     needs = [(tool, "")] if tool in ACTIONS else look.policy.tools[tool]
     for parameter in dict.fromkeys(parameter for _, parameter in needs):
@@ -102,11 +102,13 @@ def _let(look: Look, name: str, tool: str, effects: frozenset[Effect]) -> bool:
     return True
 
 
-def unused_agents(look: Look) -> Iterator[Finding]:
+def unused_agents(look: LintContext) -> Iterator[Finding]:
     """Entries with a pattern of which no name is left for them."""
     content: Mapping[str, Agent] = look.policy.content.agents
     keys = list(content)
-    automaton = Automaton([f"/{key}" for key in keys], covers=False, budget=look.questions.automaton.budget)
+    automaton = PatternQueries(
+        [f"/{key}" for key in keys], covers=False, budget=look.questions.automaton.budget
+    )
     for at, key in enumerate(keys):
         if not set(key) & set("*?["):
             continue

@@ -25,7 +25,7 @@ from ringfence.policy.model import (
     Tasks,
     Tier,
 )
-from ringfence.policy.rule_list import Columns, Said
+from ringfence.policy.rule_list import RuleList, Said
 
 MISTAKES = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 _EFFECTS = tuple(Effect)
@@ -110,7 +110,7 @@ def _map_out(rules: RuleMap) -> dict[str, Any]:
 
 
 def _columns_out(listed: Sequence[Rule]) -> list[Any]:
-    if not isinstance(listed, Columns):
+    if not isinstance(listed, RuleList):
         raise TypeError("rules that were not loaded")
     *before, files, lines, columns = listed.said
     names = list(dict.fromkeys(files))
@@ -118,7 +118,7 @@ def _columns_out(listed: Sequence[Rule]) -> list[Any]:
 
 
 def _map_in(rules: Mapping[str, Any], tier: Tier, agent: str | None) -> RuleMap:
-    return {key: Columns(tier, agent, key, _columns_in(*said)) for key, said in rules.items()}
+    return {key: RuleList(tier, agent, key, _columns_in(*said)) for key, said in rules.items()}
 
 
 def _columns_in(

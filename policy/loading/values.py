@@ -17,7 +17,7 @@ from ringfence.policy.loading.yaml_tree import Node, Report
 from ringfence.policy.model import ACTIONS, DEAD_TOOLS, EFFECTS, Effect, Tier
 from ringfence.policy.patterns.matcher import ROOT, matches
 from ringfence.policy.patterns.syntax import PatternError, check, parse
-from ringfence.policy.rule_list import Columns, Said
+from ringfence.policy.rule_list import RuleList, Said
 
 MAX_CHARACTERS = 2_000_000  # in all patterns of a policy together, braces expanded
 
@@ -53,7 +53,7 @@ class Drafts:
 class Tiered:
     """The rules and limits of everybody, or of one agent."""
 
-    rules: dict[str, Columns] = field(default_factory=dict)
+    rules: dict[str, RuleList] = field(default_factory=dict)
     limits: dict[str, Drafts] = field(default_factory=dict)
 
 
@@ -224,20 +224,20 @@ class Reader:
 
     # Rules
 
-    def rules(self, node: Node, tier: Tier, agent: str | None) -> dict[str, Columns]:
+    def rules(self, node: Node, tier: Tier, agent: str | None) -> dict[str, RuleList]:
         """Read a mapping from keys to effects or maps of patterns."""
         if node.kind != "mapping":
             hint = f'write "*": {node.text} below it' if node.text in EFFECTS else None
             self.report.add("value_invalid", f"rules are a mapping, not {node.describe()}", node, hint)
             return {}
-        out: dict[str, Columns] = {}
+        out: dict[str, RuleList] = {}
         for key_node, value in node.pairs:
             looks = any(character in key_node.text for character in "*/.")
             hint = f'a pattern goes below a key: delete: {{"{key_node.text[:40]}": ...}}' if looks else ""
             key = self.rule_key(key_node, hint)
             said = self._map(value, key_node)
             if key and said[0]:
-                out[key] = Columns(tier, agent, key, said)
+                out[key] = RuleList(tier, agent, key, said)
         return out
 
     def _map(self, node: Node, key_node: Node) -> Said:

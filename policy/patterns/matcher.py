@@ -12,9 +12,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from ringfence.policy.byte_names import as_matched
-from ringfence.policy.patterns.name_index import ANY, Names
+from ringfence.policy.patterns.name_index import ANY, NameIndex
 from ringfence.policy.patterns.syntax import Fold, by_letter, folded
-from ringfence.policy.patterns.trie import NO_ENDS, START, Ends, Tree
+from ringfence.policy.patterns.trie import NO_ENDS, START, Ends, PatternTrie
 
 ROOT: Final = "."
 _MAX_BYTES: Final = 32 * 1024 * 1024  # of remembered states, about; then all are forgotten
@@ -33,7 +33,7 @@ Nodes = frozenset[int]
 Leads = tuple[Mapping[int, int], ...]
 
 
-class Found:
+class Matches:
     """The patterns that match, the last of each group; what the caller concluded from it is noted here."""
 
     __slots__ = ("first", "last", "memo")
@@ -44,7 +44,7 @@ class Found:
         self.memo: dict[int, object] = _NO_MEMO
 
 
-class State:
+class MatcherState:
     """What has matched a path, a directory there and all below one; `nodes` are the nodes to go on from.
 
     Whatever the name, a path goes on from those that `stays` holds too, and has matched what `ends` holds;
@@ -53,7 +53,7 @@ class State:
 
     __slots__ = ("any_file", "below", "directory", "ends", "file", "files", "next", "nodes", "opens", "stays")
 
-    def __init__(self, nodes: Nodes, file: Found, directory: Found, below: Found) -> None:
+    def __init__(self, nodes: Nodes, file: Matches, directory: Matches, below: Matches) -> None:
         self.nodes = nodes
         self.stays = _NOTHING
         self.ends = NO_ENDS
@@ -61,12 +61,14 @@ class State:
         self.directory = directory
         self.below = below
         self.any_file = below
-        self.next: dict[Kind, State] = {}
-        self.files: dict[Kind, Found] = {}  # what matches a file here: no state, as nothing is below it
+        self.next: dict[NameClass, MatcherState] = {}
+        self.files: dict[
+            NameClass, Matches
+        ] = {}  # what matches a file here: no state, as nothing is below it
         self.opens: dict[int, object] = _NO_MEMO  # what the caller concluded of all that is below
 
 
-class Kind:
+class NameClass:
     """All names that no pattern tells apart: where they lead to, and what they do wherever they stand.
 
     `alone` is the only pattern that a file matches by its name, whatever its directory, and `group` the group
@@ -84,7 +86,7 @@ class Kind:
         self.group = groups[numbers[0]] if numbers else 0
 
 
-class Machine:
+class Matcher:
     """Reads paths against patterns, which are known by their numbers in the order given.
 
     Each is of a group, of which only the last one to match is told; without groups all are of one.
@@ -94,7 +96,7 @@ class Machine:
         self.fold = fold
         self.steps = 0  # steps really worked out, for tests and benchmarks
         self._groups = groups or [0] * len(patterns)
-        tree = Tree(patterns, fold)
+        tree = PatternTrie(patterns, fold)
         self._ends = tree.ends
         self._inner = tree.inner
         self._cross = tree.cross
@@ -102,21 +104,21 @@ class Machine:
         self._everywhere = tree.cross.get(START, -1)  # the `**` at the start waits in every state
         self._any = tree.names.pop(ANY, {})
         self._any_anywhere = self._any.pop(self._everywhere, None)
-        self._names = Names(tree.names)
+        self._names = NameIndex(tree.names)
         self._leads = list(tree.names.values())
         self._at_root = tree.at_root
         self._under: dict[int, list[int]] | None = None
         self._ends_anywhere: frozenset[int] | None = None
         self._forget()
 
-    def at(self, path: str) -> State:
+    def at(self, path: str) -> MatcherState:
         """Return the state for a canonical path; ValueError for text that is none."""
         if path == ROOT:
             return self.top
         head, slash, name = path.rpartition("/")
         return self.step(self._directory(head) if slash else self.root, name)
 
-    def step(self, state: State, name: str) -> State:
+    def step(self, state: MatcherState, name: str) -> MatcherState:
         """Return the state one name further down."""
         kind = self._kinds_of.get(name)
         if kind is None:
@@ -124,12 +126,12 @@ class Machine:
         after = state.next.get(kind)
         return after if after is not None else self._step(state, kind)
 
-    def file(self, path: str) -> Found:
+    def file(self, path: str) -> Matches:
         """Return what matches a canonical path if it is a file: the same as at it, for less."""
         head, slash, name = path.rpartition("/")
         return self.leaf(self._directory(head) if slash else self.root, name)
 
-    def leaf(self, state: State, name: str) -> Found:
+    def leaf(self, state: MatcherState, name: str) -> Matches:
         """Return what matches a file by its name and the state of its directory."""
         kind = self._kinds_of.get(name)
         if kind is None:
@@ -140,11 +142,11 @@ class Machine:
         found = state.files.get(kind)
         return found if found is not None else self._leaf(state, kind)
 
-    def inside(self, path: str) -> State:
+    def inside(self, path: str) -> MatcherState:
         """Return the state from which the names directly in a directory are reached by `step`."""
         return self.root if path == ROOT else self._directory(path)
 
-    def ahead(self, state: State) -> frozenset[int]:
+    def ahead(self, state: MatcherState) -> frozenset[int]:
         """Return the patterns that may yet come to match something below a directory, by its state.
 
         Each of them matches some path below; what matches already is not among them for that alone.
@@ -153,7 +155,7 @@ class Machine:
             self._ends_anywhere = self._ends_under([self._everywhere])
         return self._ends_anywhere | self._ends_under(state.nodes)
 
-    def note_below(self, state: State, key: int, value: object) -> None:
+    def note_below(self, state: MatcherState, key: int, value: object) -> None:
         """Remember a conclusion on all that is below a directory."""
         if state.opens is _NO_MEMO:
             state.opens = {}
@@ -166,7 +168,7 @@ class Machine:
         state = self.at(path)
         return bool((state.directory if directory else state.file).last)
 
-    def note(self, found: Found, key: int, value: object) -> None:
+    def note(self, found: Matches, key: int, value: object) -> None:
         """Remember a conclusion from what was found."""
         if self._spent > _MAX_BYTES:
             self._forget()
@@ -205,7 +207,7 @@ class Machine:
         self._under = under
         return under
 
-    def _directory(self, path: str) -> State:
+    def _directory(self, path: str) -> MatcherState:
         state = self._directories.get(path)
         if state is None:
             above, _, name = path.rpartition("/")
@@ -220,7 +222,7 @@ class Machine:
                 self._directories[path] = state
         return state
 
-    def _leaf(self, state: State, kind: Kind) -> Found:
+    def _leaf(self, state: MatcherState, kind: NameClass) -> Matches:
         self.steps += 1
         numbers = kind.ends[0]
         if kind.leads and state.nodes:
@@ -234,7 +236,7 @@ class Machine:
         self._spent += 100
         return found
 
-    def _step(self, state: State, kind: Kind) -> State:
+    def _step(self, state: MatcherState, kind: NameClass) -> MatcherState:
         self.steps += 1
         nodes, ends = kind.nodes, kind.ends
         if state.stays:
@@ -256,15 +258,15 @@ class Machine:
         self._spent += 100
         return after
 
-    def _state(self, nodes: Nodes, file: Found, directory: Found, below: Found) -> State:
+    def _state(self, nodes: Nodes, file: Matches, directory: Matches, below: Matches) -> MatcherState:
         key = nodes, file, directory, below
         state = self._states.get(key)
         if state is None:
             state = self._states[key] = self._new_state(nodes, file, directory, below)
         return state
 
-    def _new_state(self, nodes: Nodes, file: Found, directory: Found, below: Found) -> State:
-        state = State(nodes, file, directory, below)
+    def _new_state(self, nodes: Nodes, file: Matches, directory: Matches, below: Matches) -> MatcherState:
+        state = MatcherState(nodes, file, directory, below)
         state.any_file = self._latest(below, self._plain.ends[0])
         if nodes:
             state.stays = nodes & self._waits
@@ -276,7 +278,7 @@ class Machine:
         self._spent += 500 + 60 * (len(nodes) + len(state.stays))
         return state
 
-    def _latest(self, above: Found, numbers: tuple[int, ...]) -> Found:
+    def _latest(self, above: Matches, numbers: tuple[int, ...]) -> Matches:
         """Return what is found once these numbers join what was found above."""
         last = above.last
         for number in numbers:
@@ -290,7 +292,7 @@ class Machine:
         key = frozenset(last.values())
         found = self._founds.get(key)
         if found is None:
-            found = self._founds[key] = Found(last)
+            found = self._founds[key] = Matches(last)
             self._spent += 500 + 150 * len(last)
         return found
 
@@ -323,7 +325,7 @@ class Machine:
                 found.append(cross[node])
         return found
 
-    def _kind(self, name: str) -> Kind:
+    def _kind(self, name: str) -> NameClass:
         if name in _NOT_NAMES or "/" in name:
             raise ValueError(f"not a name in a canonical path: {name!r}")
         plain = as_matched(name)
@@ -350,7 +352,7 @@ class Machine:
         fits = self._names.find(text)
         return fits if letters == text else tuple(sorted({*fits, *self._names.find(letters)}))
 
-    def _new_kind(self, fits: tuple[int, ...]) -> Kind:
+    def _new_kind(self, fits: tuple[int, ...]) -> NameClass:
         leads = [self._leads[index] for index in fits]
         anywhere = [self._any_anywhere] if self._any_anywhere is not None else []
         others: list[Mapping[int, int]] = []
@@ -368,7 +370,7 @@ class Machine:
         key = tuple(map(id, others)), nodes, ends
         kind = self._kinds.get(key)
         if kind is None:
-            kind = self._kinds[key] = Kind(tuple(others), nodes, ends, self._groups)
+            kind = self._kinds[key] = NameClass(tuple(others), nodes, ends, self._groups)
         if len(fits) == 1:
             self._kinds_one[fits[0]] = kind
         else:
@@ -377,16 +379,16 @@ class Machine:
 
     def _forget(self) -> None:
         self._spent = 0
-        self._founds: dict[frozenset[int], Found] = {}
-        self._states: dict[tuple[Nodes, Found, Found, Found], State] = {}
-        self._kinds: dict[tuple[tuple[int, ...], Nodes, Ends], Kind] = {}
-        self._kinds_fit: dict[tuple[int, ...], Kind] = {}  # by the names of patterns that fit
-        self._kinds_one: list[Kind | None] = [None] * len(self._leads)
-        self._kinds_of: dict[str, Kind] = {}
-        self._directories: dict[str, State] = {}
-        nothing = Found({})
+        self._founds: dict[frozenset[int], Matches] = {}
+        self._states: dict[tuple[Nodes, Matches, Matches, Matches], MatcherState] = {}
+        self._kinds: dict[tuple[tuple[int, ...], Nodes, Ends], NameClass] = {}
+        self._kinds_fit: dict[tuple[int, ...], NameClass] = {}  # by the names of patterns that fit
+        self._kinds_one: list[NameClass | None] = [None] * len(self._leads)
+        self._kinds_of: dict[str, NameClass] = {}
+        self._directories: dict[str, MatcherState] = {}
+        nothing = Matches({})
         at_root = self._latest(nothing, tuple(self._at_root))
-        self.top = State(_NOTHING, at_root, at_root, at_root)
+        self.top = MatcherState(_NOTHING, at_root, at_root, at_root)
         everything = self._latest(nothing, self._ends.get(START, NO_ENDS)[2])
         opened = frozenset(self._open([START])) - {self._everywhere}
         self._plain = self._new_kind(())
@@ -410,6 +412,6 @@ def _reached(kind: Leads, nodes: Nodes) -> list[int]:
 def matches(pattern: str, path: str, directory: bool = False, *, fold: Fold = False) -> bool:
     """Whether one pattern matches a path, or a directory above it. Text that is no path is not matched."""
     try:
-        return Machine([pattern], fold).matches(path, directory or path == ROOT)
+        return Matcher([pattern], fold).matches(path, directory or path == ROOT)
     except ValueError:
         return False

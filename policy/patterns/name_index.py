@@ -24,7 +24,7 @@ ANY: Final = "*"
 Key = str | Name
 Listed = list[tuple[int, Key]]
 # One name to be tried: what it begins and ends with, its least length, what else is in it, and its index.
-Row = tuple[str, str, int, "str | Matcher", int]
+Row = tuple[str, str, int, "str | NameMatcher", int]
 # One to be tried of those that share an edge, what rules it out at least cost first: the edge of its other
 # end, the text at this one and the text within (each empty where there is nothing to ask), the row if that is
 # not all, its index, and the next one.
@@ -39,7 +39,7 @@ def key(name: Name) -> Key:
     return name if any(text is None or ANY in text for text in texts) else ANY.join(texts)  # type: ignore[arg-type]
 
 
-class Names:
+class NameIndex:
     """An index of names by their whole text, else by the rarer of beginning and end, else by text within."""
 
     def __init__(self, names: Iterable[Key]) -> None:
@@ -160,9 +160,9 @@ def _chain(names: Listed, which: int) -> Near:
 
 def _row(index: int, name: Key) -> Row:
     if not isinstance(name, str):
-        return _end(name, 0), _end(name, -1), 0, Matcher(name), index
+        return _end(name, 0), _end(name, -1), 0, NameMatcher(name), index
     head, *middle, tail = name.split(ANY)
-    inside = Matcher(name) if len(middle) > 1 else "".join(middle)
+    inside = NameMatcher(name) if len(middle) > 1 else "".join(middle)
     return head, tail, len(name) - len(middle) - 1, inside, index
 
 
@@ -226,7 +226,7 @@ def _fits(row: Row, name: str) -> bool:
     return inside.fits(name)
 
 
-class Matcher:
+class NameMatcher:
     """Fits a name against the pieces between the stars, each found once and leftmost: linear work."""
 
     __slots__ = ("_after", "_head", "_least", "_middle", "_plain", "_single", "_tail", "_tail_length")

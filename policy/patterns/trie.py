@@ -21,7 +21,7 @@ NO_ENDS: Final[Ends] = ((), (), ())
 _STARS: Final = re.compile(r"\*{2,}")
 
 
-class Tree:
+class PatternTrie:
     """Nodes are numbers; a name, or a `**`, leads from one to another."""
 
     __slots__ = ("at_root", "cross", "ends", "inner", "names", "size")

@@ -9,7 +9,7 @@ import pytest
 from ringfence.policy import READY_MADE, Policy, loads, ready_made
 from ringfence.policy.analysis.diff import compare
 from ringfence.policy.analysis.shortest_witness import Budget
-from ringfence.policy.lint.context import Look
+from ringfence.policy.lint.context import LintContext
 from ringfence.policy.lint.run import LINTS, lint, run
 
 PLENTY = 50_000_000
@@ -38,7 +38,7 @@ def test_what_the_others_leave_is_for_a_kind_of_finding_that_needs_it() -> None:
     budget = Budget(PLENTY)
     whole = lint(policy, budget=budget)
     needed = PLENTY - budget.work
-    look = Look(policy, None, Budget(PLENTY))
+    look = LintContext(policy, None, Budget(PLENTY))
     work: dict[str, int] = {}
     for name in LINTS:
         before = look.budget.work

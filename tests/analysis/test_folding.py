@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from ringfence.policy import Effect, Folding, Policy, loads
 from ringfence.policy.analysis.bit_sets import mask
 from ringfence.policy.analysis.diff import compare
-from ringfence.policy.analysis.pattern_queries import Automaton, Undecided, Wanted
+from ringfence.policy.analysis.pattern_queries import PatternQueries, Undecided, Wanted
 from ringfence.policy.analysis.prove import prove
 from ringfence.policy.analysis.verdict_queries import agents, pairs
 from ringfence.policy.evaluation.cases import check
@@ -94,7 +94,7 @@ def test_a_path_in_these_and_not_in_those(every: Any, none: Any) -> None:
     wanted = Wanted(
         tuple(tuple(number[text] for text in group) for group in every), mask(number[text] for text in none)
     )
-    found = Automaton(texts, fold=Folding.CASE).find([wanted])
+    found = PatternQueries(texts, fold=Folding.CASE).find([wanted])
 
     def fits(path: str, directory: bool) -> bool:
         def some(texts: Any) -> bool:
@@ -212,7 +212,7 @@ def test_the_two_forms_of_a_letter_are_one_name_where_the_workspace_says_so() ->
 @pytest.mark.parametrize("fold", [Folding.CASE, Folding.FORM])
 def test_a_name_that_would_be_another_once_it_is_put_together_is_no_answer(fold: Folding) -> None:
     # Either letter goes together with the mark after it, and then the class is not what it stands for.
-    automaton = Automaton(["[ab]\u0323", "?\u0323"], fold=fold)
+    automaton = PatternQueries(["[ab]\u0323", "?\u0323"], fold=fold)
     for first in (False, True):
         with pytest.raises(Undecided, match="folded"):
             automaton.find([Wanted(((0,),))], first=first)

@@ -20,7 +20,7 @@ from ringfence.policy.analysis.pattern_queries import Budget
 from ringfence.policy.analysis.verdict_queries import agents, pairs
 from ringfence.policy.evaluation.limits import keys_of
 from ringfence.policy.lint.codes import Finding
-from ringfence.policy.lint.context import Look
+from ringfence.policy.lint.context import LintContext
 from ringfence.policy.lint.run import lint
 from ringfence.policy.model import Need, Rule
 from ringfence.policy.patterns.matcher import matches as matches_once
@@ -166,7 +166,7 @@ def deciding_paths(policy: Policy) -> list[tuple[str, bool]]:
     """
     found = [each.path for each in lint(policy) if each.path]
     paths = [(path.rstrip("/"), path.endswith("/")) for path in found if path != "."]
-    look = Look(policy, None, Budget())
+    look = LintContext(policy, None, Budget())
     for owner, key, rules in look.maps():
         for at in range(len(rules)):
             for where in look.contexts(owner, key):

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringfence.policy.analysis.bit_sets import mask, numbers
-from ringfence.policy.analysis.name_nfa import NameRows
+from ringfence.policy.analysis.name_nfa import NameNfa
 from ringfence.policy.analysis.pattern_overlaps import overlaps
-from ringfence.policy.analysis.pattern_queries import Automaton, Budget, Wanted
+from ringfence.policy.analysis.pattern_queries import Budget, PatternQueries, Wanted
 from ringfence.policy.patterns.matcher import matches
 from ringfence.policy.patterns.syntax import parse
 from tests.analysis.test_search import PATHS
@@ -28,7 +28,7 @@ INSIDE = [each for each in PATHS if each[0] != "."]
 @given(patterns, st.sampled_from(INSIDE))
 @settings(max_examples=300, deadline=None)
 def test_what_matches_a_path_is_what_the_engine_says(texts: Any, path: Any) -> None:
-    rows = NameRows([parse(text).branches for text in texts])
+    rows = NameNfa([parse(text).branches for text in texts])
     assert numbers(rows.matched(*path)) == tuple(n for n, text in enumerate(texts) if matches(text, *path))
 
 
@@ -36,7 +36,7 @@ def test_what_matches_a_path_is_what_the_engine_says(texts: Any, path: Any) -> N
 @settings(max_examples=100, deadline=None)
 def test_patterns_with_a_path_in_common_overlap(texts: Any) -> None:
     parsed = [parse(text).branches for text in texts]
-    near = overlaps(parsed, NameRows(parsed), Budget())
+    near = overlaps(parsed, NameNfa(parsed), Budget())
     for path in INSIDE:
         matched = mask(n for n, text in enumerate(texts) if matches(text, *path))
         assert all(not matched & ~near[number] for number in numbers(matched))
@@ -45,7 +45,7 @@ def test_patterns_with_a_path_in_common_overlap(texts: Any) -> None:
 def test_patterns_apart_do_not_overlap() -> None:
     texts = ["/src/**", "/docs/**", "*.py", "*.md", "/src/*.md", "{/docs,/lib}/a*", "/docs/b*"]
     parsed = [parse(text).branches for text in texts]
-    near = overlaps(parsed, NameRows(parsed), Budget())
+    near = overlaps(parsed, NameNfa(parsed), Budget())
     # `*.py` and `*.md` have paths in common, since a match covers what is below it.
     assert [numbers(bits) for bits in near] == [
         (0, 2, 3, 4), (1, 2, 3, 5, 6), (0, 1, 2, 3, 4, 5, 6), (0, 1, 2, 3, 4, 5, 6),
@@ -68,7 +68,7 @@ def test_any_path_will_do_but_there_is_one_if_there_is_one(texts: Any, data: Any
 
         return all(hit(every)) and not any(hit(none)) and (directory or not only)
 
-    automaton = Automaton(texts)
+    automaton = PatternQueries(texts)
     found = automaton.find([wanted], first=True)
     shortest = automaton.find([wanted])
     assert (found is None) is (shortest is None)
@@ -88,8 +88,8 @@ def test_patterns_too_large_to_be_laid_out_by_name_have_the_same_answers() -> No
         "**/a*/" * 146 + "*1",
         *(f"{n}{LETTERS}{LETTERS}/*" for n in range(15)),
     ]
-    assert NameRows([parse(text).branches for text in texts]).too_large
-    automaton = Automaton(texts)
+    assert NameNfa([parse(text).branches for text in texts]).too_large
+    automaton = PatternQueries(texts)
     found = automaton.find([Wanted(((3,),), mask([0, 1, 2]))])
     assert found
     assert matches(texts[3], found.path, found.directory)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from ringfence.policy import Effect, Policy, loads
 from ringfence.policy.analysis.bit_sets import mask
-from ringfence.policy.analysis.pattern_queries import Automaton, Wanted
-from ringfence.policy.analysis.verdict_queries import Questions, agents, context, pairs
+from ringfence.policy.analysis.pattern_queries import PatternQueries, Wanted
+from ringfence.policy.analysis.verdict_queries import VerdictQueries, agents, context, pairs
 from ringfence.policy.patterns.matcher import matches
 
 NAMES = ["".join(letters) for length in (1, 2) for letters in itertools.product("ab", repeat=length)]
@@ -51,7 +51,7 @@ def test_a_path_in_these_and_not_in_those(every: Any, none: Any, unless: Any) ->
         mask(number[text] for text in none),
         tuple((tuple(map(number.get, one)), tuple(map(number.get, two))) for one, two in unless),  # type: ignore[arg-type]
     )
-    found = Automaton(texts).find([wanted])
+    found = PatternQueries(texts).find([wanted])
 
     def fits(path: str, directory: bool) -> bool:
         def hit(texts: Any) -> bool:
@@ -105,7 +105,7 @@ def policy_of(content: dict[str, Any]) -> Policy:
 @settings(max_examples=150, deadline=None)
 def test_every_verdict_that_can_be_is_found_and_no_other(content: dict[str, Any], data: Any) -> None:
     policy = policy_of(content)
-    questions = Questions([policy])
+    questions = VerdictQueries([policy])
     agent = data.draw(st.sampled_from(["a", "ab", "b", "a/b", "a/a", "b/b"]))
     tool, action = data.draw(st.sampled_from(pairs([policy])))
     where = context(policy, agent, tool, action)

@@ -10,7 +10,7 @@ import pytest
 
 from ringfence.policy import READY_MADE
 from ringfence.policy.formatting.formatter import laid_out
-from ringfence.policy.formatting.key_order import ANYTHING, POLICY, Shape
+from ringfence.policy.formatting.key_order import ANYTHING, POLICY, KeyOrder
 from tests.cli.conftest import Ringfence
 
 ROOT = Path(__file__).parents[2]
@@ -159,7 +159,7 @@ def test_every_key_of_the_language_has_a_place_in_the_order() -> None:
     schema = json.loads((ROOT / "policy" / "schema.json").read_text(encoding="utf-8"))
     seen = set()
 
-    def follow(part: dict[str, Any], shape: Shape, trail: str) -> None:
+    def follow(part: dict[str, Any], shape: KeyOrder, trail: str) -> None:
         if "$ref" in part:
             part = schema["$defs"][part["$ref"].rpartition("/")[2]]
         for each in (*part.get("anyOf", ()), *part.get("oneOf", ())):

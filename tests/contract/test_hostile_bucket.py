@@ -134,13 +134,13 @@ def test_what_stays_of_a_tree_keeps_its_directories(bucket: Bucket, monkeypatch:
     from ringfence.toolkit.storage.s3 import S3
 
     put(bucket, {"d/": b"", "d/a/x": b"x", "d/b/y": b"y"})
-    inner = S3._let_go
+    inner = S3._delete_keys
 
-    def let_go(store: S3, *tree: Any) -> Any:
+    def delete_keys(store: S3, *tree: Any) -> Any:
         bucket.put_key("d/a/x", b"THEIRS")
         return inner(store, *tree)
 
-    monkeypatch.setattr(S3, "_let_go", let_go)
+    monkeypatch.setattr(S3, "_delete_keys", delete_keys)
     with open_session(bucket) as session:
         result = session.call({"tool": "delete", "arguments": {"path": "d"}})
         assert result.error and result.error["code"] == "partial_failure", result

@@ -11,7 +11,7 @@ from ringfence.toolkit.execution import apply
 from ringfence.toolkit.execution import recovery as settle
 from ringfence.toolkit.history import pruning as prune
 from ringfence.toolkit.history.records import ABORTED, DONE
-from ringfence.toolkit.protected_paths import HIDDEN
+from ringfence.toolkit.protected_paths import OWN_DIRECTORY
 from ringfence.toolkit.session import pipeline as attempt
 from ringfence.toolkit.session import undo as back
 from ringfence.toolkit.session.session import Session
@@ -83,7 +83,7 @@ def never_sweep() -> None:
 
 
 def never_finish() -> None:
-    settle._Settling._let_go_or_put_back = lambda self, group, caught, other: set()  # type: ignore
+    settle._Settling._discard_or_put_back = lambda self, group, caught, other: set()  # type: ignore
 
 
 def adopt_the_living() -> None:
@@ -95,10 +95,10 @@ def let_go_unseen() -> None:
     """Remove what was caught, whatever has come into it since."""
 
     def remove(self: Any, group: list[Any], caught: str, other: str) -> set[str]:
-        self._remove(f"{HIDDEN}/{caught}", group[0].path, other)
+        self._remove(f"{OWN_DIRECTORY}/{caught}", group[0].path, other)
         return set()
 
-    settle._Settling._let_go_or_put_back = remove  # type: ignore
+    settle._Settling._discard_or_put_back = remove  # type: ignore
 
 
 def prune_too_much() -> None:
@@ -112,11 +112,11 @@ def prune_too_much() -> None:
 
 def never_let_go() -> None:
     """Forget a deleted tree, and leave it in the quarantine."""
-    Local.let_go = lambda self, name: None  # type: ignore
+    Local.discard = lambda self, name: None  # type: ignore
 
 
 def never_tidy() -> None:
-    prune.sweep = lambda state, shelf: None
+    prune.sweep = lambda state, content_files: None
 
 
 def upgrade_piecemeal() -> None:

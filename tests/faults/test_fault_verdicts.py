@@ -8,7 +8,7 @@ import pytest
 
 from ringfence.toolkit.call import Result, failed
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.history.records import Kept
+from ringfence.toolkit.history.records import ItemRow
 from ringfence.toolkit.plan.content import sha256
 from ringfence.toolkit.testing.faults import KINDS, Cell, Fault, Run, Seen, Table, report, verdict
 from ringfence.toolkit.testing.faults.run import chosen, sample
@@ -79,14 +79,14 @@ def test_a_temporary_is_no_content_and_does_not_stay() -> None:
     assert list(verdict.of_temporaries(found)) == ["'d' has a temporary in it that nobody removes"]
 
 
-def item(kind: str, state: str, path: str = "a", **more: Any) -> Kept:
+def item(kind: str, state: str, path: str = "a", **more: Any) -> ItemRow:
     values: dict[str, Any] = {
         "op": 1, "n": 0, "path2": None, "type": "file", "before": sha256(b"old"), "after": sha256(b"new"),
         "mode": None, "target": None, "size": 0, "grown": 0, "identity": "", "temporary": None, "call": "c",
         "session": "s", "agent": "a", "tool": "t", "started": 0.0, "undoes": None,
         "metadata": None,
     }  # fmt: skip
-    return Kept(kind=kind, state=state, path=path, **{**values, **more})
+    return ItemRow(kind=kind, state=state, path=path, **{**values, **more})
 
 
 HISTORIES = [

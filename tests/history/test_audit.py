@@ -88,7 +88,7 @@ def test_a_number_far_away_is_not_counted_to(session: Session) -> None:
 
 def test_the_log_is_filtered(session: Session) -> None:
     def tools(**wanted: Any) -> list[str]:
-        return [str(record["tool"]) for record in audit.matching(session.state, audit.Wanted(**wanted))]
+        return [str(record["tool"]) for record in audit.matching(session.state, audit.RecordFilter(**wanted))]
 
     assert tools(effect="deny") == ["delete_file"]
     assert tools(path="f[01]") == ["create_file"] * 2
@@ -105,7 +105,7 @@ def test_a_tree_is_on_record_for_every_path_in_it(session: Session) -> None:
     session.call({"tool": "move_file", "arguments": {"source": "reports", "destination": "old"}})
 
     def tools(path: str) -> list[str]:
-        found = audit.matching(session.state, audit.Wanted(path=path))
+        found = audit.matching(session.state, audit.RecordFilter(path=path))
         return [str(record["tool"]) for record in found]
 
     assert tools("reports/2026/r1.md") == ["create_file", "delete"]

@@ -189,7 +189,7 @@ def test_machines_that_share_a_database_share_the_archive(root: Path, postgres_u
             if "path" in asked:
                 expected = [r["seq"] for r in before if asked["path"] in r["paths"]]
             for back in (False, True):
-                found = [r["seq"] for r in audit.matching(two.state, audit.Wanted(**asked), back=back)]
+                found = [r["seq"] for r in audit.matching(two.state, audit.RecordFilter(**asked), back=back)]
                 assert found == (expected[::-1] if back else expected), asked
         with one.state.transaction() as db:
             (packed,) = db.execute("SELECT lines FROM audit_pack ORDER BY first LIMIT 1").fetchone()

@@ -179,7 +179,9 @@ def test_the_log_and_who_still_know_them(root: Path, capsys: pytest.CaptureFixtu
         everything = [r["call"] for r in audit.changes_of(session.state, "f")]
         forget(session)
         assert [r["call"] for r in audit.changes_of(session.state, "f")] == everything == calls
-        assert len(list(audit.matching(session.state, audit.Wanted(path="f", tool="create_file")))) == 20
+        assert (
+            len(list(audit.matching(session.state, audit.RecordFilter(path="f", tool="create_file")))) == 20
+        )
     where = ["--root", str(root), "--state", str(root.parent / "state")]
     for command in (["history", "f"], ["history", "g"], ["changes", "--session", "s"]):
         assert main([*command, *where]) == 0

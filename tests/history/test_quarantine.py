@@ -104,7 +104,7 @@ def test_what_an_earlier_version_kept_in_the_workspace_is_found(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(Local, "catch_beside", lambda *_, **__: None)
+        patch.setattr(Local, "quarantine_beside", lambda *_, **__: None)
         with Session(root, ALLOW, state=root.parent / "state", session="s") as session:
             deleted = call(session, "delete", path="d")
     assert [place.parent.name for place in caught(root, "kept-*")] == [".ringfence"]
@@ -112,7 +112,7 @@ def test_what_an_earlier_version_kept_in_the_workspace_is_found(
         assert session.undo(deleted.data["call_id"]).ok
         assert there(root) == FILES
     with monkeypatch.context() as patch:
-        patch.setattr(Local, "catch_beside", lambda *_, **__: None)
+        patch.setattr(Local, "quarantine_beside", lambda *_, **__: None)
         with Session(root, ALLOW, state=root.parent / "state", session="s") as session:
             assert call(session, "delete", path="d").ok
     with Session(root, ALLOW, state=root.parent / "state", session="s") as session:

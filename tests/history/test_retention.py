@@ -192,14 +192,14 @@ def test_what_a_call_needs_that_came_after_the_look_stays(root: Path) -> None:
     with opened(root) as session:
         assert call(session, "create_file", path="a", content="needed").ok
         write(session, 10)
-        shelf = session.history.shelf
-        assert shelf is not None
+        content_files = session.history.content_files
+        assert content_files is not None
         rule = automatic_retention.rule_of(session.policy)
         assert rule is not None
         choice = prune.choose(session.state, rule)
         again = call(session, "create_file", path="b", content="needed")
         assert call(session, "create_file", path="b", content="x", allow_overwrite=True).ok
-        for _ in prune.forget(session.state, shelf, session.workspace, choice):
+        for _ in prune.forget(session.state, content_files, session.workspace, choice):
             pass
         assert session.restore("b", "v1").ok, again
 

@@ -402,7 +402,7 @@ def test_a_change_of_a_large_file_that_a_write_was_faster_than_is_aborted(root: 
             session, tool, **({"path": "f"} if tool == "delete_file" else {"source": "f", "destination": "g"})
         )
 
-    dies(root, overtaken, "move" if tool == "move_file" else "put_away")
+    dies(root, overtaken, "move" if tool == "move_file" else "quarantine")
     with opened(root) as session:
         assert settled(session) == ["aborted"]
     assert (root / "f").read_text() == "theirs"
@@ -484,7 +484,7 @@ def caught_by_a_dead_call(root: Path, path: str) -> Path:
     """The catch of a file whose deletion ended right after the rename."""
 
     def dying(session: Session) -> None:
-        Removal.let_go = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment, method-assign]
+        Removal.discard = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment, method-assign]
         call(session, "delete_file", path=path)
 
     dies(root, dying, "close")
@@ -570,7 +570,7 @@ def test_a_session_is_of_no_use_in_a_forked_child(root: Path) -> None:
 def test_the_next_start_removes_what_a_dead_call_was_keeping(root: Path) -> None:
     """Parts of a content, and one that no change came to speak of."""
     with opened(root) as session:
-        folder = session.history.shelf.folder if session.history.shelf else None
+        folder = session.history.content_files.folder if session.history.content_files else None
     if folder is None:
         pytest.skip("what machines share is all in the database")
     (root / "f").write_bytes(os.urandom(1 << 20))

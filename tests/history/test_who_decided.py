@@ -11,7 +11,7 @@ import pytest
 from ringfence.toolkit import Session
 from ringfence.toolkit.approvals.store import Answer
 from ringfence.toolkit.audit import log as audit
-from ringfence.toolkit.audit.log import Wanted
+from ringfence.toolkit.audit.log import RecordFilter
 from tests.services.asking import POLICY, asking
 
 END = 9e9
@@ -35,7 +35,7 @@ def ask(session: Session, tool: str, **arguments: Any) -> str:
 
 
 def last(session: Session) -> dict[str, Any]:
-    return audit.newest(session.state, Wanted(), 1)[0]
+    return audit.newest(session.state, RecordFilter(), 1)[0]
 
 
 @pytest.mark.parametrize("scope", GRANTS)
@@ -67,7 +67,7 @@ def test_records_are_found_by_who_answered(session: Session) -> None:
         approval = ask(session, "delete_file", path=path)
         session.approvals.answer(approval, Answer(True, by=by))
         session.call({"tool": "delete_file", "arguments": {"path": path}})
-    found = list(audit.matching(session.state, Wanted(by="ann")))
+    found = list(audit.matching(session.state, RecordFilter(by="ann")))
     assert [(one["event"], one["outcome"], one["paths"]) for one in found] == [
         ("approval", "granted", ["src/a.py"]),
         ("approval", "used", ["src/a.py"]),
@@ -78,7 +78,7 @@ def test_records_are_found_by_who_answered(session: Session) -> None:
 def test_records_of_approvals_have_the_paths(session: Session) -> None:
     refused = ask(session, "delete", path="old")
     session.approvals.answer(refused, Answer(False, by="ann"))
-    found = list(audit.matching(session.state, Wanted(path="old/sub/z")))
+    found = list(audit.matching(session.state, RecordFilter(path="old/sub/z")))
     assert [one["outcome"] for one in found if one["event"] == "approval"] == ["asked", "refused"]
     assert found[0]["paths"][0] == "old"
 

@@ -12,7 +12,7 @@ from typing import Any
 from ringfence import policy
 from ringfence.policy import Policy
 from ringfence.policy.patterns.syntax import parse
-from ringfence.policy.rule_list import Columns
+from ringfence.policy.rule_list import RuleList
 
 OURS = str(Path(policy.__file__).parent)
 RULES = 1_000
@@ -67,7 +67,7 @@ def test_patterns_of_names_and_stars_are_never_parsed(tmp_path: Path) -> None:
 def test_a_rule_is_made_when_it_is_asked_for(tmp_path: Path) -> None:
     loaded = Policy.load(written(tmp_path))
     rules = loaded.content.rules["delete"]
-    assert isinstance(rules, Columns)
+    assert isinstance(rules, RuleList)
     assert loaded.verdict("a", "delete", "delete", "b7/x")[1] is rules[7]
     assert list(rules._made) == [7]
     assert rules[7] is rules[7 - RULES]

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from ringfence.policy import Effect, Policy
-from ringfence.policy.patterns.matcher import Machine
-from ringfence.policy.patterns.name_index import Names
+from ringfence.policy.patterns.matcher import Matcher
+from ringfence.policy.patterns.name_index import NameIndex
 
 COUNTED = Path(__file__).with_name("counted.py")
 # For one call: statements of SQL; files opened, listed, renamed, removed or made through the interpreter.
@@ -85,8 +85,8 @@ def paths(count: int) -> list[str]:
 def work(rules: list[str], judged: list[str], monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Count what judging these paths costs a machine that knows none of them."""
     counts: Counter[str] = Counter()
-    machine = Machine(rules)
-    find = Names.find
+    machine = Matcher(rules)
+    find = NameIndex.find
 
     class Tried(str):
         """A name that counts what it is compared with."""
@@ -109,12 +109,12 @@ def work(rules: list[str], judged: list[str], monkeypatch: pytest.MonkeyPatch) -
             counts["tried"] += 1
             return super().__contains__(text)  # type: ignore[operator]
 
-    def counted_find(self: Names, name: str) -> tuple[int, ...]:
+    def counted_find(self: NameIndex, name: str) -> tuple[int, ...]:
         counts["looked up"] += 1
         return find(self, Tried(name))
 
     with monkeypatch.context() as patch:
-        patch.setattr(Names, "find", counted_find)
+        patch.setattr(NameIndex, "find", counted_find)
         for path in judged:
             machine.at(path)
     counts["steps"] = machine.steps
@@ -130,7 +130,7 @@ def test_ten_thousand_rules_try_hardly_more_than_ten(monkeypatch: pytest.MonkeyP
 
 
 def test_a_file_is_no_work_where_its_folder_has_the_last_word() -> None:
-    machine = Machine([*(f"n{number}*" for number in range(1_000)), "d/**", "*.x"])
+    machine = Matcher([*(f"n{number}*" for number in range(1_000)), "d/**", "*.x"])
     machine.file("d/any")
     known = machine.steps
     for number in range(1_000):
@@ -157,15 +157,15 @@ def test_a_tree_is_judged_by_carrying_each_directory_down(monkeypatch: pytest.Mo
     depth, width = 40, 25
     folders = ["/".join(f"d{level}" for level in range(below)) for below in range(1, depth + 1)]
     tree = [path for folder in folders for path in (folder, *(f"{folder}/f{n}" for n in range(width)))]
-    machine = Machine(["**/d3/**/f7", "d0/*/d2", "*.py", "f1*"])
+    machine = Matcher(["**/d3/**/f7", "d0/*/d2", "*.py", "f1*"])
     counts: Counter[str] = Counter()
-    step = Machine.step
+    step = Matcher.step
 
-    def counted(self: Machine, state: object, name: str) -> object:
+    def counted(self: Matcher, state: object, name: str) -> object:
         counts["steps"] += 1
         return step(self, state, name)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Machine, "step", counted)
+    monkeypatch.setattr(Matcher, "step", counted)
     for path in tree:
         machine.at(path)
     # One for each entry, one for each directory as a directory: the depth does not come into it.

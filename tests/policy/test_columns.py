@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringfence.policy import Effect, Rule, Where
-from ringfence.policy.rule_list import Columns
+from ringfence.policy.rule_list import RuleList
 
 TEXTS = st.sampled_from(["a", "*.py", "src/**", "b"])
 ROWS = st.tuples(
@@ -23,9 +23,9 @@ ROWS = st.tuples(
 )
 
 
-def columns(rows: list[Any]) -> Columns:
+def columns(rows: list[Any]) -> RuleList:
     patterns, effects, reasons, files, lines, places = (([row[at] for row in rows]) for at in range(6))
-    return Columns("agent", "coder", "delete", (patterns, effects, reasons, files, lines, places))
+    return RuleList("agent", "coder", "delete", (patterns, effects, reasons, files, lines, places))
 
 
 def rules(rows: list[Any]) -> tuple[Rule, ...]:
@@ -74,4 +74,4 @@ def test_a_rule_is_the_same_one_each_time(rows: list[Any]) -> None:
 
 def test_columns_of_different_lengths_are_refused() -> None:
     with pytest.raises(ValueError, match="different lengths"):
-        Columns("global", None, "read", (["a"], [], [], [], [], []))
+        RuleList("global", None, "read", (["a"], [], [], [], [], []))

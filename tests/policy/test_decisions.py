@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from ringfence.policy import ACTIONS, Decision, Effect, Need, Policy, load
-from ringfence.policy.patterns.matcher import Machine
+from ringfence.policy.patterns.matcher import Matcher
 
 TABLE = yaml.safe_load(Path(__file__).with_name("decisions.yaml").read_text(encoding="utf-8"))
 CASES = [
@@ -78,13 +78,13 @@ def test_all_patterns_are_tried_at_once(monkeypatch: pytest.MonkeyPatch) -> None
     policy.effect("a", "read", "read", "x")
     made = []
 
-    class Counted(Machine):
+    class Counted(Matcher):
         def __init__(self, *given: object) -> None:
             made.append(given)
             super().__init__(*given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("ringfence.policy.evaluation.explain.Machine", Counted)
-    monkeypatch.setattr("ringfence.policy.patterns.matcher.Machine", Counted)
+    monkeypatch.setattr("ringfence.policy.evaluation.explain.Matcher", Counted)
+    monkeypatch.setattr("ringfence.policy.patterns.matcher.Matcher", Counted)
     assert len(policy.explain("a", "read", "x/src/part7/a.py").steps) == 300
     assert len(made) == 2  # as they are, and with nothing tying them to the root
 

@@ -14,14 +14,14 @@ import pytest
 import ringfence.policy.patterns.matcher
 import ringfence.policy.patterns.name_index
 from ringfence.policy import Effect, Policy, loads
-from ringfence.policy.patterns.matcher import Machine
+from ringfence.policy.patterns.matcher import Matcher
 from ringfence.policy.patterns.name_index import _piece
 from ringfence.policy.patterns.syntax import CROSS, parse
 
 OURS = (ringfence.policy.patterns.matcher.__file__, ringfence.policy.patterns.name_index.__file__)
 
 
-def lines_run(machine: Machine, path: str) -> int:
+def lines_run(machine: Matcher, path: str) -> int:
     """Count the lines that a path costs on a machine that remembers nothing."""
     machine.at("a")  # names of patterns are made ready when the first one is asked for
     machine._forget()
@@ -57,14 +57,14 @@ HOSTILE = [
 
 @pytest.mark.parametrize("pattern", HOSTILE, ids=lambda pattern: pattern[:30])
 def test_a_longer_name_costs_no_more_tries(pattern: str) -> None:
-    machine = Machine([pattern])
+    machine = Matcher([pattern])
     costs = [lines_run(machine, "a" * length) for length in (1_000, 2_000, 4_000, 64_000)]
     assert max(costs) == costs[0]
 
 
 @pytest.mark.parametrize("pattern", HOSTILE, ids=lambda pattern: pattern[:30])
 def test_a_deeper_path_costs_in_proportion(pattern: str) -> None:
-    machine = Machine([pattern])
+    machine = Matcher([pattern])
     first, second, third = (lines_run(machine, "/".join(["a"] * depth)) for depth in (100, 200, 300))
     assert second - first >= third - second - 20
     assert third < 3.2 * first
@@ -73,7 +73,7 @@ def test_a_deeper_path_costs_in_proportion(pattern: str) -> None:
 def test_more_rules_cost_no_more_steps() -> None:
     """Every name costs one step, whatever the number of patterns."""
     for count in (10, 1_000):
-        machine = Machine([f"**/d{number}/*x{number}*/**/z" for number in range(count)])
+        machine = Matcher([f"**/d{number}/*x{number}*/**/z" for number in range(count)])
         machine.at("/".join(["a"] * 50))
         assert machine.steps <= 50
 

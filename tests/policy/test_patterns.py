@@ -7,7 +7,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ringfence.policy.patterns.matcher import Machine, matches
+from ringfence.policy.patterns.matcher import Matcher, matches
 from ringfence.policy.patterns.syntax import MAX_LENGTH, Folding, PatternError, parse, parse_agent
 
 TABLE = yaml.safe_load(Path(__file__).with_name("patterns.yaml").read_text(encoding="utf-8"))
@@ -87,7 +87,7 @@ def test_odd_patterns_end_in_a_pattern_or_an_error(text: str) -> None:
 def test_text_that_is_no_canonical_path_matches_nothing_and_is_not_judged(path: str) -> None:
     assert not matches("*", path)
     with pytest.raises(ValueError, match="canonical"):
-        Machine(["*"]).at(path)
+        Matcher(["*"]).at(path)
 
 
 @pytest.mark.parametrize("name", ["a//b", "/a", "a/", "**", "a/../b", "{a,b}", "a\\b", ""])

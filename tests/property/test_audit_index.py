@@ -98,7 +98,7 @@ def test_what_is_found_is_what_reading_all_finds(
         kept = [json.loads(json.dumps(one)) for one in audit.records(session.state)]
         for want in wants:
             right = expected(kept, want)
-            asked = audit.Wanted(**want)
+            asked = audit.RecordFilter(**want)
             assert [r["seq"] for r in audit.matching(session.state, asked)] == right
             assert [r["seq"] for r in audit.matching(session.state, asked, back=True)] == right[::-1]
             assert [r["seq"] for r in audit.newest(session.state, asked, 4)] == right[-4:]

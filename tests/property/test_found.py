@@ -257,7 +257,7 @@ def test_where_nothing_opens_again_nothing_is_listed_or_worked_out(
 
         monkeypatch.setattr(session.workspace.backend, "folder", noted)
         monkeypatch.setattr(
-            "ringfence.policy.patterns.matcher.Machine.ahead", lambda *_: pytest.fail("worked out")
+            "ringfence.policy.patterns.matcher.Matcher.ahead", lambda *_: pytest.fail("worked out")
         )
         assert call(session, "list_directory", path=".").data["directories"] == 0
         assert call(session, "search_text", query="one").data["count"] == 1

@@ -20,7 +20,7 @@ class Slow:
 
     def __init__(self) -> None:
         self.began = threading.Event()
-        self.let_go = threading.Event()
+        self.discard = threading.Event()
         self.flights: dict[Any, Flight] = {}
 
     def answer(self, message: Message, _: Peer, flight: Flight) -> Message:
@@ -28,7 +28,7 @@ class Slow:
             self.flights[message["id"]] = flight
             if message["params"]["name"] == "wait":
                 self.began.set()
-                while not flight.cancelled and not self.let_go.wait(0.01):
+                while not flight.cancelled and not self.discard.wait(0.01):
                     pass
         return reply(message["id"], {})
 
@@ -75,7 +75,7 @@ def client(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, serv
         monkeypatch.delattr("select.poll")
     client = Client(server)
     yield client
-    server.let_go.set()
+    server.discard.set()
     client.close()
 
 
@@ -100,7 +100,7 @@ def test_while_a_call_takes_long_others_are_heard(client: Client, server: Slow) 
     assert server.began.wait(10)
     client.say(PING, call(2))
     assert client.read()["id"] == "ping"
-    server.let_go.set()
+    server.discard.set()
     assert [client.read()["id"] for _ in range(2)] == [1, 2]
     client.say(call(3))
     assert client.read()["id"] == 3
@@ -120,7 +120,7 @@ def test_a_call_is_called_off_before_it_begins(client: Client, server: Slow) -> 
     assert server.began.wait(10)
     client.say(PING)
     assert client.read()["id"] == "ping"
-    server.let_go.set()
+    server.discard.set()
     assert client.read()["id"] == 1
     client.say(call(3))
     assert client.read()["id"] == 3
@@ -135,7 +135,7 @@ def test_many_short_calls_and_a_long_one(client: Client, server: Slow) -> None:
         done.append(client.read()["id"])
     client.say(call(1000, "wait"), PING)
     assert client.read()["id"] == "ping"
-    server.let_go.set()
+    server.discard.set()
     assert client.read()["id"] == 1000
     assert done == list(range(200))
 
@@ -145,7 +145,7 @@ def test_the_end_of_input_comes_after_the_calls(server: Slow) -> None:
     client.say(call(1), call(2, "wait"), call(3))
     assert server.began.wait(10)
     client.end()
-    server.let_go.set()
+    server.discard.set()
     assert [client.read()["id"] for _ in range(3)] == [1, 2, 3]
     client.close()
 

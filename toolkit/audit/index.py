@@ -15,7 +15,7 @@ from ringfence.toolkit import grant_patterns, paths
 from ringfence.toolkit.state.audit_columns import Kind, parse, stored
 
 if TYPE_CHECKING:
-    from ringfence.policy.patterns.matcher import Machine
+    from ringfence.policy.patterns.matcher import Matcher
     from ringfence.toolkit.state.protocol import State
 
 MANY = 5_000  # where more changed paths fit a pattern, most records do: these are looked at one by one
@@ -36,7 +36,7 @@ def path_fields(touched: Iterable[str], asking: tuple[str, ...] = ()) -> dict[st
 # ------------------------------------------------------------------ finding
 
 
-class Numbers(Protocol):
+class RecordNumbers(Protocol):
     """The numbers of some records, in one direction."""
 
     def seek(self, at: int) -> int | None:
@@ -73,7 +73,7 @@ def column(state: State, table: str, name: str, value: str, *, back: bool) -> Ro
     return Rows(state, table, f"{name} = ?", (value,), back=back)
 
 
-class Every:
+class EveryRecord:
     """All numbers; whether there is a record is found out by reading it."""
 
     def seek(self, at: int) -> int | None:
@@ -83,7 +83,7 @@ class Every:
 class AnyOf:
     """The records that are in one of several."""
 
-    def __init__(self, parts: Iterable[Numbers], *, back: bool) -> None:
+    def __init__(self, parts: Iterable[RecordNumbers], *, back: bool) -> None:
         self._parts = list(parts)
         self._nearest: Callable[[Iterable[int]], int] = max if back else min
 
@@ -92,7 +92,7 @@ class AnyOf:
         return self._nearest(found) if found else None
 
 
-def meeting(parts: list[Numbers], first: int, last: int) -> Iterator[int]:
+def meeting(parts: list[RecordNumbers], first: int, last: int) -> Iterator[int]:
     """The numbers from `first` to `last`, in that direction, that are in all the parts."""
     step = 1 if first <= last else -1
     at = first
@@ -118,7 +118,7 @@ def kinds(state: State) -> Iterator[str]:
         yield last
 
 
-def of_kind(state: State, fits: Callable[[Kind], bool], *, back: bool) -> Numbers:
+def of_kind(state: State, fits: Callable[[Kind], bool], *, back: bool) -> RecordNumbers:
     """The records whose kind fits."""
     return AnyOf(
         (column(state, "audit", "kind", kind, back=back) for kind in kinds(state) if fits(parse(kind))),
@@ -126,11 +126,11 @@ def of_kind(state: State, fits: Callable[[Kind], bool], *, back: bool) -> Number
     )
 
 
-def of_session(state: State, session: str, *, back: bool) -> Numbers:
+def of_session(state: State, session: str, *, back: bool) -> RecordNumbers:
     return column(state, "audit", "session", stored(session), back=back)
 
 
-def of_paths(state: State, pattern: str, *, back: bool) -> Numbers | None:
+def of_paths(state: State, pattern: str, *, back: bool) -> RecordNumbers | None:
     """The records that may name a path which the pattern fits, or be of a tree which had one in it.
 
     None where there are very many such trees: then it is quicker to look at the records.
@@ -194,10 +194,10 @@ def _like(state: State, table: str, column: str, pattern: str) -> Iterator[str]:
 
 
 @lru_cache(16)
-def _machine(pattern: str) -> Machine:
-    from ringfence.policy.patterns.matcher import Machine
+def _machine(pattern: str) -> Matcher:
+    from ringfence.policy.patterns.matcher import Matcher
 
-    return Machine([pattern])
+    return Matcher([pattern])
 
 
 def fits(pattern: str, path: str) -> bool:

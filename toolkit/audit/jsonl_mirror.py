@@ -47,7 +47,7 @@ class Rotation:
         return cls(size, int(keep))
 
 
-class Mirror:
+class JsonlMirror:
     """The file at `path`, brought up to date with a workspace's audit.
 
     Raises CallError `history_unavailable` where it cannot be written or holds another workspace's audit.

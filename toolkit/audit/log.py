@@ -19,7 +19,7 @@ from ringfence.toolkit import grant_patterns, paths
 from ringfence.toolkit.audit import index as audit_index
 from ringfence.toolkit.audit.archive import Packed, Summary, archived, last_archived, packed
 from ringfence.toolkit.audit.hash_chain import BEGINNING, Checked, Fault, Record, check, number, seal
-from ringfence.toolkit.audit.index import Numbers, meeting
+from ringfence.toolkit.audit.index import RecordNumbers, meeting
 from ringfence.toolkit.audit.index_check import misplaced
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.state import audit_columns
@@ -125,7 +125,7 @@ def seal_of(state: State, seq: int) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RecordFilter:
     """What is asked of records; None asks nothing. An agent's sub-agents count as it.
 
     `path` is a pattern as in a policy; a record about a tree has every path in it. `since` and `until` are
@@ -189,7 +189,9 @@ class Wanted:
         return isinstance(call, str) and audit_index.changed(state, call, pattern)
 
 
-def matching(state: State, wanted: Wanted, *, after: int = 0, back: bool = False) -> Iterator[dict[str, Any]]:
+def matching(
+    state: State, wanted: RecordFilter, *, after: int = 0, back: bool = False
+) -> Iterator[dict[str, Any]]:
     """The records after number `after` that fit, oldest first, or (`back`) newest first.
 
     Reads only what may fit; as many as there are when it begins.
@@ -203,7 +205,7 @@ def matching(state: State, wanted: Wanted, *, after: int = 0, back: bool = False
             yield record
 
 
-def _in_database(state: State, wanted: Wanted, first: int, last: int, back: bool) -> Iterator[str]:
+def _in_database(state: State, wanted: RecordFilter, first: int, last: int, back: bool) -> Iterator[str]:
     """The texts of records from `first` to `last` that may fit."""
     # Added to, a number is not looked for from the first record on, but among those that the time finds.
     if wanted.since is not None:
@@ -217,7 +219,9 @@ def _in_database(state: State, wanted: Wanted, first: int, last: int, back: bool
         yield from _bodies(state, meeting(_parts(state, wanted, back), *ends))
 
 
-def _in_files(state: State, wanted: Wanted, files: list[Packed], after: int, back: bool) -> Iterator[str]:
+def _in_files(
+    state: State, wanted: RecordFilter, files: list[Packed], after: int, back: bool
+) -> Iterator[str]:
     """The texts of archived records after number `after` that may fit, a file at a time."""
     files = [file for file in files if file.last > after]
     trees = audit_index.trees_with(state, wanted.path) if files and wanted.path is not None else frozenset()
@@ -229,7 +233,7 @@ def _in_files(state: State, wanted: Wanted, files: list[Packed], after: int, bac
         yield from reversed(found) if back else found
 
 
-def newest(state: State, wanted: Wanted, most: int) -> list[dict[str, Any]]:
+def newest(state: State, wanted: RecordFilter, most: int) -> list[dict[str, Any]]:
     """The last `most` records that fit, oldest first."""
     return list(islice(matching(state, wanted, back=True), most))[::-1]
 
@@ -238,7 +242,7 @@ def changes_of(state: State, path: str) -> Iterator[dict[str, Any]]:
     """The records of what changed a path, or what is in it, oldest first: of calls, and of what became of
     calls whose process ended."""
     pattern = "**" if path == paths.ROOT else grant_patterns.literal(path)
-    for record in matching(state, Wanted(path=pattern)):
+    for record in matching(state, RecordFilter(path=pattern)):
         kind = record.get("event"), record.get("outcome")
         if kind in _CHANGES and _changed(state, record, pattern):
             yield record
@@ -256,9 +260,9 @@ def _changed(state: State, record: dict[str, Any], pattern: str) -> bool:
 _CHANGES = tuple(product(("call", "settled"), ("done", "partial", "unknown")))
 
 
-def _parts(state: State, wanted: Wanted, back: bool) -> list[Numbers]:
+def _parts(state: State, wanted: RecordFilter, back: bool) -> list[RecordNumbers]:
     """Where to look for the records; every one that fits is in each of them."""
-    parts: list[Numbers | None] = []
+    parts: list[RecordNumbers | None] = []
     if wanted.session is not None:
         parts.append(audit_index.of_session(state, wanted.session, back=back))
     asked = (wanted.agent, wanted.tool, wanted.effect, wanted.outcome, wanted.by)
@@ -266,7 +270,7 @@ def _parts(state: State, wanted: Wanted, back: bool) -> list[Numbers]:
         parts.append(audit_index.of_kind(state, wanted.fits_kind, back=back))
     if wanted.path is not None:
         parts.append(audit_index.of_paths(state, wanted.path, back=back))
-    return [part for part in parts if part is not None] or [audit_index.Every()]
+    return [part for part in parts if part is not None] or [audit_index.EveryRecord()]
 
 
 def _bodies(state: State, numbers: Iterator[int]) -> Iterator[str]:

@@ -129,12 +129,12 @@ def _proved(
     if not wanted:
         return set()
     from ringfence.policy.analysis.pattern_queries import Budget, Undecided
-    from ringfence.policy.analysis.verdict_queries import ANYTHING, Questions, context, together
+    from ringfence.policy.analysis.verdict_queries import ANYTHING, VerdictQueries, context, together
 
     region_of = ["/@tasks/*"] if parameter == "task_ids" else []
     where = together([context(policy, agent, tool.name, action) for action in actions])
     try:
-        questions = Questions([policy], region_of, Budget())
+        questions = VerdictQueries([policy], region_of, Budget())
         region = questions.inside(*region_of) if region_of else ANYTHING
         return {effect for effect in wanted if questions.find(questions.verdict(where, effect), region)}
     except Undecided:

@@ -33,9 +33,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         gc.disable()  # it ends before there is much to collect
     try:
         if words == ["--version"]:  # without a parser: it is asked by scripts and editors at each start
-            from ringfence.toolkit.cli.version_text import said
+            from ringfence.toolkit.cli.version_text import version_line
 
-            print(said(), flush=True)
+            print(version_line(), flush=True)
             return 0
         from ringfence.toolkit.cli.parser import build
 

@@ -115,7 +115,7 @@ class _Version(argparse.Action):
     """Looks the version up only when it is asked for."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from ringfence.toolkit.cli.version_text import said
+        from ringfence.toolkit.cli.version_text import version_line
 
-        print(said())
+        print(version_line())
         parser.exit()

@@ -6,7 +6,7 @@ import os
 import sys
 
 
-def said() -> str:
+def version_line() -> str:
     """Return the name and version, as the installed package has it."""
     version = _by_folder()
     if version is None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from ringfence.policy.analysis.parent_directories import names_of
 from ringfence.policy.lint.codes import Finding
 from ringfence.policy.model import Effect, Rule
-from ringfence.policy.patterns.matcher import Machine, matches
+from ringfence.policy.patterns.matcher import Matcher, matches
 from ringfence.policy.patterns.spelled_classes import spelled_out
 from ringfence.policy.patterns.syntax import Fold, folded
 from ringfence.toolkit.storage.local.name_folding import folding_of
@@ -108,7 +108,7 @@ def compare(rules: Iterable[Rule], seen: Seen) -> list[Finding]:
 
 def _matching(patterns: list[str], seen: Seen) -> set[str]:
     """Return the patterns that match something."""
-    machine = Machine(patterns, seen.fold, range(len(patterns)))
+    machine = Matcher(patterns, seen.fold, range(len(patterns)))
     used: set[int] = set(machine.top.directory.last)
     for path, directory in seen.paths:
         with suppress(ValueError):  # a name that no call can have

@@ -22,22 +22,22 @@ from ringfence.toolkit.history.store import History
 from ringfence.toolkit.history.whole_catches import changed_in
 from ringfence.toolkit.plan.changes import (
     DIRECTORY,
-    Catch,
     Change,
     Delete,
     MakeDirectory,
     MakeLink,
     Move,
     Plan,
+    QuarantinedTree,
     Write,
     items_of,
     numbered,
     path_of,
 )
-from ringfence.toolkit.plan.content import Held, hashed
+from ringfence.toolkit.plan.content import StreamedContent, hashed
 from ringfence.toolkit.plan.metadata import NotKept
 from ringfence.toolkit.progress import Progress
-from ringfence.toolkit.protected_paths import HIDDEN
+from ringfence.toolkit.protected_paths import OWN_DIRECTORY
 from ringfence.toolkit.storage.ambiguous_outcome import UNSURE
 from ringfence.toolkit.storage.backend import Missed, Spot, WritableTree, at, spot_at, traits_at
 from ringfence.toolkit.storage.guarantees import unconditional
@@ -143,7 +143,7 @@ class _Work:
         spots: dict[str, Spot],
         progress: Progress,
         history: History,
-        caught: Mapping[str, Catch],
+        caught: Mapping[str, QuarantinedTree],
     ) -> None:
         self._workspace = workspace
         self._history = history
@@ -182,7 +182,7 @@ class _Work:
     def kept_in(self, changes: tuple[Change, ...]) -> str | None:
         """Where in the workspace, if there, what was deleted stays."""
         stays = any(isinstance(change, Delete) and self.intent.stays(change) for change in changes)
-        return self._backend.catches_in if stays else None
+        return self._backend.quarantine_name if stays else None
 
     # ------------------------------------------------------------------- change
 
@@ -344,7 +344,7 @@ class _Work:
     def _move_back(self, path: str, spot: Spot, outcome: Outcome) -> None:
         """Move a catch back with one rename, if it is what was looked at; all that is in it is done then."""
         backend, catch = self._backend, self._caught[path]
-        hidden = f"{HIDDEN}/{catch.name}"
+        hidden = f"{OWN_DIRECTORY}/{catch.name}"
         with at(backend, hidden) as source:
             backend.move(source, spot, Move(hidden, path, catch.stat))
             try:
@@ -389,7 +389,7 @@ class _Work:
         name, before = self.intent.name(change), change.before
         if change.stat is None:
             return self._backend.create(spot, change.data, change.mode, name, change.metadata)
-        if isinstance(before, Held):
+        if isinstance(before, StreamedContent):
             if hashed(self._backend.chunks(spot)) != (before.digest, before.size):
                 message = f"'{change.path}' changed after it was read"
                 raise CallError("path_changed", message, where=change.path)
@@ -404,7 +404,7 @@ class _Work:
         at = {entry.path: first + 1 + n for n, entry in enumerate(change.entries)}
         at[change.path] = first
         backend = self._backend
-        remove = backend.put_away if self.intent.stays(change) else backend.remove
+        remove = backend.quarantine if self.intent.stays(change) else backend.remove
         for step in remove(spot, change, self.intent.name(change)):
             if not self._backend.traits.rename:
                 self._still_ours()
@@ -440,7 +440,7 @@ class _Work:
         return spot
 
 
-def _paths_in(top: str, catch: Catch) -> Iterator[str]:
+def _paths_in(top: str, catch: QuarantinedTree) -> Iterator[str]:
     yield top
     yield from (entry.path for entry in catch.entries)
 

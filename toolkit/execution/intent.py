@@ -16,21 +16,21 @@ from ringfence.toolkit.plan.changes import (
     FILE,
     LINK,
     SET_ID,
-    Catch,
     Change,
     Delete,
     Entry,
     MakeDirectory,
     MakeLink,
     Move,
+    QuarantinedTree,
     Stat,
     Write,
     kept_mode,
 )
-from ringfence.toolkit.plan.content import Held, digest_of, hashed, held, length
+from ringfence.toolkit.plan.content import StreamedContent, digest_of, hashed, held, length
 from ringfence.toolkit.plan.metadata import Metadata, packed
 from ringfence.toolkit.progress import Progress
-from ringfence.toolkit.protected_paths import CAUGHT
+from ringfence.toolkit.protected_paths import QUARANTINED_PREFIX
 from ringfence.toolkit.storage.backend import Spot, Tree, at
 from ringfence.toolkit.storage.guarantees import MAX_FILE, in_pieces, is_kept
 
@@ -44,7 +44,7 @@ class Intent:
     """
 
     def __init__(
-        self, backend: Tree, spots: dict[str, Spot], progress: Progress, caught: Mapping[str, Catch]
+        self, backend: Tree, spots: dict[str, Spot], progress: Progress, caught: Mapping[str, QuarantinedTree]
     ) -> None:
         self._backend = backend
         self._spots = spots
@@ -52,7 +52,7 @@ class Intent:
         self._caught = {top: catch.name for top, catch in caught.items()}
         self._along = set(caught).union(entry.path for catch in caught.values() for entry in catch.entries)
         self._names: dict[int, str] = {}
-        self._helds: dict[str, Held] = {}
+        self._helds: dict[str, StreamedContent] = {}
         self.digests: dict[str, str] = {}
 
     def items(self, change: Change) -> Iterator[Item]:
@@ -118,14 +118,14 @@ class Intent:
             before=before,
             mode=kept_mode(stat, metadata),
             target=stat.target,
-            size=length(before) if isinstance(before, bytes | Held) else _size_of_file(stat),
+            size=length(before) if isinstance(before, bytes | StreamedContent) else _size_of_file(stat),
             identity=stat.identity,
             temporary=temporary,
             metadata=packed(metadata),
         )
 
     def _moved(self, change: Move) -> Item:
-        content: Held | str | None = None
+        content: StreamedContent | str | None = None
         known = None
         if change.stat.kind == FILE:
             found = self._content(change.source, change.stat)
@@ -159,7 +159,9 @@ class Intent:
         size = sum(stat.size or 0 for stat in files if stat.kind == FILE)
         return size > LARGE or len(files) > _MANY
 
-    def _kept(self, entry: Entry, digests: Mapping[str, str], stays: bool) -> bytes | Held | str | None:
+    def _kept(
+        self, entry: Entry, digests: Mapping[str, str], stays: bool
+    ) -> bytes | StreamedContent | str | None:
         """The content of a file that goes, or only its digest where the file itself is kept.
 
         None for one that nothing here can keep, which somebody has agreed to.
@@ -187,7 +189,7 @@ class Intent:
                 if not small:
                     self._content(change.source, change.stat)
 
-    def _content(self, path: str, judged: Stat) -> bytes | Held | None:
+    def _content(self, path: str, judged: Stat) -> bytes | StreamedContent | None:
         """A file's content, by a local disk piece by piece when it is large; None where it cannot be kept."""
         if not is_kept(path, judged, self._backend.traits):
             return None
@@ -195,7 +197,7 @@ class Intent:
             return self._held(path, judged)
         return self._read(path, judged)
 
-    def _held(self, path: str, judged: Stat) -> Held:
+    def _held(self, path: str, judged: Stat) -> StreamedContent:
         """A file's content, read piece by piece now and, where it is to be kept, once more."""
 
         def chunks() -> Iterator[bytes]:
@@ -203,7 +205,7 @@ class Intent:
                 yield from self._backend.chunks(spot, judged)
 
         if path not in self._helds:
-            self._helds[path] = Held(*hashed(self._while_wanted(chunks())), chunks)
+            self._helds[path] = StreamedContent(*hashed(self._while_wanted(chunks())), chunks)
         return self._helds[path]
 
     def _while_wanted(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
@@ -230,7 +232,7 @@ class Intent:
         if isinstance(change, Write) and change.path in self._caught:
             return self._caught[change.path]
         if id(change) not in self._names:
-            begin = CAUGHT if isinstance(change, Delete) and self.stays(change) else ".ringfence-"
+            begin = QUARANTINED_PREFIX if isinstance(change, Delete) and self.stays(change) else ".ringfence-"
             self._names[id(change)] = f"{begin}{secrets.token_hex(8)}"
         return self._names[id(change)]
 

@@ -16,13 +16,13 @@ from typing import Any, TypeVar
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.execution.recovery_states import Found, by_stage, was
-from ringfence.toolkit.history.records import ABORTED, DONE, GONE, PENDING, UNKNOWN, UNSEEN, Kept
+from ringfence.toolkit.history.records import ABORTED, DONE, GONE, PENDING, UNKNOWN, UNSEEN, ItemRow
 from ringfence.toolkit.history.store import History
 from ringfence.toolkit.plan.changes import DIRECTORY, FILE, LINK, Delete, Entry, Move, Stat
 from ringfence.toolkit.plan.content import hashed, sha256
 from ringfence.toolkit.plan.impact import Step, made, usage
 from ringfence.toolkit.plan.metadata import Metadata, unpacked
-from ringfence.toolkit.protected_paths import CAUGHT, HIDDEN
+from ringfence.toolkit.protected_paths import OWN_DIRECTORY, QUARANTINED_PREFIX
 from ringfence.toolkit.storage.backend import Missed, Spot, at
 from ringfence.toolkit.storage.guarantees import MAX_FILE
 from ringfence.toolkit.storage.tree_walk import walk
@@ -60,7 +60,7 @@ def settle(history: History, workspace: Workspace) -> list[Settled]:
             history.abandon(op)
             continue
         for path, name in settling.left:
-            _warn(path, name, workspace.writable().catches_in)
+            _warn(path, name, workspace.writable().quarantine_name)
         seen = {
             (item.session, path): digest
             for item in items
@@ -78,7 +78,7 @@ def settle(history: History, workspace: Workspace) -> list[Settled]:
     return done
 
 
-def verdicts(workspace: Workspace, items: list[Kept]) -> tuple[dict[int, str], list[tuple[str, str]]]:
+def verdicts(workspace: Workspace, items: list[ItemRow]) -> tuple[dict[int, str], list[tuple[str, str]]]:
     """What became of each item of an operation, by number; what it left lying about is swept.
 
     Then what was caught for deletion and could not be put back: its path and the catch's name.
@@ -87,7 +87,7 @@ def verdicts(workspace: Workspace, items: list[Kept]) -> tuple[dict[int, str], l
     return settling.run(), settling.left
 
 
-def _overtaken(history: History, items: list[Kept], states: dict[int, str], settling: _Settling) -> None:
+def _overtaken(history: History, items: list[ItemRow], states: dict[int, str], settling: _Settling) -> None:
     """Mark as aborted a change that found another call's at its path, planned before that one was made.
 
     The intents of both were never open at once: had this one been made, the file would not be as the other
@@ -104,7 +104,7 @@ def _overtaken(history: History, items: list[Kept], states: dict[int, str], sett
 class _Settling:
     """One operation's items, the last change first: what a later one did is taken back in `_now` only."""
 
-    def __init__(self, workspace: Workspace, items: list[Kept]) -> None:
+    def __init__(self, workspace: Workspace, items: list[ItemRow]) -> None:
         self._backend = workspace.writable()
         self._items = items
         self._now: dict[str, Found | None] = {}
@@ -141,27 +141,27 @@ class _Settling:
     def _set_metadata(self, path: str, mode: int | None, metadata: Metadata | None) -> None:
         self._at(path, lambda spot: self._backend.set_metadata(spot, mode, metadata))
 
-    def _put(self, item: Kept, state: str) -> None:
+    def _put(self, item: ItemRow, state: str) -> None:
         self._states[item.n] = state
         if state == DONE:
             self._now[item.path] = was(item)
 
     # -------------------------------------------------------------- one change
 
-    def _written(self, item: Kept) -> str:
+    def _written(self, item: ItemRow) -> str:
         now = self._look(item.path)
         if now == was(item):
             # Writing the content that was there already cannot be told from not writing it.
             return DONE if item.before == item.after else ABORTED
         return DONE if now == Found(FILE, item.after) else UNKNOWN
 
-    def _made(self, item: Kept) -> str:
+    def _made(self, item: ItemRow) -> str:
         now = self._look(item.path)
         if now is None:
             return ABORTED
         return DONE if now == Found(item.type, target=item.target) else UNKNOWN
 
-    def _moved(self, group: list[Kept]) -> None:
+    def _moved(self, group: list[ItemRow]) -> None:
         top = group[0]
         # On disk a directory moves in one step; a store copies what is in it one by one, and then deletes.
         in_one = top.type != DIRECTORY or self._backend.traits.rename
@@ -172,11 +172,11 @@ class _Settling:
                 self._now[item.path] = Found(item.type, item.after)
                 self._now[item.path2] = was(item) if item is top else None
 
-    def _move_of(self, item: Kept) -> str:
+    def _move_of(self, item: ItemRow) -> str:
         assert item.path2 is not None
         taken = f".ringfence-taken-{item.op}-{item.n}"
-        if self._look(f"{HIDDEN}/{taken}") is not None:
-            self._remove(f"{HIDDEN}/{taken}", item.path, f"{taken}{_OTHER_HALF}")
+        if self._look(f"{OWN_DIRECTORY}/{taken}") is not None:
+            self._remove(f"{OWN_DIRECTORY}/{taken}", item.path, f"{taken}{_OTHER_HALF}")
         here, there = self._look(item.path), self._look(item.path2)
         moved = there is not None and there.kind == item.type and item.after in (None, there.digest)
         if here is None:
@@ -188,20 +188,20 @@ class _Settling:
             return DONE
         return UNKNOWN
 
-    def _copied(self, group: list[Kept]) -> dict[int, str]:
+    def _copied(self, group: list[ItemRow]) -> dict[int, str]:
         """A tree of which all copies were made is moved; of another one the copies are taken away again."""
         pairs = [(self._look(item.path), self._look(str(item.path2))) for item in group]
         whole = all(there is not None and here in (None, there) for here, there in pairs)
         settle = self._finished if whole else self._put_back
         return {item.n: settle(item) for item in reversed(group)}
 
-    def _finished(self, item: Kept) -> str:
+    def _finished(self, item: ItemRow) -> str:
         if self._look(item.path) is None:
             return DONE
         gone = self._emptied(item.path) if item.type == DIRECTORY else self._remove(item.path, item.path, "")
         return DONE if gone else UNKNOWN
 
-    def _put_back(self, item: Kept) -> str:
+    def _put_back(self, item: ItemRow) -> str:
         here, there = self._look(item.path), self._look(str(item.path2))
         if item.type == DIRECTORY:
             self._emptied(str(item.path2))
@@ -226,18 +226,18 @@ class _Settling:
 
     # ----------------------------------------------------------------- deletion
 
-    def _deleted(self, group: list[Kept]) -> None:
+    def _deleted(self, group: list[ItemRow]) -> None:
         top = group[0]
         names = [top.temporary, f"{top.temporary}{_OTHER_HALF}"] if top.temporary else []
-        caught = next((name for name in names if self._look(f"{HIDDEN}/{name}") is not None), None)
+        caught = next((name for name in names if self._look(f"{OWN_DIRECTORY}/{name}") is not None), None)
         left: set[str] | None = set()
         if caught is not None and self._backend.traits.rename:
-            left = self._let_go_or_put_back(group, caught, next(name for name in names if name != caught))
+            left = self._discard_or_put_back(group, caught, next(name for name in names if name != caught))
         for item in reversed(group):
             now = self._look(item.path)
             if left is not None and item.path in left:
                 state = UNKNOWN
-            elif now is None and caught is None and (top.temporary or "").startswith(CAUGHT):
+            elif now is None and caught is None and (top.temporary or "").startswith(QUARANTINED_PREFIX):
                 state = UNKNOWN  # it would be in the quarantine, had this call taken it away
             elif now is None:
                 state = DONE
@@ -246,18 +246,18 @@ class _Settling:
                 state = ABORTED if left is None or now == was(item) else UNKNOWN
             self._put(item, state)
 
-    def _let_go_or_put_back(self, group: list[Kept], caught: str, other: str) -> set[str] | None:
+    def _discard_or_put_back(self, group: list[ItemRow], caught: str, other: str) -> set[str] | None:
         """Finish a deletion whose catch is exactly what was recorded; else undo the catch.
 
         Gives the paths that could neither be let go of nor put back, and stay where they are; None where all
         was put back.
         """
         top = group[0]
-        place = f"{HIDDEN}/{caught}"
+        place = f"{OWN_DIRECTORY}/{caught}"
         recorded = {item.path: was(item) for item in group}
         shown = {path: top.path + path[len(place) :] for path in self._below(place)}
         same = all(path in recorded and self._look(real) == recorded[path] for real, path in shown.items())
-        if same and (caught.startswith(CAUGHT) or self._remove(place, top.path, other)):
+        if same and (caught.startswith(QUARANTINED_PREFIX) or self._remove(place, top.path, other)):
             return set()
         self._now.clear()
         if self._look(top.path) is None and self._move_back(place, top.path):
@@ -301,8 +301,8 @@ class _Settling:
         )
         self._now.clear()
 
-    def _sweep(self, item: Kept) -> None:
-        if item.temporary is None or item.temporary.startswith(CAUGHT):
+    def _sweep(self, item: ItemRow) -> None:
+        if item.temporary is None or item.temporary.startswith(QUARANTINED_PREFIX):
             return  # a catch that was to be moved back is never a leftover
         above = paths.parent(item.path)
         if above == paths.ROOT or self._look(above) == Found(DIRECTORY):
@@ -310,7 +310,7 @@ class _Settling:
 
     # ------------------------------------------------------------------ looking
 
-    def is_left_by(self, item: Kept, path: str) -> bool:
+    def is_left_by(self, item: ItemRow, path: str) -> bool:
         """Whether what is at `path` is what this change left there."""
         if item.path == path and item.kind in ("delete", "move"):
             return self._look(path) is None
@@ -376,9 +376,9 @@ def _warn(path: str, name: str, folder: str | None) -> None:
     )
 
 
-def _groups(items: list[Kept]) -> Iterator[list[Kept]]:
+def _groups(items: list[ItemRow]) -> Iterator[list[ItemRow]]:
     """The items change by change: a tree's entries follow the tree."""
-    group: list[Kept] = []
+    group: list[ItemRow] = []
     for item in items:
         top = group[0] if group else None
         if top is not None and _belongs(item, top):
@@ -391,13 +391,13 @@ def _groups(items: list[Kept]) -> Iterator[list[Kept]]:
         yield group
 
 
-def _belongs(item: Kept, top: Kept) -> bool:
+def _belongs(item: ItemRow, top: ItemRow) -> bool:
     if item.kind != top.kind or top.type != DIRECTORY or not paths.is_below(item.path, top.path):
         return False
     return item.kind == "move" or (item.kind == "delete" and item.temporary == top.temporary)
 
 
-def known(item: Kept) -> Iterator[tuple[str, str]]:
+def known(item: ItemRow) -> Iterator[tuple[str, str]]:
     """What the session knows, by path, once the item is done: a digest, that it is gone, or nothing."""
     if item.kind in ("delete", "move"):
         yield item.path, GONE
@@ -407,7 +407,7 @@ def known(item: Kept) -> Iterator[tuple[str, str]]:
         yield item.path, item.after
 
 
-def _steps(items: list[Kept], states: dict[int, str], *kinds: str) -> Iterator[Step]:
+def _steps(items: list[ItemRow], states: dict[int, str], *kinds: str) -> Iterator[Step]:
     """The items that ended as one of `kinds`, as their plan had them."""
     for item in items:
         if states[item.n] not in kinds:
@@ -418,7 +418,7 @@ def _steps(items: list[Kept], states: dict[int, str], *kinds: str) -> Iterator[S
         yield Step(item.kind, item.type, item.grown if own else item.size, over)
 
 
-def _record(begun: dict[str, Any], items: list[Kept], states: dict[int, str]) -> dict[str, Any]:
+def _record(begun: dict[str, Any], items: list[ItemRow], states: dict[int, str]) -> dict[str, Any]:
     """The audit record of a call whose process ended before it could write one."""
     done = made(_steps(items, states, DONE))
     outcomes = set(states.values()) or {DONE}  # with nothing to do, all of it is done

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ringfence.toolkit.history.records import ABORTED, DONE, Kept
+from ringfence.toolkit.history.records import ABORTED, DONE, ItemRow
 from ringfence.toolkit.plan.changes import FILE, LINK
 
 
@@ -21,7 +21,7 @@ class Found:
     target: str | None = None
 
 
-def was(item: Kept) -> Found | None:
+def was(item: ItemRow) -> Found | None:
     """What the item found at its path (a move: at its destination) before the change."""
     match item.kind:
         case "delete":
@@ -36,7 +36,7 @@ def was(item: Kept) -> Found | None:
     return None
 
 
-def by_stage(items: list[Kept], look: Callable[[str], Found | None]) -> dict[int, str] | None:
+def by_stage(items: list[ItemRow], look: Callable[[str], Found | None]) -> dict[int, str] | None:
     """The items' states if the files are exactly as after some first ones of them, in order; else None.
 
     A move away from a path and a write to it may be told apart only like this: each alone finds something
@@ -53,12 +53,12 @@ def by_stage(items: list[Kept], look: Callable[[str], Found | None]) -> dict[int
     return None
 
 
-def _is_told(item: Kept) -> bool:
+def _is_told(item: ItemRow) -> bool:
     """Whether the item says all that there was; of a moved or deleted directory or link it does not."""
     return item.type == FILE or item.kind in ("directory", "link")
 
 
-def _stages(items: list[Kept]) -> list[dict[str, Found | None]]:
+def _stages(items: list[ItemRow]) -> list[dict[str, Found | None]]:
     """What is at every path before the first item and after each."""
     first: dict[str, Found | None] = {}
     now: dict[str, Found | None] = {}

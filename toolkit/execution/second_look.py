@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.execution.recovery import known, verdicts
-from ringfence.toolkit.history.records import ABORTED, DONE, PENDING, UNKNOWN, Kept
+from ringfence.toolkit.history.records import ABORTED, DONE, PENDING, UNKNOWN, ItemRow
 from ringfence.toolkit.history.store import History
 from ringfence.toolkit.paths import is_below
 from ringfence.toolkit.storage.ambiguous_outcome import NO_REPLY, no_reply
@@ -44,7 +44,9 @@ def look_again(outcome: Outcome, workspace: Workspace, history: History) -> None
         _say_that_nothing_is_done(outcome)
 
 
-def _drop_what_is_done(outcome: Outcome, workspace: Workspace, items: list[Kept], late: list[Kept]) -> None:
+def _drop_what_is_done(
+    outcome: Outcome, workspace: Workspace, items: list[ItemRow], late: list[ItemRow]
+) -> None:
     """Forget the failure of a change that is done. Where a later change was not tried for it, it stays."""
     states = outcome.states
     if outcome.error is not None and set(states.values()) != {DONE}:

@@ -12,7 +12,7 @@ from typing import Any
 
 from ringfence.policy import Policy
 from ringfence.policy.analysis.pattern_queries import Undecided, Witness
-from ringfence.policy.analysis.verdict_queries import Context, confirm, context
+from ringfence.policy.analysis.verdict_queries import QueryContext, confirm, context
 from ringfence.policy.model import Effect, Rule
 from ringfence.toolkit.formats.model import Judged, Subject
 from ringfence.toolkit.formats.pair_walk import Difference, PairWalk
@@ -109,7 +109,7 @@ class _Comparing:
                 undecided.append(f"{subject.agent}, {subject.tool} {subject.action}: {why}")
         return Comparison(tuple(found), tuple(elsewhere), tuple(undecided))
 
-    def _disagreements(self, subject: Subject, where: Context) -> tuple[list[Disagreement], str]:
+    def _disagreements(self, subject: Subject, where: QueryContext) -> tuple[list[Disagreement], str]:
         """Where they disagree, as far as it was looked for, and why that was not far enough."""
         key = replace(subject, tool="", action="", agent=""), where.meaning
         if key not in self._answers:
@@ -117,7 +117,7 @@ class _Comparing:
         differences, why = self._answers[key]
         return [_confirmed(subject, where, each) for each in differences], why
 
-    def _answer(self, subject: Subject, where: Context) -> tuple[list[Difference], str]:
+    def _answer(self, subject: Subject, where: QueryContext) -> tuple[list[Difference], str]:
         found: list[Difference] = []
         try:
             if not (self._quick and _alike(subject, where, self._expired)):
@@ -126,7 +126,7 @@ class _Comparing:
             return found, str(error)
         return found, ""
 
-    def _walk(self, subject: Subject, where: Context) -> Iterator[Difference]:
+    def _walk(self, subject: Subject, where: QueryContext) -> Iterator[Difference]:
         before = self._done
 
         def seen(pairs: int) -> None:
@@ -147,7 +147,7 @@ def _as_below(subject: Subject) -> Subject:
     return replace(subject, rules=covered(subject.rules))
 
 
-def _confirmed(subject: Subject, where: Context, found: Difference) -> Disagreement:
+def _confirmed(subject: Subject, where: QueryContext, found: Difference) -> Disagreement:
     """The difference with the policy's rule, after the engine has given the same verdict."""
     witness = found.example
     if not subject.denies_only:
@@ -159,7 +159,7 @@ def _confirmed(subject: Subject, where: Context, found: Difference) -> Disagreem
     return Disagreement(subject, found.source, found.result, witness, rule)
 
 
-def _alike(subject: Subject, where: Context, expired: Expired | None) -> bool:
+def _alike(subject: Subject, where: QueryContext, expired: Expired | None) -> bool:
     """Whether the policy is the settings rule by rule: one list, each rule with the same paths.
 
     A proof that costs little however many rules there are; without it every pair of states is looked at.
@@ -185,7 +185,7 @@ def _last_of_each(said: list[tuple[str, Effect]]) -> list[tuple[str, Effect]]:
     return [pair for at, pair in enumerate(said) if last[pair[0]] == at]
 
 
-def _same(subject: Subject, rule: Judged, where: Context, expired: Expired | None) -> bool:
+def _same(subject: Subject, rule: Judged, where: QueryContext, expired: Expired | None) -> bool:
     """Whether a rule of the settings and the patterns written for it match the same paths."""
     alone = replace(subject, rules=(replace(rule, effect=Effect.DENY),), default=Effect.ASK)
     said = tuple(Rule("global", None, where.action, text, Effect.DENY) for text in rule.patterns)

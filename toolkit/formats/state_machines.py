@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from ringfence.policy.analysis.verdict_queries import Context
+from ringfence.policy.analysis.verdict_queries import QueryContext
 from ringfence.policy.model import Effect, Rule
 from ringfence.policy.patterns.syntax import parse
 from ringfence.toolkit.formats.last_match import Forgetting, LastMatch, Listed, Matches
@@ -80,7 +80,7 @@ class SettingsMachine:
 class PolicyMachine:
     """A policy's judge for one agent, tool and action."""
 
-    def __init__(self, where: Context) -> None:
+    def __init__(self, where: QueryContext) -> None:
         self._languages: list[Language] = []
         ladders = [[[self._list(rules) for rules in tier] for tier in ladder] for ladder in where.ladders]
         floor = [

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.plan.content import Held, checked
+from ringfence.toolkit.plan.content import StreamedContent, checked
 from ringfence.toolkit.plan.metadata import Metadata
-from ringfence.toolkit.protected_paths import HIDDEN
+from ringfence.toolkit.protected_paths import OWN_DIRECTORY
 from ringfence.toolkit.storage import sparse_files as holes
 from ringfence.toolkit.storage.backend import Tree, at
 
@@ -24,7 +24,7 @@ FILED = 2  # what `packed` says of content in a file of its own; 1: compressed, 
 LARGE = 128 << 10
 
 
-class Shelf:
+class ContentFiles:
     """The files beside the database in `folder` (None: there are none), and what `backend` has caught."""
 
     def __init__(self, folder: str | None, backend: Tree, *, durable: bool = True) -> None:
@@ -60,27 +60,27 @@ class Shelf:
         self._sync_folder()
         return hashed.hexdigest(), size
 
-    def filed(self, digest: str, size: int) -> Held:
+    def filed(self, digest: str, size: int) -> StreamedContent:
         """The content that was put here."""
-        return Held(digest, size, lambda: checked(digest, self._read(digest)))
+        return StreamedContent(digest, size, lambda: checked(digest, self._read(digest)))
 
     def has(self, digest: str) -> bool:
         """Whether a content that was put here is still here."""
         return self.folder is not None and (self.folder / digest).is_file()
 
-    def caught(self, digest: str, size: int, path: str) -> Held | None:
+    def caught(self, digest: str, size: int, path: str) -> StreamedContent | None:
         """The content of a file in a catch, by its path among the hidden; None where that is not there."""
-        with at(self.backend, f"{HIDDEN}/{path}") as spot:
+        with at(self.backend, f"{OWN_DIRECTORY}/{path}") as spot:
             found = self.backend.stat(spot)
         return None if found is None else self.in_catch(digest, size, path)
 
-    def in_catch(self, digest: str, size: int, path: str) -> Held:
+    def in_catch(self, digest: str, size: int, path: str) -> StreamedContent:
         """The content of a file that is known to be in a catch, by its path among the hidden."""
-        return Held(digest, size, lambda: checked(digest, self._chunks(path)))
+        return StreamedContent(digest, size, lambda: checked(digest, self._chunks(path)))
 
     def attached(self, path: str) -> Metadata | None:
         """The metadata of an entry in a catch, by its path among the hidden; None where that is not there."""
-        with at(self.backend, f"{HIDDEN}/{path}") as spot:
+        with at(self.backend, f"{OWN_DIRECTORY}/{path}") as spot:
             found = self.backend.stat(spot)
             return None if found is None else self.backend.metadata(spot, found)
 
@@ -102,7 +102,7 @@ class Shelf:
         return sorted(file.name for file in self.folder.iterdir())
 
     def _chunks(self, path: str) -> Iterator[bytes]:
-        with at(self.backend, f"{HIDDEN}/{path}") as spot:
+        with at(self.backend, f"{OWN_DIRECTORY}/{path}") as spot:
             yield from self.backend.chunks(spot)
 
     def _read(self, digest: str) -> Iterator[bytes]:

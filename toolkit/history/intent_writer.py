@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.history.content_files import FILED, LARGE
-from ringfence.toolkit.plan.content import Held, digest_of, length, pieces, whole
+from ringfence.toolkit.plan.content import StreamedContent, digest_of, length, pieces, whole
 from ringfence.toolkit.state.errors import unavailable
 
 if TYPE_CHECKING:
-    from ringfence.toolkit.history.content_files import Shelf
+    from ringfence.toolkit.history.content_files import ContentFiles
     from ringfence.toolkit.history.records import Item
     from ringfence.toolkit.state.protocol import Database
 
@@ -24,13 +24,13 @@ _TABLES = (8 << 10, 13, 6), (16 << 10, 14, 7)
 _BATCH, _BYTES = 64, 4 << 20
 
 
-class Keeping:
+class IntentWriter:
     """The items of operation `op`; `flush` writes what has not been written yet."""
 
-    def __init__(self, db: Database, op: int, shelf: Shelf | None) -> None:
-        self._db, self._op, self._shelf = db, op, shelf
+    def __init__(self, db: Database, op: int, content_files: ContentFiles | None) -> None:
+        self._db, self._op, self._content_files = db, op, content_files
         self._rows: list[tuple[Any, ...]] = []
-        self._contents: dict[str, bytes | Held] = {}
+        self._contents: dict[str, bytes | StreamedContent] = {}
         self._size = 0
 
     def add(self, n: int, item: Item, state: str) -> None:
@@ -67,7 +67,7 @@ class Keeping:
             self._db.executemany("INSERT INTO item VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)", self._rows)
         self._rows, self._contents, self._size = [], {}, 0
 
-    def _noted(self, content: bytes | Held | str | None) -> str | None:
+    def _noted(self, content: bytes | StreamedContent | str | None) -> str | None:
         if content is None or isinstance(content, str):
             return content
         digest = digest_of(content)
@@ -76,11 +76,15 @@ class Keeping:
             self._size += length(content)
         return digest
 
-    def _packed(self, content: bytes | Held) -> tuple[int, bytes]:
+    def _packed(self, content: bytes | StreamedContent) -> tuple[int, bytes]:
         """How content is kept, and what of it in the row itself."""
-        if length(content) > LARGE and self._shelf is not None and self._shelf.folder is not None:
+        if (
+            length(content) > LARGE
+            and self._content_files is not None
+            and self._content_files.folder is not None
+        ):
             try:
-                digest, _ = self._shelf.put(pieces(content))
+                digest, _ = self._content_files.put(pieces(content))
             except OSError as error:
                 raise unavailable(error) from None
             if digest != digest_of(content):

@@ -21,7 +21,7 @@ class Busy(CallError):
     """Another call has an open intent at the same path; it may be over in a moment."""
 
 
-class Taken:
+class PathLocks:
     """What the open intents hold: a path, and below a directory that is deleted or moved all there is."""
 
     def __init__(self, db: Database) -> None:

@@ -16,7 +16,7 @@ from ringfence.toolkit.history.records import PENDING
 from ringfence.toolkit.history.retention import Kept, Rule, forgettable
 
 if TYPE_CHECKING:
-    from ringfence.toolkit.history.content_files import Shelf
+    from ringfence.toolkit.history.content_files import ContentFiles
     from ringfence.toolkit.state.protocol import Database, State
     from ringfence.toolkit.workspace.workspace import Workspace
 
@@ -88,14 +88,16 @@ def choose(
     return Choice(told, contents, trees, held.first, held.last, mark, rule.changes)
 
 
-def forget(state: State, shelf: Shelf, workspace: Workspace, choice: Choice) -> Iterator[Pruned]:
+def forget(
+    state: State, content_files: ContentFiles, workspace: Workspace, choice: Choice
+) -> Iterator[Pruned]:
     """Carry out a choice in small portions; gives what each freed.
 
     May be left or killed between any two: what it did not come to is found by the next one.
     """
     contents = list(choice.contents)
     while contents:
-        freed = _portion(state, shelf, choice, contents)
+        freed = _portion(state, content_files, choice, contents)
         state.give_back(_PAGES)
         yield freed
     mark = choice.mark
@@ -106,11 +108,11 @@ def forget(state: State, shelf: Shelf, workspace: Workspace, choice: Choice) -> 
             mark = choice.first
             continue
         # Who undoes it from now on is answered `not_recoverable`, as if it had come a moment later.
-        workspace.writable().let_go(name)
+        workspace.writable().discard(name)
         with state.transaction() as db:
             db.execute("DELETE FROM caught WHERE name = ?", (name,))
         yield Pruned(trees=1, bytes=size)
-    sweep(state, shelf)
+    sweep(state, content_files)
     if mark > choice.first:
         with state.transaction() as db:
             note(db, _MARK, str(mark))
@@ -121,14 +123,20 @@ def forget(state: State, shelf: Shelf, workspace: Workspace, choice: Choice) -> 
 
 
 def prune_now(
-    state: State, shelf: Shelf, workspace: Workspace, rule: Rule, waiting: frozenset[str], *, dry_run: bool
+    state: State,
+    content_files: ContentFiles,
+    workspace: Workspace,
+    rule: Rule,
+    waiting: frozenset[str],
+    *,
+    dry_run: bool,
 ) -> Pruned:
     """Forget all that the rule lets go, and give the space back to the disk."""
     choice = choose(state, rule, waiting)
     if dry_run:
         changes = 0 if choice.most is None else to_forget(state, choice.most, choice.mark)
         return replace(choice.told, changes=changes)
-    freed = sum_of(forget(state, shelf, workspace, choice))
+    freed = sum_of(forget(state, content_files, workspace, choice))
     state.give_back_all()
     told = choice.told
     return replace(freed, calls=told.calls, left=told.left + told.bytes - freed.bytes)
@@ -238,7 +246,9 @@ def _tree(name: str) -> str:
 # ----------------------------------------------------------------------- removing
 
 
-def _portion(state: State, shelf: Shelf, choice: Choice, contents: list[tuple[str, int, int]]) -> Pruned:
+def _portion(
+    state: State, content_files: ContentFiles, choice: Choice, contents: list[tuple[str, int, int]]
+) -> Pruned:
     """Forget the last of `contents`, which are taken from it, in a transaction of their own."""
     taken: list[tuple[str, int, int]] = []
     size = 0
@@ -249,7 +259,7 @@ def _portion(state: State, shelf: Shelf, choice: Choice, contents: list[tuple[st
         needed = _needed_since(db, choice)
         taken = [row for row in taken if row[0] not in needed]
         db.executemany("DELETE FROM blob WHERE hash = ?", [(digest,) for digest, _, _ in taken])
-    _unlink(state, shelf, [digest for digest, _, packed in taken if packed == FILED])
+    _unlink(state, content_files, [digest for digest, _, packed in taken if packed == FILED])
     return Pruned(contents=len(taken), bytes=sum(row[1] for row in taken))
 
 
@@ -267,7 +277,7 @@ def _digests_of(state: State, tree: str) -> set[str]:
     return {str(row[0]) for row in state.rows(sql, (tree,))}
 
 
-def _unlink(state: State, shelf: Shelf, names: list[str]) -> None:
+def _unlink(state: State, content_files: ContentFiles, names: list[str]) -> None:
     """Remove files that no row speaks of: in a transaction, so that none is being put here now."""
     if not names:
         return
@@ -276,14 +286,14 @@ def _unlink(state: State, shelf: Shelf, names: list[str]) -> None:
         known = {str(row[0]) for row in rows}
         for name in names:
             if name not in known:
-                shelf.forget(name)
+                content_files.forget(name)
 
 
-def sweep(state: State, shelf: Shelf) -> None:
+def sweep(state: State, content_files: ContentFiles) -> None:
     """Remove what killed processes left: parts of contents, and files that they did not come to name."""
-    names = shelf.names()
+    names = content_files.names()
     known = {str(row[0]) for row in state.rows("SELECT hash FROM blob WHERE packed = ?", (FILED,))}
-    _unlink(state, shelf, [name for name in names if name not in known])
+    _unlink(state, content_files, [name for name in names if name not in known])
 
 
 def note(db: Database, name: str, value: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ringfence.toolkit.plan.changes import FILE
-from ringfence.toolkit.plan.content import Held
+from ringfence.toolkit.plan.content import StreamedContent
 
 PENDING, DONE, ABORTED, PARTIAL, UNKNOWN = "pending", "done", "aborted", "partial", "unknown"
 
@@ -19,16 +19,16 @@ class Item:
     """One path's change: `kind` is "write", "delete", "move", "directory" or "link", `type` the entry's own.
 
     `before` and `after` are contents to keep, given as such, or the digest of content that is kept elsewhere.
-    `mode` and `metadata` (text of `toolkit.plan.metadata`) are of what was there before; of a new directory or
-    link, what it is to get.
+    `mode` and `metadata` (text of `toolkit.plan.metadata`) are those of the old entry; of a new directory or
+    link, those that it is to get.
     """
 
     kind: str
     path: str
     type: str
     path2: str | None = None
-    before: bytes | Held | str | None = None
-    after: bytes | Held | str | None = None
+    before: bytes | StreamedContent | str | None = None
+    after: bytes | StreamedContent | str | None = None
     mode: int | None = None
     target: str | None = None
     size: int = 0
@@ -39,7 +39,7 @@ class Item:
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class ItemRow:
     """An item as it stands in the history, with its operation's facts."""
 
     op: int

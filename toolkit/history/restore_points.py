@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.history.records import Kept
+from ringfence.toolkit.history.records import ItemRow
 from ringfence.toolkit.history.store import History, of_session
 from ringfence.toolkit.history.versions import INITIAL, called, is_name, versions
 from ringfence.toolkit.plan.changes import DIRECTORY
@@ -18,7 +18,7 @@ from ringfence.toolkit.text import when
 
 def since(
     history: History, point: str | float, *, session: str | None = None, tree: str = paths.ROOT
-) -> list[Kept]:
+) -> list[ItemRow]:
     """The changes of a session and its sub-sessions (None: of all) after a point, in and below `tree`.
 
     Raises CallError `not_found` or `invalid_arguments` for what is no point, `not_recoverable` for one of
@@ -72,7 +72,7 @@ def _of_version(history: History, path: str, name: str, session: str | None) -> 
     return version.op - 1 if any(one.op == version.op for one in later) else version.op
 
 
-def _within(items: Iterable[Kept], tree: str) -> Iterator[Kept]:
+def _within(items: Iterable[ItemRow], tree: str) -> Iterator[ItemRow]:
     """The changes at or below `tree`, and wherever what was there has been moved to since."""
     places = {tree}
 

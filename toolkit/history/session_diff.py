@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.history.records import DONE, Kept
+from ringfence.toolkit.history.records import DONE, ItemRow
 from ringfence.toolkit.history.store import History, of_session
-from ringfence.toolkit.history.versions import NOTHING, Held, ends, replaced
+from ringfence.toolkit.history.versions import NOTHING, VersionState, ends, replaced
 from ringfence.toolkit.plan.changes import DIRECTORY, LINK
 from ringfence.toolkit.plan.content import length, whole
 from ringfence.toolkit.text import MAX_DIFF, count_changed, diff, escape
@@ -33,7 +33,7 @@ class Changed:
     source: str | None
     type: str
     agents: tuple[str, ...]
-    _ends: tuple[Held, Held] = field(repr=False)
+    _ends: tuple[VersionState, VersionState] = field(repr=False)
     _content: Callable[[str], bytes | None] = field(repr=False, compare=False)
 
     @property
@@ -73,15 +73,15 @@ def changed(history: History, session: str, agent: str | None = None, *, since: 
 class _Story:
     """What each path held first and holds last, and which file went where."""
 
-    def __init__(self, items: Iterable[Kept]) -> None:
-        self._first: dict[str, Held] = {}
-        self._last: dict[str, Held] = {}
+    def __init__(self, items: Iterable[ItemRow]) -> None:
+        self._first: dict[str, VersionState] = {}
+        self._last: dict[str, VersionState] = {}
         self._origin: dict[str, str] = {}
         self._agents: dict[str, dict[str, None]] = {}
         for item in items:
             self._add(item)
 
-    def _add(self, item: Kept) -> None:
+    def _add(self, item: ItemRow) -> None:
         before, after = ends(item, item.path)
         self._find(item.path, before)
         self._agents.setdefault(item.path, {})[item.agent] = None
@@ -92,7 +92,7 @@ class _Story:
         if after == NOTHING and item.kind != "move":
             self._origin.pop(item.path, None)
 
-    def _find(self, path: str, found: Held) -> None:
+    def _find(self, path: str, found: VersionState) -> None:
         if path not in self._first:
             self._first[path] = found
         elif found.kept and not self._last[path].kept:
@@ -103,7 +103,7 @@ class _Story:
         if found != NOTHING:
             self._origin.setdefault(path, path)
 
-    def _move(self, item: Kept, target: str, moved: Held) -> None:
+    def _move(self, item: ItemRow, target: str, moved: VersionState) -> None:
         self._find(target, replaced(item))
         self._agents.setdefault(target, {}).update(self._agents[item.path])
         self._last[target] = moved if moved.kept else self._last.get(item.path, moved)
@@ -123,7 +123,9 @@ class _Story:
         came = self._first[path] == NOTHING and self._last[path] != NOTHING
         return origin != path and came and self._first[origin] != NOTHING and self._last[origin] == NOTHING
 
-    def _one(self, path: str, source: str | None, first: Held, last: Held, content: Any) -> Changed:
+    def _one(
+        self, path: str, source: str | None, first: VersionState, last: VersionState, content: Any
+    ) -> Changed:
         kind = "moved" if source else "created" if first == NOTHING else "updated"
         if last == NOTHING:
             kind = "deleted"
@@ -148,12 +150,12 @@ def _readable(history: History) -> Callable[[str], bytes | None]:
     return content
 
 
-def _text(held: Held, content: Callable[[str], bytes | None]) -> bytes | None:
+def _text(held: VersionState, content: Callable[[str], bytes | None]) -> bytes | None:
     """What has lines of it: a link has none."""
     return None if held.kind == LINK else _bytes(held, content)
 
 
-def _links(path: str, *ends: Held) -> str:
+def _links(path: str, *ends: VersionState) -> str:
     """The links among the two ends, a line each."""
     return "".join(
         f"Link {escape(path)} -> {escape(held.target or '')}, {when}\n"
@@ -162,7 +164,7 @@ def _links(path: str, *ends: Held) -> str:
     )
 
 
-def _bytes(held: Held, content: Callable[[str], bytes | None]) -> bytes | None:
+def _bytes(held: VersionState, content: Callable[[str], bytes | None]) -> bytes | None:
     if held.kind == LINK and held.target is not None:
         return held.target.encode("utf-8", "surrogateescape")
     return None if held.digest is None else content(held.digest)

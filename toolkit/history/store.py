@@ -15,14 +15,23 @@ from ringfence.policy import Amount
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.audit.hash_chain import BEGINNING
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.history.content_files import FILED, LARGE, Shelf
-from ringfence.toolkit.history.intent_writer import Keeping
+from ringfence.toolkit.history.content_files import FILED, LARGE, ContentFiles
+from ringfence.toolkit.history.intent_writer import IntentWriter
 from ringfence.toolkit.history.old_changes import Forgotten, forgotten
-from ringfence.toolkit.history.path_locks import Taken
-from ringfence.toolkit.history.records import ABORTED, DONE, PARTIAL, PENDING, UNSEEN, Item, Kept, Operation
-from ringfence.toolkit.plan.content import Held, sha256, whole
+from ringfence.toolkit.history.path_locks import PathLocks
+from ringfence.toolkit.history.records import (
+    ABORTED,
+    DONE,
+    PARTIAL,
+    PENDING,
+    UNSEEN,
+    Item,
+    ItemRow,
+    Operation,
+)
+from ringfence.toolkit.plan.content import StreamedContent, sha256, whole
 from ringfence.toolkit.plan.metadata import Metadata, unpacked
-from ringfence.toolkit.protected_paths import CAUGHT
+from ringfence.toolkit.protected_paths import QUARANTINED_PREFIX
 from ringfence.toolkit.state.protocol import Database, State
 from ringfence.toolkit.text import when
 
@@ -48,9 +57,11 @@ _End = tuple[int, dict[int, str], dict[tuple[str, str], str], dict[str, Any], di
 class History:
     """Contents and operations of one workspace."""
 
-    def __init__(self, state: State, *, durable: bool = True, shelf: Shelf | None = None) -> None:
+    def __init__(
+        self, state: State, *, durable: bool = True, content_files: ContentFiles | None = None
+    ) -> None:
         self._state = state
-        self.shelf = shelf
+        self.content_files = content_files
         self._durable = durable
         self._late: list[_End] = []
         self._head = BEGINNING  # the last record of the audit that was written from here
@@ -77,16 +88,16 @@ class History:
         self._catch_up()
         with self._state.transaction(durable=self._durable) as db:
             guard()
-            taken = Taken(db)
+            taken = PathLocks(db)
             op = self._insert(db, operation)
             caught: set[str] = set()
             returning: dict[int, str] = {}
-            keeping = Keeping(db, op, self.shelf)
+            keeping = IntentWriter(db, op, self.content_files)
             for n, item in enumerate(items):
                 taken.check(item)
                 keeping.add(n, item, PENDING)
                 name = item.temporary or ""
-                if not name.startswith(CAUGHT):
+                if not name.startswith(QUARANTINED_PREFIX):
                     continue
                 if item.kind != "delete":
                     returning[n] = name
@@ -184,8 +195,10 @@ class History:
         with self._state.transaction() as db:
             (owner,) = db.execute("SELECT owner FROM op WHERE id = ?", (op,)).fetchone()
             returning = "SELECT n, temporary FROM item WHERE op = ? AND kind != 'delete' AND temporary >= ?"
-            rows = db.execute(returning, (op, CAUGHT)).fetchall()
-            self._returning[op] = {int(n): str(name) for n, name in rows if name.startswith(CAUGHT)}
+            rows = db.execute(returning, (op, QUARANTINED_PREFIX)).fetchall()
+            self._returning[op] = {
+                int(n): str(name) for n, name in rows if name.startswith(QUARANTINED_PREFIX)
+            }
             found = "UPDATE op SET owner = ? WHERE id = ? AND owner = ? AND state = 'pending'"
             return self._state.dead(owner) and db.execute(found, (self._state.owner, op, owner)).rowcount == 1
 
@@ -216,7 +229,7 @@ class History:
         """The bytes with this digest. Raises CallError `not_recoverable`."""
         return whole(self.held(digest))
 
-    def held(self, digest: str) -> bytes | Held:
+    def held(self, digest: str) -> bytes | StreamedContent:
         """The content with this digest: small ones as bytes. Raises CallError `not_recoverable`."""
         rows = self._state.rows("SELECT size, packed, data FROM blob WHERE hash=?", (digest,))
         if not rows:
@@ -226,9 +239,9 @@ class History:
             return found if found.size > LARGE else whole(found)
         size, packed, data = rows[0]
         if packed == FILED:
-            if self.shelf is None:
+            if self.content_files is None:
                 raise CallError("not_recoverable", "The kept content is beside another state")
-            return self.shelf.filed(digest, size)
+            return self.content_files.filed(digest, size)
         content = zlib.decompress(data) if packed else bytes(data)
         if sha256(content) != digest:
             raise CallError("not_recoverable", "The kept content is damaged")
@@ -239,29 +252,33 @@ class History:
         rows = self._state.rows("SELECT packed FROM blob WHERE hash=?", (digest,))
         if not rows:
             return self._caught(digest) is not None
-        return rows[0][0] != FILED or (self.shelf is not None and self.shelf.has(digest))
+        return rows[0][0] != FILED or (self.content_files is not None and self.content_files.has(digest))
 
-    def _caught(self, digest: str) -> Held | None:
+    def _caught(self, digest: str) -> StreamedContent | None:
         """The content in a deleted tree that stayed where it was caught."""
-        if self.shelf is None:
+        if self.content_files is None:
             return None
         start, step = 0, _FEW
         while rows := self._state.rows(_CAUGHT, (digest, step, start)):
             for name, top, path, size in rows:
-                found = self.shelf.caught(digest, size, name + path[len(top) :])
+                found = self.content_files.caught(digest, size, name + path[len(top) :])
                 if found is not None:
                     return found
             start, step = start + step, step * 4
         return None
 
-    def metadata(self, item: Kept) -> Metadata | None:
+    def metadata(self, item: ItemRow) -> Metadata | None:
         """What was attached to what an item found, from the row, or where it stays as it was caught."""
-        if item.metadata is not None or self.shelf is None or not (item.temporary or "").startswith(CAUGHT):
+        if (
+            item.metadata is not None
+            or self.content_files is None
+            or not (item.temporary or "").startswith(QUARANTINED_PREFIX)
+        ):
             return unpacked(item.metadata)
         found = self.catch_of(item)
-        return None if found is None else self.shelf.attached(found[0] + item.path[len(found[1]) :])
+        return None if found is None else self.content_files.attached(found[0] + item.path[len(found[1]) :])
 
-    def catch_of(self, item: Kept) -> tuple[str, str] | None:
+    def catch_of(self, item: ItemRow) -> tuple[str, str] | None:
         """The catch that holds what an item deleted, and the path that was caught; None where none does.
 
         Where this deletion's was moved back, it is that of a later deletion of the same content at the path.
@@ -300,10 +317,10 @@ class History:
         )
         return Amount(*rows[0])
 
-    def items(self, where: str, values: tuple[Any, ...]) -> Iterator[Kept]:
+    def items(self, where: str, values: tuple[Any, ...]) -> Iterator[ItemRow]:
         """The items that a condition on `op.` and `item.` columns picks, oldest first."""
         yield from (
-            Kept(*row)
+            ItemRow(*row)
             for row in self._state.rows(
                 "SELECT item.*, op.call, op.session, op.agent, op.tool, op.started, op.undoes FROM item"
                 # Sorted afterwards: to give them in the order they are kept in, all would be looked through.
@@ -312,11 +329,11 @@ class History:
             )
         )
 
-    def call(self, name: str, session: str | None = None) -> list[Kept]:
+    def call(self, name: str, session: str | None = None) -> list[ItemRow]:
         """The items of the call that `name` means. Raises as `operation` does."""
         return list(self.items("op.call = ?", (self.operation(name, session)[0],)))
 
-    def last(self, path: str, before: int) -> Kept | None:
+    def last(self, path: str, before: int) -> ItemRow | None:
         """The last change done at `path`, not counting that of operation `before` or a later one."""
         rows = list(
             self.items(

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-from ringfence.toolkit.history.records import DONE, Kept
+from ringfence.toolkit.history.records import DONE, ItemRow
 
 CREATED, UPDATED, DELETED, RESTORED = "created", "updated", "deleted", "restored"
 _WAITING = 10_000
@@ -67,7 +67,7 @@ class Subscription:
                 self.missed += 1
 
 
-def events(items: Iterable[Kept], states: Mapping[int, str]) -> list[Event]:
+def events(items: Iterable[ItemRow], states: Mapping[int, str]) -> list[Event]:
     """What subscribers are told of an operation's items, by what became of each (`states` by number).
 
     A move is gone at one end and there at the other.
@@ -86,5 +86,5 @@ def events(items: Iterable[Kept], states: Mapping[int, str]) -> list[Event]:
     return found
 
 
-def _event(kind: str, path: str, item: Kept) -> Event:
+def _event(kind: str, path: str, item: ItemRow) -> Event:
     return Event(kind, path, item.session, item.agent, item.call, item.tool)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.history.old_changes import Forgotten
-from ringfence.toolkit.history.records import DONE, Kept
+from ringfence.toolkit.history.records import DONE, ItemRow
 from ringfence.toolkit.history.store import History
 from ringfence.toolkit.plan.changes import DIRECTORY, FILE, LINK, restored_mode
 from ringfence.toolkit.plan.metadata import Metadata
@@ -58,7 +58,7 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class VersionState:
     """What an item found or left at a path."""
 
     kind: str = FILE
@@ -71,7 +71,7 @@ class Held:
         return (self.digest, self.target, self.kept) == (version.digest, version.target, version.kept)
 
 
-NOTHING = Held()
+NOTHING = VersionState()
 
 
 def versions(history: History, path: str, session: str | None = None) -> list[Version]:
@@ -88,7 +88,7 @@ def versions(history: History, path: str, session: str | None = None) -> list[Ve
     return _marked(history, found, [item for item, _ in events])
 
 
-def _marked(history: History, found: list[Version], items: list[Kept]) -> list[Version]:
+def _marked(history: History, found: list[Version], items: list[ItemRow]) -> list[Version]:
     """The versions, with those marked whose content the history does not hold any more."""
     # What was moved is not kept as well: it is there, at its new place.
     ends = ((item.before, None if item.kind == "move" else item.after) for item in items)
@@ -102,9 +102,9 @@ def _by_operation(line: list[Version]) -> list[Version]:
     return [replace(version, name=f"{version.end}-{version.op}") for version in line]
 
 
-def _events(history: History, path: str) -> list[tuple[Kept, str]]:
+def _events(history: History, path: str) -> list[tuple[ItemRow, str]]:
     """The items that made the file what it is, each with the path it was at; back through its moves."""
-    found: dict[tuple[int, int], tuple[Kept, str]] = {}
+    found: dict[tuple[int, int], tuple[ItemRow, str]] = {}
     todo: list[tuple[str, int | None]] = [(path, None)]
     while todo:
         at, before = todo.pop()
@@ -121,7 +121,7 @@ def _events(history: History, path: str) -> list[tuple[Kept, str]]:
     return [found[key] for key in sorted(found)]
 
 
-def _extend(line: list[Version], item: Kept, at: str, metadata: Metadata | None) -> None:
+def _extend(line: list[Version], item: ItemRow, at: str, metadata: Metadata | None) -> None:
     arrived = item.kind == "move" and item.path2 == at
     came_from = item.path if arrived else at
     before, after = ends(item, at)
@@ -137,7 +137,7 @@ def _extend(line: list[Version], item: Kept, at: str, metadata: Metadata | None)
     _append(line, item, at, after, "after")
 
 
-def _fill(line: list[Version], found: Held) -> None:
+def _fill(line: list[Version], found: VersionState) -> None:
     """What came along with its directory held what the next one to look at it found."""
     for n in range(len(line) - 1, -1, -1):
         if line[n].kept:
@@ -147,38 +147,38 @@ def _fill(line: list[Version], found: Held) -> None:
         )
 
 
-def ends(item: Kept, at: str) -> tuple[Held, Held]:
+def ends(item: ItemRow, at: str) -> tuple[VersionState, VersionState]:
     """What the item found and what it left; of a move, of the file that is moved."""
     match item.kind:
         case "write":
             return _before(item), _of_file(item.after, item.grown)
         case "delete":
-            return Held(LINK, target=item.target) if item.type == LINK else _before(item), NOTHING
+            return VersionState(LINK, target=item.target) if item.type == LINK else _before(item), NOTHING
         case "link":
-            return NOTHING, Held(LINK, target=item.target)
+            return NOTHING, VersionState(LINK, target=item.target)
     known = item.after is not None
-    moved = Held(item.type, item.after, size=item.grown if known else item.size, kept=known)
+    moved = VersionState(item.type, item.after, size=item.grown if known else item.size, kept=known)
     return (moved, moved) if item.path2 == at else (moved, NOTHING)
 
 
-def replaced(item: Kept) -> Held:
+def replaced(item: ItemRow) -> VersionState:
     """What a move found at its destination."""
     if item.before is None and item.target is not None:
-        return Held(LINK, target=item.target)
+        return VersionState(LINK, target=item.target)
     return _before(item)
 
 
-def _before(item: Kept) -> Held:
+def _before(item: ItemRow) -> VersionState:
     if item.lost:
-        return Held(FILE, size=item.size, kept=False)
+        return VersionState(FILE, size=item.size, kept=False)
     return _of_file(item.before, item.size)
 
 
-def _of_file(digest: str | None, size: int) -> Held:
-    return NOTHING if digest is None else Held(FILE, digest, size=size)
+def _of_file(digest: str | None, size: int) -> VersionState:
+    return NOTHING if digest is None else VersionState(FILE, digest, size=size)
 
 
-def _append(line: list[Version], item: Kept, path: str, state: Held, end: str) -> None:
+def _append(line: list[Version], item: ItemRow, path: str, state: VersionState, end: str) -> None:
     line.append(
         Version(
             path,

@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.history.records import Kept
-from ringfence.toolkit.plan.changes import DIRECTORY, FILE, LINK, Catch, Entry, Stat, restored_mode
+from ringfence.toolkit.history.records import ItemRow
+from ringfence.toolkit.plan.changes import DIRECTORY, FILE, LINK, Entry, QuarantinedTree, Stat, restored_mode
 from ringfence.toolkit.plan.content import hashed
 from ringfence.toolkit.progress import Progress
-from ringfence.toolkit.protected_paths import HIDDEN
+from ringfence.toolkit.protected_paths import OWN_DIRECTORY
 from ringfence.toolkit.storage.backend import Spot, Tree, at
 from ringfence.toolkit.storage.tree_walk import walk
 
 
 def whole(
-    backend: Tree, name: str, top: str, recorded: Mapping[str, Kept], progress: Progress
-) -> Catch | None:
+    backend: Tree, name: str, top: str, recorded: Mapping[str, ItemRow], progress: Progress
+) -> QuarantinedTree | None:
     """The catch `name` of what was deleted at `top`; None where it is not exactly what was `recorded`.
 
     `recorded` are the deletion's items by path. Raises CallError `cancelled`.
@@ -36,15 +36,15 @@ def whole(
             entries.append(entry)
     if stat is None or len(entries) + 1 != len(recorded):
         return None
-    return Catch(name, stat, tuple(entries))
+    return QuarantinedTree(name, stat, tuple(entries))
 
 
 def _compared(
-    backend: Tree, name: str, top: str, recorded: Mapping[str, Kept]
+    backend: Tree, name: str, top: str, recorded: Mapping[str, ItemRow]
 ) -> Iterator[tuple[Entry, bool]]:
     """Each entry of a catch, the top first, and whether it is as recorded; ends where it cannot be read."""
     try:
-        with at(backend, f"{HIDDEN}/{name}") as spot:
+        with at(backend, f"{OWN_DIRECTORY}/{name}") as spot:
             stat = backend.stat(spot)
             if stat is None:
                 return
@@ -58,7 +58,7 @@ def _compared(
         return
 
 
-def _is(backend: Tree, spot: Spot, stat: Stat, item: Kept | None) -> bool:
+def _is(backend: Tree, spot: Spot, stat: Stat, item: ItemRow | None) -> bool:
     if item is None or stat.kind != item.type:
         return False
     if stat.kind == LINK:
@@ -71,7 +71,7 @@ def _is(backend: Tree, spot: Spot, stat: Stat, item: Kept | None) -> bool:
     return stat.links == 1 and hashed(backend.chunks(spot, stat))[0] == item.before
 
 
-def changed_in(backend: Tree, spot: Spot, path: str, catch: Catch) -> str | None:
+def changed_in(backend: Tree, spot: Spot, path: str, catch: QuarantinedTree) -> str | None:
     """The first path at which a catch, moved back to `path`, is not what was found in it; None: nowhere.
 
     Moving is refused where the top itself is another by then.

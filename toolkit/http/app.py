@@ -18,11 +18,11 @@ from ringfence.toolkit.http.metrics import TEXT
 from ringfence.toolkit.http.middleware import Limits, Protect
 from ringfence.toolkit.http.openapi import description
 from ringfence.toolkit.http.responses import as_json, check_role, refused
-from ringfence.toolkit.http.session_pool import Doors
+from ringfence.toolkit.http.session_pool import SessionPool
 from ringfence.toolkit.http.tokens import PERSON, SERVICE, Tokens
 
 
-def build(doors: Doors, tokens: Tokens, limits: Limits, routes: Iterable[BaseRoute]) -> Protect:
+def build(doors: SessionPool, tokens: Tokens, limits: Limits, routes: Iterable[BaseRoute]) -> Protect:
     """An application of these routes, `/healthz` and `/metrics`. It closes `doors` when it ends."""
 
     @asynccontextmanager
@@ -46,7 +46,7 @@ def build(doors: Doors, tokens: Tokens, limits: Limits, routes: Iterable[BaseRou
     return Protect(app, tokens, limits, lambda code: doors.metrics.add("ringfence_refused_total", code=code))
 
 
-def calling(doors: Doors) -> list[Route]:
+def calling(doors: SessionPool) -> list[Route]:
     """The routes of `ringfence serve http`."""
 
     async def openapi(_: Request) -> Response:
@@ -55,7 +55,7 @@ def calling(doors: Doors) -> list[Route]:
     return [*calls.routes(doors), *approvals.routes(doors), Route("/openapi.json", openapi, methods=["GET"])]
 
 
-def _always(doors: Doors) -> list[Route]:
+def _always(doors: SessionPool) -> list[Route]:
     async def health(_: Request) -> Response:
         await doors.run(lambda: doors.desk.state.rows("SELECT 1"))
         return as_json({"status": "ok"})

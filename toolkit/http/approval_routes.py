@@ -15,7 +15,7 @@ from ringfence.toolkit.approvals.store import ONCE, Answer
 from ringfence.toolkit.approvals.store import Request as Asked
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.http.responses import as_json, check_role, object_in, text_in
-from ringfence.toolkit.http.session_pool import Doors
+from ringfence.toolkit.http.session_pool import SessionPool
 from ringfence.toolkit.http.tokens import AGENT, PERSON, Caller
 from ringfence.toolkit.session import agent_view
 from ringfence.toolkit.session.session import Session
@@ -23,7 +23,7 @@ from ringfence.toolkit.session.session import Session
 DECISIONS = ("grant", "refuse", "revoke", "reopen")
 
 
-def routes(doors: Doors) -> list[Route]:
+def routes(doors: SessionPool) -> list[Route]:
     async def listing(request: Request) -> Response:
         caller = check_role(request, PERSON, AGENT)
         every = request.query_params.get("all") == "true"

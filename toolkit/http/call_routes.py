@@ -15,7 +15,7 @@ from ringfence.toolkit.authoring.what_if import Look, Misnamed, name_paths
 from ringfence.toolkit.call import Result
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.http.responses import as_json, check_role, object_in, text_in
-from ringfence.toolkit.http.session_pool import Doors, Gone
+from ringfence.toolkit.http.session_pool import Gone, SessionPool
 from ringfence.toolkit.http.tokens import AGENT, PERSON, SERVICE, Caller
 from ringfence.toolkit.session import agent_view
 from ringfence.toolkit.session.session import Session
@@ -23,7 +23,7 @@ from ringfence.toolkit.session.session import Session
 Answer = Callable[[Request], Awaitable[Response]]
 
 
-def routes(doors: Doors) -> list[Route]:
+def routes(doors: SessionPool) -> list[Route]:
     async def call(request: Request) -> Response:
         caller = check_role(request, AGENT)
         body, gone = await request.body(), Gone()

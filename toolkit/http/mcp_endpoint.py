@@ -26,7 +26,7 @@ from ringfence.toolkit.catalog.instructions import instructions
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.http.mcp_sessions import Asked, Conversation, Conversations
 from ringfence.toolkit.http.responses import as_json, check_role
-from ringfence.toolkit.http.session_pool import Door, Doors
+from ringfence.toolkit.http.session_pool import SessionPool, SessionSlot
 from ringfence.toolkit.http.sse import Stream, accepts
 from ringfence.toolkit.http.tokens import AGENT, Caller
 from ringfence.toolkit.mcp.elicitation import Seals
@@ -66,7 +66,7 @@ _SENTINEL = re.compile(r"=\?base64\?(.*)\?=")
 class _Call:
     """A request on its way: who sent it, in which conversation (None: stateless), and where answers go."""
 
-    door: Door
+    door: SessionSlot
     server: Server
     message: Message
     conversation: Conversation | None
@@ -78,7 +78,7 @@ class _Call:
 class Endpoint:
     """The route, and what it keeps between requests."""
 
-    def __init__(self, doors: Doors, ask: str) -> None:
+    def __init__(self, doors: SessionPool, ask: str) -> None:
         self._doors = doors
         self._ask = ask
         self._servers: dict[str, Server] = {}
@@ -159,7 +159,7 @@ class Endpoint:
         self._conversations.end(request.headers[SESSION], caller)
         return Response(status_code=204)
 
-    def _server(self, caller: Caller, door: Door) -> Server:
+    def _server(self, caller: Caller, door: SessionSlot) -> Server:
         if caller.key not in self._servers:
             self._servers[caller.key] = Server(
                 door.session,
@@ -239,7 +239,7 @@ class Endpoint:
             answer = await self._turn(call.door, partial(call.server.resume, answer, response))
         return answer
 
-    async def _turn(self, door: Door, work: Callable[[], Message | Question]) -> Message | Question:
+    async def _turn(self, door: SessionSlot, work: Callable[[], Message | Question]) -> Message | Question:
         async with door.turn:
             done: Message | Question = await self._doors.run(work, door.caller)
             return done

@@ -38,7 +38,7 @@ class Gone:
 
 
 @dataclass(slots=True)
-class Door:
+class SessionSlot:
     """One agent's session, and whose turn it is."""
 
     caller: Caller
@@ -46,14 +46,14 @@ class Door:
     turn: anyio.Lock = field(default_factory=anyio.Lock)
 
 
-class Doors:
+class SessionPool:
     """The sessions of a server. `opened(agent, session id or None)` opens one."""
 
     def __init__(self, opened: Callable[[str, str | None], Session], metrics: Metrics) -> None:
         self._opened = opened
         self.metrics = metrics
         self.desk = opened("default", None)  # what people look at; it makes no calls
-        self._doors: dict[str, Door] = {}
+        self._doors: dict[str, SessionSlot] = {}
         self._opening = threading.Lock()
         self._threads: dict[str | None, anyio.CapacityLimiter] = {}
         self._tasks: anyio.abc.TaskGroup | None = None
@@ -85,15 +85,15 @@ class Doors:
             threads = self._threads[key] = anyio.CapacityLimiter(THREADS)
         return await anyio.to_thread.run_sync(work, limiter=threads)
 
-    async def door(self, caller: Caller) -> Door:
+    async def door(self, caller: Caller) -> SessionSlot:
         """The door that this agent's token opens."""
         known = self._doors.get(caller.key)
         return known if known is not None else await self.run(lambda: self._open(caller), caller)
 
-    def _open(self, caller: Caller) -> Door:
+    def _open(self, caller: Caller) -> SessionSlot:
         with self._opening:
             if caller.key not in self._doors:
-                self._doors[caller.key] = Door(caller, self._opened(caller.name, caller.session))
+                self._doors[caller.key] = SessionSlot(caller, self._opened(caller.name, caller.session))
             return self._doors[caller.key]
 
     async def call(self, caller: Caller, body: bytes, gone: Gone) -> Result:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from ringfence.toolkit.history.records import DONE, Kept
+from ringfence.toolkit.history.records import DONE, ItemRow
 from ringfence.toolkit.history.store import of_session
 from ringfence.toolkit.history.subscriptions import CREATED, DELETED, RESTORED, UPDATED
 from ringfence.toolkit.locations import FILE
@@ -48,7 +48,7 @@ class Bridge:
         items = self._session.history.items(f"op.id = ? AND item.state = ? AND {within}", (op, DONE, *values))
         return [self._event(item) for item in items]
 
-    def _event(self, item: Kept) -> dict[str, Any]:
+    def _event(self, item: ItemRow) -> dict[str, Any]:
         event = {"event": kind(item), "path": item.path, "file": self._file(item.path), "type": item.type}
         if item.path2 is not None:
             event |= {"to": item.path2, "to_file": self._file(item.path2)}
@@ -61,7 +61,7 @@ class Bridge:
         return str(self._root / path)
 
 
-def kind(item: Kept) -> str:
+def kind(item: ItemRow) -> str:
     """What became of the item's path, in a word."""
     if item.kind == "move":
         return MOVED

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ringfence.toolkit.plan.content import Held, digest_of, held
+from ringfence.toolkit.plan.content import StreamedContent, digest_of, held
 from ringfence.toolkit.plan.metadata import Metadata
 
 FILE, DIRECTORY, LINK, OTHER = "file", "directory", "link", "other"
@@ -73,8 +73,8 @@ class Write:
     """
 
     path: str
-    data: bytes | Held
-    before: bytes | Held | None = None
+    data: bytes | StreamedContent
+    before: bytes | StreamedContent | None = None
     stat: Stat | None = None
     mode: int | None = None
     metadata: Metadata | None = field(default=None, hash=False)
@@ -90,7 +90,7 @@ class Write:
     def before_digest(self) -> str | None:
         return self._known()[1] if self.before is not None else None
 
-    def kept(self) -> tuple[Held | None, Held]:
+    def kept(self) -> tuple[StreamedContent | None, StreamedContent]:
         """What it replaces and what it puts there, as the history keeps them."""
         before = None if self.before is None else held(self.before, self._known()[1])
         return before, held(self.data, self._known()[0])
@@ -153,7 +153,7 @@ Change = Write | Delete | Move | MakeDirectory | MakeLink
 
 
 @dataclass(frozen=True, slots=True)
-class Catch:
+class QuarantinedTree:
     """What a deletion left whole among the hidden, as `name`, and an undo moves back with one rename.
 
     `stat` and `entries`, by the paths they get back, are what was found there and held against the history.
@@ -177,7 +177,7 @@ Failed = dict[str, Failure]
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class PartialAnswer:
     """An answer for a call of which a part may have failed; `code` is None where it counts as done.
 
     Without a `hint` the code's own stands.
@@ -210,11 +210,11 @@ class Plan:
     after: Mapping[str, str] = field(default_factory=dict)
     # The answer once it is known what failed, by the change's path, and the call's name; None: `content` and
     # `data` stand.
-    tell: Callable[[Failed, str], Told] | None = field(default=None, compare=False)
+    tell: Callable[[Failed, str], PartialAnswer] | None = field(default=None, compare=False)
     # Whether what was done is taken back when anything fails.
     atomic: bool = False
     # By path, what is moved back there: that makes all changes for which it has an entry.
-    caught: Mapping[str, Catch] = field(default_factory=dict, compare=False)
+    caught: Mapping[str, QuarantinedTree] = field(default_factory=dict, compare=False)
 
     @property
     def preview(self) -> str:

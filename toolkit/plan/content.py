@@ -10,7 +10,7 @@ from ringfence.toolkit.errors import CallError
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class StreamedContent:
     """Content that is kept somewhere and read piece by piece, never wholly in memory."""
 
     digest: str
@@ -22,27 +22,31 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
-def digest_of(data: bytes | Held) -> str:
-    return data.digest if isinstance(data, Held) else sha256(data)
+def digest_of(data: bytes | StreamedContent) -> str:
+    return data.digest if isinstance(data, StreamedContent) else sha256(data)
 
 
-def held(data: bytes | Held, digest: str) -> Held:
+def held(data: bytes | StreamedContent, digest: str) -> StreamedContent:
     """Content that may be in memory, with its digest."""
-    return data if isinstance(data, Held) else Held(digest, len(data), lambda: iter((data,)))
+    return (
+        data
+        if isinstance(data, StreamedContent)
+        else StreamedContent(digest, len(data), lambda: iter((data,)))
+    )
 
 
-def length(data: bytes | Held) -> int:
-    return data.size if isinstance(data, Held) else len(data)
+def length(data: bytes | StreamedContent) -> int:
+    return data.size if isinstance(data, StreamedContent) else len(data)
 
 
-def pieces(data: bytes | Held) -> Iterator[bytes]:
-    if isinstance(data, Held):
+def pieces(data: bytes | StreamedContent) -> Iterator[bytes]:
+    if isinstance(data, StreamedContent):
         yield from data.pieces()
     elif data:
         yield data
 
 
-def whole(data: bytes | Held) -> bytes:
+def whole(data: bytes | StreamedContent) -> bytes:
     """For a store that takes content in one piece only."""
     return b"".join(pieces(data))
 

@@ -21,13 +21,13 @@ from ringfence.toolkit.review import session_routes as looking
 from ringfence.toolkit.review import sse as live
 from ringfence.toolkit.review import trash_routes as trash
 from ringfence.toolkit.review.accounts import LOOK, SIGNED_IN
-from ringfence.toolkit.review.context import HERE, Desk, fields_in, form, is_local
-from ringfence.toolkit.review.middleware import Gate, Proxy, base_of, cookie_in, cookie_name
+from ringfence.toolkit.review.context import HERE, PageContext, fields_in, form, is_local
+from ringfence.toolkit.review.middleware import Middleware, Proxy, base_of, cookie_in, cookie_name
 
 _STATIC = {"style.css": "text/css", "page.js": "text/javascript"}
 
 
-def build(desk: Desk, limits: Limits, proxy: Proxy | None = None) -> Gate:
+def build(desk: PageContext, limits: Limits, proxy: Proxy | None = None) -> Middleware:
     """The application. It closes the desk's session when it ends."""
 
     @asynccontextmanager
@@ -75,7 +75,7 @@ def build(desk: Desk, limits: Limits, proxy: Proxy | None = None) -> Gate:
             scope["ringfence.mark"] = await desk.run(desk.mark) if scope["ringfence.sign_in"] else 0
         await app(scope, receive, send)
 
-    return Gate(marked, desk.people, desk.sign_ins, limits, proxy)
+    return Middleware(marked, desk.people, desk.sign_ins, limits, proxy)
 
 
 async def _left(_: Request, __: Exception) -> Response:
@@ -90,7 +90,7 @@ def _told(error: Exception) -> CallError:
     return CallError("internal_error", f"Internal error ({type(error).__name__})")
 
 
-def _ways(desk: Desk) -> list[Route]:
+def _ways(desk: PageContext) -> list[Route]:
     async def door(request: Request) -> Response:
         return await desk.page(request, "sign_in", wrong=False, next=request.query_params.get("next", "/"))
 

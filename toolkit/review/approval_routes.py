@@ -30,7 +30,7 @@ from ringfence.toolkit.granting.effects import effects
 from ringfence.toolkit.granting.needs import shown_needs
 from ringfence.toolkit.granting.scopes import granted_in_words, scopes
 from ringfence.toolkit.review.accounts import DECIDE
-from ringfence.toolkit.review.context import Desk, form, to
+from ringfence.toolkit.review.context import PageContext, form, to
 from ringfence.toolkit.session.amend import amend, amended
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.storage.backend import at
@@ -54,7 +54,7 @@ class Judged:
     made: bool
 
 
-def routes(desk: Desk) -> list[Route]:
+def routes(desk: PageContext) -> list[Route]:
     async def inbox(request: Request) -> Response:
         every = request.query_params.get("all") == "1"
         found = await desk.run(lambda: desk.session.approvals.listing(every=every))
@@ -94,7 +94,7 @@ def _name(request: Request) -> str:
     return str(request.path_params["id"])
 
 
-def _about(desk: Desk, name: str) -> dict[str, Any]:
+def _about(desk: PageContext, name: str) -> dict[str, Any]:
     asked = desk.session.approvals.get(name)
     policy = desk.session.policy
     current = asked.revision == policy.revision
@@ -111,7 +111,7 @@ def _about(desk: Desk, name: str) -> dict[str, Any]:
     }
 
 
-def _wider(desk: Desk, name: str, answer: Answer) -> dict[str, Any]:
+def _wider(desk: PageContext, name: str, answer: Answer) -> dict[str, Any]:
     """What a grant for more than this change would do, before it is given."""
     asked = desk.session.approvals.get(name)
     if asked.state == PENDING:
@@ -169,7 +169,7 @@ def _arguments(fields: dict[str, str]) -> dict[str, Any]:
     return found
 
 
-def _tried(desk: Desk, name: str, fields: dict[str, str]) -> dict[str, Any]:
+def _tried(desk: PageContext, name: str, fields: dict[str, str]) -> dict[str, Any]:
     """What the call would do with other arguments."""
     asked, given = desk.session.approvals.get(name), _arguments(fields)
     with desk.act_as(asked.agent, asked.session) as session:
@@ -177,7 +177,7 @@ def _tried(desk: Desk, name: str, fields: dict[str, str]) -> dict[str, Any]:
     return {"would": would, "changed": json.dumps(given, indent=2, ensure_ascii=True)}
 
 
-def _sent(desk: Desk, name: str, fields: dict[str, str], by: str) -> None:
+def _sent(desk: PageContext, name: str, fields: dict[str, str], by: str) -> None:
     asked, given = desk.session.approvals.get(name), _arguments(fields)
     with desk.act_as(asked.agent, asked.session) as session:
         amend(session, name, given, digest=fields.get("digest", ""), by=by)

@@ -17,7 +17,7 @@ from ringfence.policy.model import ACTIONS, DEFAULT_AGENT, Rule
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.authoring.matrix import matrix
 from ringfence.toolkit.html_page import page
-from ringfence.toolkit.review.context import Desk
+from ringfence.toolkit.review.context import PageContext
 from ringfence.toolkit.session.session import Session
 
 RECORDS = 200
@@ -32,7 +32,7 @@ class Hit:
     count: int
 
 
-def routes(desk: Desk) -> list[Route]:
+def routes(desk: PageContext) -> list[Route]:
     async def log(request: Request) -> Response:
         wanted: dict[str, Any] = {name: request.query_params.get(name) or None for name in _FILTERS}
         found = await desk.run(lambda: _last(desk.session, wanted))
@@ -63,7 +63,7 @@ def routes(desk: Desk) -> list[Route]:
 
 def _last(session: Session, wanted: dict[str, Any]) -> list[dict[str, Any]]:
     """The last records that fit."""
-    return audit.newest(session.state, audit.Wanted(**wanted), RECORDS)
+    return audit.newest(session.state, audit.RecordFilter(**wanted), RECORDS)
 
 
 def _hits(session: Session) -> list[Hit]:
@@ -90,7 +90,7 @@ def _rules(policy: Policy) -> Iterator[Rule]:
         yield from listed
 
 
-def _matrix(desk: Desk) -> str:
+def _matrix(desk: PageContext) -> str:
     with desk.act_as(DEFAULT_AGENT, None) as session:
         agents = [DEFAULT_AGENT, *(name for name in session.policy.content.agents if "*" not in name)]
         found = matrix(session.workspace, session.policy, ".", list(dict.fromkeys(agents)), ACTIONS)

@@ -36,7 +36,7 @@ def _shown(value: Any) -> Any:
 
 
 @dataclass(slots=True)
-class Desk:
+class PageContext:
     """`session` makes no calls; `act_as(agent, session)` opens one under the policy in force.
 
     `mine(name)` opens one for a person's own acts on task folders, which no agent's rules judge.

@@ -57,7 +57,7 @@ class Proxy:
 
 
 @dataclass(slots=True)
-class Gate:
+class Middleware:
     """The layer. With a `proxy` that one says who it is, and nobody else may."""
 
     app: ASGIApp

@@ -14,7 +14,7 @@ from ringfence.toolkit.call import Result
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.history.versions import Version, pick
 from ringfence.toolkit.review.accounts import ADMINISTER
-from ringfence.toolkit.review.context import Desk, form, is_local, to, url
+from ringfence.toolkit.review.context import PageContext, form, is_local, to, url
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.text import diff, is_binary
 
@@ -23,7 +23,7 @@ FILES = 200  # changed files on one page
 SHOWN = 256 * 1024  # bytes of one side of a file that are shown
 
 
-def routes(desk: Desk) -> list[Route]:
+def routes(desk: PageContext) -> list[Route]:
     async def sessions(request: Request) -> Response:
         return await desk.page(request, "sessions", rows=await desk.run(lambda: _sessions(desk.session)))
 
@@ -136,7 +136,9 @@ def _act(fields: dict[str, str]) -> tuple[Callable[..., Result], str]:
     ), f"Take back {what}"
 
 
-def _went(desk: Desk, name: str, act: Callable[..., Result], digest: str | None, *, force: bool) -> Result:
+def _went(
+    desk: PageContext, name: str, act: Callable[..., Result], digest: str | None, *, force: bool
+) -> Result:
     with desk.act_as(f"person:{name}", None) as session:
         if digest:
             return act(session, digest=digest, force=force, by=name)

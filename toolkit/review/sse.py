@@ -9,13 +9,13 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from ringfence.toolkit.review.context import Desk
+from ringfence.toolkit.review.context import PageContext
 
 EVERY = 1.0  # seconds between looks
 _BEAT = 15  # looks without news after which a sign of life is sent
 
 
-def routes(desk: Desk) -> list[Route]:
+def routes(desk: PageContext) -> list[Route]:
     async def events(request: Request) -> Response:
         # From where the page, or the stream before this one, left off: nothing falls between the two.
         known = request.headers.get("last-event-id") or request.query_params.get("mark", "")
@@ -25,7 +25,7 @@ def routes(desk: Desk) -> list[Route]:
     return [Route("/events", events, methods=["GET"])]
 
 
-async def _events(desk: Desk, seen: int | None) -> AsyncIterator[str]:
+async def _events(desk: PageContext, seen: int | None) -> AsyncIterator[str]:
     quiet = 0
     if seen is None:
         seen = await desk.run(desk.mark)

@@ -12,7 +12,7 @@ from ringfence.toolkit.call import Result
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import Entry
 from ringfence.toolkit.review.accounts import ADMINISTER, LOOK
-from ringfence.toolkit.review.context import Desk, form, person_of
+from ringfence.toolkit.review.context import PageContext, form, person_of
 from ringfence.toolkit.tasks import store_reader as look
 from ringfence.toolkit.workspace.view import View
 
@@ -30,7 +30,7 @@ class Row:
     deleted: float | None
 
 
-def routes(desk: Desk) -> list[Route]:
+def routes(desk: PageContext) -> list[Route]:
     async def trash(request: Request) -> Response:
         name = person_of(request, LOOK).name
         rows, total = await desk.run(lambda: _rows(desk, name))
@@ -46,7 +46,7 @@ def routes(desk: Desk) -> list[Route]:
     return [Route("/trash", trash, methods=["GET"]), Route("/trash", restore, methods=["POST"])]
 
 
-def _rows(desk: Desk, name: str) -> tuple[list[Row], int | None]:
+def _rows(desk: PageContext, name: str) -> tuple[list[Row], int | None]:
     """What is in the trash, and how many there are; None without task folders."""
     with desk.mine(name) as session:
         if not session.workspace.has_tasks:
@@ -64,6 +64,6 @@ def _row(view: View, one: look.Deleted) -> Row:
     return Row(one.id, task.title or "(untitled)", task.size, task.files, one.stat.modified)
 
 
-def _restored(desk: Desk, name: str, task: str) -> Result:
+def _restored(desk: PageContext, name: str, task: str) -> Result:
     with desk.mine(name) as session:
         return session.call({"tool": "restore_tasks", "arguments": {"task_ids": [task]}})

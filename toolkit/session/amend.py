@@ -57,7 +57,7 @@ def amended(session: Session, approval: str, arguments: dict[str, Any]) -> Reque
     except _Planned as planned:
         return planned.request
     except CallError as error:
-        raise answers.veiled(attempt, error) from None
+        raise answers.redacted(attempt, error) from None
     finally:
         attempt.release()
     raise AssertionError("a trial ends where it would ask or act")

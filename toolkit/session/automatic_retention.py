@@ -72,15 +72,15 @@ def carry_out(context: Context, policy: Policy, go_on: Callable[[], bool]) -> No
 
 
 def _carry_out(context: Context, rule: Rule, go_on: Callable[[], bool]) -> None:
-    shelf = context.history.shelf
-    assert shelf is not None, "a session's history has one"
+    content_files = context.history.content_files
+    assert content_files is not None, "a session's history has one"
     archive(context.state, go_on)
     trim(context.state, go_on)
     context.approvals.forget_ended(max(rule.keep, ENDED))
     choice = choose(context.state, rule, waiting(context.approvals), go_on)
     freed: list[Pruned] = []
     try:
-        for portion in forget(context.state, shelf, context.workspace, choice):
+        for portion in forget(context.state, content_files, context.workspace, choice):
             freed.append(portion)
             if not go_on():
                 break

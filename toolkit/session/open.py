@@ -11,7 +11,7 @@ from ringfence.policy import Policy
 from ringfence.toolkit.approvals.store import Approvals
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.history.content_files import Shelf
+from ringfence.toolkit.history.content_files import ContentFiles
 from ringfence.toolkit.history.store import History
 from ringfence.toolkit.locations import local_place, shown
 from ringfence.toolkit.session.attempt import Context
@@ -69,15 +69,15 @@ def open_context(
     history = History(
         state,
         durable=policy.durable,
-        shelf=Shelf(
+        content_files=ContentFiles(
             # What machines share is all in their database.
             None if where.startswith((MEMORY, *SHARED)) else where,
             workspace.backend,
             durable=policy.durable,
         ),
     )
-    if history.shelf is not None and history.shelf.folder is not None:
-        workspace.catch_beside(where, make=not read_only)
+    if history.content_files is not None and history.content_files.folder is not None:
+        workspace.quarantine_beside(where, make=not read_only)
     remember = getattr(workspace.backend, "use_facts", None)
     if remember is not None:
         from ringfence.toolkit.state.store_facts import StoreFacts

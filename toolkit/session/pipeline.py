@@ -84,7 +84,7 @@ def run(
     if plan.changes:
         _apply(attempt, plan, progress)
     if plan.tell is not None:
-        return answers.told(attempt, plan, plan.tell)
+        return answers.partial_answer(attempt, plan, plan.tell)
     return answers.success(attempt, plan, {})
 
 

@@ -16,7 +16,7 @@ from ringfence.toolkit.errors import CallError
 _LOOKS = 3
 
 
-class Following:
+class PolicySource:
     """A policy, and where it came from.
 
     `policy` given as a path is followed; one that does not load at first denies everything (`check`) until

@@ -18,7 +18,7 @@ from ringfence.toolkit.errors import CODES, CallError
 from ringfence.toolkit.execution.outcome import Outcome
 from ringfence.toolkit.history.records import ABORTED, DONE, UNSEEN
 from ringfence.toolkit.paths import is_below
-from ringfence.toolkit.plan.changes import Failed, Failure, Plan, Told, Write, numbered, path_of
+from ringfence.toolkit.plan.changes import Failed, Failure, PartialAnswer, Plan, Write, numbered, path_of
 from ringfence.toolkit.plan.impact import describe, made, touched
 from ringfence.toolkit.session import agent_view
 from ringfence.toolkit.text import escape, plural
@@ -89,7 +89,7 @@ def _be(count: int) -> str:
     return "is" if count == 1 else "are"
 
 
-def told(attempt: Attempt, plan: Plan, tell: Callable[[Failed, str], Told]) -> Result:
+def partial_answer(attempt: Attempt, plan: Plan, tell: Callable[[Failed, str], PartialAnswer]) -> Result:
     """The answer to a call of which a part may have failed, item by item."""
     failed = {} if attempt.outcome is None else _failed(plan, attempt.outcome)
     answer = tell(failed, attempt.name)
@@ -162,7 +162,7 @@ def denied(attempt: Attempt) -> CallError:
     return CallError("denied_by_policy", message, where=path, hint=decision.hint or None)
 
 
-def veiled(attempt: Attempt, error: CallError) -> CallError:
+def redacted(attempt: Attempt, error: CallError) -> CallError:
     """The error as the agent may see it: of a path that it neither named nor may read, only the kind."""
     where = error.where
     if error.code == "policy_invalid":

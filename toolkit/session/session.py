@@ -32,17 +32,17 @@ from ringfence.toolkit.session import agent_view, pipeline
 from ringfence.toolkit.session import responses as answers
 from ringfence.toolkit.session.attempt import Attempt
 from ringfence.toolkit.session.open import Places, open_context
-from ringfence.toolkit.session.policy_source import Following
+from ringfence.toolkit.session.policy_source import PolicySource
 from ringfence.toolkit.session.retention_schedule import RetentionSchedule
 from ringfence.toolkit.state.protocol import State
 from ringfence.toolkit.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from ringfence.toolkit.audit.jsonl_mirror import Mirror
+    from ringfence.toolkit.audit.jsonl_mirror import JsonlMirror
     from ringfence.toolkit.history.session_diff import Changed
     from ringfence.toolkit.history.subscriptions import Subscriber, Subscription
     from ringfence.toolkit.history.versions import Version
-    from ringfence.toolkit.undo.planner import Way
+    from ringfence.toolkit.undo.planner import UndoPlan
 
 # None: there is no answer, or the approvals have it; one there that no longer fits is asked for again.
 Approver = Callable[[Request], Answer | None]
@@ -96,7 +96,7 @@ class Session:
         self._lock = threading.RLock()
         self._subscriptions: list[Subscription] = []
         import_past_the_fake()
-        self._following = Following(policy, policy_file)
+        self._following = PolicySource(policy, policy_file)
         self.context = open_context(
             Places(root, fs, options or {}, tasks, task, place, state, audit_key),
             self.policy,
@@ -113,7 +113,7 @@ class Session:
             self.workspace.protect(str(Path(self.state.folder).parent))
         self.workspace.protect_tasks()
         self.audit_log = None if audit_log is None else str(Path(audit_log).absolute())
-        self._mirror: Mirror | None = None
+        self._mirror: JsonlMirror | None = None
         if read_only:
             return
         self._settle()
@@ -129,10 +129,10 @@ class Session:
     def _settle(self) -> None:
         """Settle what dead processes left open; the module that does is read only if there is something."""
         try:
-            if self.state.interrupted and self.history.shelf is not None:
+            if self.state.interrupted and self.history.content_files is not None:
                 from ringfence.toolkit.history.pruning import sweep
 
-                sweep(self.state, self.history.shelf)
+                sweep(self.state, self.history.content_files)
             if self.history.orphans():
                 from ringfence.toolkit.execution.recovery import settle
 
@@ -150,11 +150,11 @@ class Session:
             settle(self.history, self.workspace)
 
     def _open_mirror(self, path: str, rotate: str | None) -> None:
-        from ringfence.toolkit.audit.jsonl_mirror import Mirror, Rotation
+        from ringfence.toolkit.audit.jsonl_mirror import JsonlMirror, Rotation
 
         self.workspace.protect(path, aside=True)
         try:
-            self._mirror = Mirror(path, self.state, None if rotate is None else Rotation.of(rotate))
+            self._mirror = JsonlMirror(path, self.state, None if rotate is None else Rotation.of(rotate))
         except CallError:
             self.close()
             raise
@@ -277,7 +277,7 @@ class Session:
             self._settle_left_open()
             result = pipeline.run(attempt, progress)
         except CallError as error:
-            error = answers.unable(attempt, answers.veiled(attempt, error))
+            error = answers.unable(attempt, answers.redacted(attempt, error))
             asking = error.status == "approval_required"
             result = failed(call.id, error, agent_view.decision(attempt, attempt.decision, asking=asking))
         except Exception as error:
@@ -415,7 +415,7 @@ class Session:
         """
         told = Progress.of(progress)
 
-        def way() -> Way:
+        def way() -> UndoPlan:
             from ringfence.toolkit.session.undo import way_of_call
 
             return way_of_call(self.context, call, session, force=force, progress=told)
@@ -446,7 +446,7 @@ class Session:
         what += f" in {tree}" if tree != "." else ""
         told = Progress.of(progress)
 
-        def way() -> Way:
+        def way() -> UndoPlan:
             from ringfence.toolkit.session.undo import way_to_point
 
             return way_to_point(self.context, point, chosen, tree, force=force, progress=told)
@@ -466,7 +466,7 @@ class Session:
     ) -> Result:
         """Bring one file back to a version (`initial`, `v1`, or `SESSION:v1`). Answers as `undo` does."""
 
-        def way() -> Way:
+        def way() -> UndoPlan:
             from ringfence.toolkit.session.undo import way_to_version
 
             return way_to_version(self.context, path, version, force=force)
@@ -479,7 +479,7 @@ class Session:
         self,
         tool: str,
         what: str,
-        way: Callable[[], Way],
+        way: Callable[[], UndoPlan],
         dry_run: bool,
         digest: str | None,
         by: str | None,

@@ -20,7 +20,7 @@ from ringfence.toolkit.session.attempt import Attempt, Context
 from ringfence.toolkit.session.responses import raise_failure, with_not_kept
 from ringfence.toolkit.text import escape, plural, size
 from ringfence.toolkit.undo import planner
-from ringfence.toolkit.undo.planner import Way
+from ringfence.toolkit.undo.planner import UndoPlan
 
 if TYPE_CHECKING:
     from ringfence.toolkit.history.retention import Rule
@@ -29,7 +29,9 @@ if TYPE_CHECKING:
 _SHOWN = 50  # changes, and conflicts, that the text names; the fields have all of them
 
 
-def way_of_call(context: Context, call: str, session: str | None, *, force: bool, progress: Progress) -> Way:
+def way_of_call(
+    context: Context, call: str, session: str | None, *, force: bool, progress: Progress
+) -> UndoPlan:
     """The way back from one call, by its `call_id` or, where only one call had it, by the caller's id."""
     found = context.history.call(call, session)
     return planner.undo(found, context.workspace, context.history, force=force, progress=progress)
@@ -43,7 +45,7 @@ def way_to_point(
     *,
     force: bool,
     progress: Progress,
-) -> Way:
+) -> UndoPlan:
     """The way back to a point, of a session and its sub-sessions or (None) of all, at or below a path."""
     from ringfence.toolkit.history.restore_points import since
 
@@ -54,7 +56,7 @@ def way_to_point(
     )
 
 
-def way_to_version(context: Context, path: str, version: str, *, force: bool) -> Way:
+def way_to_version(context: Context, path: str, version: str, *, force: bool) -> UndoPlan:
     """The way of one file back to a version."""
     from ringfence.toolkit.history.versions import pick, versions
 
@@ -66,7 +68,7 @@ def way_to_version(context: Context, path: str, version: str, *, force: bool) ->
 def take_back(
     attempt: Attempt,
     what: str,
-    way_of: Callable[[], Way],
+    way_of: Callable[[], UndoPlan],
     *,
     dry_run: bool,
     digest: str | None,
@@ -119,7 +121,7 @@ def take_back(
     return Result(None, "ok", text, data)
 
 
-def _text(data: dict[str, Any], way: Way, verb: str) -> str:
+def _text(data: dict[str, Any], way: UndoPlan, verb: str) -> str:
     changes = data["changes"]
     if not changes and not way.conflicts:
         return "Nothing to take back: everything is as it was"
@@ -149,10 +151,10 @@ def prune_history(context: Context, rule: Rule, *, dry_run: bool, by: str | None
     from ringfence.toolkit.history.pruning import prune_now
     from ringfence.toolkit.session.automatic_retention import record, waiting
 
-    shelf = context.history.shelf
-    assert shelf is not None, "a session's history has one"
+    content_files = context.history.content_files
+    assert content_files is not None, "a session's history has one"
     spared = waiting(context.approvals)
-    found = prune_now(context.state, shelf, context.workspace, rule, spared, dry_run=dry_run)
+    found = prune_now(context.state, content_files, context.workspace, rule, spared, dry_run=dry_run)
     names = ("calls", "contents", "trees", "bytes", "left", "changes")
     data: dict[str, Any] = {name: getattr(found, name) for name in names}
     text = f"the contents of {plural(found.calls, 'call')}, {size(found.bytes)}"

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import closing
 
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.protected_paths import CAUGHT, HIDDEN
+from ringfence.toolkit.protected_paths import OWN_DIRECTORY, QUARANTINED_PREFIX
 from ringfence.toolkit.state.files import is_state, owning, read_owning
 from ringfence.toolkit.state.read_only import open_to_read
 
@@ -70,6 +70,10 @@ def _knows(folder: str, caught: set[str]) -> bool:
 def caught_in(root: str) -> set[str]:
     """The names of what was deleted in a workspace of this machine and stays in it."""
     try:
-        return {name for name in os.listdir(os.path.join(root, HIDDEN)) if name.startswith(CAUGHT)}
+        return {
+            name
+            for name in os.listdir(os.path.join(root, OWN_DIRECTORY))
+            if name.startswith(QUARANTINED_PREFIX)
+        }
     except OSError:
         return set()

@@ -114,7 +114,7 @@ class PostgresState:
         self._connection.close()
         if self._owner is not None:
             # The row stays; a lock file that nobody holds tells this machine that it means nobody.
-            self._owner.let_go()
+            self._owner.release()
             self._owner = None
 
     @contextmanager

@@ -38,9 +38,9 @@ class Owner:
     def close(self) -> None:
         if self._held >= 0:
             self.forget(self.name)  # the folder may be gone by now
-            self.let_go()
+            self.release()
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Let go of the lock; the file stays, as after the end of the process."""
         held, self._held = self._held, -1
         if held >= 0:
@@ -116,7 +116,7 @@ _OWNERS: weakref.WeakSet[Owner] = weakref.WeakSet()
 def _forked() -> None:
     """A child has the lock too, and would make a process that is gone look alive."""
     for owner in tuple(_OWNERS):
-        owner.let_go()
+        owner.release()
 
 
 if hasattr(os, "register_at_fork"):

@@ -17,7 +17,7 @@ from ringfence.toolkit.errors import UNCHANGED, CallError
 from ringfence.toolkit.file_ownership import doubt
 from ringfence.toolkit.history.content_files import FILED
 from ringfence.toolkit.plan.content import hashed, sha256
-from ringfence.toolkit.protected_paths import CAUGHT, HIDDEN
+from ringfence.toolkit.protected_paths import OWN_DIRECTORY, QUARANTINED_PREFIX
 from ringfence.toolkit.state.files import Owning, read_owning
 from ringfence.toolkit.state.moved_workspaces import caught_in
 from ringfence.toolkit.state.protocol import SHARED, State
@@ -231,7 +231,7 @@ def _catches(looked: _Looked) -> Iterator[Problem]:
     for name in sorted(known - there - under_way):
         yield Problem("catch", f"{name}: missing, so its deletion cannot be taken back")
     for name in sorted(there - known - under_way):
-        where = HIDDEN if name in inside else BESIDE
+        where = OWN_DIRECTORY if name in inside else BESIDE
         hint = "`ringfence state adopt`, if the workspace was moved; else look at it"
         yield Problem("catch", f"{where}/{name}: of no change of this state", hint)
 
@@ -242,7 +242,7 @@ def _beside(folder: str | None) -> set[str]:
         names = os.listdir(os.path.join(folder, BESIDE)) if folder is not None else []
     except FileNotFoundError:
         return set()
-    return {name for name in names if name.startswith(CAUGHT)}
+    return {name for name in names if name.startswith(QUARANTINED_PREFIX)}
 
 
 def _intents(looked: _Looked) -> Iterator[Problem]:

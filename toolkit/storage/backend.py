@@ -15,7 +15,7 @@ from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.locations import StoragePlace
 from ringfence.toolkit.plan.changes import LINK, Delete, Move, Stat
-from ringfence.toolkit.plan.content import Held, whole
+from ringfence.toolkit.plan.content import StreamedContent, whole
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 
 
@@ -183,7 +183,7 @@ class WritableTree(Tree, Protocol):
     def create(
         self,
         spot: Any,
-        data: bytes | Held,
+        data: bytes | StreamedContent,
         mode: int | None,
         temporary: str,
         metadata: Metadata | None = None,
@@ -191,7 +191,7 @@ class WritableTree(Tree, Protocol):
     def replace(
         self,
         spot: Any,
-        data: bytes | Held,
+        data: bytes | StreamedContent,
         stat: Stat,
         mode: int | None,
         temporary: str,
@@ -205,20 +205,20 @@ class WritableTree(Tree, Protocol):
         """
 
     def remove(self, spot: Any, change: Delete, temporary: str) -> Iterator[str | Missed]: ...
-    def put_away(self, spot: Any, change: Delete, name: str) -> Iterator[str | Missed]:
+    def quarantine(self, spot: Any, change: Delete, name: str) -> Iterator[str | Missed]:
         """Rename what is there to `name` among the hidden; it stays there if it is what was judged.
 
-        This and `let_go` only where `traits.catches`.
+        This and `discard` only where `traits.catches`.
         """
 
-    def let_go(self, name: str) -> None:
+    def discard(self, name: str) -> None:
         """Remove for good what was put away under `name`, or what is left of it."""
 
-    def catch_beside(self, state: str, *, make: bool = True) -> None:
+    def quarantine_beside(self, state: str, *, make: bool = True) -> None:
         """Put away in the directory `state` of this machine, from now on, where one rename reaches it."""
 
     @property
-    def catches_in(self) -> str | None:
+    def quarantine_name(self) -> str | None:
         """The directory of the workspace in which is put away; None where it is beside the state."""
 
     def move(self, source: Any, destination: Any, change: Move) -> NotKept: ...
@@ -252,7 +252,7 @@ class StoreBase:
     def create(
         self,
         spot: Any,
-        data: bytes | Held,
+        data: bytes | StreamedContent,
         mode: int | None,
         temporary: str,
         metadata: Metadata | None = None,
@@ -262,7 +262,7 @@ class StoreBase:
     def replace(
         self,
         spot: Any,
-        data: bytes | Held,
+        data: bytes | StreamedContent,
         stat: Stat,
         mode: int | None,
         temporary: str,
@@ -286,17 +286,17 @@ class StoreBase:
     def set_metadata(self, spot: Any, mode: int | None, metadata: Metadata | None) -> NotKept:
         return ()
 
-    def put_away(self, spot: Any, change: Delete, name: str) -> Iterator[str | Missed]:
+    def quarantine(self, spot: Any, change: Delete, name: str) -> Iterator[str | Missed]:
         raise CallError("io_error", "This store cannot put away what is deleted")
 
-    def let_go(self, name: str) -> None:
+    def discard(self, name: str) -> None:
         raise CallError("io_error", "This store has put nothing away")
 
-    def catch_beside(self, state: str, *, make: bool = True) -> None:
+    def quarantine_beside(self, state: str, *, make: bool = True) -> None:
         """A store keeps what is deleted in the history."""
 
     @property
-    def catches_in(self) -> str | None:
+    def quarantine_name(self) -> str | None:
         return None
 
     def together(self) -> AbstractContextManager[None]:

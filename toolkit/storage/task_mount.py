@@ -16,7 +16,7 @@ from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.locations import StoragePlace
 from ringfence.toolkit.plan.changes import DIRECTORY, Delete, Entry, Move, Stat
-from ringfence.toolkit.plan.content import Held, sha256
+from ringfence.toolkit.plan.content import StreamedContent, sha256
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 from ringfence.toolkit.storage.backend import (
     Folder,
@@ -216,7 +216,7 @@ class Joined:
     def create(
         self,
         spot: Spot,
-        data: bytes | Held,
+        data: bytes | StreamedContent,
         mode: int | None,
         temporary: str,
         metadata: Metadata | None = None,
@@ -228,7 +228,7 @@ class Joined:
     def replace(
         self,
         spot: Spot,
-        data: bytes | Held,
+        data: bytes | StreamedContent,
         stat: Stat,
         mode: int | None,
         temporary: str,
@@ -266,18 +266,18 @@ class Joined:
             found += [f"{prefix}/{path}".lstrip("/") for path in taken]
         return tuple(found)
 
-    def put_away(self, spot: Spot, change: Delete, name: str) -> Iterator[str | Missed]:
-        yield from self._main.put_away(spot, change, name)
+    def quarantine(self, spot: Spot, change: Delete, name: str) -> Iterator[str | Missed]:
+        yield from self._main.quarantine(spot, change, name)
 
-    def let_go(self, name: str) -> None:
-        self._main.let_go(name)
+    def discard(self, name: str) -> None:
+        self._main.discard(name)
 
-    def catch_beside(self, state: str, *, make: bool = True) -> None:
-        self._main.catch_beside(state, make=make)
+    def quarantine_beside(self, state: str, *, make: bool = True) -> None:
+        self._main.quarantine_beside(state, make=make)
 
     @property
-    def catches_in(self) -> str | None:
-        return self._main.catches_in
+    def quarantine_name(self) -> str | None:
+        return self._main.quarantine_name
 
     def move(self, source: Spot, destination: Spot, change: Move) -> NotKept:
         if not isinstance(source, TaskSpot) or not isinstance(destination, TaskSpot):

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ringfence.toolkit.plan.changes import Change, Failed, Failure, Plan, Told, path_of
+from ringfence.toolkit.plan.changes import Change, Failed, Failure, PartialAnswer, Plan, path_of
 from ringfence.toolkit.tasks import messages as said
 from ringfence.toolkit.tasks.messages import Item
 from ringfence.toolkit.text import escape, plural
@@ -39,7 +39,7 @@ def answer(
     ordered = sorted(items, key=lambda item: order[item.id])
     owner = {path_of(change): task for task, change in changes if task}
 
-    def tell(failed: Failed, call: str) -> Told:
+    def tell(failed: Failed, call: str) -> PartialAnswer:
         lost = {owner[path]: failure for path, failure in failed.items() if path in owner}
         final = [_failed(item, lost[item.id], call) if item.id in lost else item for item in ordered]
         done = any(item.done for item in final)
@@ -50,7 +50,7 @@ def answer(
         elif not done:
             code = next(item.code for item in final if item.code is not None)
         content = said.results(what, final, again, note if done else "")
-        return Told(content, said.fields(final, again), code, _HINTS.get(code or ""))
+        return PartialAnswer(content, said.fields(final, again), code, _HINTS.get(code or ""))
 
     started = tell({}, "")
     return Plan(

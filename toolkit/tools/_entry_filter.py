@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from ringfence.policy.byte_names import as_matched
-from ringfence.policy.patterns.matcher import Machine
-from ringfence.policy.patterns.name_index import Matcher
+from ringfence.policy.patterns.matcher import Matcher
+from ringfence.policy.patterns.name_index import NameMatcher
 from ringfence.policy.patterns.syntax import CROSS, Branch, PatternError, parse
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.paths import ROOT
 from ringfence.toolkit.plan.changes import DIRECTORY, Entry
 
 # None is `**`.
-_Segment = Matcher | None
+_Segment = NameMatcher | None
 
 
 class Names:
@@ -41,7 +41,7 @@ def _parsed(pattern: str, parameter: str) -> tuple[Branch, ...]:
 
 
 def _segments(branch: Branch) -> list[_Segment]:
-    return [None if segment is CROSS else Matcher(segment) for segment in branch.segments]
+    return [None if segment is CROSS else NameMatcher(segment) for segment in branch.segments]
 
 
 def _fits(segments: list[_Segment], parts: list[str]) -> bool:
@@ -78,7 +78,7 @@ def excluding(entries: Iterable[Entry], base: str, patterns: list[str]) -> Itera
 
 
 def _kept(entries: Iterable[Entry], base: str, patterns: list[str]) -> Iterator[Entry]:
-    machine = Machine(patterns)
+    machine = Matcher(patterns)
     for entry in entries:
         if not machine.matches(below(entry.path, base), entry.stat.kind == DIRECTORY):
             yield entry

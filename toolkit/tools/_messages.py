@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import FILE, LINK, Entry, Place, Stat, Write
-from ringfence.toolkit.plan.content import Held, length, sha256
+from ringfence.toolkit.plan.content import StreamedContent, length, sha256
 from ringfence.toolkit.text import MAX_DIFF, count_lines, diff, escape, is_binary, plural, size
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def written(change: Write, data: bytes) -> dict[str, Any]:
     return {"size": len(data), "lines": count_lines(data), "digest": change.after_digest}
 
 
-def preview(path: str, old: Stat | None, before: bytes | Held | None, after: bytes) -> str:
+def preview(path: str, old: Stat | None, before: bytes | StreamedContent | None, after: bytes) -> str:
     """The diff a person is shown, or the sizes of content too long to look through."""
     shown = before if isinstance(before, bytes) else None
     if max(len(shown or b""), len(after)) <= MAX_DIFF and (shown is not None or old is None):

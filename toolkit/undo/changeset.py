@@ -23,11 +23,11 @@ from ringfence.toolkit.plan.changes import (
     Move,
     Write,
 )
-from ringfence.toolkit.plan.content import Held, length, whole
+from ringfence.toolkit.plan.content import StreamedContent, length, whole
 from ringfence.toolkit.text import MAX_DIFF, diff, escape, size
 from ringfence.toolkit.undo.overlay import Node, Overlay, is_file
 
-Content = Callable[[str], bytes | Held]
+Content = Callable[[str], bytes | StreamedContent]
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,7 +247,7 @@ class _Net:
         node = self._overlay.disk(path)
         return self._overlay.read(node) if node is not None and node.kind == FILE else None
 
-    def _bytes(self, node: Node) -> bytes | Held:
+    def _bytes(self, node: Node) -> bytes | StreamedContent:
         if node.data is not None:
             return node.data
         assert node.digest is not None, "a new file has content"

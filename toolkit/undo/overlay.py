@@ -14,7 +14,7 @@ from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.history.content_files import LARGE
 from ringfence.toolkit.plan.changes import DIRECTORY, FILE, LINK, Entry, Stat, kept_mode, restored_mode
-from ringfence.toolkit.plan.content import Held, hashed, sha256
+from ringfence.toolkit.plan.content import StreamedContent, hashed, sha256
 from ringfence.toolkit.plan.metadata import Metadata
 from ringfence.toolkit.storage.backend import Spot, Tree, at
 from ringfence.toolkit.storage.tree_walk import walk
@@ -35,7 +35,7 @@ class Node:
     mode: int | None = None
     origin: str | None = None
     stat: Stat | None = None
-    data: bytes | Held | None = None
+    data: bytes | StreamedContent | None = None
     metadata: Metadata | None = None
 
 
@@ -154,11 +154,11 @@ class Overlay:
         metadata = self._at(node.origin, lambda spot: self._backend.metadata(spot, stat))
         return restored_mode(kept_mode(stat, metadata)), metadata
 
-    def content(self, node: Node) -> bytes | Held:
+    def content(self, node: Node) -> bytes | StreamedContent:
         """The same, piece by piece where it is large and the backend gives it so."""
         if not self._backend.traits.catches or node.stat is None or (node.stat.size or 0) <= LARGE:
             return self.read(node)
-        return Held(self.digest(node), node.stat.size or 0, lambda: self._chunks(node))
+        return StreamedContent(self.digest(node), node.stat.size or 0, lambda: self._chunks(node))
 
     def _chunks(self, node: Node) -> Iterator[bytes]:
         with at(self._backend, str(node.origin)) as spot:

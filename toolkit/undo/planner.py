@@ -11,15 +11,15 @@ from functools import cache
 from itertools import takewhile
 
 from ringfence.toolkit import paths
-from ringfence.toolkit.history.records import DONE, Kept
+from ringfence.toolkit.history.records import DONE, ItemRow
 from ringfence.toolkit.history.store import History
 from ringfence.toolkit.history.versions import Version
 from ringfence.toolkit.history.whole_catches import whole
-from ringfence.toolkit.plan.changes import DIRECTORY, FILE, LINK, Catch, Change, Plan, restored_mode
-from ringfence.toolkit.plan.content import Held
+from ringfence.toolkit.plan.changes import DIRECTORY, FILE, LINK, Change, Plan, QuarantinedTree, restored_mode
+from ringfence.toolkit.plan.content import StreamedContent
 from ringfence.toolkit.plan.metadata import Metadata
 from ringfence.toolkit.progress import Progress
-from ringfence.toolkit.protected_paths import CAUGHT
+from ringfence.toolkit.protected_paths import QUARANTINED_PREFIX
 from ringfence.toolkit.storage.backend import Tree
 from ringfence.toolkit.undo.changeset import Shown, net
 from ringfence.toolkit.undo.overlay import Node, Overlay, is_file
@@ -38,14 +38,14 @@ class Conflict:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class UndoPlan:
     """A plan back, with what it leaves alone; `session` is the one whose changes it takes back."""
 
     changes: tuple[Change, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     shown: tuple[Shown, ...] = field(default=(), compare=False)
     session: str | None = None
-    caught: Mapping[str, Catch] = field(default_factory=dict, compare=False)
+    caught: Mapping[str, QuarantinedTree] = field(default_factory=dict, compare=False)
 
     def plan(self, title: str) -> Plan:
         return Plan(
@@ -57,14 +57,14 @@ class Way:
 
 
 def undo(
-    items: list[Kept],
+    items: list[ItemRow],
     workspace: Workspace,
     history: History,
     *,
     force: bool = False,
     session: str | None = None,
     progress: Progress | None = None,
-) -> Way:
+) -> UndoPlan:
     """The way back from changes, given oldest first: the last is taken back first, in thought.
 
     A path goes from where the last of its changes left it to where it was before the first of them. It is
@@ -91,7 +91,7 @@ def restore(
     history: History,
     *,
     force: bool = False,
-) -> Way:
+) -> UndoPlan:
     """The way to one version of one file; `last` is what the history takes to be at `path` now."""
     back = _Back(workspace, force, history)
     wanted, known = _of_version(version), _of_version(last)
@@ -117,9 +117,11 @@ class _Back:
         self._force = force
         self._history = history
         self._stuck: dict[str, str] = {}
-        self._caught: dict[str, list[tuple[Kept, Node]]] = {}  # by the name of the catch, the top at the end
+        self._caught: dict[
+            str, list[tuple[ItemRow, Node]]
+        ] = {}  # by the name of the catch, the top at the end
 
-    def way(self, session: str | None, progress: Progress) -> Way:
+    def way(self, session: str | None, progress: Progress) -> UndoPlan:
         for path in self._stuck:
             planned = self._overlay.over.get(path)
             if planned is not None and planned.origin == path:
@@ -130,17 +132,17 @@ class _Back:
         # Asked once for each content, however many files hold it.
         changes, shown = net(self._overlay, cache(self._history.held))
         conflicts = tuple(Conflict(path, why) for path, why in sorted(self._stuck.items()))
-        return Way(tuple(changes), conflicts, tuple(shown), session, caught)
+        return UndoPlan(tuple(changes), conflicts, tuple(shown), session, caught)
 
     # -------------------------------------------------------------------- steps
 
-    def written(self, item: Kept) -> None:
+    def written(self, item: ItemRow) -> None:
         if item.lost:
             self._stuck[item.path] = NOT_KEPT
         else:
             self.step(item.path, self._found(item), _file(item.after), CHANGED)
 
-    def deleted(self, item: Kept) -> None:
+    def deleted(self, item: ItemRow) -> None:
         if item.type == DIRECTORY:
             node = Node(DIRECTORY, mode=item.mode)
         elif item.type == LINK:
@@ -150,23 +152,23 @@ class _Back:
             return
         else:
             node = Node(FILE, item.before, mode=restored_mode(item.mode))
-        if (item.temporary or "").startswith(CAUGHT):
+        if (item.temporary or "").startswith(QUARANTINED_PREFIX):
             # Most have their metadata on them when they are moved back: it is read of the others, later.
             self._caught.setdefault(str(item.temporary), []).append((item, node))
         else:
             node.metadata = self._history.metadata(item)
         self.step(item.path, node, None, TAKEN)
 
-    def made_link(self, item: Kept) -> None:
+    def made_link(self, item: ItemRow) -> None:
         self.step(item.path, None, Node(LINK, target=item.target), CHANGED)
 
-    def made_directory(self, item: Kept) -> None:
+    def made_directory(self, item: ItemRow) -> None:
         """A directory goes if nothing is in it any more; what somebody else put there keeps it."""
         now = self._overlay.get(item.path)
         if now is not None and now.kind == DIRECTORY and not self._overlay.children(item.path):
             self._put(item.path, None)
 
-    def moved(self, item: Kept) -> None:
+    def moved(self, item: ItemRow) -> None:
         assert item.path2 is not None, "a move has two ends"
         source, target = self._overlay.get(item.path), self._overlay.get(item.path2)
         before = self._found(item)
@@ -188,9 +190,9 @@ class _Back:
 
     # ------------------------------------------------------------------ catches
 
-    def _moved_back(self, progress: Progress) -> dict[str, Catch]:
+    def _moved_back(self, progress: Progress) -> dict[str, QuarantinedTree]:
         """By path, the catches that are moved back whole; what is in the others is made anew."""
-        found: dict[str, Catch] = {}
+        found: dict[str, QuarantinedTree] = {}
         for deleted in self._caught.values():
             top = deleted[-1][0].path
             catch = self._whole(deleted, top, progress)
@@ -203,7 +205,9 @@ class _Back:
                     node.data = self._in_catch(item, catch.name + item.path[len(top) :])
         return found
 
-    def _whole(self, deleted: list[tuple[Kept, Node]], top: str, progress: Progress) -> Catch | None:
+    def _whole(
+        self, deleted: list[tuple[ItemRow, Node]], top: str, progress: Progress
+    ) -> QuarantinedTree | None:
         """The catch, if all that was deleted is planned anew where nothing is, and is in it unchanged."""
         over = self._overlay.over
         anew = all(over.get(item.path) is node and node.origin is None for item, node in deleted)
@@ -214,14 +218,14 @@ class _Back:
             return None
         return whole(self._backend, caught[0], top, {item.path: item for item, _ in deleted}, progress)
 
-    def _in_catch(self, item: Kept, path: str) -> Held:
-        shelf = self._history.shelf
-        assert shelf is not None and item.before is not None, "it was read there just now"
-        return shelf.in_catch(item.before, item.size, path)
+    def _in_catch(self, item: ItemRow, path: str) -> StreamedContent:
+        content_files = self._history.content_files
+        assert content_files is not None and item.before is not None, "it was read there just now"
+        return content_files.in_catch(item.before, item.size, path)
 
     # ------------------------------------------------------------------- pieces
 
-    def _found(self, item: Kept) -> Node | None:
+    def _found(self, item: ItemRow) -> Node | None:
         """The file that an item found, None where there was none."""
         if item.before is None:
             return None
@@ -289,7 +293,7 @@ class _Back:
             self._overlay.put(str(node.origin), self._overlay.disk(str(node.origin)))
 
 
-_STEPS: dict[str, Callable[[_Back, Kept], None]] = {
+_STEPS: dict[str, Callable[[_Back, ItemRow], None]] = {
     "write": _Back.written,
     "delete": _Back.deleted,
     "move": _Back.moved,
@@ -308,7 +312,7 @@ def _of_version(version: Version) -> Node | None:
     return _file(version.digest, version.mode, version.metadata)
 
 
-def _along(items: list[Kept]) -> set[tuple[int, int]]:
+def _along(items: list[ItemRow]) -> set[tuple[int, int]]:
     """The items that only list what a moved directory held; the directory's own move brings them back."""
     tops = {
         (item.op, item.path): item.path2

@@ -10,7 +10,7 @@ from ringfence.policy import Effect, Need
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY, Change, Entry, MakeDirectory, Place, Stat
-from ringfence.toolkit.plan.content import Held
+from ringfence.toolkit.plan.content import StreamedContent
 from ringfence.toolkit.plan.metadata import Metadata
 from ringfence.toolkit.protected_paths import TASKS
 from ringfence.toolkit.storage.backend import Folder, Spot, Tree, at
@@ -124,7 +124,7 @@ class View:
         assert place.stat is not None, "only what is there is copied"
         return self._backend.metadata(self._spot(place), place.stat, copied=True)
 
-    def replaced(self, place: Place) -> bytes | Held | None:
+    def replaced(self, place: Place) -> bytes | StreamedContent | None:
         """What a file holds that is about to be replaced, piece by piece where it is large and that can be.
 
         None where there is none, or none that can be kept.
@@ -137,7 +137,7 @@ class View:
         if (stat.size or 0) <= _LARGE or not in_pieces(place.real, backend.traits):
             return self.read(place)
         spot = self._spot(place)
-        return Held(*hashed(backend.chunks(spot, stat)), lambda: backend.chunks(spot, stat))
+        return StreamedContent(*hashed(backend.chunks(spot, stat)), lambda: backend.chunks(spot, stat))
 
     def may_read(self, path: str, directory: bool = False) -> bool:
         """Whether the policy allows reading `path` without asking."""

@@ -76,9 +76,9 @@ class Workspace:
         """The tree, to change: only for what makes the changes of a plan, settles them or prunes."""
         return self._writable
 
-    def catch_beside(self, state: str, *, make: bool = True) -> None:
+    def quarantine_beside(self, state: str, *, make: bool = True) -> None:
         """Have what is deleted caught in the directory `state` of this machine, where that can be."""
-        self._writable.catch_beside(state, make=make)
+        self._writable.quarantine_beside(state, make=make)
 
     def open_tasks(self) -> None:
         """See that the task store can be used now. Raises CallError where it cannot."""

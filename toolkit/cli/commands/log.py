@@ -66,11 +66,11 @@ def _mention_agent(arguments: argparse.Namespace, screen: Screen) -> None:
             mention_unknown(Policy.load(place), [arguments.by_agent], screen)
 
 
-def wanted(arguments: argparse.Namespace) -> audit.Wanted:
+def wanted(arguments: argparse.Namespace) -> audit.RecordFilter:
     """What the options say of the records that are asked for."""
     if arguments.path is not None:
         _check_pattern(arguments.path)
-    return audit.Wanted(
+    return audit.RecordFilter(
         session=arguments.session,
         agent=arguments.by_agent,
         tool=arguments.tool,

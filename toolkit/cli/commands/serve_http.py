@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
     from starlette.routing import Route
 
-    from ringfence.toolkit.http.session_pool import Doors
+    from ringfence.toolkit.http.session_pool import SessionPool
     from ringfence.toolkit.http.tokens import Tokens
     from ringfence.toolkit.review.accounts import People
     from ringfence.toolkit.review.middleware import Proxy
     from ringfence.toolkit.session.session import Session
 
-    Routes = Callable[[Doors], tuple[list[Route], Callable[[], None]]]
+    Routes = Callable[[SessionPool], tuple[list[Route], Callable[[], None]]]
 
 ANYWHERE = ("0.0.0.0", "::", "")
 
@@ -34,7 +34,7 @@ def http(arguments: argparse.Namespace, screen: Screen) -> int:
     _check_installed()
     from ringfence.toolkit.http.app import calling
 
-    def routes(doors: Doors) -> tuple[list[Route], Callable[[], None]]:
+    def routes(doors: SessionPool) -> tuple[list[Route], Callable[[], None]]:
         return calling(doors), lambda: None
 
     return _serve(arguments, screen, routes, "")
@@ -47,7 +47,7 @@ def mcp(arguments: argparse.Namespace, screen: Screen) -> int:
 
     ask = arguments.ask or "queue"
 
-    def routes(doors: Doors) -> tuple[list[Route], Callable[[], None]]:
+    def routes(doors: SessionPool) -> tuple[list[Route], Callable[[], None]]:
         endpoint = Endpoint(doors, ask)
         return endpoint.routes(), endpoint.end
 
@@ -59,7 +59,7 @@ def _serve(arguments: argparse.Namespace, screen: Screen, routes: Routes, path: 
     from ringfence.toolkit.http.metrics import Metrics
     from ringfence.toolkit.http.middleware import Limits, hosts_of
     from ringfence.toolkit.http.server import serve
-    from ringfence.toolkit.http.session_pool import Doors
+    from ringfence.toolkit.http.session_pool import SessionPool
 
     tokens = tokens_of(arguments)
     arguments.ask = "deny" if arguments.ask == "deny" else "queue"
@@ -77,7 +77,7 @@ def _serve(arguments: argparse.Namespace, screen: Screen, routes: Routes, path: 
         return open_session(arguments, screen)
 
     try:
-        doors = Doors(opened, Metrics())
+        doors = SessionPool(opened, Metrics())
     except BaseException:
         listening.close()
         raise
@@ -104,7 +104,7 @@ def review(arguments: argparse.Namespace, screen: Screen) -> int:
     from ringfence.toolkit.http.server import serve
     from ringfence.toolkit.review.accounts import SignIns
     from ringfence.toolkit.review.app import build
-    from ringfence.toolkit.review.context import Desk
+    from ringfence.toolkit.review.context import PageContext
 
     people, token = _people(arguments)
     proxy = _proxy(arguments)
@@ -117,7 +117,7 @@ def review(arguments: argparse.Namespace, screen: Screen) -> int:
         return open_for(arguments, f"person:{name}")
 
     try:
-        desk = Desk(act_as("default", None), act_as, mine, people, SignIns())
+        desk = PageContext(act_as("default", None), act_as, mine, people, SignIns())
     except BaseException:
         listening.close()
         raise

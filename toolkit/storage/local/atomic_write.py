@@ -10,7 +10,7 @@ import os
 import stat as S
 
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.plan.content import Held, pieces
+from ringfence.toolkit.plan.content import StreamedContent, pieces
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 from ringfence.toolkit.storage import sparse_files as holes
 from ringfence.toolkit.storage.local import attributes
@@ -35,7 +35,7 @@ def opened(spot: LocalSpot, *, needed: bool) -> tuple[int, os.stat_result]:
 def write(
     folder: int,
     name: str,
-    data: bytes | Held,
+    data: bytes | StreamedContent,
     mode: int | None,
     *,
     durable: bool,

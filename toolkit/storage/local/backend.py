@@ -17,9 +17,9 @@ from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.locations import local_place
 from ringfence.toolkit.plan.changes import DIRECTORY, LINK, Delete, Move, Stat
-from ringfence.toolkit.plan.content import Held
+from ringfence.toolkit.plan.content import StreamedContent
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
-from ringfence.toolkit.protected_paths import HIDDEN
+from ringfence.toolkit.protected_paths import OWN_DIRECTORY
 from ringfence.toolkit.storage.backend import BACKENDS, Missed, is_link, path_changed
 from ringfence.toolkit.storage.local import atomic_write as placing
 from ringfence.toolkit.storage.local import attributes
@@ -84,7 +84,7 @@ class Local:
         Raises CallError `outside_root`, `path_invalid` (`..` through a link, too many links) or
         `permission_denied`.
         """
-        if self._quarantine is not None and names[:1] == (HIDDEN,) and len(names) > 1:
+        if self._quarantine is not None and names[:1] == (OWN_DIRECTORY,) and len(names) > 1:
             caught = self._in_quarantine(names)
             if caught is not None:
                 return caught
@@ -210,7 +210,7 @@ class Local:
     def create(
         self,
         spot: LocalSpot,
-        data: bytes | Held,
+        data: bytes | StreamedContent,
         mode: int | None,
         temporary: str,
         metadata: Metadata | None = None,
@@ -231,7 +231,7 @@ class Local:
     def replace(
         self,
         spot: LocalSpot,
-        data: bytes | Held,
+        data: bytes | StreamedContent,
         stat: Stat,
         mode: int | None,
         temporary: str,
@@ -274,7 +274,7 @@ class Local:
         """
         yield from self._caught(spot, change, temporary, stays=False)
 
-    def put_away(self, spot: LocalSpot, change: Delete, name: str) -> Iterator[str | Missed]:
+    def quarantine(self, spot: LocalSpot, change: Delete, name: str) -> Iterator[str | Missed]:
         """The same, except that what was caught stays where it is, as `name`."""
         yield from self._caught(spot, change, name, stays=True)
 
@@ -295,11 +295,11 @@ class Local:
         with hidden(self.fd) as folder:
             yield folder
 
-    def catch_beside(self, state: str, *, make: bool = True) -> None:
+    def quarantine_beside(self, state: str, *, make: bool = True) -> None:
         """Catch what is deleted beside the state in the directory `state`, where one rename reaches it."""
         from ringfence.toolkit.storage.local.quarantine import beside
 
-        with errors(HIDDEN):
+        with errors(OWN_DIRECTORY):
             fd = beside(state, self.fd, self.kernel, make=make)
         if fd is not None:
             # The same mount, so all that is known of the one holds for the other.
@@ -307,19 +307,19 @@ class Local:
             self._quarantine.fd = fd
 
     @property
-    def catches_in(self) -> str | None:
-        return HIDDEN if self._quarantine is None else None
+    def quarantine_name(self) -> str | None:
+        return OWN_DIRECTORY if self._quarantine is None else None
 
-    def let_go(self, name: str) -> None:
+    def discard(self, name: str) -> None:
         """Remove for good what was put away under `name`, or what is left of it."""
         from ringfence.toolkit.storage.local.deletion import remove_catch
         from ringfence.toolkit.storage.local.quarantine import hidden
 
-        with errors(HIDDEN):
+        with errors(OWN_DIRECTORY):
             if self._quarantine is not None:
                 remove_catch(self._quarantine, self._quarantine.fd, name)
             try:
-                os.stat(HIDDEN, dir_fd=self.fd, follow_symlinks=False)
+                os.stat(OWN_DIRECTORY, dir_fd=self.fd, follow_symlinks=False)
             except FileNotFoundError:
                 return
             with hidden(self.fd) as folder:
@@ -396,7 +396,7 @@ class Local:
         except FileNotFoundError:
             return None
         spot = self._quarantine.resolve(names[1:], follow=False)
-        return LocalSpot(spot.fd, (HIDDEN, *spot.names), spot.rest, spot.owned, spot.blocked)
+        return LocalSpot(spot.fd, (OWN_DIRECTORY, *spot.names), spot.rest, spot.owned, spot.blocked)
 
     def _far_down(self, names: tuple[str, ...]) -> LocalSpot:
         """Where no call can name anything, but a walk was or an undo goes: through no link at all."""

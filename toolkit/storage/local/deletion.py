@@ -27,7 +27,7 @@ class _Disk(Tree, Protocol):
     fd: int
 
     @property
-    def catches_in(self) -> str | None: ...
+    def quarantine_name(self) -> str | None: ...
 
     def sync(self, fd: int) -> None: ...
 
@@ -83,7 +83,7 @@ class Removal:
             yield self._change.path
             return
         kept = False
-        for step in self.let_go(caught, Entry(self._change.path, self._change.stat)):
+        for step in self.discard(caught, Entry(self._change.path, self._change.stat)):
             kept = kept or isinstance(step, Missed)
             yield step
         if kept:
@@ -113,7 +113,7 @@ class Removal:
                 return entry.path
         return next(iter(expected), None)
 
-    def let_go(self, caught: LocalSpot, top: Entry) -> Iterator[str | Missed]:
+    def discard(self, caught: LocalSpot, top: Entry) -> Iterator[str | Missed]:
         """Remove one entry after all that was listed below it."""
         opened: list[_Opened] = []
         try:
@@ -168,7 +168,7 @@ class Removal:
             self._disk.rename_new(self._caught, self._spot)
         except FileExistsError:
             self._disk.sync(self._spot.fd)
-            where = self._disk.catches_in or "beside the state"
+            where = self._disk.quarantine_name or "beside the state"
             message = (
                 f"'{self._spot.path}' was made again meanwhile; what was there before is kept in {where},"
                 f" as '{self._caught.name}'"
@@ -207,6 +207,6 @@ def remove_all(disk: _Disk, spot: LocalSpot) -> None:
         return
     below = walk(disk, spot, spot.path) if top.stat.kind == DIRECTORY else ()
     change = Delete(spot.path, top.stat, tuple(entry for entry, _ in below))
-    for step in Removal(disk, spot, change, spot).let_go(spot, top):
+    for step in Removal(disk, spot, change, spot).discard(spot, top):
         if isinstance(step, Missed):
             raise CallError(step.code, step.why, where=step.path)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.file_ownership import doubt
-from ringfence.toolkit.protected_paths import HIDDEN
+from ringfence.toolkit.protected_paths import OWN_DIRECTORY
 from ringfence.toolkit.storage.local import syscalls as kernel
 from ringfence.toolkit.storage.local.entries import LIST, NEW, READ, unlink_quietly
 
@@ -53,16 +53,16 @@ def hidden(root: int) -> Iterator[int]:
     Raises CallError `history_unavailable` where it cannot be, and OSError.
     """
     try:
-        os.mkdir(HIDDEN, 0o700, dir_fd=root)
+        os.mkdir(OWN_DIRECTORY, 0o700, dir_fd=root)
         made = True
     except FileExistsError:
         made = False
     try:
-        fd = os.open(HIDDEN, LIST, dir_fd=root)
+        fd = os.open(OWN_DIRECTORY, LIST, dir_fd=root)
     except NotADirectoryError:
-        message = f"'{HIDDEN}' in the workspace is not a directory, so nothing can be deleted"
+        message = f"'{OWN_DIRECTORY}' in the workspace is not a directory, so nothing can be deleted"
         raise CallError(
-            "history_unavailable", message, hint=f"a person has to move '{HIDDEN}' away"
+            "history_unavailable", message, hint=f"a person has to move '{OWN_DIRECTORY}' away"
         ) from None
     try:
         if not made:
@@ -76,12 +76,12 @@ def hidden(root: int) -> Iterator[int]:
 def _hold_to_owner(fd: int) -> None:
     """Refuse a directory that others own or may write to, where they could exchange what is caught."""
     info = os.fstat(fd)
-    why = doubt(HIDDEN, info)
+    why = doubt(OWN_DIRECTORY, info)
     if why is not None:
         raise CallError(
             "history_unavailable",
-            f"'{HIDDEN}' in the workspace {why}, so nothing can be deleted",
-            hint=f"a person has to look at what is in '{HIDDEN}', then chown it or run `chmod go-rwx` on it",
+            f"'{OWN_DIRECTORY}' in the workspace {why}, so nothing can be deleted",
+            hint=f"a person has to look into it, then chown it or run `chmod go-rwx {OWN_DIRECTORY}`",
         )
     if info.st_mode & 0o077 and info.st_uid == os.geteuid():
         os.fchmod(fd, 0o700)
@@ -110,7 +110,7 @@ def _keep_from_git(folder: int) -> None:
         pass  # removed by a process that has just finished its own
     except OSError as error:
         unlink_quietly(part, folder)
-        message = f"'{HIDDEN}/.gitignore' cannot be written ({error.strerror}), so nothing was deleted"
+        message = f"'{OWN_DIRECTORY}/.gitignore' cannot be written ({error.strerror}), so nothing was deleted"
         raise CallError("history_unavailable", message, hint="free space, or correct its rights") from None
 
 

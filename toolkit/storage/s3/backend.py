@@ -25,7 +25,7 @@ from ringfence.toolkit.storage.backend import (
 )
 from ringfence.toolkit.storage.fsspec_store.view import in_parts
 from ringfence.toolkit.storage.move_by_copy import move_by_copy
-from ringfence.toolkit.storage.s3.deletion import Deleting, Doomed
+from ringfence.toolkit.storage.s3.deletion import ConditionalDeletion, KeyToDelete
 from ringfence.toolkit.storage.s3.keys import (
     Rows,
     errors,
@@ -79,7 +79,7 @@ class S3Folder:
         return S3Spot(paths.child(self._path, name), below=below)
 
 
-class S3(Deleting):
+class S3(ConditionalDeletion):
     """The keys below `root` (`bucket` or `bucket/prefix`) of an s3fs file system."""
 
     fold = False
@@ -236,19 +236,19 @@ class S3(Deleting):
         if change.stat.kind == DIRECTORY:
             markers = self._as_judged(change.path, change.entries)
             self._keep_parent(spot)
-            yield from self._let_go(change.path, change.entries, markers)
+            yield from self._delete_keys(change.path, change.entries, markers)
             return
         self._keep_parent(spot)
-        for step in self.delete([Doomed(change.path, change.stat.identity, change.path)]):
+        for step in self.delete([KeyToDelete(change.path, change.stat.identity, change.path)]):
             if isinstance(step, Missed):
                 raise CallError(step.code, step.why, where=step.path)
             yield step
 
-    def _let_go(self, top: str, entries: tuple[Entry, ...], markers: Rows) -> Iterator[str | Missed]:
+    def _delete_keys(self, top: str, entries: tuple[Entry, ...], markers: Rows) -> Iterator[str | Missed]:
         """Delete the objects of a tree, then the markers of its directories, where nothing stayed in them."""
         files = [e for e in reversed(entries) if e.stat.kind != DIRECTORY]
         holding: set[str] = set()  # directories that something stayed in
-        for step in self.delete([Doomed(e.path, e.stat.identity, e.path) for e in files]):
+        for step in self.delete([KeyToDelete(e.path, e.stat.identity, e.path) for e in files]):
             if isinstance(step, Missed):
                 above = paths.parent(step.path)
                 while above not in holding and above != paths.parent(top):
@@ -262,7 +262,7 @@ class S3(Deleting):
             elif path not in markers:
                 yield path
         marked = [path for path in directories if path in markers and path not in holding]
-        yield from self.delete([Doomed(path + "/", markers[path].identity, path) for path in marked])
+        yield from self.delete([KeyToDelete(path + "/", markers[path].identity, path) for path in marked])
 
     def move(self, source: S3Spot, destination: S3Spot, change: Move) -> NotKept:
         """Copy each object on condition that it is as judged and its new name free, then delete.
@@ -292,9 +292,9 @@ class S3(Deleting):
         def remove() -> Iterator[str | Missed]:
             self._keep_parent(source)
             if tree:
-                yield from self._let_go(change.source, change.entries, markers)
+                yield from self._delete_keys(change.source, change.entries, markers)
             else:
-                yield from self.delete([Doomed(change.source, change.stat.identity, change.source)])
+                yield from self.delete([KeyToDelete(change.source, change.stat.identity, change.source)])
 
         def give_back(entry: Entry) -> None:
             with errors(entry.path):
@@ -310,10 +310,12 @@ class S3(Deleting):
             if change.over is not None:  # whose content is not here any more
                 raise CallError("io_error", f"'{target}' was replaced", where=target)
             if entry.stat.kind != DIRECTORY:
-                doomed = [Doomed(target, copies[target].identity, target)]
+                doomed = [KeyToDelete(target, copies[target].identity, target)]
             else:  # what others put into it meanwhile keeps it
                 marker = self._marker(target)
-                doomed = [Doomed(target + "/", marker.identity, target)] if marker and not marker.size else []
+                doomed = (
+                    [KeyToDelete(target + "/", marker.identity, target)] if marker and not marker.size else []
+                )
             for step in self.delete(doomed):
                 if isinstance(step, Missed):
                     raise CallError(step.code, step.why, where=step.path)
@@ -342,7 +344,7 @@ class S3(Deleting):
                 message = f"'{spot.path}' is not empty"
                 raise CallError("directory_not_empty", message, where=spot.path)
         self._keep_parent(spot)
-        for step in self._let_go(spot.path, (), {spot.path: rows[""]} if "" in rows else {}):
+        for step in self._delete_keys(spot.path, (), {spot.path: rows[""]} if "" in rows else {}):
             if isinstance(step, Missed):
                 raise CallError(step.code, step.why, where=step.path)
 

@@ -22,7 +22,7 @@ _SIDE_BY_SIDE = 16
 _GONE = "gone"
 
 
-class Doomed(NamedTuple):
+class KeyToDelete(NamedTuple):
     """A key to delete, relative to the root, with the tag that it was judged by, and the path it is of."""
 
     key: str
@@ -30,10 +30,10 @@ class Doomed(NamedTuple):
     path: str
 
 
-class Deleting(Conditional):
+class ConditionalDeletion(Conditional):
     """The deletions that the S3 backend makes."""
 
-    def delete(self, doomed: list[Doomed]) -> Iterator[str | Missed]:
+    def delete(self, doomed: list[KeyToDelete]) -> Iterator[str | Missed]:
         """Delete keys that are as they were judged; gives the path of each, or why it stays.
 
         Where the server passes over the condition, many keys need a look right before, by who calls this.
@@ -50,7 +50,7 @@ class Deleting(Conditional):
             return self.keeps("delete") or not self.keeps("delete many")
         return count > 1 and not self.keeps("delete many") and self.keeps("delete")
 
-    def _each(self, doomed: list[Doomed]) -> Iterator[str | Missed]:
+    def _each(self, doomed: list[KeyToDelete]) -> Iterator[str | Missed]:
         if len(doomed) == 1:
             yield self._delete(doomed[0])
             return
@@ -58,7 +58,7 @@ class Deleting(Conditional):
             for first in range(0, len(doomed), PAGE):
                 yield from pool.map(self._delete, doomed[first : first + PAGE])
 
-    def _delete(self, one: Doomed) -> str | Missed:
+    def _delete(self, one: KeyToDelete) -> str | Missed:
         try:
             with errors(one.path, taken="path_changed"):
                 if self.keeps("delete"):
@@ -72,7 +72,7 @@ class Deleting(Conditional):
             return Missed(one.path, error.message, error.code)
         return one.path
 
-    def _delete_if_same(self, one: Doomed) -> None:
+    def _delete_if_same(self, one: KeyToDelete) -> None:
         def look() -> str | None:
             return _GONE if self._is_deleted(one) else None
 
@@ -84,24 +84,24 @@ class Deleting(Conditional):
             self._answers["delete"] = False  # for this session: it is the right that is missing
             self._asked.pop("delete", None)
 
-    def _look_and_delete(self, one: Doomed) -> None:
+    def _look_and_delete(self, one: KeyToDelete) -> None:
         now = self._now(one)
         if now is None or now.identity != one.tag:
             raise path_changed(one.path)
         self.change(one.path, "delete_object", lambda: _GONE, Key=self._key(one.key))
 
-    def _is_deleted(self, one: Doomed) -> bool:
+    def _is_deleted(self, one: KeyToDelete) -> bool:
         """By a look, after a refusal. Raises CallError `outcome_unknown` where another is there by now."""
         now = self._now(one)
         return was_made(one.path, ours=now is None, as_judged=now is not None and now.identity == one.tag)
 
-    def _now(self, one: Doomed) -> Stat | None:
+    def _now(self, one: KeyToDelete) -> Stat | None:
         if one.key.endswith("/"):
             return self._marker(one.path)
         found = self._exact(one.path)
         return None if found is not None and found.kind == DIRECTORY else found
 
-    def _batch(self, page: list[Doomed], *, conditional: bool) -> Iterator[str | Missed]:
+    def _batch(self, page: list[KeyToDelete], *, conditional: bool) -> Iterator[str | Missed]:
         tag = {self._key(one.key): one.tag for one in page}
         objects = [{"Key": key, "ETag": tag[key]} if conditional else {"Key": key} for key in tag]
         first = page[0].path
@@ -119,7 +119,7 @@ class Deleting(Conditional):
         for key, one in zip(tag, page, strict=True):
             yield self._said(one, failed.get(key), again=sends.count > 1)
 
-    def _said(self, one: Doomed, error: dict[str, Any] | None, *, again: bool) -> str | Missed:
+    def _said(self, one: KeyToDelete, error: dict[str, Any] | None, *, again: bool) -> str | Missed:
         """What became of one key of a batch; `again` where the batch was sent more than once."""
         if error is None:
             return one.path

@@ -25,12 +25,12 @@ from ringfence.toolkit.storage.backend import Missed, NewContent, check_content,
 from ringfence.toolkit.storage.sftp.attributes import OWNER, lost_on_link, put_on
 from ringfence.toolkit.storage.sftp.connection import Connection, ConnectionLost, changing, errors, write_all
 from ringfence.toolkit.storage.sftp.names import entries, to_server
-from ringfence.toolkit.storage.sftp.view import Looking, SftpSpot
+from ringfence.toolkit.storage.sftp.view import SftpSpot, SftpView
 
 STATE = ".ringfence"
 
 
-class Sftp(Looking):
+class Sftp(SftpView):
     """What lies below `root` on a server."""
 
     def __init__(self, connection: Connection, root: str, server: StoragePlace) -> None:

@@ -41,7 +41,7 @@ class SftpSpot:
 class SftpFolder:
     """A directory of the server; `left_out` are the names in it that are none, once it was scanned."""
 
-    tree: Looking
+    tree: SftpView
     path: str
     left_out: list[str] = field(default_factory=list)
 
@@ -53,7 +53,7 @@ class SftpFolder:
         return SftpSpot(paths.child(self.path, name))
 
 
-class Looking(StoreBase):
+class SftpView(StoreBase):
     """What lies below `root` on a server, to look at."""
 
     traits = BACKENDS["sftp"]

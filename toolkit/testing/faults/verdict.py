@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from ringfence.toolkit.call import Result
-from ringfence.toolkit.history.records import ABORTED, DONE, PARTIAL, PENDING, UNKNOWN, Kept
+from ringfence.toolkit.history.records import ABORTED, DONE, PARTIAL, PENDING, UNKNOWN, ItemRow
 from ringfence.toolkit.paths import is_below
 from ringfence.toolkit.plan.content import sha256
 
@@ -56,7 +56,7 @@ def _agree(claimed: str, truth: str) -> bool:
     return claimed in (DONE, PARTLY) if truth == CHANGED else claimed == truth
 
 
-def of_history(items: Iterable[Kept], now: Tree, truth: str, *, settled: bool) -> Iterator[str]:
+def of_history(items: Iterable[ItemRow], now: Tree, truth: str, *, settled: bool) -> Iterator[str]:
     """What is wrong with the history; once it is `settled` nothing may be open."""
     found = list(items)
     if not found and truth != NOT_DONE:
@@ -110,7 +110,7 @@ def _own(path: str) -> bool:
     return any(name.startswith(".ringfence") for name in path.split("/"))
 
 
-def is_open(items: Iterable[Kept]) -> bool:
+def is_open(items: Iterable[ItemRow]) -> bool:
     """Whether the history itself says of a part of the call that nobody knows."""
     return any(item.state in (PENDING, UNKNOWN) for item in items)
 
@@ -123,7 +123,7 @@ def of_contents(before: Tree, now: Tree, held: Callable[[str], bool]) -> Iterato
             yield f"LOST: the content of '{path}'"
 
 
-def _written(item: Kept, now: Tree) -> bool:
+def _written(item: ItemRow, now: Tree) -> bool:
     data = now.get(item.path)
     return isinstance(data, bytes) and sha256(data) == item.after
 
@@ -132,7 +132,7 @@ def _is_there(path: str | None, now: Tree) -> bool:
     return path is not None and any(is_below(name, path) or name == path for name in now)
 
 
-_MADE: dict[str, Callable[[Kept, Tree], bool]] = {
+_MADE: dict[str, Callable[[ItemRow, Tree], bool]] = {
     "write": _written,
     "delete": lambda item, now: not _is_there(item.path, now),
     "move": lambda item, now: not _is_there(item.path, now) and _is_there(item.path2, now),
