@@ -73,7 +73,7 @@ def test_they_travel_inside_the_package(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True
     )
-    assert done.stdout.split() == [str(tmp_path / "policy" / "rules" / "agents.yaml"), "ask"]
+    assert done.stdout.split() == [str(tmp_path / "ringfence" / "rules" / "agents.yaml"), "ask"]
 
 
 def test_a_missing_file_is_a_problem_and_no_crash(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
