@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 if not any(isinstance(finder, OldNames) for finder in sys.meta_path):
-    sys.meta_path.append(OldNames())
+    sys.meta_path.insert(0, OldNames())
 
 _POLICY_NAMES = ("Decision", "Effect", "Need", "Policy", "PolicyError")
 

@@ -37,8 +37,16 @@ MOVED = {
 }
 
 
+_OURS = __file__.rpartition("/")[0].rpartition("/")[0] + "/"
+
+
+def _places(found: ModuleSpec) -> list[str]:
+    """The folders of a package without `__init__.py`, else the file."""
+    return list(found.submodule_search_locations or ()) if found.origin is None else [found.origin]
+
+
 class OldNames:
-    """A finder of modules that is asked last (PEP 302, PEP 451); also the loader of what it finds."""
+    """A finder of modules (PEP 451) that gives way to what the path has; also the loader of what it finds."""
 
     def __init__(self) -> None:
         self._standing: set[str] = set()
@@ -48,8 +56,11 @@ class OldNames:
         above = name.rpartition(".")[0]
         if name not in MOVED or (above and above not in self._standing):
             return None
-        from importlib.machinery import ModuleSpec
+        from importlib.machinery import ModuleSpec, PathFinder
 
+        own = None if above else PathFinder.find_spec(name)
+        if own is not None and any(place != _OURS + name for place in _places(own)):
+            return None  # a package or module of the program's own
         return ModuleSpec(name, self, is_package=True)  # type: ignore[arg-type]
 
     def create_module(self, _spec: ModuleSpec) -> None:

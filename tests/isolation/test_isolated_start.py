@@ -232,8 +232,7 @@ def test_a_project_with_a_toolkit_of_its_own_is_tested(workspace: Make, words: l
             "import policy, toolkit.core\n"
             "def test_own(): assert (toolkit.core.VALUE, policy.VALUE) == (1, 2)\n"
             "def test_with_the_fixture(ringfence):\n"
-            "    answer = ringfence('version: 1', {'a': 'x'}).call('read_file', path='a')\n"
-            "    assert answer.status == 'approval_required'\n"
+            "    assert ringfence('ringfence.yaml', {'a': 'x'}).call('read_file', path='a').ok\n"
             "    assert (toolkit.core.VALUE, policy.VALUE) == (1, 2)\n"
         ),
     }.items():
@@ -268,7 +267,30 @@ def test_old_names_stand_behind_a_projects_own(workspace: Make) -> None:
     old = "import ringfence; from toolkit.session import Session; assert Session is ringfence.Session"
     done = hostile.run(python, "-I", "-W", "always", "-c", old)
     assert (done.returncode, "DeprecationWarning" in done.stderr) == (0, True), done
-    assert hostile.run(python, "-I", "-c", "import toolkit").returncode == 1
+    assert hostile.run(python, "-I", "-c", "from toolkit.session import Session").returncode == 1
+
+
+def test_a_folder_of_the_project_comes_before_an_old_name(workspace: Make) -> None:
+    """Also one without `__init__.py`, which Python puts together with others of its name."""
+    hostile = workspace(())
+    (hostile.root / "toolkit").mkdir()
+    (hostile.root / "toolkit" / "core.py").write_text("VALUE = 1\n", encoding="utf-8")
+    hostile.hand_over()
+    python = str(hostile.installed.bin / "python")
+    done = hostile.run(python, "-W", "error", "-c", "import ringfence, toolkit.core", PYTHONPATH="")
+    assert done.returncode == 0, done
+
+
+def test_a_hook_of_the_last_release_still_judges(workspace: Make) -> None:
+    hostile = workspace()
+    python = str(hostile.installed.bin / "python")
+    event = {"hook_event_name": "PreToolUse", "cwd": str(hostile.root), "tool_name": "Read"}
+    event |= {"tool_input": {"file_path": str(hostile.root / "secret" / "key")}}
+    done = hostile.run(python, "-I", "-m", "toolkit.cli", "hook", "claude-code", given=json.dumps(event))
+    assert '"deny"' in done.stdout, done
+    done = hostile.run(python, "-I", "-m", "toolkit.cli", "check")
+    assert (done.returncode, "use `python -m ringfence`" in done.stderr) == (0, True), done
+    assert hostile.imported() == []
 
 
 def test_a_project_without_such_names_uses_the_fixture(workspace: Make) -> None:
@@ -289,7 +311,7 @@ def test_installed_for_one_user(workspace: Make) -> None:
     hostile = workspace()
     base = hostile.folder / "home" / ".local"
     site = Path(sysconfig.get_path("purelib", "posix_user", {"userbase": str(base)}))
-    shutil.copytree(hostile.installed.site, site, ignore=shutil.ignore_patterns("pip*"))
+    shutil.copytree(hostile.installed.site, site, ignore=shutil.ignore_patterns("pip", "pip-*"))
     (base / "bin").mkdir()
     for name in ("ringfence", "ringfence-start"):
         text = (hostile.installed.bin / name).read_text("utf-8")
@@ -300,7 +322,7 @@ def test_installed_for_one_user(workspace: Make) -> None:
     hostile.hand_over()
     more = {"PATH": f"{base / 'bin'}:/usr/bin:/bin"}
     done = hostile.run("ringfence", "call", "read_file", '{"path": "src/a.txt"}', **more)
-    assert (done.returncode, "alpha" in done.stdout) == (0, True), done
+    assert (done.returncode, "alpha" in done.stdout) == (0, True), done.stderr
     done = hostile.run("ringfence", "hook", "install", "codex", "--dry-run", **more)
     assert f"{sys._base_executable} -E -P -m ringfence hook codex" in done.stdout, done
     assert hostile.imported() == []
