@@ -10,11 +10,9 @@ import re
 import tempfile
 from pathlib import Path
 
-from toolkit.board import Board
-
-from policy import Policy
-from toolkit.cli.watch.app import Watch
-from toolkit.session import Session
+from ringfence import Policy, Session
+from ringfence.toolkit.cli.watch.app import Watch
+from ringfence.toolkit.monitoring.dashboard import Board
 
 POLICY = """\
 version: 1
