@@ -16,8 +16,8 @@ PAGES = [
     *sorted((DOCS / "how-to").glob("*.md")),
 ]
 
-# The words by which an entry is recognised. A term whose word also has an everyday meaning (call, change, plan, …)
-# has the words that mean nothing else, or none: then any page may link it, and no page has to.
+# The words by which an entry is recognised. A term whose word also has an everyday meaning (call, change, plan)
+# has words that mean nothing else, or none: then any page may link it, and no page has to.
 WORDS = {
     "action": "",
     "agent": r"agents?",
@@ -87,7 +87,7 @@ def entries() -> dict[str, str]:
 
 
 def prose(page: Path) -> str:
-    """The page's paragraphs and lists: no blocks, headings, tables or code; a link elsewhere leaves no text."""
+    """The page's paragraphs and lists: no blocks, headings, tables, code or other links."""
     text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
     text = re.sub(r"^(?:#|\||!).*$", "", text, flags=re.M)
     text = re.sub(r"\[[^\]]*\]\([^)]*glossary\.md#([\w-]+)\)", r"«\1»", text)
