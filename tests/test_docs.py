@@ -256,7 +256,7 @@ def test_every_page_is_reached_from_the_index() -> None:
 @pytest.mark.parametrize("name", reference.PAGES)
 def test_reference_pages_are_up_to_date(name: str) -> None:
     written = (DOCS / "reference" / name).read_text(encoding="utf-8")
-    assert written == reference.PAGES[name](), "run `python -m ringfence.reference`"
+    assert written == reference.PAGES[name](), "run `python -m ringfence.toolkit.cli.reference_pages`"
 
 
 def test_one_command_writes_every_page_that_is_made(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """Writes the reference pages that are made from tables: commands, error codes, tools.
 
-`python -m ringfence.reference` writes them below docs/; a test fails when they lag behind.
+`python -m ringfence.toolkit.cli.reference_pages` writes them below docs/; a test fails when they lag behind.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ringfence.toolkit.cli.table.options import Command, Option
 from ringfence.toolkit.errors import CODES
 from ringfence.toolkit.tools import reference as tools
 
-_NOTE = "<!-- made by `python -m ringfence.reference`; do not edit -->"
+_NOTE = "<!-- made by `python -m ringfence.toolkit.cli.reference_pages`; do not edit -->"
 _FAULTS = {
     "agent": "The call",
     "policy": "A rule or a person said no",

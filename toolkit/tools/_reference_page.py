@@ -9,7 +9,7 @@ from ringfence.toolkit.tools import TOOLS, Tool
 
 _HEAD = """# Tools
 
-<!-- made by `python -m ringfence.reference`; do not edit -->
+<!-- made by `python -m ringfence.toolkit.cli.reference_pages`; do not edit -->
 
 A call names one of these tools. Each takes the parameters listed, and no others; a parameter in bold is
 required. *Needs* says which actions the policy judges, and on which of the parameters.
