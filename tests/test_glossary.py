@@ -16,8 +16,8 @@ PAGES = [
     *sorted((DOCS / "how-to").glob("*.md")),
 ]
 
-# The words by which an entry is recognised. A term whose word also has an everyday meaning (such as change) has
-# words that mean nothing else, or none: then any page may link it, and no page has to.
+# The words by which an entry is recognised. A term whose word also has an everyday meaning (such as change)
+# has words that mean nothing else, or none: then any page may link it, and no page has to.
 WORDS = {
     "action": "",
     "agent": r"agents?",
