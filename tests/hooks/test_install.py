@@ -88,7 +88,7 @@ def test_another_command_takes_the_place_of_the_first() -> None:
     text = '{"a": 1}'
     first = installed(text, "claude-code", RUN["claude-code"])
     second = installed(first, "claude-code", command(PROGRAM, "claude-code", "coder", "baseline", "deny"))
-    assert "--agent coder" in second and second.count("ringfence.toolkit.cli hook") == 2
+    assert "--agent coder" in second and second.count("-m ringfence hook") == 2
     assert removed(second, "claude-code") == text
 
 
@@ -151,7 +151,7 @@ def test_a_link_stays_one_and_the_mode_is_kept(tmp_path: Path) -> None:
     assert main(["hook", "install", "gemini", "--root", str(tmp_path), "--yes"]) == 0
     assert link.is_symlink()
     assert real.stat().st_mode & 0o777 == 0o600
-    assert "ringfence.toolkit.cli hook gemini" in real.read_text(encoding="utf-8")
+    assert "-m ringfence hook gemini" in real.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("linked", ["file", "folder", "folder that is not there", "file that is not there"])
@@ -188,9 +188,7 @@ def test_a_scope_that_a_host_does_not_have(scope: str, tmp_path: Path) -> None:
 def test_the_settings_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     assert main(["hook", "install", "codex", "--scope", "user", "--yes"]) == 0
-    assert "ringfence.toolkit.cli hook codex" in (tmp_path / ".codex" / "hooks.json").read_text(
-        encoding="utf-8"
-    )
+    assert "-m ringfence hook codex" in (tmp_path / ".codex" / "hooks.json").read_text(encoding="utf-8")
 
 
 def shell(run: str, workspace: Path, name: str, path: Path) -> subprocess.CompletedProcess[bytes]:
@@ -227,10 +225,11 @@ def test_what_was_installed_judges_and_a_missing_program_blocks(workspace: Path,
 OLD = 'ringfence hook claude-code --root "$CLAUDE_PROJECT_DIR" || { echo "…" >&2; exit 2; }'
 
 
-def test_a_hook_of_an_older_version_is_known_and_renewed() -> None:
-    old = installed("", "claude-code", OLD)
-    assert commands(old, "claude-code") == [OLD, OLD]
-    assert not is_isolated(OLD)
+@pytest.mark.parametrize("run", [OLD, OLD.replace("ringfence hook", "/venv/bin/python -m toolkit.cli hook")])
+def test_a_hook_of_an_older_version_is_known_and_renewed(run: str) -> None:
+    old = installed("", "claude-code", run)
+    assert commands(old, "claude-code") == [run, run]
+    assert not is_isolated(run)
     assert installed(old, "claude-code", RUN["claude-code"]) == installed(
         "", "claude-code", RUN["claude-code"]
     )
@@ -263,8 +262,6 @@ def test_without_an_installation_there_is_no_hook(
     workspace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A hook that only starts where the modules happen to be on the path would block, or run another's."""
-    monkeypatch.setattr(
-        "ringfence.toolkit.program_files._PACKAGES", ("/elsewhere/toolkit", "/elsewhere/policy")
-    )
+    monkeypatch.setattr("ringfence.toolkit.program_files._PACKAGE", "/elsewhere/ringfence")
     assert main(["hook", "install", "codex", "--root", str(workspace), "--yes"]) == 2
     assert "a hook needs an installed Ringfence" in capsys.readouterr().err
