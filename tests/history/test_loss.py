@@ -26,8 +26,8 @@ from tests.services.servers import BUCKET, moto, s3_file_system
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 SMALL = 1000  # what can be kept in these tests
 LIMITS = [
-    "loss.MAX_FILE", "tools.answers.MAX_SHOWN", "workspace._LARGE",
-    "keeping.LARGE", "intent.LARGE", "overlay.LARGE",
+    "storage.guarantees.MAX_FILE", "tools._messages.MAX_DIFF", "workspace.view._LARGE",
+    "history.intent_writer.LARGE", "execution.intent.LARGE", "undo.overlay.LARGE",
 ]  # fmt: skip
 CASES = yaml.safe_load(Path(__file__).with_name("losses.yaml").read_text())
 NUMBERS = itertools.count()
@@ -44,7 +44,7 @@ def session(
     request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Session]:
     for limit in LIMITS:
-        monkeypatch.setattr(f"toolkit.{limit}", SMALL)
+        monkeypatch.setattr(f"ringfence.toolkit.{limit}", SMALL)
     root, fs = request.param, None
     if root == "local":
         root = str(tmp_path / "ws")

@@ -61,7 +61,7 @@ def way_to_version(context: Context, path: str, version: str, *, force: bool) ->
     from ringfence.toolkit.history.versions import pick, versions
 
     place = paths.lexical(context.workspace.split(path))
-    wanted, last = pick(versions(context.history, place), version)
+    wanted, last = pick(versions(context.history, place), version, context.history.forgotten())
     return planner.restore(place, wanted, last, context.workspace, context.history, force=force)
 
 
