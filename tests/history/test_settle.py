@@ -6,6 +6,7 @@ import os
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -334,7 +335,7 @@ def test_a_change_that_a_deletion_was_faster_than_is_aborted(root: Path, tool: s
             child = os.fork()
             if child == 0:
                 with opened(root) as other:
-                    other.session = "t"
+                    other.context = replace(other.context, session="t")
                     call(other, "delete_file", path="f")
                 os._exit(0)
             os.waitpid(child, 0)
@@ -365,7 +366,7 @@ def test_a_write_that_another_call_was_faster_than_is_aborted(root: Path) -> Non
             process = os.fork()
             if process == 0:
                 with opened(root) as other:
-                    other.session = "t"
+                    other.context = replace(other.context, session="t")
                     call(other, "create_file", path="f", content="theirs", allow_overwrite=True)
                 os._exit(0)
             os.waitpid(process, 0)

@@ -124,7 +124,7 @@ def test_the_root_on_the_path_is_worked_on(
 def test_a_checkout_protects_its_packages(
     root: Path, call: Callable[..., str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(program_files, "_PACKAGES", (str(root / "src"),))
+    monkeypatch.setattr(program_files, "_LINKED", (str(root / "src"),))
     start(monkeypatch, *sys.path, str(root))
     assert call("edit_file", path="src/app.py", old_str="x", new_str="y") == "protected_path"
     assert call("create_file", path="tests/new.py", content="") == "ok"

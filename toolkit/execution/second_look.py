@@ -29,7 +29,8 @@ def look_again(outcome: Outcome, workspace: Workspace, history: History) -> None
     except CallError:
         # Not known to be undone either: it is looked at again before the next call.
         outcome.states.update({n: PENDING for n in outcome.unsure if outcome.states[n] == ABORTED})
-        _say_that_it_is_open(outcome)
+        if not any(traits_at(workspace.backend, one.path).race_free for one in outcome.failures):
+            _say_that_it_is_open(outcome)
         return
     outcome.left.extend(left)
     unsure = [item for item in items if item.n in outcome.unsure and outcome.states[item.n] == ABORTED]
