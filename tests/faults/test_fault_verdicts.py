@@ -158,7 +158,8 @@ def test_a_content_that_is_nowhere() -> None:
 def test_a_sample_has_a_lost_reply_of_every_call_and_every_fault(kinds: frozenset[str]) -> None:
     table = Table.load()
     chosen = sample(table, kinds)
-    assert {str(cell.fault) for cell in chosen} == {str(f) for f in table.faults if f.kind in kinds}
+    faults = {str(cell.fault) for cell in chosen if not cell.exact}  # the others are runs that were found
+    assert faults == {str(f) for f in table.faults if f.kind in kinds}
     assert {cell.case["name"] for cell in chosen if str(cell.fault) == "drop after"} == {
         case["name"] for case in table.calls
     }

@@ -122,7 +122,10 @@ def test_a_hook_loads_what_judges_and_nothing_else(folder: str) -> None:
             "ringfence.toolkit.file_ownership",
             "ringfence.toolkit.errors",
             "ringfence.toolkit.paths",
+            "ringfence.toolkit.storage",
+            "ringfence.toolkit.storage.local",
             "ringfence.toolkit.storage.local.name_folding",
+            "ringfence.toolkit.advice",
             "ringfence.toolkit.fake_fs",
         ),
         *(

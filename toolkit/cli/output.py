@@ -106,13 +106,15 @@ class Screen:
 
     def table(self, columns: Sequence[str | Column], rows: Iterable[Sequence[str]]) -> None:
         """Rows under headings, fitted to a terminal; a column that is only a name may be folded."""
-        from shutil import get_terminal_size  # slow to import, and most answers are no table
-
         from ringfence.toolkit.cli.column_layout import Column, left_out, lines
 
         known = [Column(one, folds_to=_FOLDS) if isinstance(one, str) else one for one in columns]
         cells = [[escape(cell) for cell in row] for row in rows]
-        width = get_terminal_size().columns if self.is_terminal else None
+        width = None
+        if self.is_terminal:
+            from shutil import get_terminal_size  # slow to import
+
+            width = get_terminal_size().columns
         for line in lines(known, cells, width, styled_cell if wants_colour(self.stdout) else None):
             print(line, file=self.stdout)
         self.left_out(left_out(known, cells, width))

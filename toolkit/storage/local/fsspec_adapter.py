@@ -21,7 +21,7 @@ from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY, Delete, Entry, Move, Stat
 from ringfence.toolkit.storage.backend import Missed
-from ringfence.toolkit.storage.local import Local
+from ringfence.toolkit.storage.local.backend import Local
 from ringfence.toolkit.storage.local.fsspec_copies import check_source, check_target, copies
 from ringfence.toolkit.storage.local.opening import open_local
 

@@ -11,7 +11,7 @@ import fsspec
 
 from ringfence.toolkit import paths
 from ringfence.toolkit.plan.changes import DIRECTORY, FILE, Stat
-from ringfence.toolkit.storage.local import Local
+from ringfence.toolkit.storage.local.backend import Local
 
 
 def copies(
