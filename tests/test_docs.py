@@ -255,17 +255,20 @@ def test_every_page_is_reached_from_the_index() -> None:
 
 @pytest.mark.parametrize("name", reference.PAGES)
 def test_reference_pages_are_up_to_date(name: str) -> None:
-    written = (DOCS / "reference" / name).read_text(encoding="utf-8")
+    written = (DOCS / name).read_text(encoding="utf-8")
     assert written == reference.PAGES[name](), "run `python -m ringfence.toolkit.cli.reference_pages`"
 
 
 def test_one_command_writes_every_page_that_is_made(tmp_path: Path) -> None:
     assert reference.main(tmp_path / "new") == 0
+    new = [page for page in (tmp_path / "new").rglob("*") if page.is_file()]
     made = {
-        page.name for page in (DOCS / "reference").glob("*.md") if "<!-- made by" in page.read_text("utf-8")
+        page.relative_to(DOCS).as_posix()
+        for page in DOCS.rglob("*")
+        if page.suffix in (".md", ".1") and "ade by `python -m" in page.read_text("utf-8")
     }
-    assert {page.name for page in (tmp_path / "new").iterdir()} == made == set(reference.PAGES)
-    assert "tools.md" in made
+    assert {page.relative_to(tmp_path / "new").as_posix() for page in new} == made == set(reference.PAGES)
+    assert {"reference/tools.md", "man/ringfence.1"} <= made
 
 
 def test_every_command_option_and_code_is_documented() -> None:
@@ -316,8 +319,10 @@ def test_the_readmes_commands_are_what_packaging_offers() -> None:
 
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     project = tomllib.loads(text)["project"]
-    scripts = tomllib.loads(text)["tool"]["hatch"]["build"]["targets"]["wheel"]["shared-scripts"]
+    wheel = tomllib.loads(text)["tool"]["hatch"]["build"]["targets"]["wheel"]
+    scripts = wheel["shared-scripts"]
     assert scripts == {"bin/ringfence": "ringfence", "bin/ringfence-start": "ringfence-start"}
+    assert wheel["shared-data"] == {"docs/man/ringfence.1": "share/man/man1/ringfence.1"}
     assert "scripts" not in project  # what an installer makes of those imports from the caller's PYTHONPATH
     assert "dev" in project["optional-dependencies"]
     runner = (ROOT / ".ci" / "run").read_text(encoding="utf-8")

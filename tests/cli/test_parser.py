@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from ringfence.toolkit.cli.parser import build
-from ringfence.toolkit.cli.table import COMMANDS, GROUPS
+from ringfence.toolkit.cli.table import COMMANDS, GROUPS, SECTIONS
 from ringfence.toolkit.tools import TOOLS
 from tests.cli.conftest import Ringfence
 
@@ -85,13 +85,58 @@ def test_a_number_that_would_let_nothing_through_is_refused(ringfence: Ringfence
     assert (f"argument {flag}: at least 1 is needed" in done.err) == (value == "0")
 
 
-def test_version(ringfence: Ringfence) -> None:
-    done = ringfence("--version")
+@pytest.mark.parametrize("flag", ["--version", "-V"])
+def test_version(ringfence: Ringfence, flag: str) -> None:
+    done = ringfence(flag)
     assert done.status == 0
     assert done.out.startswith("ringfence ")
 
 
-@pytest.mark.parametrize("words", [(), ("nonsense",), ("approvals",), ("run", "--ask", "maybe"), ("call",)])
+def test_every_command_and_group_stands_in_one_section_of_the_help(ringfence: Ringfence) -> None:
+    listed = [name for names in SECTIONS.values() for name in names]
+    assert sorted(listed) == sorted({name.partition(" ")[0] for name in COMMANDS})
+    assert list(SECTIONS) == ["start", "policy", "work", "look back", "approvals", "serve"]
+    lines = ringfence("--help").out.splitlines()
+    titles = [line[:-1] for line in lines if line.endswith(":") and not line.startswith(" ")]
+    assert titles == [*SECTIONS, "options"]
+    shown = [line.split()[0] for line in lines if line[:2] == "  " and line[2:3].isalpha()]
+    assert shown == listed
+
+
+@pytest.mark.parametrize("name", ["", *GROUPS])
+def test_without_a_command_the_help_is_printed_and_the_status_is_2(ringfence: Ringfence, name: str) -> None:
+    """The help is on stderr: a script that lost a word gets no output that it could take for an answer."""
+    done = ringfence(*name.split())
+    assert (done.status, done.out) == (2, "")
+    assert done.err == ringfence(*name.split(), "--help").out
+
+
+@pytest.mark.parametrize("name", ["", *GROUPS, *COMMANDS])
+def test_help_is_what_the_option_prints(ringfence: Ringfence, name: str) -> None:
+    done = ringfence("help", *name.split())
+    assert (done.status, done.err) == (0, "")
+    assert done.out == ringfence(*name.split(), "--help").out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("udno", "unknown command: 'udno'; did you mean 'undo'?"),
+        ("approval", "unknown command: 'approval'; did you mean 'approvals'?"),
+        ("approvals grnt", "unknown command: 'approvals grnt'; did you mean 'approvals grant'?"),
+        ("undo undo", "unknown command: 'undo undo'; did you mean 'undo'?"),
+        ("zzzzzz", "unknown command: 'zzzzzz'; `ringfence help` lists the commands"),
+        ("--man undo", "help --man: the manual page has all commands; leave out the command"),
+    ],
+)
+def test_help_of_an_unknown_command_has_the_nearest_name(
+    ringfence: Ringfence, words: str, message: str
+) -> None:
+    done = ringfence("help", *words.split())
+    assert (done.status, done.out, done.err) == (2, "", f"ringfence: {message}\n")
+
+
+@pytest.mark.parametrize("words", [("nonsense",), ("run", "--ask", "maybe"), ("call",)])
 def test_wrong_usage_is_2(ringfence: Ringfence, words: tuple[str, ...]) -> None:
     done = ringfence(*words)
     assert done.status == 2

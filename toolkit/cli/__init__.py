@@ -32,13 +32,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         gc.disable()  # it ends before there is much to collect
     try:
-        if words == ["--version"]:  # without a parser: it is asked by scripts and editors at each start
+        if words in (["--version"], ["-V"]):  # scripts and editors run it at each start: no parser is built
             from ringfence.toolkit.cli.version_text import version_line
 
             print(version_line(), flush=True)
             return 0
-        from ringfence.toolkit.cli.parser import build
+        from ringfence.toolkit.cli.parser import build, help_text
+        from ringfence.toolkit.cli.table import GROUPS
 
+        if not words or (len(words) == 1 and words[0] in GROUPS):
+            # No command: as with git the help, and not status 0, so that a script that lost a word stops.
+            print(help_text(*words), end="", file=sys.stderr)
+            return _flushed(2)
         arguments = build(words).parse_args(words)
     except SystemExit as done:  # how argparse ends --help and wrong usage
         status = done.code if isinstance(done.code, int) else 2

@@ -24,7 +24,7 @@ function __ringfence_in
     test (count $words) -ge (count $argv); and test "$words[1..$(count $argv)]" = "$argv"
 end
 complete -c ringfence -f
-complete -c ringfence -n '__ringfence_is' -l version -d 'print the version and exit'
+complete -c ringfence -n '__ringfence_is' -l version -s V -d 'print the version and exit'
 """
 _NO_VALUE = {"store_true", "store_const", "count", "help"}
 

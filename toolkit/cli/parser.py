@@ -8,35 +8,50 @@ import re
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from ringfence.toolkit.cli.table import COMMANDS, GROUPS
+from ringfence.toolkit.cli.table import COMMANDS, GROUPS, PURPOSE, SECTIONS
+from ringfence.toolkit.cli.table.environment import EXIT_STATUS
 from ringfence.toolkit.cli.table.options import Command
 
 
 def build(words: Sequence[str] = ()) -> argparse.ArgumentParser:
     """The parser of the command line; `command` of what it parses is a key of COMMANDS.
 
-    Where the words begin with a command's name, nothing but that command: it takes the most of a start to
-    build all of them, and says the same of these words.
+    If the words begin with a command's full name, only that command is built: building all of them takes most
+    of the start, and the result for these words is the same.
     """
-    parser = _Parser(
+    return _build(words)[""]
+
+
+def help_text(name: str = "") -> str:
+    """The help of a command or a group of commands, by its full name; "" is the whole command line.
+
+    Raises KeyError for a name that is neither.
+    """
+    return _build(name.split())[name].format_help()
+
+
+def _build(words: Sequence[str]) -> dict[str, argparse.ArgumentParser]:
+    """Parsers by full name: "" for the whole command line, and one for each group and command."""
+    parser = _Top(
         prog="ringfence",
-        description="Stands between AI agents and files: judges each tool call by a policy, asks where the"
-        " policy says so, and keeps enough to undo it.",
-        epilog="Exit status: 0 done; 1 a check or a call fell short; 2 usage, or a policy that does not"
-        " load.",
+        description=PURPOSE,
+        epilog="Exit status: " + "; ".join(f"{number} {means}" for number, means in EXIT_STATUS.items()) + "."
+        " `ringfence help COMMAND` prints the help of one command, `ringfence help --man` the manual page.",
         formatter_class=_Sized,
     )
-    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
-    top = parser.add_subparsers(metavar="COMMAND", required=True)
+    parser.add_argument("-V", "--version", action=_Version, nargs=0, help="print the version and exit")
+    top = parser.add_subparsers(metavar="COMMAND", required=True, parser_class=_Parser)
+    found: dict[str, argparse.ArgumentParser] = {"": parser}
     below: dict[str, Any] = {}
     for command in _named(words) or COMMANDS.values():
         group, _, name = command.name.rpartition(" ")
         if group and group not in below:
             about = _sentence(GROUPS[group])
             entry = top.add_parser(group, help=GROUPS[group], description=about, formatter_class=_Sized)
-            below[group] = entry.add_subparsers(metavar="COMMAND", required=True)
-        _add(below[group] if group else top, name, command)
-    return parser
+            found[group] = entry
+            below[group] = entry.add_subparsers(title="commands", metavar="COMMAND", required=True)
+        found[command.name] = _add(below[group] if group else top, name, command)
+    return found
 
 
 def _named(words: Sequence[str]) -> list[Command]:
@@ -45,8 +60,8 @@ def _named(words: Sequence[str]) -> list[Command]:
     return [COMMANDS[name]] if name in COMMANDS else []
 
 
-def _add(group: Any, name: str, command: Command) -> None:
-    parser = group.add_parser(
+def _add(group: Any, name: str, command: Command) -> argparse.ArgumentParser:
+    parser: argparse.ArgumentParser = group.add_parser(
         name,
         help=command.summary,
         description=f"{_sentence(command.summary)}\n\n{command.about}".strip(),
@@ -57,7 +72,8 @@ def _add(group: Any, name: str, command: Command) -> None:
     for option in command.options:
         # argparse reads % as its own.
         added = parser.add_argument(*option.flags, help=option.help.replace("%", "%%"), **option.settings)
-        added.completes = option.completes
+        added.completes = option.completes  # type: ignore[attr-defined]
+    return parser
 
 
 def _sentence(text: str) -> str:
@@ -65,10 +81,10 @@ def _sentence(text: str) -> str:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what is wrong without the user and the password that may be in a word."""
+    """Parser whose messages never contain the user and password of a URL among the words."""
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Name the nearest where there is one, and else what there is."""
+        """Refuse an unknown choice; the message has the nearest choice, or all of them."""
         known = [str(each) for each in action.choices or ()]
         if known and str(value) not in known:
             from ringfence.policy.errors import nearest  # loaded only for a word that is not known
@@ -84,8 +100,35 @@ class _Parser(argparse.ArgumentParser):
         super().error(re.sub(r"([A-Za-z][A-Za-z0-9+.-]*:/).*@", r"\1…@", message, flags=re.DOTALL))
 
 
+class _Top(_Parser):
+    """Parser of the whole command line, whose help lists the commands by section."""
+
+    def format_help(self) -> str:
+        """The help: usage, commands by section, options, exit status."""
+        formatter = self._get_formatter()
+        formatter.add_usage(self.usage, self._actions, self._mutually_exclusive_groups)
+        formatter.add_text(self.description)
+        for title, names in SECTIONS.items():
+            formatter.start_section(title)
+            formatter.add_arguments([_Listed(name) for name in names])
+            formatter.end_section()
+        formatter.start_section("options")
+        formatter.add_arguments([action for action in self._actions if action.option_strings])
+        formatter.end_section()
+        formatter.add_text(self.epilog)
+        return formatter.format_help()
+
+
+class _Listed(argparse.Action):
+    """A command or group in a list of the help; never parsed."""
+
+    def __init__(self, name: str) -> None:
+        says = COMMANDS[name].summary if name in COMMANDS else GROUPS[name]
+        super().__init__([], dest=name, metavar=name, help=says.replace("%", "%%"))
+
+
 class _Sized(argparse.HelpFormatter):
-    """As wide as the terminal, which argparse would load a whole module to learn, for each argument."""
+    """Formatter as wide as the terminal; argparse itself would load `shutil` to find the width."""
 
     def __init__(self, prog: str, **settings: Any) -> None:
         super().__init__(prog, **{"width": _columns() - 2, **settings})
@@ -112,7 +155,7 @@ class _Formatter(_Sized, argparse.RawDescriptionHelpFormatter):
 
 
 class _Version(argparse.Action):
-    """Looks the version up only when it is asked for."""
+    """Prints the version; it is looked up only then."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
         from ringfence.toolkit.cli.version_text import version_line

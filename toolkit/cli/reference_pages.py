@@ -1,15 +1,20 @@
-"""Writes the reference pages that are made from tables: commands, error codes, tools.
+"""Reference pages that are generated from tables: commands, error codes, tools, and the manual page.
 
-`python -m ringfence.toolkit.cli.reference_pages` writes them below docs/; a test fails when they lag behind.
+`python -m ringfence.toolkit.cli.reference_pages` writes them below docs/; a test fails when one is
+out of date.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from ringfence.toolkit.cli.table import COMMANDS
-from ringfence.toolkit.cli.table.options import Command, Option
+from ringfence.toolkit.cli.man_page import man_page
+from ringfence.toolkit.cli.table import COMMANDS, PURPOSE, SECTIONS
+from ringfence.toolkit.cli.table.environment import ENVIRONMENT, EXIT_STATUS, FILES
+from ringfence.toolkit.cli.table.options import PATHS_FROM_HERE, Command, Option
 from ringfence.toolkit.errors import CODES
 from ringfence.toolkit.tools import reference as tools
 
@@ -27,17 +32,38 @@ def commands() -> str:
     parts = [
         "# Commands",
         _NOTE,
-        "Exit status: 0 done; 1 a check or a call fell short; 2 usage, or a policy that does not load. At a"
-        " terminal there is colour, unless `NO_COLOR` is set; in a pipe there is plain text, and JSON with"
-        " `--json`.",
-        "| command | does |\n|---|---|\n"
-        + "\n".join(
-            f"| [`ringfence {c.name}`](#ringfence-{c.name.replace(' ', '-')}) | {c.summary} |"
-            for c in COMMANDS.values()
-        ),
+        PURPOSE,
+        "`ringfence help COMMAND` and `ringfence COMMAND --help` print the help of one command,"
+        " `ringfence --help` the list of all, and `ringfence help --man` the manual page. Without a command"
+        " the list goes to stderr, with exit status 2. At a terminal there is colour, unless `NO_COLOR` is"
+        " set; in a pipe there is plain text, and JSON with `--json`.",
+        "## Paths",
+        PATHS_FROM_HERE,
+        "## Exit status, environment, files",
+        _table("exit status", EXIT_STATUS),
+        _table("variable", ENVIRONMENT),
+        _table("file", FILES),
+        "## All commands",
+        *(f"{title.capitalize()}:\n\n{_list(names)}" for title, names in SECTIONS.items()),
         *(_command(command) for command in COMMANDS.values()),
     ]
     return "\n\n".join(parts) + "\n"
+
+
+def _table(what: str, entries: Mapping[Any, str]) -> str:
+    rows = [f"| `{name}` | {means} |" for name, means in entries.items()]
+    return f"| {what} | means |\n|---|---|\n" + "\n".join(rows)
+
+
+def _list(names: Sequence[str]) -> str:
+    """A table of the commands of one section, each with a link to its own part."""
+    rows = [
+        f"| [`ringfence {command.name}`](#ringfence-{command.name.replace(' ', '-')}) | {command.summary} |"
+        for name in names
+        for command in COMMANDS.values()
+        if command.name.split()[0] == name
+    ]
+    return "| command | does |\n|---|---|\n" + "\n".join(rows)
 
 
 def _command(command: Command) -> str:
@@ -60,7 +86,7 @@ def _command(command: Command) -> str:
 def _usage(option: Option) -> str:
     shown = str(option.settings.get("metavar", option.flags[0]))
     many = option.settings.get("nargs")
-    return {"?": f"[{shown}]", "*": f"[{shown}...]"}.get(str(many), shown)
+    return {"?": f"[{shown}]", "*": f"[{shown}...]", "+": f"{shown}..."}.get(str(many), shown)
 
 
 def _named(option: Option) -> str:
@@ -91,16 +117,23 @@ def errors() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-PAGES = {"commands.md": commands, "errors.md": errors, "tools.md": tools}
+# By path below docs/.
+PAGES = {
+    "man/ringfence.1": man_page,
+    "reference/commands.md": commands,
+    "reference/errors.md": errors,
+    "reference/tools.md": tools,
+}
 
 
 def main(folder: Path) -> int:
-    """Write the pages into `folder`."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write the pages below `folder`, which stands for docs/; gives the exit status."""
     for name, page in PAGES.items():
-        (folder / name).write_text(page(), encoding="utf-8")
+        place = folder / name
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(page(), encoding="utf-8")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(Path("docs/reference")))
+    sys.exit(main(Path("docs")))

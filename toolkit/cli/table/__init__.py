@@ -21,6 +21,11 @@ from ringfence.toolkit.cli.table.serve import SERVING
 from ringfence.toolkit.cli.table.state import STATES
 from ringfence.toolkit.cli.table.tasks import ON_TASK_FOLDERS
 
+PURPOSE = (
+    "Judges each file tool call of an AI agent by a policy, asks a person where the policy says ask, and"
+    " keeps what is needed to undo the call."
+)
+
 _ALL = (
     *CALLS,
     *POLICIES,
@@ -84,6 +89,23 @@ _ALL = (
     *SERVING,
     *BRIDGES,
     Command(
+        "help",
+        "commands.help:show_help",
+        "the help of a command",
+        (
+            opt(
+                "words",
+                nargs="*",
+                metavar="COMMAND",
+                says="a command or a group of commands, such as undo, approvals or approvals grant (default:"
+                " the list of all commands)",
+            ),
+            opt("--man", action="store_true", says="print the manual page of all commands instead, as roff"),
+        ),
+        ("ringfence help undo", "ringfence help approvals grant", "ringfence help --man | man -l -"),
+        "The same text as COMMAND --help.",
+    ),
+    Command(
         "completion",
         "commands.schema:completion",
         "a completion script for the shell",
@@ -114,5 +136,20 @@ GROUPS: Mapping[str, str] = MappingProxyType(
         "state": "the state itself: whether it is sound, and how it is mended",
         "serve": "the tools for clients of a protocol",
         "tasks": "task folders in a store of their own",
+    }
+)
+
+# The list of `ringfence --help`: each command or group stands in one section.
+SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "start": ("demo", "init", "doctor", "completion", "help"),
+        "policy": (
+            *("check", "explain", "prove", "diff", "matrix", "replay", "suggest"),
+            *("fmt", "import", "export", "schema", "prompt"),
+        ),
+        "work": ("run", "call", "undo", "restore", "tasks"),
+        "look back": ("log", "sessions", "history", "changes", "audit", "prune", "state"),
+        "approvals": ("approvals", "watch"),
+        "serve": ("serve", "hook", "bridge"),
     }
 )

@@ -34,7 +34,7 @@ _JUDGING = (
 def _host(name: str, title: str, events: str, ask: str, about: str) -> Command:
     return Command(
         f"hook {name}",
-        f"hook:{name.replace('-', '_')}",
+        f"commands.hook:{name.replace('-', '_')}",
         f"judge a file tool of {title}: its event on stdin, the answer on stdout",
         (
             *_JUDGING,

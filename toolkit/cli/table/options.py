@@ -29,6 +29,13 @@ class Command:
     about: str = ""
 
 
+PATHS_FROM_HERE = (
+    "A path or a `--path` pattern on the command line starts at the current directory if that is in the"
+    " workspace; with a workspace elsewhere it starts at the workspace's root. An absolute path must be"
+    " inside the workspace. Paths in a call's JSON, in a policy and in all output start at the root."
+)
+
+
 def opt(*flags: str, says: str, completes: str = "", **settings: Any) -> Option:
     return Option(flags, says, settings, completes)
 
