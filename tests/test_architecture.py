@@ -309,9 +309,9 @@ MAY_IMPORT = {
         "policy policy.analysis policy.byte_names policy.errors policy.evaluation policy.formatting"
         " policy.lint policy.loading policy.model policy.patterns toolkit.advice toolkit.approvals"
         " toolkit.audit toolkit.authoring toolkit.call toolkit.catalog toolkit.durations toolkit.errors"
-        " toolkit.extras toolkit.file_ownership toolkit.formats toolkit.granting toolkit.history"
-        " toolkit.hooks toolkit.html_page toolkit.http toolkit.line_reader toolkit.locations toolkit.mcp"
-        " toolkit.monitoring toolkit.paths toolkit.program_files toolkit.project_root"
+        " toolkit.extras toolkit.file_ownership toolkit.formats toolkit.grant_patterns toolkit.granting"
+        " toolkit.history toolkit.hooks toolkit.html_page toolkit.http toolkit.line_reader toolkit.locations"
+        " toolkit.mcp toolkit.monitoring toolkit.paths toolkit.program_files toolkit.project_root"
         " toolkit.protected_paths toolkit.review toolkit.session toolkit.state toolkit.state_repair"
         " toolkit.storage toolkit.text toolkit.tools toolkit.version toolkit.workspace"
     ),

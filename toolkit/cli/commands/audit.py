@@ -11,9 +11,10 @@ from ringfence.toolkit.audit.file_verifier import MOST_BYTES, MOST_RUNS, check_f
 from ringfence.toolkit.audit.hash_chain import BEGINNING, Checked, as_anchor
 from ringfence.toolkit.cli.column_layout import Column
 from ringfence.toolkit.cli.commands.log import wanted
-from ringfence.toolkit.cli.context import audit_key, open_record
+from ringfence.toolkit.cli.context import audit_key, open_record, root_of
 from ringfence.toolkit.cli.log_rows import COLUMNS, log_row, short_time
 from ringfence.toolkit.cli.output import Screen
+from ringfence.toolkit.cli.path_arguments import path_argument
 from ringfence.toolkit.cli.record_table import print_table
 from ringfence.toolkit.cli.runner import DONE, FELL_SHORT, UsageError
 from ringfence.toolkit.paths import lexical
@@ -55,8 +56,9 @@ def verify(arguments: argparse.Namespace, screen: Screen) -> int:
 
 def who(arguments: argparse.Namespace, screen: Screen) -> int:
     """Print the calls that changed a path, oldest first."""
+    typed = path_argument(arguments.path, root_of(arguments)[0])
     with open_record(arguments) as session:
-        path = lexical(session.workspace.split(arguments.path))
+        path = lexical(session.workspace.split(typed))
         found = list(audit.changes_of(session.state, path))
     if screen.as_json:
         screen.json([_change_json(record) for record in found])

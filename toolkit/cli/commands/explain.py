@@ -20,6 +20,7 @@ from ringfence.toolkit.cli.agent_option import mention_unknown
 from ringfence.toolkit.cli.column_layout import Column
 from ringfence.toolkit.cli.context import policy_of, root_of
 from ringfence.toolkit.cli.output import STYLES, Screen
+from ringfence.toolkit.cli.path_arguments import from_root
 from ringfence.toolkit.cli.runner import DONE, UsageError
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.text import because, size
@@ -49,7 +50,9 @@ def explain(arguments: argparse.Namespace, screen: Screen) -> int:
     policy = policy_of(arguments, root)
     what, agent = arguments.what, arguments.agent
     try:
-        named = name_paths(policy, what, arguments.path, arguments.destination)
+        to = arguments.destination
+        path, to = from_root(arguments.path, root), None if to is None else from_root(to, root)
+        named = name_paths(policy, what, path, to)
         with closing(Workspace(root)) as workspace, Look(workspace, policy, what, named) as look:
             needs, fold = tuple(look.needs()), look.fold
     except Misnamed as error:

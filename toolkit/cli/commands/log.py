@@ -16,6 +16,7 @@ from ringfence.toolkit.cli.column_layout import Column
 from ringfence.toolkit.cli.context import open_record, policy_in, root_of
 from ringfence.toolkit.cli.log_rows import COLUMNS, log_row, short_time
 from ringfence.toolkit.cli.output import Screen
+from ringfence.toolkit.cli.path_arguments import path_argument, pattern_argument
 from ringfence.toolkit.cli.record_table import print_table
 from ringfence.toolkit.cli.runner import DONE, UsageError
 from ringfence.toolkit.durations import instant, seconds
@@ -68,13 +69,15 @@ def _mention_agent(arguments: argparse.Namespace, screen: Screen) -> None:
 
 def wanted(arguments: argparse.Namespace) -> audit.RecordFilter:
     """What the options say of the records that are asked for."""
+    path = None
     if arguments.path is not None:
-        _check_pattern(arguments.path)
+        path = pattern_argument(arguments.path, root_of(arguments)[0])
+        _check_pattern(arguments.path, path)
     return audit.RecordFilter(
         session=arguments.session,
         agent=arguments.by_agent,
         tool=arguments.tool,
-        path=arguments.path,
+        path=path,
         effect=arguments.effect,
         outcome=arguments.outcome,
         by=arguments.by,
@@ -84,12 +87,13 @@ def wanted(arguments: argparse.Namespace) -> audit.RecordFilter:
     )
 
 
-def _check_pattern(text: str) -> None:
-    """Refuse what no policy could say: it fits no path, and "no records" would not be the answer."""
+def _check_pattern(text: str, pattern: str) -> None:
+    """Refuse a pattern that no policy could have: it matches no path, and "no records" would mislead."""
     from ringfence.policy.patterns.syntax import PatternError, parse
 
     try:
         parse(text)
+        parse(pattern)
     except PatternError as error:
         raise UsageError(f"--path {text!r}: {error.message}") from None
 
@@ -130,11 +134,10 @@ def _show_log(records: Iterable[dict[str, Any]], arguments: argparse.Namespace, 
 
 def history(arguments: argparse.Namespace, screen: Screen) -> int:
     """Print the versions of one file."""
+    path = path_argument(arguments.path, root_of(arguments)[0])
     with open_record(arguments) as session:
         versions = [
-            version
-            for version in session.versions(arguments.path)
-            if arguments.session in (None, version.session)
+            version for version in session.versions(path) if arguments.session in (None, version.session)
         ]
         old = session.history.forgotten(arguments.session)
     if screen.as_json:
@@ -145,7 +148,7 @@ def history(arguments: argparse.Namespace, screen: Screen) -> int:
         rows = (_version_row(version)[: len(columns)] for version in versions)
         print_table(columns, rows, arguments, screen)
     else:
-        screen.note(f"no call changed {arguments.path}{_since(old)}")
+        screen.note(f"no call changed {path}{_since(old)}")
     if old is not None and versions:
         screen.note(f"changes up to {when(old.until)} are pruned: `ringfence log` has their records")
     return DONE

@@ -16,8 +16,10 @@ from ringfence.toolkit.cli.column_layout import Column
 from ringfence.toolkit.cli.commands.import_export import put
 from ringfence.toolkit.cli.context import policy_of, root_of
 from ringfence.toolkit.cli.output import Screen
+from ringfence.toolkit.cli.path_arguments import path_argument
 from ringfence.toolkit.cli.record_table import print_table
 from ringfence.toolkit.cli.runner import DONE, UsageError
+from ringfence.toolkit.paths import ROOT
 from ringfence.toolkit.workspace.workspace import Workspace
 
 _VERDICT = 8  # the least width of a column of verdicts
@@ -28,11 +30,12 @@ def show_matrix(arguments: argparse.Namespace, screen: Screen) -> int:
     if arguments.html and not arguments.out:
         raise UsageError("--html: say where to with --out FILE")
     root, _ = root_of(arguments)
+    path = ROOT if arguments.path is None else path_argument(arguments.path, root)
     policy = policy_of(arguments, root)
     mention_unknown(policy, arguments.agents or (), screen)
     agents = arguments.agents or _kinds(policy)
     with closing(Workspace(root)) as workspace:
-        found = matrix(workspace, policy, arguments.path, agents, arguments.actions or ACTIONS)
+        found = matrix(workspace, policy, path, agents, arguments.actions or ACTIONS)
     if arguments.effect:
         wanted = {at for at, cell in enumerate(found.cells) if cell.effect is EFFECTS[arguments.effect]}
         found.rows = [row for row in found.rows if wanted.intersection(row.cells)]

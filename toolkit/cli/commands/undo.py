@@ -13,9 +13,11 @@ from ringfence.toolkit.call import Result
 from ringfence.toolkit.cli.approval_prompt import confirm, whoami
 from ringfence.toolkit.cli.commands.log import point
 from ringfence.toolkit.cli.commands.run_call import show
-from ringfence.toolkit.cli.context import open_session
+from ringfence.toolkit.cli.context import open_session, root_of
 from ringfence.toolkit.cli.output import Screen
+from ringfence.toolkit.cli.path_arguments import path_argument
 from ringfence.toolkit.cli.runner import DONE, FELL_SHORT, UsageError
+from ringfence.toolkit.history.versions import is_name
 from ringfence.toolkit.session.session import Session
 
 Act = Callable[..., Result]
@@ -36,12 +38,13 @@ def undo(arguments: argparse.Namespace, screen: Screen) -> int:
 
 def restore(arguments: argparse.Namespace, screen: Screen) -> int:
     """Bring one version of a file back."""
+    path = path_argument(arguments.path, root_of(arguments)[0])
     version = arguments.version
     if arguments.session is not None and ":" not in version:
         version = f"{arguments.session}:{version}"
 
     def act(session: Session, **more: Any) -> Result:
-        return session.restore(arguments.path, version, force=arguments.force, **more)
+        return session.restore(path, version, force=arguments.force, **more)
 
     return _take_back(arguments, screen, act, exact=True)
 
@@ -54,19 +57,29 @@ def _one_call(arguments: argparse.Namespace) -> Act:
 
 
 def _since(arguments: argparse.Namespace) -> Act:
+    root, _ = root_of(arguments)
     to = "initial" if arguments.to is None else point(arguments.to)
+    if isinstance(to, str):
+        to = _point_here(to, root)
+    tree = "." if arguments.tree is None else path_argument(arguments.tree, root)
 
     def act(session: Session, **more: Any) -> Result:
         return session.undo_to(
             to,
             session=arguments.session,
-            tree=arguments.tree or ".",
+            tree=tree,
             everyone=arguments.session is None,
             force=arguments.force,
             **more,
         )
 
     return act
+
+
+def _point_here(point: str, root: str) -> str:
+    """A point whose path, if it is a file's version (PATH:v2), is from the workspace's root."""
+    path, _, version = point.rpartition(":")
+    return f"{path_argument(path, root)}:{version}" if path and is_name(version) else point
 
 
 def _take_back(arguments: argparse.Namespace, screen: Screen, act: Act, *, exact: bool) -> int:

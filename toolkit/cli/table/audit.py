@@ -22,7 +22,12 @@ AUDITS: tuple[Command, ...] = (
         "commands.audit:who",
         "who changed a path, when, under which rule, and who approved it",
         (
-            opt("path", metavar="PATH", says="a file or directory in the workspace; what is in it counts"),
+            opt(
+                "path",
+                metavar="PATH",
+                completes="file",
+                says="a file or a directory in the workspace; for a directory, changes of what is in it too",
+            ),
             *SHOWING,
             ROOT,
             ENDPOINT,

@@ -127,8 +127,8 @@ AUTHORING: tuple[Command, ...] = (
                 "path",
                 metavar="PATH",
                 nargs="?",
-                default=".",
-                says="only what is below (default: all)",
+                completes="file",
+                says="only what is at or below this path (default: the whole workspace)",
             ),
             opt(
                 "--agent",

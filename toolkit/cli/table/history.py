@@ -9,6 +9,7 @@ from ringfence.toolkit.cli.table.options import (
     JSON,
     LAST_SESSION,
     LOOKING,
+    PATH,
     PICKING,
     PLACE,
     POLICY,
@@ -68,7 +69,7 @@ HISTORY: tuple[Command, ...] = (
         "history",
         "commands.log:history",
         "the versions of one file",
-        (opt("path", metavar="PATH", says="a path in the workspace"), *SHOWING, *LOOKING),
+        (PATH, *SHOWING, *LOOKING),
         ("ringfence history src/app.py",),
         "The newest version is last. At a terminal columns are left out where there is no room, and a long"
         " history is paged.",
@@ -126,7 +127,12 @@ HISTORY: tuple[Command, ...] = (
                 says="take back what came after it: a call's id, `initial`, a file's version (PATH:v2), a"
                 " span such as 2h, or an RFC 3339 time",
             ),
-            opt("--tree", metavar="PATH", says="take back only what is at or below this path"),
+            opt(
+                "--tree",
+                metavar="PATH",
+                completes="file",
+                says="take back only what is at or below this path",
+            ),
             opt(
                 "--session",
                 metavar="ID",
@@ -149,7 +155,7 @@ HISTORY: tuple[Command, ...] = (
         "commands.undo:restore",
         "bring one version of a file back",
         (
-            opt("path", metavar="PATH", says="a path in the workspace"),
+            PATH,
             opt("version", metavar="VERSION", says="initial, v1, v2, ... as `history` shows it"),
             opt("--session", metavar="ID", says="whose version (default: the latest of that name)"),
             *(option for option in BRINGING_BACK if option is not SESSION),

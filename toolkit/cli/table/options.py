@@ -146,6 +146,7 @@ DEADLINE = opt(
     says="leave what is not answered after so long: it is undecided, with exit status 1 (default: a bound on"
     " the work, about a minute)",
 )
+PATH = opt("path", metavar="PATH", completes="file", says="a path in the workspace")
 DRY_RUN = opt("--dry-run", action="store_true", says="judge and plan, but change nothing")
 YES = opt("-y", "--yes", action="store_true", says="do not ask for confirmation")
 FORCE = opt("--force", action="store_true", says="also replace content that is newer")
@@ -200,7 +201,12 @@ APPROVING = (ROOT, ENDPOINT, STATE, PLACE, *AUDITED, JSON)
 PICKING = (
     opt("--agent", dest="by_agent", metavar="NAME", says="only this agent and its sub-agents"),
     opt("--tool", metavar="TOOL", says="only this tool"),
-    opt("--path", metavar="PATTERN", says="only calls on paths that match, as in a policy"),
+    opt(
+        "--path",
+        metavar="PATTERN",
+        completes="file",
+        says="only calls on paths that match this pattern, written as in a policy",
+    ),
     opt("--effect", choices=("allow", "ask", "deny"), says="only calls with this verdict"),
     opt("--outcome", metavar="OUTCOME", says="only with this outcome: done, denied_by_policy, granted, …"),
     opt(

@@ -137,8 +137,21 @@ POLICIES: tuple[Command, ...] = (
         "a verdict and how it came about",
         (
             opt("what", metavar="ACTION|TOOL", says="read, write, delete, or a tool's name"),
-            opt("path", metavar="PATH", nargs="?", default=".", says="a path in the workspace"),
-            opt("destination", nargs="?", metavar="PATH2", says="where to, for a move or a copy"),
+            opt(
+                "path",
+                metavar="PATH",
+                nargs="?",
+                default=".",
+                completes="file",
+                says="a path in the workspace (default: the current directory)",
+            ),
+            opt(
+                "destination",
+                nargs="?",
+                metavar="PATH2",
+                completes="file",
+                says="the new path, for a move or a copy",
+            ),
             ROOT,
             POLICY,
             AGENT,
