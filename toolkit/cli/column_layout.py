@@ -90,7 +90,10 @@ def _fitting(
 
 
 def _blocks(columns: Sequence[Column], rows: Iterable[Sequence[str]], width: int, paint: Styled) -> list[str]:
-    """Each row as lines of a name and a cell, with an empty line between rows."""
+    """Each row as lines of a name and a cell, with an empty line between rows.
+
+    A cell that does not fold and has no room beside its name is on a line of its own.
+    """
     names = max(_width(column.name) for column in columns)
     room = max(width - names - len(_GAP), _NARROWEST)
     found: list[str] = []
@@ -101,6 +104,9 @@ def _blocks(columns: Sequence[Column], rows: Iterable[Sequence[str]], width: int
             for number, part in enumerate(parts if cell else ()):
                 name = "" if number else column.name
                 padding = " " * (names - _width(name) + len(_GAP))
+                if names + len(_GAP) + _width(part) > width and not column.folds_to:
+                    found.append(paint(name, None))
+                    name, padding = "", _GAP
                 found.append((paint(name, None) if name else "") + padding + paint(part, cell))
     return found
 
