@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from ringfence import policy, toolkit
 from ringfence.policy import READY_MADE, ready_made
 from ringfence.toolkit.cli.output import Screen
 from ringfence.toolkit.cli.runner import UsageError
@@ -110,8 +109,8 @@ def _libraries() -> Iterator[str]:
         file = getattr(module, "__file__", None)
         if file and "." not in name and name != "__main__":
             yield str(Path(file).parent) if Path(file).stem == "__init__" else file
-    for package in (policy, toolkit):  # in a checkout `ringfence` holds only links to them
-        yield from package.__path__
+    for name in ("ringfence.policy", "ringfence.toolkit"):  # in a checkout `ringfence` has links to them
+        yield from sys.modules[name].__path__
 
 
 def _database() -> Iterator[str]:

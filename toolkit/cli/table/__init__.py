@@ -1,6 +1,7 @@
-"""The commands as one table: name, what it does, options, examples, and where its function is.
+"""Table of all commands: name, summary, options, examples, and the function that runs it.
 
-The parser, the completions and the reference page are all made from it; nothing here runs a command.
+The parser, the help, the completions, the reference page and the manual page are made from it; nothing here
+runs a command.
 """
 
 from __future__ import annotations
@@ -36,52 +37,52 @@ _ALL = (
     Command(
         "doctor",
         "commands.doctor:doctor",
-        "what this machine has that confines, and which stores can be used",
+        "check what this machine offers: confinement, extras, installed hooks",
         (ROOT, JSON),
         ("ringfence doctor", "ringfence doctor --json"),
-        "Looks and changes nothing.",
+        "Changes nothing.",
     ),
     Command(
         "schema policy",
         "commands.schema:policy",
-        "the JSON Schema of policy files, for editors",
+        "print the JSON Schema of policy files, for editors",
         examples=("ringfence schema policy > ringfence.schema.json",),
     ),
     Command(
         "schema approvals",
         "commands.schema:approvals",
-        "the JSON Schema of the lines of the approvals channel",
+        "print the JSON Schema of the messages of the approvals channel",
         examples=("ringfence schema approvals | jq '.[\"$defs\"].answer'",),
-        about="What `run --approvals-fd` writes (`asked`, `closed`) and takes (`answer`).",
+        about="`run --approvals-fd` writes `asked` and `closed`, and reads `answer`; one JSON object a line.",
     ),
     Command(
         "schema tools",
         "commands.schema:tools",
-        "the tools an agent is offered, with the JSON Schemas of their arguments",
+        "print the tools that an agent is offered, with the JSON Schemas of their arguments",
         (
             opt(
                 "--format",
                 choices=("ringfence", "mcp", "openai", "anthropic", "gemini"),
                 default="ringfence",
-                says="whose shape (default: ringfence)",
+                says="the format of the definitions (default: ringfence)",
             ),
             ROOT,
             POLICY,
             AGENT,
         ),
         ("ringfence schema tools --format openai --agent coder",),
-        "Only what the agent's policy can ever allow, marked where a person is asked; every tool where there"
-        " is no policy. Each shape is the `tools` of a request: strict functions for OpenAI, declarations"
-        " within Gemini's subset of schemas.",
+        "Lists only tools that the agent's policy can allow, and marks those for which it asks; without a"
+        " policy, every tool. Each format is the `tools` field of a request: strict functions for OpenAI,"
+        " declarations in Gemini's subset of JSON Schema for Gemini.",
     ),
     Command(
         "prompt",
         "commands.schema:prompt",
-        "the text for an agent's instructions, made from its policy",
+        "print text for an agent's instructions, made from its policy",
         (ROOT, POLICY, AGENT, JSON),
         ("ringfence prompt --agent coder >> AGENTS.md",),
-        "Which tools to use and not to go round them, when to ask, what is denied. `serve mcp` gives the same"
-        " text to its client.",
+        "The text names the tools to use, the cases in which a person is asked, and what is denied. `serve"
+        " mcp` sends the same text to its client.",
     ),
     *ON_TASK_FOLDERS,
     *AUTHORING,
@@ -91,7 +92,7 @@ _ALL = (
     Command(
         "help",
         "commands.help:show_help",
-        "the help of a command",
+        "print the help of a command",
         (
             opt(
                 "words",
@@ -103,12 +104,12 @@ _ALL = (
             opt("--man", action="store_true", says="print the manual page of all commands instead, as roff"),
         ),
         ("ringfence help undo", "ringfence help approvals grant", "ringfence help --man | man -l -"),
-        "The same text as COMMAND --help.",
+        "Prints the same text as COMMAND --help.",
     ),
     Command(
         "completion",
         "commands.schema:completion",
-        "a completion script for the shell",
+        "print a completion script for the shell",
         (
             opt(
                 "shell",
@@ -128,14 +129,14 @@ COMMANDS: Mapping[str, Command] = MappingProxyType({command.name: command for co
 
 GROUPS: Mapping[str, str] = MappingProxyType(
     {
-        "hook": "verdicts on the file tools of other programs",
-        "bridge": "what agents change, for editors",
-        "approvals": "what waits for a person's answer",
-        "audit": "the record of every call",
-        "schema": "the JSON Schemas of policies and tools",
-        "state": "the state itself: whether it is sound, and how it is mended",
-        "serve": "the tools for clients of a protocol",
-        "tasks": "task folders in a store of their own",
+        "hook": "judge the file tools of other agents' programs",
+        "bridge": "report the changes of agents to an editor",
+        "approvals": "list, grant and refuse requests for approval",
+        "audit": "query, verify and export the audit log",
+        "schema": "print the JSON Schemas of policies, tools and messages",
+        "state": "check and repair the state: history, approvals, audit",
+        "serve": "serve the tools over MCP or HTTP, and the review pages",
+        "tasks": "list, delete and restore the folders of tasks",
     }
 )
 

@@ -1,4 +1,4 @@
-"""The commands for what waits for a person, as a part of the table of commands."""
+"""Rows of the table of commands: those that list and answer requests for approval."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ APPROVALS: tuple[Command, ...] = (
     Command(
         "approvals list",
         "commands.approvals:list_requests",
-        "the requests that wait for an answer",
+        "list the pending requests",
         (
-            opt("--all", action="store_true", says="answered ones too"),
+            opt("--all", action="store_true", says="also answered requests"),
             opt(
                 "--page",
                 metavar="NUMBER",
                 type=positive,
                 default=1,
-                says="which 50 of them, beginning with the oldest; with --json all are printed (default: 1)",
+                says="the page, of 50 requests each, oldest first; --json prints all (default: 1)",
             ),
             *SHOWING,
             *APPROVING,
@@ -26,36 +26,36 @@ APPROVALS: tuple[Command, ...] = (
     Command(
         "approvals show",
         "commands.approvals:show",
-        "one request with its preview",
+        "print one request with its preview and the scopes it can be granted for",
         (opt("id", metavar="ID", says="the request's id"), POLICY, *APPROVING),
         ("ringfence approvals show 5d1c",),
     ),
     Command(
         "approvals grant",
         "commands.approvals:grant",
-        "permit this change, or more than it; the agent then sends the call again",
+        "grant a request; the agent then sends the call again",
         (
             opt("id", metavar="ID", says="the request's id"),
             opt(
                 "--scope",
                 choices=("once", "session"),
                 default="once",
-                says="once: this change, once; session: all that the rule asks of this agent with this tool"
-                " in this session (default: once)",
+                says="once: this change, once; session: every call of this agent with this tool in this"
+                " session for which the same rule asks (default: once)",
             ),
             opt(
                 "--pattern",
                 metavar="PATTERN",
-                says="these paths: all that the rule asks of this agent with this tool on paths that match;"
-                " needs --until",
+                says="every call of this agent with this tool on paths that match, for which the same rule"
+                " asks; the pattern starts at the workspace's root; needs --until",
             ),
             opt(
                 "--until",
                 metavar="WHEN",
-                says="when a grant for a session or a pattern ends: a span such as 2h, or an RFC 3339 time",
+                says="end of a grant for a session or a pattern: a duration such as 2h, or an RFC 3339 time",
             ),
-            opt("--reason", metavar="TEXT", default="", says="kept in the audit record"),
-            opt("--yes", action="store_true", says="confirm a grant for next to every path"),
+            opt("--reason", metavar="TEXT", default="", says="recorded in the audit log"),
+            opt("-y", "--yes", action="store_true", says="confirm a grant for nearly every path"),
             POLICY,
             *APPROVING,
         ),
@@ -64,18 +64,23 @@ APPROVALS: tuple[Command, ...] = (
             "ringfence approvals grant 5d1c --pattern 'build/**' --until 2h",
             "ringfence approvals grant 5d1c --scope session",
         ),
-        "A grant is for what its scope says, and for nothing that a person refused. Without an option it is"
-        " for this change, once: the same call with the same plan under the same policy. `approvals show`"
-        " says how many paths the wider scopes open. A grant for next to every path has to be confirmed a"
-        ' second time, at the terminal or with --yes: one for a session by a rule for "*", for instance.',
+        "Without --scope or --pattern the grant is for this change, once: the same call with the same plan"
+        " under the same policy. A wider grant never covers a request that a person refused. `approvals"
+        " show` prints how many paths each scope covers. A grant for nearly every path, such as one for a"
+        ' session under a rule for "*", needs a second confirmation: at the terminal, or with --yes.',
     ),
     Command(
         "approvals refuse",
         "commands.approvals:refuse",
-        "refuse this change, whatever else was or will be granted; the agent is told so",
+        "refuse a request; wider grants never cover it",
         (
             opt("id", metavar="ID", says="the request's id"),
-            opt("--reason", metavar="TEXT", default="", says="told to the agent, kept in the audit record"),
+            opt(
+                "--reason",
+                metavar="TEXT",
+                default="",
+                says="reported to the agent, and recorded in the audit log",
+            ),
             *APPROVING,
         ),
         ("ringfence approvals refuse 5d1c --reason 'use the other folder'",),
@@ -83,10 +88,10 @@ APPROVALS: tuple[Command, ...] = (
     Command(
         "approvals reopen",
         "commands.approvals:reopen",
-        "let what was refused be answered again",
+        "make a refused request pending again",
         (
             opt("id", metavar="ID", says="the request's id"),
-            opt("--reason", metavar="TEXT", default="", says="kept in the audit record"),
+            opt("--reason", metavar="TEXT", default="", says="recorded in the audit log"),
             *APPROVING,
         ),
         ("ringfence approvals reopen 5d1c",),
@@ -94,10 +99,10 @@ APPROVALS: tuple[Command, ...] = (
     Command(
         "approvals revoke",
         "commands.approvals:revoke",
-        "take back a grant that is not used up",
+        "revoke a grant that can still be used",
         (
             opt("id", metavar="ID", says="the request's id"),
-            opt("--reason", metavar="TEXT", default="", says="kept in the audit record"),
+            opt("--reason", metavar="TEXT", default="", says="recorded in the audit log"),
             *APPROVING,
         ),
         ("ringfence approvals revoke 5d1c",),

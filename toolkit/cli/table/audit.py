@@ -1,4 +1,4 @@
-"""The commands for the record of every call, as a part of the table of commands."""
+"""Rows of the table of commands: those that query, verify and export the audit log."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ AUDITS: tuple[Command, ...] = (
     Command(
         "audit who",
         "commands.audit:who",
-        "who changed a path, when, under which rule, and who approved it",
+        "print who changed a path, when, under which rule, and who granted it",
         (
             opt(
                 "path",
@@ -36,7 +36,7 @@ AUDITS: tuple[Command, ...] = (
             JSON,
         ),
         ("ringfence audit who infra/main.tf", "ringfence audit who infra --json | jq '.[].by'"),
-        "Every call that changed it is named, undo and restore too, the newest last.",
+        "Prints every call that changed the path, undo and restore included, the newest last.",
     ),
     Command(
         "audit verify",
@@ -48,18 +48,19 @@ AUDITS: tuple[Command, ...] = (
                 nargs="?",
                 metavar="FILE",
                 completes="file",
-                says="an audit log (default: the audit kept)",
+                says="a file of audit records (default: the audit log in the state)",
             ),
             opt(
                 "--anchor",
                 action="append",
                 metavar="N:SEAL",
-                says="what `audit anchor` printed once; the record has to be there still (repeatable)",
+                says="earlier output of `audit anchor`; the record must still be there unchanged; may be"
+                " repeated",
             ),
             opt(
                 "--after",
                 metavar="N:SEAL",
-                says="FILE begins after this record, because what was before it is in another file",
+                says="FILE begins after this record; earlier records are in another file",
             ),
             AUDIT_KEY,
             ROOT,
@@ -68,21 +69,21 @@ AUDITS: tuple[Command, ...] = (
             JSON,
         ),
         ("ringfence audit verify", 'ringfence audit verify audit.jsonl --anchor "$(tail -n 1 anchors)"'),
-        "The exit status is 1 when the chain is broken, and when records could not be checked because the key"
-        " that seals them was not given.",
+        "The exit status is 1 if the hash chain is broken, or if records were not checked because the key"
+        " that seals them is missing.",
     ),
     Command(
         "audit anchor",
         "commands.audit:anchor",
-        "print the last record's number and seal, to keep elsewhere",
+        "print the number and seal of the last record, to keep elsewhere",
         (ROOT, STATE, PLACE, JSON),
         ("ringfence audit anchor >> /mnt/write-once/anchors",),
-        "A log that was written anew or cut short since then does not go with it any more.",
+        "`audit verify --anchor` later detects a log that was rewritten or truncated.",
     ),
     Command(
         "audit export",
         "commands.audit:export",
-        "the records in another program's shape, one a line",
+        "print audit records in the format of another program, one a line",
         (
             opt(
                 "--format",
@@ -100,6 +101,6 @@ AUDITS: tuple[Command, ...] = (
             "ringfence audit export --format opa --since 24h > decisions.jsonl",
             "ringfence audit export --format otel --effect deny > denied.jsonl",
         ),
-        "Content is never in it; the arguments that held some are listed as erased.",
+        "File content is never exported; arguments with content are listed as erased.",
     ),
 )

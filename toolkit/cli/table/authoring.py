@@ -1,4 +1,4 @@
-"""The commands for those who write policies, as one table: other tools' settings, the matrix, suggestions."""
+"""Rows of the table of commands: those that format, convert, suggest and replay policies."""
 
 from __future__ import annotations
 
@@ -26,72 +26,74 @@ FORMATS = (
     "rooignore",
 )
 WRITTEN = tuple(name for name in FORMATS if name not in ("codeowners", "codex"))
-OUT = opt("--out", metavar="FILE", completes="file", says="write to this new file, not to stdout")
+OUT = opt(
+    "--out", metavar="FILE", completes="file", says="write to FILE, which must not exist, instead of stdout"
+)
 ANY_CASE = opt(
     "--any-case",
     action="store_true",
-    says="accepted, and changes nothing: case does not matter in an ignore file",
+    says="no effect, as ignore files always ignore case",
 )
 SECONDS = opt(
     "--seconds",
     type=count,
     default=60,
     metavar="N",
-    says="how long to compare the two; what is not compared by then is undecided, with exit status 1"
-    " (default: 60)",
+    says="time for the comparison; what is not compared by then is undecided, with exit status 1 (default:"
+    " 60)",
 )
 ALLOW_LOOSER = opt(
     "--allow-looser",
     action="store_true",
-    says="write --out also where the result lets more through, or where that is not known",
+    says="write --out even if the result is more permissive, or if that is undecided",
 )
 ALLOW_STRICTER = opt(
     "--allow-stricter",
     action="store_true",
-    says="exit status 0 also where the result is only stricter, or has something in a stricter way",
+    says="exit with status 0 even if the result is stricter",
 )
 
 AUTHORING: tuple[Command, ...] = (
     Command(
         "fmt",
         "commands.fmt:fmt",
-        "lay policies out in one way, comments kept",
+        "format policy files; comments are kept",
         (
             opt(
                 "files",
                 nargs="*",
                 metavar="FILE",
                 completes="file",
-                says="files, folders (the policies and cases below them), or - for stdin to stdout"
+                says="files, directories (with all policies and cases below them), or - for stdin to stdout"
                 " (default: ringfence.yaml in the root)",
             ),
             opt(
                 "--check",
                 action="store_true",
-                says="change nothing; name each file that would change, and"
-                " give exit status 1 if there is one",
+                says="change nothing; print each file that would change, and exit with status 1 if there is"
+                " one",
             ),
-            opt("--diff", action="store_true", says="change nothing; print what would change"),
+            opt("--diff", action="store_true", says="change nothing; print the changes as a diff"),
             ROOT,
             JSON,
         ),
         ("ringfence fmt", "ringfence fmt --check policies/ ringfence.yaml", "ringfence fmt - < draft.yaml"),
-        "Orders the keys, puts patterns in double quotes, indents by two; brackets longer than a line become"
-        " lines. Reads its result back before it writes: content and comments must be the same. A file that"
-        " does not load is left as it is, with exit status 2.",
+        "Orders keys, puts patterns in double quotes, indents by two spaces, and splits brackets that are"
+        " longer than a line. Before it writes, it checks that the content and the comments of the result"
+        " are the same. A file that does not load is not changed, with exit status 2.",
     ),
     Command(
         "import",
         "commands.import_export:import_",
-        "another tool's settings as a policy",
+        "convert another program's settings to a policy",
         (
             opt(
                 "format",
                 choices=FORMATS,
                 metavar="FORMAT",
-                says=f"whose settings: {', '.join(FORMATS)}",
+                says=f"the format of the settings: {', '.join(FORMATS)}",
             ),
-            opt("file", metavar="FILE", completes="file", says="the file of the settings, or - for stdin"),
+            opt("file", metavar="FILE", completes="file", says="the settings; - is stdin"),
             OUT,
             ALLOW_LOOSER,
             ALLOW_STRICTER,
@@ -99,13 +101,14 @@ AUTHORING: tuple[Command, ...] = (
             opt(
                 "--exact-case",
                 action="store_true",
-                says="take the patterns of an ignore file in exactly their case; its tool ignores case",
+                says="match the patterns of an ignore file case-sensitively; the original program ignores"
+                " case",
             ),
             ANY_CASE,
             opt(
                 "--absolute",
                 action="store_true",
-                says="opencode-fork: match absolute paths, as the fork itself does",
+                says="for opencode-fork: match absolute paths, as the fork itself does",
             ),
             ROOT,
             JSON,
@@ -114,14 +117,15 @@ AUTHORING: tuple[Command, ...] = (
             "ringfence import claude-code .claude/settings.json --out ringfence.yaml",
             "ringfence import opencode opencode.json --json",
         ),
-        "Prints the policy first, then what it does not say, each with its place and the reason, then the"
-        " paths on which settings and policy disagree, looked for among all paths: none, or the shortest of"
-        " each cause, and exit status 1. --out writes no policy that is looser than the settings.",
+        "Prints the policy, then each setting that it cannot express, with its position and the reason, then"
+        " the paths for which the settings and the policy differ. The comparison covers all possible paths"
+        " and prints the shortest path for each cause, with exit status 1. --out does not write a policy"
+        " that is more permissive than the settings.",
     ),
     Command(
         "matrix",
         "commands.matrix:show_matrix",
-        "the workspace's tree against agents and actions, to look at",
+        "print the verdict for each path, agent and action as a table",
         (
             opt(
                 "path",
@@ -135,21 +139,21 @@ AUTHORING: tuple[Command, ...] = (
                 action="append",
                 dest="agents",
                 metavar="NAME",
-                says="whose verdicts, several times for several (default: one of each kind)",
+                says="an agent; may be repeated (default: one of each group with the same verdicts)",
             ),
             opt(
                 "--action",
                 action="append",
                 dest="actions",
                 choices=("read", "write", "delete"),
-                says="which action, several times for several (default: all three)",
+                says="an action; may be repeated (default: all three)",
             ),
             opt(
                 "--effect",
                 choices=("allow", "ask", "deny"),
-                says="only paths that have this verdict in some column",
+                says="only paths with this verdict in at least one column",
             ),
-            opt("--html", action="store_true", says="one web page that needs no network, into --out"),
+            opt("--html", action="store_true", says="write one self-contained web page to --out"),
             OUT,
             *SHOWING,
             ROOT,
@@ -157,21 +161,21 @@ AUTHORING: tuple[Command, ...] = (
             JSON,
         ),
         ("ringfence matrix src --effect deny", "ringfence matrix --html --out verdicts.html"),
-        "Judges names: what a link leads to is judged when a call goes there. Shows everything that there is,"
-        " whoever may read it, so the result is for people.",
+        "Judges the names in the workspace and does not follow symlinks. Lists every file, also those that no"
+        " agent may read: the output is for people.",
     ),
     Command(
         "suggest",
         "commands.suggest:suggest",
-        "a policy that gives the verdicts people gave when they were asked",
+        "suggest a policy from the answers that people gave to requests",
         (
             opt(
                 "file",
                 metavar="LOG",
                 nargs="?",
                 completes="file",
-                says="records as `ringfence log --json` prints them, - for stdin, `state` for the audit"
-                " (default: state)",
+                says="a file with the output of `ringfence log --json`; - is stdin; `state` is the audit log"
+                " of the workspace (default: state)",
             ),
             OUT,
             ROOT,
@@ -181,27 +185,33 @@ AUTHORING: tuple[Command, ...] = (
             JSON,
         ),
         ("ringfence suggest --out suggested.yaml", "ringfence log -n 0 --json | ringfence suggest -"),
-        "Never allows what was refused. Beside each rule stand the approvals it rests on; the calls whose"
-        " verdict it does not give are listed. A proposal: read it, and check it, before you use it.",
+        "The suggested policy never allows what a person refused. Each rule lists the requests it is based"
+        " on. Calls for which the policy gives another verdict than the person are listed. Read and `check`"
+        " it before you use it.",
     ),
     Command(
         "export",
         "commands.import_export:export",
-        "a policy as another tool's settings",
+        "convert a policy to another program's settings",
         (
             opt(
                 "format",
                 choices=WRITTEN,
                 metavar="FORMAT",
-                says=f"whose settings: {', '.join(WRITTEN)}",
+                says=f"the format of the settings: {', '.join(WRITTEN)}",
             ),
             opt(
                 "policy_file",
                 metavar="POLICY",
                 completes="file",
-                says="a policy file, or a ready-made policy's name",
+                says="a policy file, or the name of a ready-made policy",
             ),
-            opt("--agent", metavar="NAME", default="default", says="whose rules (default: default)"),
+            opt(
+                "--agent",
+                metavar="NAME",
+                default="default",
+                says="the agent whose rules apply (default: default)",
+            ),
             OUT,
             ALLOW_LOOSER,
             ALLOW_STRICTER,
@@ -211,31 +221,34 @@ AUTHORING: tuple[Command, ...] = (
             JSON,
         ),
         ("ringfence export opencode ringfence.yaml --agent coder", "ringfence export clineignore baseline"),
-        "Reads what it wrote back in, and ends with the paths on which the two disagree; exit status 1 if"
-        " there are any. --out writes no settings that are looser than the policy.",
+        "Imports its own result, compares it with the policy over all possible paths, and prints the paths"
+        " for which they differ, with exit status 1. --out does not write settings that are more permissive"
+        " than the policy.",
     ),
     Command(
         "replay",
         "commands.replay:replay_",
-        "judge recorded calls again under another policy",
+        "judge recorded calls again with another policy",
         (
             opt(
                 "log",
                 metavar="LOG",
                 completes="file",
-                says="a file of audit records, a JSON object a line; - is stdin; state: the workspace's own",
+                says="a file with the output of `ringfence log --json`; - is stdin; `state` is the audit log"
+                " of the workspace",
             ),
             opt(
                 "policy_file",
                 metavar="POLICY",
                 completes="file",
-                says="a policy file, a ready-made name, or REV:PATH of git",
+                says="a policy file, the name of a ready-made policy, or REV:PATH of git",
             ),
-            opt("--list", action="store_true", says="print each call that would differ, as it is found"),
+            opt("--list", action="store_true", says="print each call with another verdict"),
             opt(
                 "--fail-on",
                 choices=("widen", "any"),
-                says="exit status 1 if more would be let through (widen), or if any call differs (any)",
+                says="exit with status 1 if the new policy is more permissive (widen), or differs at all"
+                " (any)",
             ),
             ROOT,
             ENDPOINT,
@@ -248,7 +261,7 @@ AUTHORING: tuple[Command, ...] = (
             "ringfence replay audit.jsonl HEAD:ringfence.yaml --fail-on widen",
             "ringfence log -n 0 --json --since 7d | ringfence replay - new.yaml --list",
         ),
-        "Judges the paths that each record names, and the one that was decided on, and counts what differs by"
-        " agent, tool and the pattern that would decide. Limits are not applied again.",
+        "Judges the paths of each record, and counts the different verdicts by agent, tool and deciding"
+        " pattern. Limits are not applied.",
     ),
 )

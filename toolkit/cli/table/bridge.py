@@ -1,4 +1,4 @@
-"""The commands that keep editors in step, as a part of the table of commands."""
+"""Rows of the table of commands: those that report changes to an editor."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ BRIDGES = (
     Command(
         "bridge json",
         "commands.bridge:follow",
-        "tell an editor of each path that agents change, one JSON object a line",
+        "print each path that agents change, as one JSON object a line",
         (
             ROOT,
             ENDPOINT,
             THAT_SESSION,
             STATE,
             PLACE,
-            opt("--once", action="store_true", says="end after the first changes that it tells of"),
+            opt("--once", action="store_true", says="exit after the first changes"),
         ),
         ("ringfence bridge json --root ~/project", "ringfence bridge json --session night --once"),
-        "Follows every process that works on the root with the same state, from now on. Ends with exit status"
-        " 0 when it is interrupted or terminated, or when nobody reads its output any more.",
+        "Reports changes of every process with the same root and state, from now on. Exits with status 0 when"
+        " it is interrupted or terminated, or when its output is closed.",
     ),
     Command(
         "bridge emacs",
         "commands.bridge:emacs",
-        "where the Lisp file is that lets Emacs follow what agents change",
-        (opt("--print-lisp", action="store_true", says="print the file itself"),),
+        "print the path of the Lisp file with which Emacs follows the changes of agents",
+        (opt("--print-lisp", action="store_true", says="print the content of the file instead"),),
         (
             "ringfence bridge emacs --print-lisp > ~/.emacs.d/lisp/ringfence.el",
             'emacs -l "$(ringfence bridge emacs)" -f ringfence-mode',
         ),
-        "`ringfence-mode` in it starts `ringfence bridge json`, closes the buffer of a deleted file, follows"
-        " a moved one and refreshes that of a changed one, and asks before unsaved work would be lost.",
+        "Its `ringfence-mode` starts `ringfence bridge json`. It closes the buffer of a deleted file, renames"
+        " the buffer of a moved file, reloads a changed file, and asks before unsaved work would be lost.",
     ),
 )

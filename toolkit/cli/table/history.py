@@ -1,4 +1,4 @@
-"""The commands that look back and go back, as a part of the table of commands."""
+"""Rows of the table of commands: those that show the past, undo it and prune it."""
 
 from __future__ import annotations
 
@@ -29,13 +29,18 @@ HISTORY: tuple[Command, ...] = (
     Command(
         "log",
         "commands.log:log",
-        "audit records, oldest first",
+        "print audit records, oldest first",
         (
             opt(
-                "-n", "--lines", type=count, default=50, metavar="N", says="the last N (default: 50; 0: all)"
+                "-n",
+                "--lines",
+                type=count,
+                default=50,
+                metavar="N",
+                says="print only the last N; 0: all (default: 50)",
             ),
             *PICKING,
-            opt("-f", "--follow", action="store_true", says="go on and print new ones as they come"),
+            opt("-f", "--follow", action="store_true", says="keep running, and print new records"),
             *SHOWING,
             *LOOKING,
         ),
@@ -45,43 +50,62 @@ HISTORY: tuple[Command, ...] = (
             "ringfence log --path 'infra/**' --approved --by ann --since 7d",
             "ringfence log --session nightly --json | jq .tool",
         ),
-        "who is the person who answered, whose grant let the call through, or who did it (undo, restore,"
-        " prune, tasks purge). At a terminal columns are left"
-        " out where there is no room, and a long log is paged. A settled record says what became of a call"
-        " whose process ended before it could answer.",
+        "The column `who` has the person who answered the request, whose grant permitted the call, or who"
+        " ran the command (undo, restore, prune, tasks purge). At a terminal, columns that do not fit are"
+        " left out and a long log is paged. A `settled` record has the outcome of a call whose process ended"
+        " before it could write its own record.",
     ),
     Command(
         "sessions",
         "commands.sessions:sessions",
-        "the sessions on record, the latest last",
+        "print the sessions, the latest last",
         (
             opt(
-                "-n", "--lines", type=count, default=50, metavar="N", says="the last N (default: 50; 0: all)"
+                "-n",
+                "--lines",
+                type=count,
+                default=50,
+                metavar="N",
+                says="print only the last N; 0: all (default: 50)",
             ),
-            opt("--agent", dest="by_agent", metavar="NAME", says="only of this agent and its sub-agents"),
+            opt(
+                "--agent",
+                dest="by_agent",
+                metavar="NAME",
+                says="only sessions of this agent and its sub-agents",
+            ),
             *SHOWING,
             *(option for option in LOOKING if option is not THAT_SESSION),
         ),
         ("ringfence sessions", "ringfence sessions --agent coder --json"),
-        "Each with its agents, calls, first and last record, and how many files its calls changed.",
+        "Prints for each session its agents, the number of calls, the times of the first and last record, and"
+        " the number of changed files.",
     ),
     Command(
         "history",
         "commands.log:history",
-        "the versions of one file",
+        "print the versions of one file",
         (PATH, *SHOWING, *LOOKING),
         ("ringfence history src/app.py",),
-        "The newest version is last. At a terminal columns are left out where there is no room, and a long"
-        " history is paged.",
+        "The newest version is last. At a terminal, columns that do not fit are left out and a long history"
+        " is paged.",
     ),
     Command(
         "prune",
         "commands.prune:prune",
-        "forget old contents of the history, for good",
+        "permanently remove old contents from the history",
         (
-            opt("--older-than", metavar="SPAN", says="only of calls that are older, as in 30d or 12h"),
-            opt("--keep", type=count, metavar="NUMBER", says="not of this many newest calls"),
-            opt("--max-bytes", metavar="SIZE", says="the oldest, where all are more than this, as in 500MiB"),
+            opt(
+                "--older-than",
+                metavar="SPAN",
+                says="remove contents of calls older than this, such as 30d or 12h",
+            ),
+            opt("--keep", type=count, metavar="N", says="keep the contents of the newest N calls"),
+            opt(
+                "--max-bytes",
+                metavar="SIZE",
+                says="remove the oldest until at most this much is left, such as 500MiB",
+            ),
             DRY_RUN,
             YES,
             ROOT,
@@ -91,19 +115,23 @@ HISTORY: tuple[Command, ...] = (
             JSON,
         ),
         ("ringfence prune --dry-run", "ringfence prune --older-than 30d --keep 1000 --yes"),
-        "What was done and when stays in the log. A version whose content was forgotten cannot be restored;"
-        " of very many changes, `history` and `undo` do not know the oldest any more. With no number, age or"
-        " size, the policy's `retention` says what goes."
-        " Spared is what an open change or a later undo that is kept still needs, and the last"
-        " change at a path that a waiting request names.",
+        "Without --older-than, --keep or --max-bytes, the `retention` of the policy applies. Audit records"
+        " are never removed. A version whose content was removed cannot be restored; if there are very many"
+        " changes, `history` and `undo` do not have the oldest any more. Contents that an unfinished change"
+        " or a later undo needs are kept, and so is the last change at each path of a pending request.",
     ),
     Command(
         "changes",
         "commands.log:changes",
-        "the files a session changed",
+        "print the files that a session changed",
         (
-            opt("--diff", action="store_true", says="show each file's diff"),
-            opt("--agent", metavar="NAME", dest="by_agent", says="only this agent's, its sub-agents' too"),
+            opt("--diff", action="store_true", says="also print the diff of each file"),
+            opt(
+                "--agent",
+                metavar="NAME",
+                dest="by_agent",
+                says="only changes of this agent and its sub-agents",
+            ),
             *SHOWING,
             ROOT,
             LAST_SESSION,
@@ -112,31 +140,31 @@ HISTORY: tuple[Command, ...] = (
             JSON,
         ),
         ("ringfence changes", "ringfence changes --diff --session nightly"),
-        "Each file once, from the session's first change to its last. Sub-sessions (nightly/tests is one of"
-        " nightly) count for their parent.",
+        "Prints each file once, with its total change in the session. Changes of sub-sessions are included:"
+        " nightly/tests is a sub-session of nightly.",
     ),
     Command(
         "undo",
         "commands.undo:undo",
-        "take back a call, or what a session changed since a point",
+        "undo a call, or the changes of a session or below a path",
         (
-            opt("call", metavar="CALL-ID", nargs="?", says="as the result, `log` and `changes` show it"),
+            opt("call", metavar="CALL-ID", nargs="?", says="the id of the call, as `log` prints it"),
             opt(
                 "--to",
                 metavar="POINT",
-                says="take back what came after it: a call's id, `initial`, a file's version (PATH:v2), a"
-                " span such as 2h, or an RFC 3339 time",
+                says="undo everything after this point: a call's id, `initial`, a file's version (PATH:v2), a"
+                " duration before now such as 2h, or an RFC 3339 time",
             ),
             opt(
                 "--tree",
                 metavar="PATH",
                 completes="file",
-                says="take back only what is at or below this path",
+                says="undo only changes at or below this path",
             ),
             opt(
                 "--session",
                 metavar="ID",
-                says="whose changes: this session's and its sub-sessions' (default for --tree: everyone's)",
+                says="only changes of this session and its sub-sessions (default with --tree: all sessions)",
             ),
             *(option for option in BRINGING_BACK if option is not SESSION),
         ),
@@ -146,31 +174,35 @@ HISTORY: tuple[Command, ...] = (
             "ringfence undo --session nightly --to initial --yes",
             "ringfence undo --tree src --to 2h",
         ),
-        "Shows what it will do and asks first, at a terminal; elsewhere one call is taken back at once, and"
-        " the rest needs --yes. Deletes nothing that Ringfence did not create and, without --force, replaces"
-        " nothing that is newer. It can be undone.",
+        "At a terminal it prints the changes and asks for confirmation. Without a terminal, undoing one call"
+        " just runs; undoing a session or a tree needs --yes. Undo deletes only files that a call created,"
+        " and without --force it never overwrites newer content. An undo can be undone.",
     ),
     Command(
         "restore",
         "commands.undo:restore",
-        "bring one version of a file back",
+        "restore one version of a file",
         (
             PATH,
-            opt("version", metavar="VERSION", says="initial, v1, v2, ... as `history` shows it"),
-            opt("--session", metavar="ID", says="whose version (default: the latest of that name)"),
+            opt("version", metavar="VERSION", says="initial, v1, v2, ... as `history` prints it"),
+            opt(
+                "--session",
+                metavar="ID",
+                says="the session of the version (default: the latest with that version)",
+            ),
             *(option for option in BRINGING_BACK if option is not SESSION),
         ),
         ("ringfence restore src/app.py initial",),
-        "Shows what it will do and asks first, at a terminal. It can be undone.",
+        "At a terminal it prints the change and asks for confirmation. A restore can be undone.",
     ),
     Command(
         "watch",
         "watch:watch",
-        "approvals, changes and the log, live, in this terminal",
+        "watch requests, changes and the log live, and answer requests",
         (ROOT, ENDPOINT, POLICY, THAT_SESSION, STATE, PLACE, TASKS),
         ("ringfence watch", "ringfence watch --root s3://bucket/prefix --session night"),
-        "a approves what is on the screen once, s for its session, r refuses with a reason that the agent is"
-        " told, e changes the arguments and approves that, u takes changes back, b brings back a version,"
-        " v shows all of it in the pager, q quits. Needs the extra `watch`.",
+        "Keys: a grants the selected request once, s for its session, r refuses it with a reason for the"
+        " agent, e edits the arguments and grants the edited call, u undoes changes, b restores a version, v"
+        " opens the pager, q quits. Needs the extra `watch`.",
     ),
 )

@@ -1,4 +1,4 @@
-"""The `hook` commands, as rows of the table of commands."""
+"""Rows of the table of commands: the hooks of other programs."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ _ROOT = opt(
     "--root",
     metavar="DIR",
     completes="directory",
-    says="the workspace (default: the nearest folder above the event's `cwd` with a ringfence.yaml or a VCS"
-    " folder, else that)",
+    says="the workspace (default: the nearest directory above the `cwd` of the event with a ringfence.yaml"
+    " or a VCS directory, else that `cwd`)",
 )
 _POLICY = opt(
     "--policy",
     metavar="FILE",
     completes="file",
-    says="a policy file, or a ready-made policy's name (default: ringfence.yaml in the root; none:"
-    " everything asks)",
+    says="a policy file, or the name of a ready-made policy (default: ringfence.yaml in the root; without"
+    " one, every call needs approval)",
 )
 _JUDGING = (
     _ROOT,
@@ -26,7 +26,7 @@ _JUDGING = (
         "--agent",
         metavar="NAME",
         default="default",
-        says="whose rules apply; a helper of the program is NAME/its type (default: default)",
+        says="the agent whose rules apply; a sub-agent of the program is NAME/TYPE (default: default)",
     ),
 )
 
@@ -35,28 +35,28 @@ def _host(name: str, title: str, events: str, ask: str, about: str) -> Command:
     return Command(
         f"hook {name}",
         f"commands.hook:{name.replace('-', '_')}",
-        f"judge a file tool of {title}: its event on stdin, the answer on stdout",
+        f"judge a file tool call of {title}: reads the event from stdin, prints the verdict",
         (
             *_JUDGING,
             opt(
                 "--ask",
                 choices=("host", "deny"),
                 default=ask,
-                says=f"where the policy asks: leave the question to the program, or deny (default: {ask})",
+                says=f"if the policy asks: host lets the program ask its user, deny denies (default: {ask})",
             ),
             opt(
                 "--deadline",
                 metavar="SECONDS",
                 type=seconds,
                 default=DEADLINE,
-                says="block the call if it is not judged this long after the hook was started, at most"
+                says="block the call if it has no verdict after this time, at most"
                 f" {MOST:g} (default: {DEADLINE:g})",
             ),
         ),
         (f"ringfence hook {name} --policy baseline < event.json",),
-        f"Answers {events} for calls that name files, and says nothing of any other. The exit status is"
-        " 0, or 2 if anything went wrong or the deadline passed, which blocks the call; an event that the"
-        f" program does not send is an error. {about}".strip(),
+        f"Handles {events} for calls with file paths, and prints nothing for others. The exit status is 0, or"
+        " 2 after an error or the deadline, which blocks the call. An event that the program does not send is"
+        f" an error. {about}".strip(),
     )
 
 
@@ -67,21 +67,21 @@ HOOKS = (
         "Codex",
         "PreToolUse and PermissionRequest",
         "deny",
-        "Every file of a patch is judged. Codex's hooks cannot ask before a tool runs, so an ask is a deny;"
-        " with `--ask host` nothing is said and Codex's own approval settings hold.",
+        "Judges every file of a patch. A hook of Codex cannot ask before a tool runs, so `ask` becomes"
+        " `deny`; with `--ask host` it prints nothing and Codex's own approval settings apply.",
     ),
     _host(
         "gemini",
         "Gemini CLI",
         "BeforeTool",
         "deny",
-        "Not every version of Gemini CLI lets a hook ask, so an ask is a deny; with `--ask host` the answer"
-        " is `ask`.",
+        "Not every version of Gemini CLI lets a hook ask, so `ask` becomes `deny`; with `--ask host` the"
+        " verdict is `ask`.",
     ),
     Command(
         "hook install",
         "commands.hook:install",
-        "put the hook into a program's settings, or take it out again",
+        "add the hook to a program's settings, or remove it",
         (
             opt(
                 "host",
@@ -93,19 +93,20 @@ HOOKS = (
                 "--scope",
                 choices=("project", "local", "user"),
                 default="project",
-                says="the project's settings, your own for the project (Claude Code only), or yours for all"
-                " (default: project)",
+                says="the settings of the project, your own settings for the project (Claude Code only), or"
+                " your settings for all projects (default: project)",
             ),
-            opt("--undo", action="store_true", says="take the hook out"),
+            opt("--undo", action="store_true", says="remove the hook"),
             opt(
                 "--root",
                 metavar="DIR",
                 completes="directory",
-                says="the project (default: the nearest folder upwards that is one)",
+                says="the project (default: the nearest directory upwards with a ringfence.yaml or a VCS"
+                " directory)",
             ),
-            opt("--policy", metavar="FILE", says="given to the hook as it is (default: none)"),
+            opt("--policy", metavar="FILE", says="passed to the hook unchanged (default: none)"),
             AGENT,
-            opt("--ask", choices=("host", "deny"), says="given to the hook (default: none)"),
+            opt("--ask", choices=("host", "deny"), says="passed to the hook (default: none)"),
             YES,
             JSON,
             DRY_RUN,
@@ -115,8 +116,8 @@ HOOKS = (
             "ringfence hook install gemini --dry-run",
             "ringfence hook install claude-code --undo",
         ),
-        "Shows the change to the settings file and asks before it is made, at a terminal; elsewhere it needs"
-        " --yes. What else the file holds stays as it is, byte for byte. Installing twice changes nothing."
-        " Settings of a project that a link puts outside it are refused.",
+        "At a terminal it prints the change to the settings file and asks for confirmation; without one it"
+        " needs --yes. The rest of the file stays the same, byte for byte. Installing twice changes nothing."
+        " It refuses to write project settings outside the project through a symlink.",
     ),
 )

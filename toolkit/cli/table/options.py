@@ -1,4 +1,4 @@
-"""What a command and its arguments are, and the options that mean the same wherever they are."""
+"""Values Option and Command, and the options that several commands share with one meaning."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One argument of a command, as argparse takes it; `completes` is "file", "directory" or ""."""
+    """One argument of a command: `settings` are argparse's; `completes` is "file", "directory" or ""."""
 
     flags: tuple[str, ...]
     help: str
@@ -19,7 +19,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Command:
-    """One command; `run` is "module:function" below ringfence.toolkit.cli, imported only when it is used."""
+    """One command; `run` is "module:function" below ringfence.toolkit.cli, imported only to run it."""
 
     name: str
     run: str
@@ -37,25 +37,29 @@ PATHS_FROM_HERE = (
 
 
 def opt(*flags: str, says: str, completes: str = "", **settings: Any) -> Option:
+    """An Option; `says` is its help, a phrase in lower case without a final period."""
     return Option(flags, says, settings, completes)
 
 
 def count(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or len(text) > 18:  # more digits are no count of anything
+    """The number in a word of at most 18 digits. Raises ValueError."""
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
         raise ValueError
     return int(text)
 
 
 def positive(text: str) -> int:
+    """The number in a word, at least 1. Raises ValueError, or ArgumentTypeError for 0."""
     found = count(text)
     if not found:
-        from argparse import ArgumentTypeError  # slow to import, and some ways in need no parser
+        from argparse import ArgumentTypeError  # slow to import, and a hook needs no parser
 
-        raise ArgumentTypeError("at least 1 is needed, as 0 would let nothing through")
+        raise ArgumentTypeError("at least 1 is needed")
     return found
 
 
 def port(text: str) -> int:
+    """The port number in a word, 0 to 65535. Raises ValueError."""
     found = count(text)
     if found > 65535:
         raise ValueError
@@ -69,8 +73,8 @@ ROOT = opt(
     "--root",
     metavar="DIR",
     completes="directory",
-    says="the workspace, a directory or a URL (default: the nearest folder upwards with a ringfence.yaml"
-    " or a VCS folder, else this one)",
+    says="the workspace, a directory or a URL (default: the nearest directory upwards with a ringfence.yaml"
+    " or a VCS directory, else the current directory)",
 )
 ENDPOINT = opt(
     "--endpoint",
@@ -80,111 +84,111 @@ ENDPOINT = opt(
 PLACE = opt(
     "--place",
     metavar="NAME",
-    says="the name of the machine, server or account that the root is on, by which its history is found"
-    " (default: what the root tells by itself)",
+    says="a name for the machine, server or account of the root, under which its state is found (default:"
+    " derived from the root)",
 )
 LANDLOCK = opt(
     "--landlock",
     action="store_true",
-    says="let the kernel hold this process to the workspace and its state as well, and keep it from ports and"
-    " other processes (Linux); says on stderr what is open",
+    says="also confine this process with Landlock to the workspace and its state, without network ports and"
+    " other processes (Linux); prints on stderr what it can reach",
 )
 POLICY = opt(
     "--policy",
     metavar="FILE",
     completes="file",
-    says="a policy file, or a ready-made policy's name (default: ringfence.yaml in the root; none:"
-    " everything asks)",
+    says="a policy file, or the name of a ready-made policy (default: ringfence.yaml in the root; without"
+    " one, every call needs approval)",
 )
-AGENT = opt("--agent", metavar="NAME", default="default", says="whose rules apply (default: default)")
+AGENT = opt(
+    "--agent", metavar="NAME", default="default", says="the agent whose rules apply (default: default)"
+)
 SESSION = opt("--session", metavar="ID", says="the session (default: a new one)")
-ONE_SESSION = opt("--session", metavar="ID", says="the session (default: one for all single calls)")
+ONE_SESSION = opt("--session", metavar="ID", says="the session (default: one that all calls of `call` share)")
 THAT_SESSION = opt("--session", metavar="ID", says="only this session (default: all)")
-LAST_SESSION = opt("--session", metavar="ID", says="which session (default: the last that changed something)")
+LAST_SESSION = opt("--session", metavar="ID", says="the session (default: the last one with a change)")
 STATE = opt(
     "--state",
     metavar="DIR",
     completes="directory",
-    says="where history, approvals and audit are kept: a directory, or a postgresql:// URL (default: the"
+    says="the place of history, approvals and audit: a directory, or a postgresql:// URL (default: the"
     " user's state directory)",
 )
 ASK = opt(
     "--ask",
     choices=("prompt", "deny", "queue"),
-    says="where the policy asks: prompt on the terminal, deny, or queue the request and answer"
-    " approval_required (default: prompt at a terminal, queue elsewhere; a job in the background queues)",
+    says="if the policy asks: prompt at the terminal, deny, or queue the request and answer"
+    " approval_required (default: prompt at a terminal, queue elsewhere and in a background job)",
 )
 APPROVALS_FD = opt(
     "--approvals-fd",
     metavar="N",
-    says="put what the policy asks to a person on the inherited descriptor N (a stream socket), or on two"
-    " pipes IN,OUT, as lines of JSON that the agent does not see; instead of --ask",
+    says="send requests for approval as JSON lines over the inherited file descriptor N (a stream socket), or"
+    " over two pipes IN,OUT, which the agent does not see; instead of --ask",
 )
 APPROVALS_SOCKET = opt(
     "--approvals-socket",
     metavar="PATH",
     completes="file",
-    says="the same over a UNIX socket that a program of yours listens on",
+    says="like --approvals-fd, over a UNIX socket on which your program listens",
 )
 APPROVALS_TIMEOUT = opt(
     "--approvals-timeout",
     metavar="SPAN",
-    says="how long the channel waits for one answer, as 90s or 10m; then the request stays in the queue"
-    " (default: until the request expires, a day)",
+    says="how long to wait for an answer, such as 90s or 10m; then the request stays in the queue (default:"
+    " until the request expires after a day)",
 )
 CHANNEL = (APPROVALS_FD, APPROVALS_SOCKET, APPROVALS_TIMEOUT)
 JSON = opt("--json", action="store_true", says="print JSON")
 IGNORE_CASE = opt(
     "--ignore-case",
     action="store_true",
-    says="answer for a workspace that ignores case (default: as the workspace does, where one is known)",
+    says="treat paths as case-insensitive (default: as the file system of the workspace does)",
 )
 DEADLINE = opt(
     "--deadline",
     type=count,
     metavar="SECONDS",
-    says="leave what is not answered after so long: it is undecided, with exit status 1 (default: a bound on"
-    " the work, about a minute)",
+    says="stop after this time: the rest is undecided, with exit status 1 (default: a bound on the work,"
+    " about a minute)",
 )
 PATH = opt("path", metavar="PATH", completes="file", says="a path in the workspace")
-DRY_RUN = opt("--dry-run", action="store_true", says="judge and plan, but change nothing")
+DRY_RUN = opt("--dry-run", action="store_true", says="print the plan and its verdict, change nothing")
 YES = opt("-y", "--yes", action="store_true", says="do not ask for confirmation")
-FORCE = opt("--force", action="store_true", says="also replace content that is newer")
+FORCE = opt("--force", action="store_true", says="also overwrite newer content")
 
 TASKS = opt(
     "--tasks",
     metavar="DIR",
     completes="directory",
-    says="the folder or URL of the task folders (default: what the policy's `tasks` says)",
+    says="the directory or URL of the task folders (default: `tasks` of the policy)",
 )
-TASK = opt("--task", metavar="ID", says="the task that the agent runs in, which it may not delete")
+TASK = opt("--task", metavar="ID", says="the task in which the agent runs; the agent cannot delete it")
 
 SERVING_ASK = opt(
     "--ask",
     choices=("client", "queue", "deny"),
-    says="where the policy asks: put it to the client's user where the client can, else queue the request;"
-    " always queue; or deny (default: client over stdin and stdout; queue over HTTP, where the token that"
-    " asks would carry the answer, too)",
+    says="if the policy asks: client asks the user of the client if it supports that and otherwise queues the"
+    " request, queue always queues, deny denies (default: client over stdin and stdout, queue over HTTP)",
 )
 
 AUDIT_LOG = opt(
     "--audit-log",
     metavar="FILE",
     completes="file",
-    says="also add every audit record to FILE, as a line of JSON (default: RINGFENCE_AUDIT_LOG, else none)",
+    says="also append every audit record to FILE, as a JSON line (default: RINGFENCE_AUDIT_LOG, else none)",
 )
 AUDIT_KEY = opt(
     "--audit-key",
     metavar="FILE",
     completes="file",
-    says="the key that audit records are sealed with (default: the file that RINGFENCE_AUDIT_KEY names, else"
-    " none)",
+    says="the file of the key that seals audit records (default: RINGFENCE_AUDIT_KEY, else none)",
 )
 AUDIT_LOG_ROTATE = opt(
     "--audit-log-rotate",
     metavar="SIZE:KEEP",
-    says="put the audit log aside as FILE.1, FILE.2, … where it has this size, and keep so many of them:"
-    " 100MiB:10 (default: RINGFENCE_AUDIT_LOG_ROTATE, else it grows)",
+    says="rotate the file of --audit-log to FILE.1, FILE.2, … at this size, and keep this many, such as"
+    " 100MiB:10 (default: RINGFENCE_AUDIT_LOG_ROTATE, else no rotation)",
 )
 AUDITED = (AUDIT_LOG, AUDIT_LOG_ROTATE, AUDIT_KEY)
 
@@ -199,8 +203,8 @@ BRINGING_BACK = (
 ON_TASKS = (TASKS, ROOT, POLICY, STATE, PLACE, *AUDITED, JSON)
 APPROVING = (ROOT, ENDPOINT, STATE, PLACE, *AUDITED, JSON)
 PICKING = (
-    opt("--agent", dest="by_agent", metavar="NAME", says="only this agent and its sub-agents"),
-    opt("--tool", metavar="TOOL", says="only this tool"),
+    opt("--agent", dest="by_agent", metavar="NAME", says="only calls of this agent and its sub-agents"),
+    opt("--tool", metavar="TOOL", says="only calls of this tool"),
     opt(
         "--path",
         metavar="PATTERN",
@@ -208,23 +212,35 @@ PICKING = (
         says="only calls on paths that match this pattern, written as in a policy",
     ),
     opt("--effect", choices=("allow", "ask", "deny"), says="only calls with this verdict"),
-    opt("--outcome", metavar="OUTCOME", says="only with this outcome: done, denied_by_policy, granted, …"),
+    opt(
+        "--outcome",
+        metavar="OUTCOME",
+        says="only records with this outcome: done, denied_by_policy, granted, …",
+    ),
     opt(
         "--by",
         metavar="NAME",
-        says="only what this person did or answered, and the calls that this let through",
+        says="only commands and answers of this person, and the calls that these answers permitted",
     ),
-    opt("--approved", action="store_true", says="only calls that a person's grant let through"),
-    opt("--since", metavar="WHEN", says="only since then: a span such as 2h, or an RFC 3339 time"),
-    opt("--until", metavar="WHEN", says="only before then: a span such as 2h, or an RFC 3339 time"),
+    opt("--approved", action="store_true", says="only calls that a person's grant permitted"),
+    opt(
+        "--since",
+        metavar="WHEN",
+        says="only records since then: a duration before now such as 2h, or an RFC 3339 time",
+    ),
+    opt(
+        "--until",
+        metavar="WHEN",
+        says="only records before then: a duration before now such as 2h, or an RFC 3339 time",
+    ),
 )
-# For answers that may be long, at a terminal.
+# For output that may be long.
 SHOWING = (
     opt(
         "--color",
         choices=("auto", "always", "never"),
         default="auto",
-        says="colour: auto is at a terminal, without NO_COLOR (default: auto)",
+        says="whether to use colour; auto: at a terminal, unless NO_COLOR is set (default: auto)",
     ),
     opt("--no-pager", action="store_true", says="do not use $RINGFENCE_PAGER, $PAGER or less"),
 )

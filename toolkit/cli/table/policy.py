@@ -1,4 +1,4 @@
-"""The commands that tell what a policy can and cannot do, as a part of the table of commands."""
+"""Rows of the table of commands: those that test a policy and explain its verdicts."""
 
 from __future__ import annotations
 
@@ -18,40 +18,40 @@ POLICIES: tuple[Command, ...] = (
     Command(
         "check",
         "commands.check:check",
-        "find what is wrong with policies, run their cases, prove their invariants",
+        "validate and lint policies, run their test cases, prove their invariants",
         (
             opt(
                 "policies",
                 nargs="*",
                 metavar="POLICY",
                 completes="file",
-                says="files or ready-made names (default: ringfence.yaml in the root)",
+                says="policy files or names of ready-made policies (default: ringfence.yaml in the root)",
             ),
             opt(
                 "--all",
                 action="store_true",
-                says="also every ringfence.yaml of the git repository, and what these extend",
+                says="also every ringfence.yaml of the git repository, and the policies that these extend",
             ),
             opt(
                 "--strict",
                 action="store_true",
-                says="warnings give exit status 1, too, and so do notes that are often a slip"
+                says="exit with status 1 also for warnings, and for notes that are often a mistake"
                 " (see docs/reference/checks)",
             ),
-            opt("--notes", action="store_true", says="show findings of level note, too"),
+            opt("--notes", action="store_true", says="also print findings of level note"),
             opt(
                 "--coverage",
                 type=count,
                 metavar="MIN",
-                says="show the rules that no case exercises; exit status 1 if fewer than MIN percent are",
+                says="print the rules that no test case covers; exit with status 1 if less than MIN percent"
+                " of the rules are covered",
             ),
             opt(
                 "--format",
                 choices=("text", "github", "junit", "lsp-json", "sarif"),
                 default="text",
-                says="for people, as annotations for GitHub, as a test report (JUnit XML), as diagnostics of"
-                " a language server, or as SARIF 2.1.0, whose addresses of pages are below RINGFENCE_DOCS_URL"
-                " (default: text)",
+                says="text for people, GitHub annotations, a JUnit XML report, diagnostics of a language"
+                " server, or SARIF 2.1.0, with links below RINGFENCE_DOCS_URL (default: text)",
             ),
             IGNORE_CASE,
             DEADLINE,
@@ -64,29 +64,41 @@ POLICIES: tuple[Command, ...] = (
             "ringfence check --all --strict",
             "ringfence check --strict --coverage 80 --format github --deadline 30",
         ),
-        "Shows every problem of a policy that does not load (exit status 2), every case that is not decided"
-        " as it wants, every invariant that is not proved and every finding of level error (exit status 1)."
-        " Findings about rules are exact: each has a page in docs/reference/checks. Names of agents that no"
-        " entry fits, and patterns of the policy in force that nearly name what is in its folder, are"
-        " mentioned. What a bound or the deadline leaves"
-        " open is `too-complex`, never guessed.",
+        "Prints every problem of a policy that does not load (exit status 2), every test case with another"
+        " verdict than expected, every invariant that is not proved and every finding of level error (exit"
+        " status 1). Findings about rules are exact, not heuristics; docs/reference/checks has a page for"
+        " each. A note names agents that match no entry of the policy, and patterns that are nearly the name"
+        " of a file in the workspace. If a bound or the deadline is reached, the finding is `too-complex`.",
     ),
     Command(
         "prove",
         "commands.prove_diff:prove",
-        "show for every path that something can never, or must always, be",
+        "prove that a verdict never, or always, applies to all matching paths",
         (
-            opt("kind", nargs="?", choices=("never", "always"), metavar="never|always", says="the statement"),
+            opt(
+                "kind",
+                nargs="?",
+                choices=("never", "always"),
+                metavar="never|always",
+                says="whether no call, or every call, has the verdict",
+            ),
             opt(
                 "verdict",
                 nargs="?",
                 choices=("allow", "ask", "deny"),
                 metavar="VERDICT",
-                says="which verdict",
+                says="the verdict: allow, ask or deny",
             ),
             opt("what", nargs="?", metavar="ACTION|TOOL", says="read, write, delete, or a tool's name"),
-            opt("pattern", nargs="?", metavar="PATTERN", says="which paths; '*' is every path"),
-            opt("--agent", metavar="NAME", default="*", says="whose calls, a name or a pattern (default: *)"),
+            opt(
+                "pattern",
+                nargs="?",
+                metavar="PATTERN",
+                says="a pattern of a policy, from the workspace's root; '*' is every path",
+            ),
+            opt(
+                "--agent", metavar="NAME", default="*", says="the agent, as a name or a pattern (default: *)"
+            ),
             IGNORE_CASE,
             DEADLINE,
             ROOT,
@@ -94,31 +106,33 @@ POLICIES: tuple[Command, ...] = (
             JSON,
         ),
         ("ringfence prove", "ringfence prove never allow delete 'secrets/**' --agent coder"),
-        "Without a statement it proves the policy's own invariants. Proved, or the shortest path that breaks"
-        " it and exit status 1; past a bound it says undecided, also with exit status 1.",
+        "Without arguments, proves the invariants of the policy. Prints `proved`, or the shortest"
+        " counterexample with exit status 1. If a bound or the deadline is reached, the result is"
+        " `undecided`, also with exit status 1.",
     ),
     Command(
         "diff",
         "commands.prove_diff:diff",
-        "what a new policy allows, asks and denies that the old one did not",
+        "compare the verdicts of two policies over all paths",
         (
             opt(
                 "old",
                 metavar="OLD",
                 completes="file",
-                says="a policy file, a ready-made name, or REV:PATH of git",
+                says="a policy file, the name of a ready-made policy, or REV:PATH of git",
             ),
-            opt("new", nargs="?", metavar="NEW", completes="file", says="the same"),
+            opt("new", nargs="?", metavar="NEW", completes="file", says="like OLD"),
             opt(
                 "--all",
                 action="store_true",
-                says="compare every ringfence.yaml of the repository with what it was in revision OLD of git;"
-                " where one was not there, or is no more, everything asks",
+                says="compare every ringfence.yaml of the git repository with its version in revision OLD;"
+                " a policy that is missing on one side asks for everything",
             ),
             opt(
                 "--fail-on",
                 choices=("widen", "any"),
-                says="exit status 1 if more is let through (widen), or if anything differs (any)",
+                says="exit with status 1 if the new policy is more permissive (widen), or differs at all"
+                " (any)",
             ),
             IGNORE_CASE,
             DEADLINE,
@@ -129,12 +143,13 @@ POLICIES: tuple[Command, ...] = (
             "ringfence diff baseline read-only",
             "ringfence diff --all origin/main --fail-on widen",
         ),
-        "Compares over every path, agent and action; each row has the shortest path of its kind.",
+        "Covers every possible path, agent and action. Each row is one kind of difference, with its shortest"
+        " path.",
     ),
     Command(
         "explain",
         "commands.explain:explain",
-        "a verdict and how it came about",
+        "print a verdict and every rule that was considered",
         (
             opt("what", metavar="ACTION|TOOL", says="read, write, delete, or a tool's name"),
             opt(
@@ -158,7 +173,7 @@ POLICIES: tuple[Command, ...] = (
             JSON,
         ),
         ("ringfence explain delete tmp/a.txt", "ringfence explain --agent coder move_file src/a tmp/a"),
-        "A path that ends in a slash is a directory, and so is one that is a directory in the workspace;"
-        " deleting or moving one is judged on everything in it.",
+        "A path that ends in a slash is a directory, and so is an existing directory. Deleting or moving a"
+        " directory is judged for everything in it. Changes nothing.",
     ),
 )

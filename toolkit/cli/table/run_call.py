@@ -1,4 +1,4 @@
-"""The commands that begin a project and make calls, as a part of the table of commands."""
+"""Rows of the table of commands: those that start a workspace and make calls."""
 
 from __future__ import annotations
 
@@ -17,26 +17,31 @@ CALLS: tuple[Command, ...] = (
     Command(
         "demo",
         "commands.demo:demo",
-        "the whole story on a throw-away workspace, nothing to set up",
+        "show allow, ask, deny and undo in a temporary workspace",
         examples=("ringfence demo",),
-        about="Makes a small project in a temporary folder, sends it calls that are allowed, asked about,"
-        " denied and over the limit, shows what changed, and takes a deletion back.",
+        about="Creates a small project in a temporary directory, makes calls that are allowed, need"
+        " approval, are denied or exceed a limit, shows the changes, and undoes a deletion. Needs no setup.",
     ),
     Command(
         "init",
         "commands.init:init",
-        "write a starter ringfence.yaml for this folder, with its cases",
+        "create a starter ringfence.yaml with test cases",
         (ROOT, JSON),
         ("ringfence init", "ringfence init --root ~/project && ringfence check"),
-        "Never overwrites a file that is there.",
+        "Never overwrites a file.",
     ),
     Command(
         "run",
         "commands.run_call:run",
-        "read calls and write results, one JSON object a line",
+        "read calls and write results, as one JSON object a line",
         (
             opt(
-                "file", nargs="?", default="-", metavar="FILE", completes="file", says="the calls; - is stdin"
+                "file",
+                nargs="?",
+                default="-",
+                metavar="FILE",
+                completes="file",
+                says="the file of calls; - is stdin (default: -)",
             ),
             *CALLING,
             *CHANNEL,
@@ -47,24 +52,30 @@ CALLS: tuple[Command, ...] = (
             "agent | ringfence run --agent coder --ask queue > results.jsonl",
             "ringfence run --agent coder --approvals-fd 3",
         ),
-        "Every line is answered, in order, as soon as it is done; blank lines are passed over. The exit"
-        " status is 0 when every line was answered, whatever the answers were. With an approvals channel a"
-        " call that asks waits for the person's answer there, and the lines behind it wait too; an answer"
-        " that does not come leaves the request in the queue and the call `approval_required`.",
+        "Each line gets its result in order, as soon as the call is finished; blank lines are skipped. The"
+        " exit status is 0 when every line got a result, whatever the results are. With an approvals"
+        " channel, a call that needs approval waits for the person's answer, and later lines wait too;"
+        " without an answer in time the request stays in the queue and the result is `approval_required`.",
     ),
     Command(
         "call",
         "commands.run_call:call",
-        "one call; the answer as text",
+        "make one call and print the result as text",
         (
             opt("tool", metavar="TOOL", says="the tool's name"),
-            opt("arguments", nargs="?", default="{}", metavar="JSON", says="its arguments; - reads stdin"),
+            opt(
+                "arguments",
+                nargs="?",
+                default="{}",
+                metavar="JSON",
+                says="its arguments; - is stdin (default: {})",
+            ),
             *CALLING_ONCE,
         ),
         (
             """ringfence call create_file '{"path": "tmp/notes.txt", "content": "hello\\n"}'""",
             """ringfence call delete '{"path": "build"}' --dry-run""",
         ),
-        "The exit status is 1 when the answer is anything but ok.",
+        "Paths in the arguments start at the workspace's root. The exit status is 1 unless the result is ok.",
     ),
 )

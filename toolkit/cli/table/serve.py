@@ -1,4 +1,4 @@
-"""The commands that serve clients, as a part of the table of commands."""
+"""Rows of the table of commands: the servers."""
 
 from __future__ import annotations
 
@@ -27,49 +27,54 @@ HTTP_ASK = opt(
     "--ask",
     choices=("queue", "deny"),
     default="queue",
-    says="where the policy asks: queue the request and answer approval_required, or deny (default: queue)",
+    says="if the policy asks: queue the request and answer approval_required, or deny (default: queue)",
 )
 TOKENS = opt(
     "--tokens",
     metavar="FILE",
     completes="file",
-    says="who may call: lines of `agent NAME TOKEN [SESSION]`, `person NAME TOKEN` or `service NAME TOKEN`,"
-    " in a file that only you can read (default: on this machine everybody is --agent)",
+    says="the callers: lines of `agent NAME TOKEN [SESSION]`, `person NAME TOKEN` or `service NAME TOKEN`, in"
+    " a file that only you can read (default: every caller on this machine is --agent)",
 )
 PEOPLE = opt(
     "--people",
     metavar="FILE",
     completes="file",
-    says="who may come in: lines of `look|decide|administer NAME TOKEN`, the token - for who comes through a"
-    " proxy, in a file that only you can read (default: one token, printed at the start)",
+    says="the accounts: lines of `look|decide|administer NAME TOKEN`, with - as the token of somebody who"
+    " signs in through a proxy, in a file that only you can read (default: one token, printed at the start)",
 )
 USER_HEADER = opt(
     "--user-header",
     metavar="NAME",
-    says="the header in which a proxy on this machine says who somebody is; needs --proxy-secret",
+    says="the header with which a proxy on this machine names the user; needs --proxy-secret",
 )
 PROXY_SECRET = opt(
     "--proxy-secret",
     metavar="FILE",
     completes="file",
-    says="what that proxy proves itself with, which it sends in X-Ringfence-Proxy: at least 24 characters, in"
-    " a file that only you can read",
+    says="the secret that the proxy sends in X-Ringfence-Proxy: at least 24 characters, in a file that only"
+    " you can read",
 )
 READ_TIMEOUT = opt(
     "--read-timeout",
     metavar="SECONDS",
     type=positive,
     default=30,
-    says="how long the head of a request, and then its body, may take to come in (default: 30)",
+    says="time limit for the headers of a request, and again for its body (default: 30)",
 )
 LISTENING = (
-    opt("--host", metavar="ADDRESS", default="127.0.0.1", says="where to listen (default: 127.0.0.1)"),
+    opt(
+        "--host",
+        metavar="ADDRESS",
+        default="127.0.0.1",
+        says="the address to listen on (default: 127.0.0.1)",
+    ),
     opt(
         "--port",
         metavar="NUMBER",
         type=port,
         default=8722,
-        says="which port; 0: a free one (default: 8722)",
+        says="the port to listen on; 0: a free one (default: 8722)",
     ),
     TOKENS,
     opt(
@@ -77,28 +82,28 @@ LISTENING = (
         metavar="NAME",
         action="append",
         default=[],
-        says="a name the server is called by, beside loopback's; may be repeated",
+        says="a host name that clients may use, besides localhost; may be repeated",
     ),
     opt(
         "--allow-origin",
         metavar="ORIGIN",
         action="append",
         default=[],
-        says="a web page's origin that may call it, as https://example.org; may be repeated",
+        says="an origin whose web pages may send requests, such as https://example.org; may be repeated",
     ),
     opt(
         "--max-body",
         metavar="BYTES",
         type=positive,
         default=(16 << 20) + (1 << 16),
-        says="the largest body that is read (default: 16842752)",
+        says="the largest request body (default: 16842752)",
     ),
     opt(
         "--max-requests",
         metavar="NUMBER",
         type=positive,
         default=32,
-        says="how many requests of each token may be under way at once (default: 32)",
+        says="the number of concurrent requests of each token (default: 32)",
     ),
     READ_TIMEOUT,
 )
@@ -119,7 +124,7 @@ SERVING = (
         (
             *(ROOT, ENDPOINT, POLICY, AGENT, SESSION, STATE, PLACE, SERVING_ASK, TASKS, TASK),
             *(*CHANNEL, *AUDITED, DRY_RUN, LANDLOCK),
-            opt("--http", action="store_true", says="serve many clients at /mcp (streamable HTTP)"),
+            opt("--http", action="store_true", says="serve many clients at /mcp (Streamable HTTP)"),
             *LISTENING,
         ),
         (
@@ -127,10 +132,9 @@ SERVING = (
             "claude mcp add ringfence -- ringfence serve mcp --root ~/project",
             "ringfence serve mcp --http --tokens tokens.txt",
         ),
-        "Over stdin and stdout: one session for as long as the client is connected; stdout carries the"
-        " protocol and nothing else. With --http: one agent and one session for each token; needs the extra"
-        " `serve`, and the options from --host on are for it alone. Offers the tools that the agent's policy"
-        " can ever allow.",
+        "Over stdin and stdout there is one session while the client is connected. With --http there are one"
+        " agent and one session for each token; it needs the extra `serve`, and the options from --host on"
+        " are only for --http. Offers the tools that the agent's policy can allow.",
     ),
     Command(
         "serve http",
@@ -156,20 +160,20 @@ SERVING = (
             "ringfence serve http --root ~/project --agent coder",
             "ringfence serve http --tokens tokens.txt --host 0.0.0.0 --allow-host box.example",
         ),
-        "One agent and one session for each token. Needs the extra `serve`. SIGTERM ends it once what has"
-        " begun is finished. It speaks plain HTTP: put TLS in front of it where others can listen.",
+        "There are one agent and one session for each token. Needs the extra `serve`. On SIGTERM it finishes"
+        " the running requests and exits. It serves plain HTTP: on a network, put a proxy with TLS in front.",
     ),
     Command(
         "serve review",
         "commands.serve_http:review",
-        "serve the web page for people: approvals, changes, history, audit, policy",
+        "serve the review pages: approvals, changes, history, audit, policy",
         (*REVIEWING, ROOT, ENDPOINT, POLICY, STATE, PLACE, TASKS),
         (
             "ringfence serve review --root ~/project",
             "ringfence serve review --people people.txt --user-header X-User --proxy-secret proxy.txt"
             " --allow-host review.example",
         ),
-        "Prints a token to sign in with; with --people everybody has their own, or comes through a proxy on"
-        " this machine that says who they are. Roles: look, decide, administer. Needs the extra `review`.",
+        "Prints a token for sign-in. With --people each person has a token, or signs in through a proxy on"
+        " this machine. Roles: look, decide, administer. Needs the extra `review`.",
     ),
 )
