@@ -13,19 +13,15 @@ from ringfence.toolkit.cli.runner import UsageError
 PAGES = "reference/checks"  # in docs/, one for each code
 VARIABLE = "RINGFENCE_DOCS_URL"
 _CODE = "{code}"
-_PACKAGE = Path(__file__).resolve().parents[1]
-# The wheel's copy first: beside an installed package `docs` can be somebody else's.
-_PLACES = (_PACKAGE / "pages" / "checks", _PACKAGE.parent / "docs" / PAGES)
+_PLACE = Path(__file__).parents[1] / "pages" / "checks"  # a link to docs/ in a checkout
 
 
 def text_of(code: str) -> str | None:
     """The page of a code, as Markdown; None where it was not installed."""
-    for place in _PLACES:
-        try:
-            return (place / f"{code}.md").read_text(encoding="utf-8")
-        except OSError:
-            continue
-    return None
+    try:
+        return (_PLACE / f"{code}.md").read_text(encoding="utf-8")
+    except OSError:
+        return None
 
 
 def address() -> str | None:
