@@ -328,6 +328,16 @@ def test_installed_for_one_user(workspace: Make) -> None:
     assert hostile.imported() == []
 
 
+def test_what_a_checkout_links_to_is_in_the_wheel(installed: Installed) -> None:
+    links = [path for path in (ROOT / "toolkit").rglob("*") if path.is_symlink()]
+    assert len(links) >= 3
+    for link in [*links, ROOT / "rules", ROOT / "policy" / "schema.json"]:
+        place = installed.site / "ringfence" / link.relative_to(ROOT)
+        names = {path.name for path in link.iterdir()} if link.is_dir() else {""}
+        assert names <= ({path.name for path in place.iterdir()} if link.is_dir() else {""}), link
+        assert place.exists()
+
+
 def test_an_environment_in_the_workspace_is_not_the_agents_to_change(
     installed: Installed, tmp_path: Path
 ) -> None:
