@@ -1,5 +1,5 @@
-"""Claim: with the loop over a name's two ends written out, looking the name up among 1,000 rules takes at least
-10% less than with one loop for both. Beside it, what that is of a decision on a path never seen. Processor time.
+"""Claim: with the loop over a name's two ends written out, looking the name up among 1,000 rules takes at
+least 10% less than with one loop for both. Beside it, what that is of a decision on a path never seen.
 
     python benchmarks/unrolled.py
 """
