@@ -77,6 +77,13 @@ def test_the_modules_and_functions_named_exist() -> None:
         assert not missing, f"{file} has no {missing}"
 
 
+def test_the_places_named_on_the_page_of_the_design_exist() -> None:
+    design = (PAGE.parent / "design.md").read_text(encoding="utf-8")
+    named = re.findall(r"`((?:policy|toolkit|rules)/[\w/.]*)`", design)
+    assert len(named) > 8
+    assert [path for path in named if not (ROOT / path).exists()] == []
+
+
 def rows(heading: str) -> list[list[str]]:
     """The cells of the first table below a heading."""
     part = text().split(f"{heading}\n", 1)[1]

@@ -64,3 +64,17 @@ def test_each_dependency_has_a_lower_bound() -> None:
         *(row for extra in PROJECT["optional-dependencies"].values() for row in extra),
     ]
     assert {row for row in rows if ">=" not in row and not row.startswith("ringfence[")} == stubs
+
+
+def test_each_package_is_on_the_page_of_dependencies() -> None:
+    page = (ROOT / "docs" / "explanation" / "dependencies.md").read_text(encoding="utf-8").lower()
+    extras = PROJECT["optional-dependencies"]
+    rows = [*PROJECT["dependencies"], *(row for rows in extras.values() for row in rows)]
+    names = {re.split(r"[<>=\[]", row)[0].lower() for row in rows} - {"ringfence"}
+    assert [name for name in names if name not in page and not name.startswith("types-")] == []
+    assert [extra for extra in extras if f"| `{extra}` |" not in page] == []
+
+
+def test_links_of_dependencies_lead_to_the_projects() -> None:
+    page = (ROOT / "docs" / "explanation" / "dependencies.md").read_text(encoding="utf-8")
+    assert "pypi.org" not in page

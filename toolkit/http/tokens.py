@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -68,11 +68,9 @@ def read(file: str) -> Tokens:
     """The tokens of a file. Raises TokensError, with the line, for what is not one."""
     text = read_private(file)
     found: dict[str, Caller] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
+    for number, words in entries(text):
         try:
-            digest, caller = _parse(line.split())
+            digest, caller = _parse(words)
             if digest in found:
                 raise TokensError("the token is used twice")
         except TokensError as error:
@@ -81,6 +79,14 @@ def read(file: str) -> Tokens:
     if not found:
         raise TokensError(f"{file}: holds no token")
     return Tokens(found)
+
+
+def entries(text: str) -> Iterator[tuple[int, list[str]]]:
+    """The words of each line that is neither empty nor a comment, with the line's number."""
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.split()
+        if words and not words[0].startswith("#"):
+            yield number, words
 
 
 def read_private(file: str) -> str:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from ringfence.toolkit.http.tokens import TokensError, check_token, digest_of
+from ringfence.toolkit.http.tokens import TokensError, check_token, digest_of, entries
 from ringfence.toolkit.text import escape
 
 LOOK, DECIDE, ADMINISTER = "look", "decide", "administer"
@@ -99,10 +99,7 @@ def read(text: str) -> People:
     """
     tokens: dict[str, Person] = {}
     names: dict[str, Person] = {}
-    for number, line in enumerate(text.splitlines(), 1):
-        words = line.split()
-        if not words or words[0].startswith("#"):
-            continue
+    for number, words in entries(text):
         try:
             person = _person(words)
             if person.name in names:
