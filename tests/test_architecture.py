@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from importlib import import_module
 from pathlib import Path
@@ -75,10 +76,21 @@ def modules() -> dict[str, Path]:
 MODULES = modules()
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+@cache
+def walked(path: Path) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(parsed(path)))
+
+
+@cache
 def imports(path: Path, *, at_load: bool) -> set[str]:
     """The modules a file imports; with `at_load` only what loading it imports."""
     found: set[str] = set()
-    for node in _walk(ast.parse(path.read_text(encoding="utf-8")), at_load=at_load):
+    for node in _walk(parsed(path), at_load=at_load):
         if isinstance(node, ast.Import):
             found.update(_ours(alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -126,8 +138,7 @@ def test_policy_asks_neither_clock_nor_chance_nor_disk(name: str) -> None:
 
 
 def nodes(name: str, kind: type[Node]) -> Iterator[Node]:
-    tree = ast.parse(MODULES[name].read_text(encoding="utf-8"))
-    return (node for node in ast.walk(tree) if isinstance(node, kind))
+    return (node for node in walked(MODULES[name]) if isinstance(node, kind))
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -379,7 +390,7 @@ def test_nothing_is_imported_by_its_old_name() -> None:
         for folder in ("policy", "toolkit", "tests", "benchmarks", "examples")
         for path in (ROOT / folder).rglob("*.py")
         if "node_modules" not in path.parts
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in walked(path)
         if (isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in PACKAGES)
         or (isinstance(node, ast.Import) and {alias.name.split(".")[0] for alias in node.names} & {*PACKAGES})
     ]
@@ -390,7 +401,7 @@ def writers() -> dict[str, set[str]]:
     """Which modules call something that changes a file, by the names of what they call."""
     found: dict[str, set[str]] = {}
     for name, path in MODULES.items():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in walked(path):
             if isinstance(node, ast.Call) and (called := _writing(node)):
                 found.setdefault(name, set()).add(called)
     return found
@@ -493,6 +504,7 @@ MAY_NAME_A_KIND = {
 }
 
 
+@cache
 def asked(name: str) -> set[str]:
     """What a module asks an object for, by a name in its source."""
     found = {node.attr for node in nodes(name, ast.Attribute)}
@@ -503,6 +515,7 @@ def asked(name: str) -> set[str]:
     return found
 
 
+@cache
 def named(name: str) -> set[str]:
     """The same, with what it imports and uses."""
     used = {node.id for node in nodes(name, ast.Name)}
