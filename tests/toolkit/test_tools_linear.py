@@ -49,6 +49,26 @@ def test_the_answer_is_pythons(pattern: str, data: st.DataObject) -> None:
     assert Matcher(pattern).found_in(line) == bool(re.search(pattern, line))
 
 
+FOLDED = [
+    "(?i)ς",
+    "(?i)ſ",
+    "(?i)[sk]",
+    "(?i)[r-t]",
+    "(?i)[^σ]",
+    "(?i)İ",
+    "(?i)ß",
+    "(?i)µ",
+    r"(?i)[\Wk]",
+    "(?i:s)S",
+]
+
+
+@pytest.mark.parametrize("pattern", FOLDED)
+def test_letters_that_differ_in_case_only_are_pythons(pattern: str) -> None:
+    for line in (*"sSſkK\u212aσςΣßẞiIİıμµ", "sS", "ſS", "\udcff", "i̇"):
+        assert Matcher(pattern).found_in(line) == bool(re.search(pattern, line)), ascii(line)
+
+
 @pytest.mark.parametrize(
     "pattern",
     [

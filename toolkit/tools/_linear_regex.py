@@ -18,7 +18,7 @@ MAX_STATES = 300
 _REMEMBERED = 500_000
 _END = ""
 
-Test = Callable[[str], bool]
+Test = Callable[[str], object]
 
 
 class PatternError(ValueError):
@@ -125,13 +125,13 @@ _ASKS: dict[Any, Callable[[str, str], bool]] = {
     op.AT_NON_BOUNDARY: lambda before, char: (before == "w") == _is_word(char),
 }
 
-_CATEGORIES: dict[Any, Test] = {
-    op.CATEGORY_DIGIT: str.isdecimal,
-    op.CATEGORY_NOT_DIGIT: lambda char: not char.isdecimal(),
-    op.CATEGORY_SPACE: str.isspace,
-    op.CATEGORY_NOT_SPACE: lambda char: not char.isspace(),
-    op.CATEGORY_WORD: _is_word,
-    op.CATEGORY_NOT_WORD: lambda char: not _is_word(char),
+_CATEGORIES: dict[Any, str] = {
+    op.CATEGORY_DIGIT: r"\d",
+    op.CATEGORY_NOT_DIGIT: r"\D",
+    op.CATEGORY_SPACE: r"\s",
+    op.CATEGORY_NOT_SPACE: r"\S",
+    op.CATEGORY_WORD: r"\w",
+    op.CATEGORY_NOT_WORD: r"\W",
 }
 
 
@@ -195,41 +195,29 @@ def _repeat(program: _Program, value: tuple[int, int, Any], at: int, flags: int)
 
 
 def _test(code: Any, value: Any, fold: bool, ascii_only: bool) -> Test:
-    """The test of one character."""
+    """The test of one character: Python's own, which alone knows all letters that differ in case only."""
     if ascii_only:
         raise PatternError("the flag (?a) is not offered")
     if code is op.ANY:
         return lambda _: True
-    if code is op.LITERAL:
-        return _folding(lambda char: ord(char) == value, fold)
-    if code is op.NOT_LITERAL:
-        same = _folding(lambda char: ord(char) == value, fold)
-        return lambda char: not same(char)
     if code is op.IN:
-        items = list(value)
-        negated = items[0][0] is op.NEGATE
-        tests = [_item(*item) for item in items[negated:]]
-        inside = _folding(lambda char: any(test(char) for test in tests), fold)
-        return (lambda char: not inside(char)) if negated else inside
-    raise PatternError("back references, look-around and atomic groups are not offered")
+        text = "".join(_item(*item) for item in value)
+    elif code in (op.LITERAL, op.NOT_LITERAL):
+        text = f"{'^' if code is op.NOT_LITERAL else ''}{_item(op.LITERAL, value)}"
+    else:
+        raise PatternError("back references, look-around and atomic groups are not offered")
+    return re.compile(f"[{text}]", re.IGNORECASE if fold else 0).match
 
 
-def _item(code: Any, value: Any) -> Test:
+def _item(code: Any, value: Any) -> str:
+    """What stands for a part of a set between its brackets."""
+    if code is op.NEGATE:
+        return "^"
     if code is op.LITERAL:
-        return lambda char: ord(char) == value
+        return f"\\U{value:08x}"
     if code is op.RANGE:
         low, high = value
-        return lambda char: low <= ord(char) <= high
+        return f"\\U{low:08x}-\\U{high:08x}"
     if code is op.CATEGORY:
         return _CATEGORIES[value]
     raise PatternError("this kind of character set is not offered")
-
-
-def _folding(test: Test, fold: bool) -> Test:
-    if not fold:
-        return test
-
-    def either(char: str) -> bool:
-        return test(char) or any(test(other) for other in (char.lower(), char.upper()) if len(other) == 1)
-
-    return either
