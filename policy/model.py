@@ -17,32 +17,54 @@ ACTIONS = ("read", "write", "delete")  # by how much they change
 GRAVITY: Mapping[str, int] = MappingProxyType({action: n for n, action in enumerate(ACTIONS)})
 DEFAULT_AGENT = "default"
 
-# What a tool needs: each action with the call's parameter that names the path ("" is the root itself).
-TOOL_ACTIONS: Mapping[str, tuple[tuple[str, str], ...]] = MappingProxyType(
+
+@dataclass(frozen=True, slots=True)
+class PolicyTool:
+    """What the policy language knows of a tool; all else is in the tool's own document.
+
+    `needs`: each action with the call's parameter that names the path ("" is the root itself).
+    `makes_parents`: the tool makes the directories missing above what it writes, each of them a `write`, too.
+    `changes`: what one call can change at most, for the limits that count it.
+    """
+
+    needs: tuple[tuple[str, str], ...]
+    makes_parents: bool = False
+    changes: Literal["no file", "one file", "files", "tasks"] = "files"
+
+
+_READ = ("read", "path")
+_WRITE = ("write", "path")
+_DELETE = ("delete", "path")
+_COPY = (("read", "source"), ("write", "destination"))
+_MOVE = (("read", "source"), ("delete", "source"), ("write", "destination"))
+
+# The one list of tools, in the order in which they are offered.
+POLICY_TOOLS: Mapping[str, PolicyTool] = MappingProxyType(
     {
-        "copy_file": (("read", "source"), ("write", "destination")),
-        "create_directory": (("write", "path"),),
-        "create_file": (("write", "path"),),
-        "delete": (("delete", "path"),),
-        "delete_file": (("delete", "path"),),
-        "delete_tasks": (("delete", "task_ids"),),
-        "directory_tree": (("read", "path"),),
-        "edit_file": (("read", "path"), ("write", "path")),
-        "get_file_info": (("read", "path"),),
-        "get_project_root": (("read", ""),),
-        "insert_at_line": (("read", "path"), ("write", "path")),
-        "list_directory": (("read", "path"),),
-        "list_tasks": (("read", "task_ids"),),
-        "move_file": (("read", "source"), ("delete", "source"), ("write", "destination")),
-        "read_file": (("read", "path"),),
-        "restore_tasks": (("write", "task_ids"),),
-        "search_files": (("read", "path"),),
-        "search_text": (("read", "path"),),
+        "create_file": PolicyTool((_WRITE,), makes_parents=True, changes="one file"),
+        "edit_file": PolicyTool((_READ, _WRITE), changes="one file"),
+        "insert_at_line": PolicyTool((_READ, _WRITE), changes="one file"),
+        "delete_file": PolicyTool((_DELETE,), changes="one file"),
+        "delete": PolicyTool((_DELETE,)),
+        "move_file": PolicyTool(_MOVE, makes_parents=True),
+        "copy_file": PolicyTool(_COPY, makes_parents=True, changes="one file"),
+        "create_directory": PolicyTool((_WRITE,), makes_parents=True, changes="no file"),
+        "read_file": PolicyTool((_READ,)),
+        "get_file_info": PolicyTool((_READ,)),
+        "list_directory": PolicyTool((_READ,)),
+        "directory_tree": PolicyTool((_READ,)),
+        "search_files": PolicyTool((_READ,)),
+        "search_text": PolicyTool((_READ,)),
+        "get_project_root": PolicyTool((("read", ""),)),
+        "list_tasks": PolicyTool((("read", "task_ids"),)),
+        "delete_tasks": PolicyTool((("delete", "task_ids"),), changes="tasks"),
+        "restore_tasks": PolicyTool((("write", "task_ids"),), changes="tasks"),
     }
 )
-
-# Tools that make the directories missing above what they write; each of these is a `write`, too.
-MAKES_PARENTS: Final = frozenset({"copy_file", "create_directory", "create_file", "move_file"})
+TOOL_ACTIONS: Mapping[str, tuple[tuple[str, str], ...]] = MappingProxyType(
+    {name: tool.needs for name, tool in POLICY_TOOLS.items()}
+)
+MAKES_PARENTS: Final = frozenset(name for name, tool in POLICY_TOOLS.items() if tool.makes_parents)
 
 # Names that people expect to be tools, and what to write instead.
 DEAD_TOOLS: Mapping[str, str] = MappingProxyType({"write_file": "create_file"})

@@ -49,6 +49,7 @@ class Result:
 
     @property
     def ok(self) -> bool:
+        """Whether the call was carried out."""
         return self.status == "ok"
 
     def to_json(self) -> dict[str, Any]:

@@ -281,4 +281,5 @@ class CallError(Exception):
         self.status = status or CODES[code].status
 
     def to_json(self) -> dict[str, Any]:
+        """Return the error's code, message, place and hint; `data` and `status` go into the result."""
         return {"code": self.code, "message": self.message, "where": self.where, "hint": self.hint}

@@ -26,14 +26,17 @@ def parts(path: str) -> tuple[str, ...]:
 
 
 def join(names: tuple[str, ...] | list[str]) -> str:
+    """Return the path of these names; that of no name is the root."""
     return "/".join(names) or ROOT
 
 
 def child(path: str, name: str) -> str:
+    """Return the path of a name in a directory."""
     return name if path == ROOT else f"{path}/{name}"
 
 
 def parent(path: str) -> str:
+    """Return the path of the directory that holds a path; the root's is the root."""
     return path.rpartition("/")[0] or ROOT
 
 
@@ -154,10 +157,12 @@ def _bytes(name: str) -> int:
 
 
 def too_deep(where: str | None = None) -> CallError:
+    """Return the error `path_invalid` for a path with too many names."""
     return CallError("path_invalid", f"The path has more than {MAX_DEPTH} names", where=where)
 
 
 def outside(parameter: str = "path") -> CallError:
+    """Return the error `outside_root` for an argument."""
     return CallError("outside_root", "Path outside project root", where=parameter)
 
 

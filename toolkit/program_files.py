@@ -95,6 +95,7 @@ def is_isolated() -> bool:
 
 
 def within(path: str, folder: str) -> bool:
+    """Whether an absolute path is a folder or lies below it; compares text only."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 

@@ -10,13 +10,8 @@ from ringfence.policy.analysis.verdict_queries import VerdictQueries, together, 
 from ringfence.policy.evaluation.limits import keys_of
 from ringfence.policy.lint.codes import Finding
 from ringfence.policy.lint.context import LintContext
-from ringfence.policy.model import ACTIONS, Agent, Effect, Limit, Mandatory, Rule
+from ringfence.policy.model import ACTIONS, POLICY_TOOLS, Agent, Effect, Limit, Mandatory, Rule
 from ringfence.policy.patterns.matcher import ROOT
-
-# Tools of which one call changes one file at most, and one that changes none.
-_SINGLE = frozenset({"copy_file", "create_file", "delete_file", "edit_file", "insert_at_line"})
-_NO_FILE = frozenset({"create_directory"})
-_TASKS = frozenset({"delete_tasks", "restore_tasks"})  # `max_tasks` counts them, not their files
 
 
 def excepts(look: LintContext) -> Iterator[Finding]:
@@ -65,13 +60,14 @@ def _tools(look: LintContext) -> tuple[str, ...]:
 
 def _countable(look: LintContext, tool: str, limit: Limit) -> bool:
     """Whether one call of a tool, or a session of them, can come over the ceiling."""
-    if limit.key not in keys_of(tool, look.policy.tools) or tool in _NO_FILE:
+    changes = POLICY_TOOLS[tool].changes if tool in POLICY_TOOLS else "files"
+    if limit.key not in keys_of(tool, look.policy.tools) or changes == "no file":
         return False
-    if tool in _TASKS and limit.max_bytes is None:
+    if changes == "tasks" and limit.max_bytes is None:  # `max_tasks` counts tasks, not `max_files`
         return False
     actions = {tool} if tool in ACTIONS else {action for action, _ in look.policy.tools[tool]}
     counted = (actions & {limit.key} if limit.key in ACTIONS else actions) - {"read"}
-    one_file = tool in _SINGLE and limit.per == "call" and limit.max_bytes is None
+    one_file = changes == "one file" and limit.per == "call" and limit.max_bytes is None
     return bool(counted) and not (one_file and limit.max_files)
 
 

@@ -84,3 +84,18 @@ def test_the_reference_page_is_made_from_the_table() -> None:
     if not page.parent.is_dir():
         pytest.skip("the documentation is not here")
     assert page.read_text(encoding="utf-8") == reference()
+
+
+@TABLE
+def test_the_facts_of_a_tool_agree_with_its_schemas(tool: Tool) -> None:
+    assert set(tool.content_arguments) <= set(tool.parameters["properties"])
+    assert tool.tasks == any(parameter == "task_ids" for _, parameter in tool.needs)
+    assert (tool.creates == "as source") <= ("source" in tool.parameters["properties"])
+    assert tool.notes_read <= ("digest" in tool.output["properties"])
+    assert not (tool.adds_only and any(action == "delete" for action, _ in tool.needs))
+
+
+def test_a_name_that_is_no_tool_is_not_in_the_table() -> None:
+    assert "write_file" not in TOOLS
+    with pytest.raises(KeyError):
+        TOOLS["write_file"]

@@ -527,10 +527,12 @@ def _is_same_call(one: Request, other: Request) -> bool:
 
 
 def new_id() -> str:
+    """Return a new request id: "a-" and 16 random hexadecimal digits."""
     return "a-" + secrets.token_hex(8)
 
 
 def arguments_digest(arguments: dict[str, Any]) -> str:
+    """Return the SHA-256, in hexadecimal, of a call's arguments as JSON with sorted keys."""
     return sha256(json.dumps(arguments, sort_keys=True, separators=(",", ":")).encode())
 
 

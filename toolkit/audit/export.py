@@ -12,16 +12,8 @@ from types import MappingProxyType
 from typing import Any
 
 from ringfence.toolkit.text import rfc3339
+from ringfence.toolkit.tools import TOOLS
 
-# The arguments that hold content, by tool; no record has them.
-ERASED: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "create_file": ("content",),
-        "edit_file": ("old_str", "new_str"),
-        "insert_at_line": ("content",),
-        "search_text": ("query",),
-    }
-)
 _SEVERITY = {"deny": (13, "WARN"), "ask": (10, "INFO2"), "allow": (9, "INFO")}
 
 
@@ -46,7 +38,7 @@ def opa(record: dict[str, Any]) -> dict[str, Any] | None:
             "plan": record.get("digest"),
             "arguments": {},
         },
-        "erased": [f"/input/arguments/{name}" for name in ERASED.get(tool, ())],
+        "erased": [f"/input/arguments/{name}" for name in _erased(tool)],
         "result": {
             "effect": decision.get("effect"),
             "action": decision.get("action"),
@@ -92,7 +84,7 @@ def otel(record: dict[str, Any]) -> dict[str, Any]:
         "ringfence.bytes.written": record.get("written"),
         "ringfence.bytes.freed": record.get("freed"),
         "ringfence.seconds": record.get("seconds"),
-        "ringfence.erased": list(ERASED.get(str(record.get("tool")), ())) or None,
+        "ringfence.erased": list(_erased(str(record.get("tool")))) or None,
         "session.id": record.get("session"),
     }
     row = {
@@ -112,6 +104,11 @@ def otel(record: dict[str, Any]) -> dict[str, Any]:
 FORMATS: Mapping[str, Callable[[dict[str, Any]], dict[str, Any] | None]] = MappingProxyType(
     {"opa": opa, "otel": otel}
 )
+
+
+def _erased(tool: str) -> tuple[str, ...]:
+    """The arguments of a tool that hold content; no record has them."""
+    return TOOLS[tool].content_arguments if tool in TOOLS else ()
 
 
 def _attributes(values: dict[str, Any]) -> list[dict[str, Any]]:

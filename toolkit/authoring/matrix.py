@@ -26,6 +26,7 @@ class Cell:
     where: str = ""
 
     def to_json(self) -> dict[str, str]:
+        """Return the cell's verdict, the rule behind it and that rule's file and line, all as text."""
         return {"effect": str(self.effect), "because": self.because, "where": self.where}
 
 
@@ -47,6 +48,7 @@ class Matrix:
     rows: list[Row] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
+        """Return the columns, the distinct cells, and the rows with the number of each cell."""
         return {
             "columns": [{"agent": agent, "action": action} for agent, action in self.columns],
             "cells": [cell.to_json() for cell in self.cells],

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from ringfence.policy import ACTIONS, Decision, Effect, Need, Policy
 from ringfence.policy.model import EFFECTS
+from ringfence.toolkit.tools import TOOLS
 
 _MOST_GROUPS: Final = 5_000
-_ON_DIRECTORIES: Final = frozenset({"create_directory", "directory_tree", "list_directory", "search_files"})
 _OTHERS: Final = "(others)"
 
 
@@ -32,6 +32,7 @@ class Group:
 
     @property
     def widens(self) -> bool:
+        """Whether the new verdict permits more than the recorded one."""
         return self.after < self.before
 
 
@@ -49,6 +50,7 @@ class Replayed:
     groups: dict[Group, tuple[int, str]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
+        """Return the counts by name, and the groups in the order of `ranked`."""
         numbers = ("records", "same", "changed", "widened", "limited", "unjudged", "unreadable")
         groups = [
             {
@@ -154,7 +156,7 @@ def _judge(
 
 def _needs(policy: Policy, tool: str, paths: tuple[str, ...], decided: tuple[str, str]) -> Iterator[Need]:
     """What the call needed, as far as its record tells: the paths it gave, and the one decided on."""
-    directory = tool in _ON_DIRECTORIES
+    directory = tool in TOOLS and TOOLS[tool].on_directories
     needs = policy.tools.get(tool, ())
     parameters = list(dict.fromkeys(parameter for _, parameter in needs))
     for action, parameter in needs:

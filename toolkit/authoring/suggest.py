@@ -42,6 +42,7 @@ class Proposed:
     rests_on: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
+        """Return the rule, and the ids of the approval requests that it rests on."""
         return {
             "agent": self.agent,
             "tool": self.tool,
@@ -61,6 +62,7 @@ class Suggestion:
 
     @property
     def text(self) -> str:
+        """The rules as the text of a policy file."""
         return policy_text(self.rules)
 
 

@@ -18,7 +18,7 @@ def instructions(policy: Policy, agent: str, *, tasks: bool = False, exact: bool
     names = {offer.tool.name for offer in offered}
     parts = [
         _tools(offered),
-        _shell(names),
+        _shell(offered),
         _deleting(policy, agent, names),
         _asking(offered),
         _limits(policy, agent, names),
@@ -34,12 +34,8 @@ def _tools(offered: tuple[Offer, ...]) -> str:
     return f"Use these tools for files: {', '.join(offer.tool.name for offer in offered)}."
 
 
-def _shell(names: set[str]) -> str:
-    instead = [
-        word
-        for word, tools in (("rm", ("delete", "delete_file")), ("mv", ("move_file",)), ("cp", ("copy_file",)))
-        if names & set(tools)
-    ]
+def _shell(offered: tuple[Offer, ...]) -> str:
+    instead = dict.fromkeys(offer.tool.shell_command for offer in offered if offer.tool.shell_command)
     words = f" ({', '.join(f'`{word}`' for word in instead)} and the like)" if instead else ""
     return f"Do not use a shell{words} for what they do: what goes past them cannot be judged or undone."
 

@@ -10,9 +10,6 @@ from ringfence.toolkit.call import Result
 from ringfence.toolkit.catalog.offers import Offer
 from ringfence.toolkit.tools import Tool
 
-# Tools that change something and yet take nothing away; the others may replace or delete.
-_ADDS_ONLY = frozenset({"create_directory", "restore_tasks"})
-
 _RESULT: Mapping[str, Any] = MappingProxyType(
     {
         "status": {"type": "string", "enum": ["ok", "denied", "approval_required", "error"]},
@@ -55,7 +52,7 @@ def hints(tool: Tool, *, remote: bool = False) -> dict[str, Any]:
     return {
         "title": tool.title,
         "readOnlyHint": reads,
-        "destructiveHint": not reads and tool.name not in _ADDS_ONLY,
+        "destructiveHint": not reads and not tool.adds_only,
         # Sent twice, a change is refused or made twice (a second insertion), never taken as done.
         "idempotentHint": reads,
         "openWorldHint": remote,

@@ -56,6 +56,7 @@ class Intent:
         self.digests: dict[str, str] = {}
 
     def items(self, change: Change) -> Iterator[Item]:
+        """Yield the steps of a change for the history, in the order in which they are carried out."""
         match change:
             case Write():
                 self._keeping()
@@ -229,6 +230,7 @@ class Intent:
         return nullcontext(self._spots[path]) if path in self._spots else at(self._backend, path)
 
     def name(self, change: Change) -> str:
+        """Return the temporary or quarantine name of a change; the same change always gets the same name."""
         if isinstance(change, Write) and change.path in self._caught:
             return self._caught[change.path]
         if id(change) not in self._names:

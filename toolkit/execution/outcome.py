@@ -54,4 +54,5 @@ class Outcome:
 
     @property
     def partial(self) -> bool:
+        """Whether something failed after at least one step was done."""
         return bool(self.failures or self.error) and DONE in self.stands.values()

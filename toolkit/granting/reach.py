@@ -52,6 +52,7 @@ class Reach:
         return f"opens {number} that {'is' if self.paths == 1 else 'are'} there now{first}"
 
     def to_json(self) -> dict[str, Any]:
+        """Return the fields of the reach, under their own names."""
         return {"paths": self.paths, "first": self.first, "whole": self.whole, "judged": self.judged}
 
 

@@ -72,6 +72,7 @@ def in_words(
 
 
 def session_in_words(session: str) -> str:
+    """Return a session's name for the person who grants a request; single calls share one name."""
     return "all later single calls here" if session == SINGLE_CALLS else f"this session ({escape(session)})"
 
 

@@ -34,6 +34,7 @@ class IntentWriter:
         self._size = 0
 
     def add(self, n: int, item: Item, state: str) -> None:
+        """Add step `n` of the operation, with its content, in a state; rows are written in batches."""
         before, after = self._noted(item.before), self._noted(item.after)
         what = (self._op, n, item.kind, item.path, item.path2, item.type, before, after)
         self._rows.append(
@@ -53,6 +54,7 @@ class IntentWriter:
             self.flush()
 
     def flush(self) -> None:
+        """Write the rows that wait, and the contents that the history does not have yet."""
         marks = ",".join("?" * len(self._contents))
         if marks:
             found = self._db.execute(f"SELECT hash FROM blob WHERE hash IN ({marks})", tuple(self._contents))

@@ -297,6 +297,7 @@ def sweep(state: State, content_files: ContentFiles) -> None:
 
 
 def note(db: Database, name: str, value: str) -> None:
+    """Set a value in the history's table of settings."""
     db.execute(
         "INSERT INTO meta VALUES(?,?) ON CONFLICT(name) DO UPDATE SET value = excluded.value", (name, value)
     )

@@ -43,6 +43,7 @@ class Subscription:
         self._thread.start()
 
     def put(self, event: Event) -> None:
+        """Queue an event for the subscriber; count it in `missed` if the queue is full. Never blocks."""
         if self._closed:
             return
         try:

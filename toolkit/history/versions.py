@@ -68,6 +68,7 @@ class VersionState:
     kept: bool = True
 
     def same(self, version: Version) -> bool:
+        """Whether the state is that of a version: the same content, link target and retention."""
         return (self.digest, self.target, self.kept) == (version.digest, version.target, version.kept)
 
 

@@ -43,6 +43,7 @@ class Entry(NamedTuple):
 
     @property
     def name(self) -> str:
+        """The last name of the entry's path."""
         return self.path.rpartition("/")[2]
 
 
@@ -61,6 +62,7 @@ class Place(NamedTuple):
 
     @property
     def kind(self) -> str | None:
+        """The kind of what exists there; None if nothing does."""
         return self.stat.kind if self.stat else None
 
 
@@ -84,10 +86,12 @@ class Write:
 
     @property
     def after_digest(self) -> str:
+        """The SHA-256 of the new content, in hexadecimal."""
         return self._known()[0]
 
     @property
     def before_digest(self) -> str | None:
+        """The SHA-256 of the content that is replaced; None if the plan did not read it."""
         return self._known()[1] if self.before is not None else None
 
     def kept(self) -> tuple[StreamedContent | None, StreamedContent]:
@@ -218,6 +222,7 @@ class Plan:
 
     @property
     def preview(self) -> str:
+        """What the plan would change, as text for a person; made anew at each use."""
         return self.draw()
 
     def digest(self) -> str:
@@ -241,6 +246,7 @@ def items_of(change: Change) -> int:
 
 
 def path_of(change: Change) -> str:
+    """Return the path that a change starts from: a move's source, else its only path."""
     return change.source if isinstance(change, Move) else change.path
 
 

@@ -19,10 +19,12 @@ class StreamedContent:
 
 
 def sha256(data: bytes) -> str:
+    """Return the SHA-256 of bytes, in hexadecimal."""
     return hashlib.sha256(data).hexdigest()
 
 
 def digest_of(data: bytes | StreamedContent) -> str:
+    """Return the SHA-256 of content, in hexadecimal."""
     return data.digest if isinstance(data, StreamedContent) else sha256(data)
 
 
@@ -36,10 +38,12 @@ def held(data: bytes | StreamedContent, digest: str) -> StreamedContent:
 
 
 def length(data: bytes | StreamedContent) -> int:
+    """Return the size of content in bytes."""
     return data.size if isinstance(data, StreamedContent) else len(data)
 
 
 def pieces(data: bytes | StreamedContent) -> Iterator[bytes]:
+    """Yield content piece by piece; nothing for empty content."""
     if isinstance(data, StreamedContent):
         yield from data.pieces()
     elif data:

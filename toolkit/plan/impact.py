@@ -124,6 +124,7 @@ def usage(found: Iterable[Step]) -> dict[str, Amount]:
 
 
 def without_files(amounts: dict[str, Amount]) -> dict[str, Amount]:
+    """Return amounts by action with their bytes only: a task's files do not count as files."""
     return {action: Amount(0, amount.bytes) for action, amount in amounts.items()}
 
 

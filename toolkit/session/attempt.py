@@ -71,23 +71,28 @@ class Attempt:
         self.fold = self.context.workspace.fold
 
     def release(self) -> None:
+        """Release every handle that the backend gave for the path arguments."""
         for _, spot in self.places.values():
             self.context.workspace.backend.release(spot)
 
     @property
     def known_tool(self) -> Tool:
+        """The call's tool. Only for stages after the tool was found."""
         assert self.tool is not None, "the tool is found before anything else is asked"
         return self.tool
 
     @property
     def decided(self) -> Decision:
+        """The decision so far. Only for stages after the first judgement."""
         assert self.decision is not None, "every call is judged before it gets here"
         return self.decision
 
     def judge(self, needs: list[Need]) -> Decision:
+        """Return the policy's decision on these needs of the call."""
         return self.policy.decide(self.context.agent, self.known_tool.name, needs, fold=self.fold)
 
     def effect(self, action: str, path: str, directory: bool) -> Effect:
+        """Return the enforced effect of an action on a path; in monitor mode it is always allow."""
         return self.judged_effect(action, path, directory) if self.enforcing else Effect.ALLOW
 
     def opens_below(self, path: str) -> bool:
@@ -95,14 +100,17 @@ class Attempt:
         return self.policy.opens_below(self.context.agent, self.known_tool.name, "read", path, fold=self.fold)
 
     def within(self, path: str) -> Callable[[str, bool], Effect]:
+        """Return `effect` of reading as a function of a name below the path and whether it is a directory."""
         return self.judged_within(path) if self.enforcing else lambda *_: Effect.ALLOW
 
     def judged_effect(self, action: str, path: str, directory: bool) -> Effect:
+        """Return the policy's effect of an action on a path, whether or not the mode enforces it."""
         return self.policy.effect(
             self.context.agent, self.known_tool.name, action, path, directory, fold=self.fold
         )
 
     def judged_within(self, path: str) -> Callable[[str, bool], Effect]:
+        """Return `judged_effect` of reading, as a function like that of `within`."""
         return self.policy.within(self.context.agent, self.known_tool.name, "read", path, fold=self.fold)
 
     def spots(self) -> dict[str, Any]:

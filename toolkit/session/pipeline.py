@@ -184,7 +184,7 @@ def _note_reads(attempt: Attempt, plan: Plan) -> None:
     for change in plan.changes:
         if isinstance(change, Write) and change.before_digest is not None:
             attempt.seen[change.path] = change.before_digest
-    if attempt.known_tool.name == "read_file" and "digest" in plan.data:
+    if attempt.known_tool.notes_read and "digest" in plan.data:
         attempt.seen[attempt.places["path"][0].real] = plan.data["digest"]
 
 

@@ -36,6 +36,7 @@ class PolicySource:
 
     @property
     def error(self) -> PolicyError | None:
+        """Why the policy file in its present state does not load; None if it loads."""
         return self._error
 
     @property

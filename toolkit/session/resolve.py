@@ -19,10 +19,6 @@ if TYPE_CHECKING:
     from ringfence.toolkit.session.attempt import Attempt
     from ringfence.toolkit.workspace.workspace import Workspace
 
-_OUTSIDE = {
-    "get_file_info": "Path '{path}' is outside project root",
-    "delete": "Cannot delete files outside the working directory",
-}
 _UNANSWERED = ("cancelled", "io_error", "no_reply")  # these tell nothing of what is there
 
 
@@ -92,9 +88,9 @@ def _no_directory(place: Place, parameter: str) -> CallError:
 
 def _becomes_directory(attempt: Attempt) -> bool:
     """Whether the call makes a directory of a name that is free."""
-    moved = attempt.places.get("source")
-    return attempt.known_tool.name == "create_directory" or (
-        attempt.known_tool.name == "move_file" and moved is not None and moved[0].kind == DIRECTORY
+    creates = attempt.known_tool.creates
+    return creates == "directory" or (
+        creates == "as source" and attempt.places["source"][0].kind == DIRECTORY
     )
 
 
@@ -130,7 +126,8 @@ def _split(attempt: Attempt, text: str, parameter: str) -> tuple[str, ...]:
 def _outside(attempt: Attempt, error: CallError, text: str) -> CallError:
     if error.code != "outside_root":
         return error
-    message = _OUTSIDE.get(attempt.known_tool.name, error.message).format(path=escape(text))
+    own = attempt.known_tool.outside_message
+    message = own.format(path=escape(text)) if own else error.message
     return CallError("outside_root", message, where=error.where)
 
 

@@ -38,14 +38,6 @@ _OF_PATHS = (
 )  # fmt: skip
 
 
-_UNABLE = {
-    "create_file": "Cannot create file",
-    "delete_file": "Cannot delete file",
-    "edit_file": "Cannot edit file",
-    "insert_at_line": "Cannot edit file",
-}
-
-
 def success(attempt: Attempt, plan: Plan, more: dict[str, Any]) -> Result:
     """The answer to a call that was done, or would be (`more` says so)."""
     content, data = plan.content, {**plan.data, **more}
@@ -152,6 +144,7 @@ def _row(attempt: Attempt, row: dict[str, Any]) -> dict[str, Any]:
 
 
 def denied(attempt: Attempt) -> CallError:
+    """Return the error for a denied call: `denied_by_policy`, or `limit_exceeded` where a limit denies it."""
     decision = attempt.decided
     path = agent_view.path_of(attempt, decision.path)
     if decision.limit:
@@ -179,14 +172,18 @@ def redacted(attempt: Attempt, error: CallError) -> CallError:
 
 def unable(attempt: Attempt, error: CallError) -> CallError:
     """What the operating system refused, in the tool's own words; the path and the reason are in the hint."""
-    message = _UNABLE.get(attempt.call.tool)
-    if message is None or error.code not in ("permission_denied", "io_error") or error.message == message:
+    message = attempt.tool.unable_message if attempt.tool is not None else ""
+    if not message or error.code not in ("permission_denied", "io_error") or error.message == message:
         return error
     hint = f"{error.message}; {CODES[error.code].hint}"
     return CallError(error.code, message, where=error.where, hint=hint, data=error.data)
 
 
 def approval_needed(attempt: Attempt, request: Request, stale: bool) -> CallError:
+    """Return the error for a call that waits for a person's answer, with the request's id and title.
+
+    `stale`: a request for the same call was granted, but the plan has changed since (`approval_stale`).
+    """
     decision = attempt.decided
     over = f" ({decision.reason})" if decision.limit else ""
     why = "What was approved is not what would happen now. " if stale else ""

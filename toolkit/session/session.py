@@ -170,6 +170,7 @@ class Session:
                 logging.getLogger("ringfence").warning("%s", error)
 
     def close(self) -> None:
+        """Stop retention and subscriptions, update the audit's copy, and close state and workspace."""
         self._retention.close()
         if self._mirror is not None:
             self._copy_audit()
@@ -182,38 +183,47 @@ class Session:
 
     @property
     def agent(self) -> str:
+        """The name of the agent whose calls these are."""
         return self.context.agent
 
     @property
     def session(self) -> str:
+        """The session's name, as records and grants have it."""
         return self.context.session
 
     @property
     def ask(self) -> str:
+        """What an ask does: "queue" leaves a request for a person, "deny" refuses the call."""
         return self.context.ask
 
     @property
     def dry_run(self) -> bool:
+        """Whether calls are only planned, and change nothing."""
         return self.context.dry_run
 
     @property
     def workspace(self) -> Workspace:
+        """The workspace: its root, and the backend that reads and changes it."""
         return self.context.workspace
 
     @property
     def state(self) -> State:
+        """The state directory or database with the history, the approvals and the audit."""
         return self.context.state
 
     @property
     def history(self) -> History:
+        """The history of changes in this session's state."""
         return self.context.history
 
     @property
     def approvals(self) -> Approvals:
+        """The requests and grants in this session's state."""
         return self.context.approvals
 
     @property
     def policy(self) -> Policy:
+        """The policy in force now; a changed file takes effect at the next call."""
         return self._following.policy
 
     @property
@@ -223,6 +233,7 @@ class Session:
 
     @property
     def fold(self) -> Fold:
+        """Which differences between names the workspace ignores, such as case."""
         return self.workspace.fold
 
     @property

@@ -29,9 +29,11 @@ class Item:
 
     @property
     def done(self) -> bool:
+        """Whether the task was changed as the call requested."""
         return self.code is None
 
     def to_json(self) -> dict[str, Any]:
+        """Return the task's result, as it is in `results` of an answer."""
         return {
             "id": self.id,
             "title": self.title,
@@ -43,6 +45,7 @@ class Item:
 
 
 def name_of(title: str | None, task: str) -> str:
+    """Return a task's title with its id, or the id alone if it has no title."""
     return f"{escape(title)} ({task})" if title else task
 
 
@@ -110,6 +113,7 @@ def results(what: str, items: list[Item], again: tuple[str, ...] = (), note: str
 
 
 def fields(items: list[Item], again: tuple[str, ...]) -> dict[str, Any]:
+    """Return the `data` of a call on tasks: each task's result, the counts, and the repeated ids."""
     good = sum(item.done for item in items)
     return {
         "results": [item.to_json() for item in items],

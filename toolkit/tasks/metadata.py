@@ -51,11 +51,13 @@ class Task:
 
     @property
     def mode_shown(self) -> str:
+        """The task's mode for people: its title and its slug, or "unknown"."""
         if self.mode is None:
             return "unknown"
         return f"{MODES.get(self.mode, self.mode.capitalize())} ({self.mode})"
 
     def to_json(self) -> dict[str, Any]:
+        """Return the task's fields: times as RFC 3339, `size` in bytes, `trouble` as text or null."""
         return {
             "id": self.id,
             "title": self.title,
@@ -83,6 +85,7 @@ class Messages:
     trouble: str | None = None
 
     def add(self, message: Any) -> None:
+        """Take the title, the times, the mode and the state from one more message, in the file's order."""
         self.count += 1
         if not isinstance(message, dict):
             return

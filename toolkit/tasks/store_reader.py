@@ -39,10 +39,12 @@ class Deleted:
 
     @property
     def path(self) -> str:
+        """The path of the deleted task in the store's trash."""
         return f"{IN_TRASH}/{self.name}"
 
     @property
     def name(self) -> str:
+        """The folder's name in the trash: the id, with a number from the second deletion on."""
         return self.id if self.number == 1 else f"{self.id}.{self.number}"
 
 

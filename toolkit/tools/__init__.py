@@ -1,4 +1,4 @@
-"""The table of tools. Adding one is a file with its `plan`, its JSON beside it, and a line here.
+"""The table of tools. Adding one is a module with its `plan`, its JSON beside it, and a row of POLICY_TOOLS.
 
 A tool looks through a read-only view and answers with a plan; it can change nothing itself.
 """
@@ -8,10 +8,9 @@ from __future__ import annotations
 import functools
 import importlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from ringfence.policy.model import TOOL_ACTIONS
 from ringfence.toolkit.fake_fs import past_the_fake
@@ -25,55 +24,81 @@ if TYPE_CHECKING:
 __all__ = ["TOOLS", "Tool", "reference"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Tool:
-    """What is known of a tool without running it.
+    """All facts about a tool, read from its JSON document; the defaults hold for most tools.
 
-    `safety` is "safe" (it only looks) or "moderate"; `follow` says whether a path argument that
-    names a link stands for what the link leads to; `tasks` that it works in the task store; `walks` that it
-    shows what is in the directory that its path names.
+    `needs`: each action with the parameter that names its path; "" is the root itself. From the policy.
+    `parameters`: a closed JSON Schema of the arguments. Shared: not to be changed.
+    `output`: a JSON Schema of the result's `data` when the status is ok. Shared: not to be changed.
+    `follow`: a path argument that names a link stands for the link's target.
+    `tasks`: the tool works in the task store, not in the workspace.
+    `walks`: the tool shows the content of the directory that its path names.
+    `on_directories`: its path names a directory.
+    `creates`: what a free name that it writes becomes; "as source" is what the parameter `source` names.
+    `adds_only`: its changes neither replace nor delete anything.
+    `notes_read`: `digest` in its data is that of content that the agent now knows; a later write over other
+    content is refused as `stale_read`.
+    `content_arguments`: the arguments that hold content of files, which no record has.
+    `shell_command`: the command of a shell that it replaces.
+    `unable_message`, `outside_message`: its own words for a refusal by the operating system, and for a path
+    outside the root (with `{path}` for the path); empty for the general ones.
     """
 
     name: str
-    safety: str
+    needs: tuple[tuple[str, str], ...]
+    title: str
+    description: str
+    parameters: dict[str, Any]
+    output: dict[str, Any]
     categories: tuple[str, ...]
     follow: bool = True
     tasks: bool = False
     walks: bool = False
+    on_directories: bool = False
+    creates: Literal["file", "directory", "as source"] = "file"
+    adds_only: bool = False
+    notes_read: bool = False
+    content_arguments: tuple[str, ...] = ()
+    shell_command: str = ""
+    unable_message: str = ""
+    outside_message: str = ""
 
     @property
-    def needs(self) -> tuple[tuple[str, str], ...]:
-        """Each action with the parameter that names its path; "" is the root itself."""
-        return TOOL_ACTIONS[self.name]
+    def safety(self) -> str:
+        """Return "safe" if the tool only reads, else "moderate"."""
+        return "safe" if all(action == "read" for action, _ in self.needs) else "moderate"
 
     @property
     def plan(self) -> Planner:
-        """From the arguments, defaults filled in, and a view to a plan. Imported when it is first used."""
+        """The function from arguments, defaults filled in, and a view to a plan. Imported at first use."""
         return _planner(self.name)
 
-    @property
-    def title(self) -> str:
-        return str(_document(self.name)["title"])
 
-    @property
-    def description(self) -> str:
-        return str(_document(self.name)["description"])
+class _Tools(Mapping[str, Tool]):
+    """The tools by name, in the order in which they are offered; each document is read at first use."""
 
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """A closed JSON Schema of the arguments. Shared: not to be changed."""
-        schema: dict[str, Any] = _document(self.name)["parameters"]
-        return schema
+    def __getitem__(self, name: str) -> Tool:
+        if name not in TOOL_ACTIONS:
+            raise KeyError(name)
+        return _tool(name)
 
-    @property
-    def output(self) -> dict[str, Any]:
-        """A JSON Schema of the result's `data` when the status is ok. Shared: not to be changed."""
-        schema: dict[str, Any] = _document(self.name)["output"]
-        return schema
+    def __contains__(self, name: object) -> bool:
+        return name in TOOL_ACTIONS
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(TOOL_ACTIONS)
+
+    def __len__(self) -> int:
+        return len(TOOL_ACTIONS)
+
+
+TOOLS: Mapping[str, Tool] = _Tools()
 
 
 @functools.cache
-def _document(name: str) -> dict[str, Any]:
+def _tool(name: str) -> Tool:
+    """Read a tool's document. Raises TypeError for a fact that is no field of `Tool`."""
     import pkgutil  # a verdict alone needs no schema
 
     # Not left to the import system: pytest's own loader for plugins reads through a fake, too.
@@ -81,7 +106,9 @@ def _document(name: str) -> dict[str, Any]:
         data = pkgutil.get_data(__package__, f"{name}.json")
     assert data is not None, "the document of every tool is beside its module"
     document: dict[str, Any] = json.loads(data)
-    return document
+    for key, fact in document.pop("facts").items():
+        document[key] = tuple(fact) if isinstance(fact, list) else fact
+    return Tool(name, TOOL_ACTIONS[name], **document)
 
 
 @functools.cache
@@ -89,38 +116,6 @@ def _planner(name: str) -> Planner:
     with past_the_fake():
         planner: Planner = importlib.import_module(f"ringfence.toolkit.tools.{name}").plan
     return planner
-
-
-_LOOK = ("filesystem", "navigation")
-_SEARCH = ("filesystem", "search")
-_EDIT = ("filesystem", "editing")
-_TASKS = ("filesystem", "tasks")
-
-TOOLS: MappingProxyType[str, Tool] = MappingProxyType(
-    {
-        tool.name: tool
-        for tool in (
-            Tool("create_file", "moderate", _EDIT),
-            Tool("edit_file", "moderate", _EDIT),
-            Tool("insert_at_line", "moderate", _EDIT),
-            Tool("delete_file", "moderate", _EDIT, follow=False),
-            Tool("delete", "moderate", _EDIT, follow=False),
-            Tool("move_file", "moderate", _EDIT, follow=False),
-            Tool("copy_file", "moderate", _EDIT),
-            Tool("create_directory", "moderate", _EDIT),
-            Tool("read_file", "safe", ("filesystem", "reading")),
-            Tool("get_file_info", "safe", _LOOK),
-            Tool("list_directory", "safe", _LOOK, walks=True),
-            Tool("directory_tree", "safe", _LOOK, walks=True),
-            Tool("search_files", "safe", _SEARCH, walks=True),
-            Tool("search_text", "safe", _SEARCH, walks=True),
-            Tool("get_project_root", "safe", _LOOK),
-            Tool("list_tasks", "safe", _TASKS, tasks=True),
-            Tool("delete_tasks", "moderate", _TASKS, tasks=True),
-            Tool("restore_tasks", "moderate", _TASKS, tasks=True),
-        )
-    }
-)
 
 
 def reference() -> str:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:
+    """Plan a copy of one file. Raises CallError `is_directory`, `invalid_move` or `already_exists`."""
     source, destination = view.place("source"), view.place("destination")
     stat = targets.present(source, parameter="source")
     if stat.kind == DIRECTORY:

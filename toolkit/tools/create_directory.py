@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:
+    """Plan a directory and its missing parents; no change if it exists. Raises CallError `already_exists`."""
     place = view.place("path")
     path = escape(place.named)
     if place.stat is not None and place.stat.kind == DIRECTORY:

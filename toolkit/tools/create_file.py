@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:
+    """Plan a new or replaced file with UTF-8 content. Raises CallError `already_exists` or `not_found`."""
     place = view.place("path")
     data = arguments["content"].encode("utf-8")
     parents = targets.landing(

@@ -18,6 +18,7 @@ MAX_FILES = 1_000
 
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:
+    """Plan the deletion of a file, a link or a whole tree. Raises CallError `not_found`."""
     place = view.place("path")
     stat = targets.present(place, f"File or directory does not exist: {targets.shown(place)}")
     if stat.kind != DIRECTORY:

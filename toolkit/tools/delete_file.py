@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:
+    """Plan the deletion of one file or link. Raises CallError `not_found` or `is_directory`."""
     place = view.place("path")
     stat = targets.present(place, f"File '{targets.shown(place)}' does not exist")
     if stat.kind == DIRECTORY:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:
+    """Plan the deletion of tasks: to the trash, for good, or scheduled; each task succeeds or fails alone."""
     from ringfence.toolkit.tasks import messages as said
     from ringfence.toolkit.tasks import store_reader as look
     from ringfence.toolkit.tasks.batch_plan import LOCKED, answer

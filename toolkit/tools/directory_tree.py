@@ -20,6 +20,7 @@ MAX_SHOWN = 1000
 
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:
+    """Plan no change; answer with a tree of the names that the agent may know, as text."""
     place = view.place("path")
     targets.directory(place)
     walked = excluding(view.walk(place), place.real, arguments["exclude_patterns"])

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:
+    """Plan the replacement of the one place with `old_str`. Raises CallError `no_match` or `not_unique`."""
     place = view.place("path")
     old, new = arguments["old_str"].encode("utf-8"), arguments["new_str"].encode("utf-8")
     if not old:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:
+    """Plan no change; answer with type, size in bytes, times, mode and rights."""
     place = view.place("path")
     nowhere = _nowhere(place, view)
     stat = nowhere or targets.present(place)

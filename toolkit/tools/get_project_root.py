@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:
+    """Plan no change; answer with the root's name and how it was found, never with its path on the host."""
     name, found_by = view.root_name, view.found_by
     content = f"Project root: {escape(name)}\nFound by: {escape(found_by)}"
     if view.read_only:

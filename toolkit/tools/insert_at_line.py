@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:
+    """Plan an insertion of whole lines. Raises CallError `line_out_of_range`."""
     place = view.place("path")
     before = targets.editable(place, view)
     total = count_lines(before)

@@ -24,6 +24,7 @@ _ORDERS: dict[str, Callable[[Entry], Any]] = {
 
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:
+    """Plan no change; answer with the entries that the agent may know. Raises CallError `not_a_directory`."""
     place = view.place("path")
     targets.directory(place)
     found = view.list(place)

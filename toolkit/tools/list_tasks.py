@@ -25,6 +25,7 @@ _ORDERS: dict[str, Callable[[Task], Any]] = {
 
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:
+    """Plan no change; answer with the tasks that the agent may know, filtered and sorted."""
     from ringfence.toolkit.tasks import store_reader as look
     from ringfence.toolkit.tasks.metadata import CORRUPT
 

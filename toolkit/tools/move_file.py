@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:
+    """Plan a move of a file, a link or a directory. Raises CallError `already_exists` or `invalid_move`."""
     source, destination = view.place("source"), view.place("destination")
     stat = targets.present(source, parameter="source")
     _check_ends(source, destination)

@@ -59,6 +59,7 @@ def directory(place: Place) -> Stat:
 
 
 def not_regular(what: str, parameter: str = "path") -> CallError:
+    """Return the error for something that is neither a file nor a directory, such as a socket."""
     return CallError("not_regular_file", f"'{what}' is neither a file nor a directory", where=parameter)
 
 
@@ -117,6 +118,7 @@ def _read_only(place: Place) -> str:
 
 
 def taken(place: Place, parameter: str = "path") -> CallError:
+    """Return the error for a file that exists where the call does not allow overwriting."""
     message = f"File '{shown(place)}' already exists. Use allow_overwrite: true"
     hint = "set allow_overwrite: true to replace it, or choose a different path"
     return CallError("already_exists", message, where=parameter, hint=hint)

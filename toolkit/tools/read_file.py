@@ -17,6 +17,7 @@ MAX_BYTES = 16 << 20
 
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:
+    """Plan no change; answer with lines and the digest. Raises `too_large` or `line_out_of_range`."""
     place = view.place("path")
     stat = targets.regular_file(place)
     if stat.size is not None and stat.size > MAX_BYTES:

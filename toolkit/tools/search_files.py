@@ -18,6 +18,7 @@ MAX_FOUND = 1000
 
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:
+    """Plan no change; answer with the paths below a directory that match a pattern."""
     place = view.place("path")
     targets.directory(place)
     wanted = Names(arguments["pattern"], place.real, "pattern")

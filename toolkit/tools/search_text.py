@@ -55,6 +55,7 @@ class _Search:
 
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:
+    """Plan no change; answer with the lines that hold a text or match a regular expression in linear time."""
     place = view.place("path")
     stat = targets.present(place, f"'{targets.shown(place)}' not found")
     search = _Search(_finder(arguments["query"], arguments["regex"]), time.monotonic() + MAX_SECONDS)

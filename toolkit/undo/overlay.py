@@ -79,6 +79,7 @@ class Overlay:
                 todo += reversed(self.children(child))
 
     def children(self, path: str) -> list[str]:
+        """Return the sorted paths directly below a directory after the planned changes."""
         node = self.get(path)
         if node is None or node.kind != DIRECTORY:
             return []
@@ -143,6 +144,7 @@ class Overlay:
         return node.digest
 
     def read(self, node: Node) -> bytes:
+        """Return a file's content from the disk. Only for a node that exists there."""
         assert node.origin is not None, "only what is on the disk can be read there"
         return self._at(node.origin, lambda spot: self._backend.read(spot, None, node.stat))
 
@@ -196,4 +198,5 @@ def _on_disk(path: str, stat: Stat) -> Node:
 
 
 def is_file(node: Node | None) -> bool:
+    """Whether a node exists and is a regular file."""
     return node is not None and node.kind == FILE

@@ -48,6 +48,7 @@ class UndoPlan:
     caught: Mapping[str, QuarantinedTree] = field(default_factory=dict, compare=False)
 
     def plan(self, title: str) -> Plan:
+        """Return the undo as a plan, with a preview made of the diffs."""
         return Plan(
             changes=self.changes,
             title=title,

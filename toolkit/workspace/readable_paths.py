@@ -28,18 +28,23 @@ class View(Protocol):
     places: dict[str, tuple[Place, Spot]]
 
     @property
-    def workspace(self) -> Workspace: ...
+    def workspace(self) -> Workspace:
+        """The workspace that is read."""
 
     @property
-    def within(self) -> Callable[[str], Callable[[str, bool], Effect]]: ...
+    def within(self) -> Callable[[str], Callable[[str, bool], Effect]]:
+        """The function from a path to the effect of reading each name below it."""
 
     def visit(
         self, spot: Spot, path: str, choose: Choose, refuse: Refuse = ..., missed: Missed = ...
-    ) -> Generator[Entry, None, None]: ...
+    ) -> Generator[Entry, None, None]:
+        """Yield the chosen entries below a directory; see the class that implements it."""
 
-    def read_effect(self, path: str, directory: bool) -> Effect: ...
+    def read_effect(self, path: str, directory: bool) -> Effect:
+        """Return the effect of reading a path."""
 
-    def opens(self, path: str) -> bool: ...
+    def opens(self, path: str) -> bool:
+        """Whether something below a directory may be read."""
 
 
 # Why a walk goes on without a directory, by the code of the error that entering it ends with.

@@ -55,10 +55,12 @@ class View:
 
     @property
     def root_name(self) -> str:
+        """The name of the root directory, without its path on the host."""
         return self.workspace.root_name
 
     @property
     def found_by(self) -> str:
+        """How the root was found."""
         return self.workspace.found_by
 
     @property
@@ -183,6 +185,7 @@ class View:
         return effect != Effect.DENY
 
     def stat_at(self, path: str) -> Stat | None:
+        """Return what is at a path of the task store; None if nothing is."""
         with self._at(path) as spot:
             return self._backend.stat(spot)
 
@@ -266,6 +269,7 @@ class View:
         return (Entry(above + name, stat) for name, stat in found if not hides(path, name))
 
     def read_effect(self, path: str, directory: bool) -> Effect:
+        """Return the effect of reading a path: the strictest over all names that lead there."""
         return max(self.effect("read", name, directory) for name in self.names(path))
 
     def opens(self, path: str) -> bool:

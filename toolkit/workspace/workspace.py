@@ -87,9 +87,11 @@ class Workspace:
 
     @property
     def fold(self) -> Fold:
+        """Which differences between names the backend ignores, such as case."""
         return self.backend.fold
 
     def close(self) -> None:
+        """Close the backend."""
         self.backend.close()
 
     def split(self, text: str, parameter: str = "path") -> tuple[str, ...]:
