@@ -260,7 +260,7 @@ class CallError(Exception):
     person.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  the fields of an error, by keyword
         self,
         code: str,
         message: str,

@@ -135,13 +135,13 @@ class Approvals:
 
     def listing(self, *, every: bool = False) -> list[Request]:
         """The requests that wait and the grants that can still be used, or every one, oldest first."""
-        found = [self._now(*row) for row in self._state.rows(f"{_SELECT} ORDER BY asked")]
+        found = [self._now(row) for row in self._state.rows(f"{_SELECT} ORDER BY asked")]
         return [request for request in found if every or request.state in (PENDING, GRANTED)]
 
     def waiting(self) -> list[Request]:
         """The requests that a person can still answer, oldest first."""
         found = [
-            self._now(*row) for row in self._state.rows(f"{_SELECT} WHERE state=? ORDER BY asked", (PENDING,))
+            self._now(row) for row in self._state.rows(f"{_SELECT} WHERE state=? ORDER BY asked", (PENDING,))
         ]
         return [request for request in found if request.state == PENDING]
 
@@ -159,7 +159,7 @@ class Approvals:
     def refused(self, most: int) -> list[Request]:
         """The requests that were refused last, the newest first."""
         rows = self._state.rows(f"{_SELECT} WHERE state=? ORDER BY decided DESC LIMIT ?", (REFUSED, most))
-        return [self._now(*row) for row in rows]
+        return [self._now(row) for row in rows]
 
     def get(self, approval: str) -> Request:
         """The request with this id. Raises CallError `not_found`."""
@@ -168,7 +168,7 @@ class Approvals:
             raise CallError(
                 "not_found", f"No approval has the id '{approval}'", hint="`ringfence approvals list`"
             )
-        return self._now(*rows[0])
+        return self._now(rows[0])
 
     def answer(self, approval: str, answer: Answer) -> Request:
         """Grant or refuse a request that is pending. What was refused has to be reopened first.
@@ -244,7 +244,7 @@ class Approvals:
             f" AND agent IN ({_marks(agents)}) ORDER BY decided",
             (REFUSED, request.digest, *sessions, *agents),
         )
-        found = (self._now(*row) for row in rows)
+        found = (self._now(row) for row in rows)
         return next((one for one in found if one.changes or _is_same_call(one, request)), None)
 
     def covered(self, request: Request, answer: Answer) -> list[Request]:
@@ -256,7 +256,7 @@ class Approvals:
             f"{_SELECT} WHERE agent=? AND tool=? AND revision=? AND state IN (?, ?) AND id!=? ORDER BY asked",
             (request.agent, request.tool, request.revision, PENDING, REFUSED, request.id),
         )
-        found = (self._now(*row) for row in rows)
+        found = (self._now(row) for row in rows)
         return [one for one in found if one.state != EXPIRED and _covers(granted, one)]
 
     def note_declined(self, approval: str, *, by: str, reason: str) -> None:
@@ -381,7 +381,7 @@ class Approvals:
             f"{_SELECT} WHERE agent=? AND tool=? AND state=? AND scope IN (?, ?) AND revision=?",
             (request.agent, request.tool, GRANTED, SESSION, PATTERN, request.revision),
         )
-        return next((held for held in (self._now(*row) for row in rows) if _covers(held, request)), None)
+        return next((held for held in (self._now(row) for row in rows) if _covers(held, request)), None)
 
     def _same_call(self, request: Request) -> list[Request]:
         """What waits or was granted for the very same call, leaving out what reaches further or is over."""
@@ -390,7 +390,7 @@ class Approvals:
             " ORDER BY asked",
             (request.session, request.agent, request.tool, _call_of(request), PENDING, GRANTED),
         )
-        held = (self._now(*row) for row in rows)
+        held = (self._now(row) for row in rows)
         return [one for one in held if one.state != EXPIRED and one.scope == ONCE]
 
     def _ending(self, request: Request, answer: Answer) -> Answer:
@@ -423,19 +423,9 @@ class Approvals:
                 hint="grant this change alone, or a pattern that matches less",
             )
 
-    def _now(
-        self,
-        body: str,
-        state: str,
-        reason: str | None,
-        scope: str | None,
-        pattern: str | None,
-        until: float | None,
-        by: str | None,
-        asked: float,
-        decided: float | None,
-    ) -> Request:
-        """A request as it stands at this time: what ran out has expired."""
+    def _now(self, row: tuple[Any, ...]) -> Request:
+        """The request of a row of `_SELECT`; its state is EXPIRED if its time has run out."""
+        body, state, reason, scope, pattern, until, by, asked, decided = row
         fields = json.loads(body)
         fields |= {name: tuple(fields.get(name, ())) for name in ("paths", "needs", "asking", "asks")}
         fields |= {"state": state, "reason": reason or "", "by": by or "", "asked": asked, "decided": decided}

@@ -76,9 +76,7 @@ def matrix(
         raise CallError("not_a_directory", f"'{path}' is not a directory")
     for entry in workspace.below(spot, "/".join(names) or "."):
         directory = entry.stat.kind == DIRECTORY
-        cells = [
-            _cell(workspace, policy, agent, action, entry.path, directory) for agent, action in found.columns
-        ]
+        cells = [_cell(workspace, policy, column, entry.path, directory) for column in found.columns]
         row = tuple(numbers.setdefault(cell, len(numbers)) for cell in cells)
         found.rows.append(Row(entry.path, directory, row))
     found.cells = list(numbers)
@@ -86,7 +84,9 @@ def matrix(
     return found
 
 
-def _cell(workspace: Workspace, policy: Policy, agent: str, action: str, path: str, directory: bool) -> Cell:
+def _cell(workspace: Workspace, policy: Policy, column: tuple[str, str], path: str, directory: bool) -> Cell:
+    """The verdict on one path for one agent's action, with the rule behind it."""
+    agent, action = column
     try:
         workspace.guard(path, reading=action == "read")
     except CallError as error:

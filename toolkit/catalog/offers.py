@@ -77,7 +77,7 @@ def _named(policy: Policy, tool: Tool) -> str:
     return tool.name if tool.name in keys else ""
 
 
-def _group(
+def _group(  # noqa: PLR0913  the parts of one question
     policy: Policy, agent: str, tool: Tool, parameter: str, actions: tuple[str, ...], *, exact: bool
 ) -> frozenset[Effect]:
     effects: set[Effect] = set()
@@ -122,7 +122,7 @@ def _patterns(policy: Policy) -> dict[str, None]:
     return found
 
 
-def _proved(
+def _proved(  # noqa: PLR0913  the parts of one question
     policy: Policy, agent: str, tool: Tool, parameter: str, actions: tuple[str, ...], wanted: set[Effect]
 ) -> set[Effect]:
     """Those of some verdicts that some path has; all of them where that cannot be told."""

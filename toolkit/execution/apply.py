@@ -48,7 +48,7 @@ _VERY_MANY = 64  # so many new files are synced all at once
 _PATIENCE, _PAUSE = 2.0, 0.02  # seconds a call waits for another one at the same path
 
 
-def apply(
+def apply(  # noqa: PLR0913  one operation's parts, named by the caller
     plan: Plan,
     workspace: Workspace,
     history: History,
@@ -105,7 +105,7 @@ def _synced(changes: Iterable[Change], backend: WritableTree) -> AbstractContext
     return backend.together() if new >= _VERY_MANY else nullcontext()
 
 
-def _begin(
+def _begin(  # noqa: PLR0913  what `apply` got, to begin with
     work: _Work,
     numbered: list[tuple[Change, int]],
     workspace: Workspace,
@@ -129,6 +129,20 @@ def _begin(
             if time.monotonic() > until:
                 raise
             time.sleep(_PAUSE)
+
+
+def _note_failure(change: Change, numbers: range, error: CallError, outcome: Outcome) -> None:
+    """Record a change's error, and the state of those of its steps that have none yet."""
+    for path in _paths(change):
+        if error.code in _STATES:
+            outcome.seen[path] = UNSEEN
+    outcome.unsure.update(numbers if error.code in UNSURE else ())
+    for n in numbers:
+        outcome.states.setdefault(n, _STATES.get(error.code, ABORTED))
+    outcome.failures.append(Missed(path_of(change), error.message, error.code))
+    outcome.raised[path_of(change)] = error
+    if "caught" in error.data:
+        outcome.left.append((path_of(change), error.data["caught"]))
 
 
 def _note(outcome: Outcome, path: str, lost: NotKept) -> None:
@@ -251,16 +265,7 @@ class _Work:
             failed = None
         except CallError as error:
             failed = error
-            for path in _paths(change):
-                if error.code in _STATES:
-                    outcome.seen[path] = UNSEEN
-            outcome.unsure.update(numbers if error.code in UNSURE else ())
-            for n in numbers:
-                outcome.states.setdefault(n, _STATES.get(error.code, ABORTED))
-            outcome.failures.append(Missed(path_of(change), error.message, error.code))
-            outcome.raised[path_of(change)] = error
-            if "caught" in error.data:
-                outcome.left.append((path_of(change), error.data["caught"]))
+            _note_failure(change, numbers, error, outcome)
         if any(outcome.states[n] == PENDING for n in numbers) and self._look(change, numbers, outcome):
             failed = None
         if failed is not None and (not apart or isinstance(change, MakeDirectory)):

@@ -56,7 +56,7 @@ class Reach:
         return {"paths": self.paths, "first": self.first, "whole": self.whole, "judged": self.judged}
 
 
-def reach(
+def reach(  # noqa: PLR0913  a grant's parts, and bounds by keyword
     workspace: Workspace,
     policy: Policy,
     request: Request,

@@ -122,7 +122,7 @@ def forget(
             yield Pruned(changes=changes)
 
 
-def prune_now(
+def prune_now(  # noqa: PLR0913  three parts of one state
     state: State,
     content_files: ContentFiles,
     workspace: Workspace,

@@ -64,7 +64,7 @@ class Subscription:
         while (event := self._waiting.get()) is not None:
             try:
                 self._subscriber(event)
-            except BaseException:  # one that wants to end the program ends nothing here either
+            except BaseException:  # noqa: BLE001  one that wants to end the program ends nothing here either
                 self.missed += 1
 
 

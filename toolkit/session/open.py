@@ -36,7 +36,7 @@ class Places:
     audit_key: bytes | str | Path | None
 
 
-def open_context(
+def open_context(  # noqa: PLR0913  the settings of a session, by keyword
     places: Places,
     policy: Policy,
     *,

@@ -69,7 +69,7 @@ class Session:
     Raises CallError for a root or a state that cannot be used.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  the public settings of a session, by keyword
         self,
         root: str | Path,
         policy: Policy | str | Path | None = None,
@@ -193,7 +193,7 @@ class Session:
 
     @property
     def ask(self) -> str:
-        """What an ask does: "queue" leaves a request for a person, "deny" refuses the call."""
+        """What an ask does: "queue" keeps a request, "prompt" asks the approver first, "deny" refuses."""
         return self.context.ask
 
     @property
@@ -291,7 +291,7 @@ class Session:
             error = answers.unable(attempt, answers.redacted(attempt, error))
             asking = error.status == "approval_required"
             result = failed(call.id, error, agent_view.decision(attempt, attempt.decision, asking=asking))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  the last line of defence
             # The last line: whatever went wrong, nothing more is permitted, and it is on record.
             result = failed(call.id, CallError("internal_error", f"Internal error ({type(error).__name__})"))
         finally:
@@ -302,7 +302,7 @@ class Session:
         """Ask about a request and record the answer; None where the approver gave none."""
         try:
             answer = approver(self.approvals.get(approval))
-        except Exception:
+        except Exception:  # noqa: BLE001  an approver is the host's code
             # Whatever keeps the person from answering is a no.
             answer = Answer(False, reason="the question could not be asked")
         if answer is not None:
@@ -406,7 +406,7 @@ class Session:
             except CallError as error:
                 return failed(None, error)
 
-    def undo(
+    def undo(  # noqa: PLR0913  public options, by keyword
         self,
         call: str,
         *,
@@ -433,7 +433,7 @@ class Session:
 
         return self._take_back("undo", call, way, dry_run, digest, by, told)
 
-    def undo_to(
+    def undo_to(  # noqa: PLR0913  public options, by keyword
         self,
         point: str | float,
         *,
@@ -464,7 +464,7 @@ class Session:
 
         return self._take_back("undo", what, way, dry_run, digest, by, told)
 
-    def restore(
+    def restore(  # noqa: PLR0913  public options, by keyword
         self,
         path: str,
         version: str,
@@ -486,7 +486,7 @@ class Session:
             "restore", f"{path} {version}", way, dry_run, digest, by, Progress.of(progress)
         )
 
-    def _take_back(
+    def _take_back(  # noqa: PLR0913  the options that three public methods share
         self,
         tool: str,
         what: str,

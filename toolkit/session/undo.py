@@ -37,7 +37,7 @@ def way_of_call(
     return planner.undo(found, context.workspace, context.history, force=force, progress=progress)
 
 
-def way_to_point(
+def way_to_point(  # noqa: PLR0913  the options of `Session.undo_to`
     context: Context,
     point: str | float,
     session: str | None,
@@ -65,7 +65,7 @@ def way_to_version(context: Context, path: str, version: str, *, force: bool) ->
     return planner.restore(place, wanted, last, context.workspace, context.history, force=force)
 
 
-def take_back(
+def take_back(  # noqa: PLR0913  the options of `Session.undo`
     attempt: Attempt,
     what: str,
     way_of: Callable[[], UndoPlan],

@@ -22,7 +22,7 @@ _HINTS = {
 }
 
 
-def answer(
+def answer(  # noqa: PLR0913  the parts of one plan, by keyword
     what: str,
     ids: tuple[str, ...],
     items: list[Item],

@@ -130,7 +130,7 @@ def _changes(
     return changes
 
 
-def _note_of(
+def _note_of(  # noqa: PLR0913  one task's parts
     view: View, task: Task, entry: Entry, entries: tuple[Entry, ...], permanent: bool, due: str
 ) -> Write:
     """What to delete and when, and by what to know that it is still what was approved."""

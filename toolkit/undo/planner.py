@@ -57,7 +57,7 @@ class UndoPlan:
         )
 
 
-def undo(
+def undo(  # noqa: PLR0913  options by keyword
     items: list[ItemRow],
     workspace: Workspace,
     history: History,
@@ -84,7 +84,7 @@ def undo(
     return back.way(session or (sessions.pop() if len(sessions) == 1 else None), progress)
 
 
-def restore(
+def restore(  # noqa: PLR0913  options by keyword
     path: str,
     version: Version,
     last: Version,

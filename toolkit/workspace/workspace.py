@@ -32,7 +32,7 @@ class Workspace:
     that reaches the local disk in a way that cannot be confined.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  the settings of a root, by keyword
         self,
         root: str,
         *,
