@@ -1,6 +1,6 @@
 """Approvals: requests, answers and grants.
 
-Each name is imported when it is first asked for.
+Each name is imported at its first use.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What of a call asks: the needs whose verdict is `ask`, and the rules behind that.
+"""Why a call asks: its needs whose verdict is `ask`, and the rules that give this verdict.
 
 Pure. A directory that is made on the way never asks, so no grant has to cover it.
 """

@@ -1,7 +1,8 @@
-"""Approvals: what was asked, what a person said, and whether that permits the call at hand.
+"""Store of approval requests and their answers; decides whether a grant permits a call.
 
-A grant permits, it never executes; it fits one agent, session, tool, arguments (not their wording), plan
-and policy revision, and is used once unless the person said otherwise. No grant overrides a refusal.
+A grant permits and never executes. It covers one agent, session, tool, arguments (without the stated reason),
+plan and policy revision, and is used up by one call unless the person chose a wider scope. No grant overrides
+a refusal.
 """
 
 from __future__ import annotations
@@ -26,21 +27,22 @@ EXPIRED, REVOKED = "expired", "revoked"
 _OVER = frozenset((USED, STALE, EXPIRED, REVOKED))
 ONCE, SESSION, PATTERN = "once", "session", "pattern"
 MOST_WAITING = 100  # requests of one agent and its sub-agents that wait for an answer at once
-WAIT = 24 * 3600.0  # seconds a request waits for an answer; then the time has refused it
+WAIT = 24 * 3600.0  # seconds until a request without an answer expires, which refuses it
 SINGLE_CALLS = "default"  # the session of all single calls, which never ends by itself
-SINGLE_CALLS_LAST = 3600.0  # seconds that a grant for that session holds, unless the person says otherwise
+SINGLE_CALLS_LAST = 3600.0  # seconds that a grant for that session lasts, by default
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a person is asked: everything that decides, as fields. `asked` is in POSIX seconds.
+    """A request for a person's approval, with everything that the answer depends on. `asked` is in POSIX
+    seconds.
 
-    `arguments` are as the agent sent them; `same_as` is the digest of what has to be the same in a call that
-    a grant permits (see `call_digest`). `needs` are the plan's own, each with `action`, `path`, `directory`,
-    `on_the_way` (a directory made on the way, which cannot ask) and `asks`. `asking` are those of the paths
-    that a rule asks about (none: all), `asks` the rules that ask, {} for none that decides. `changes` is
-    whether the plan would change anything, so that its digest says which call it is; `by` is who answered,
-    at `decided`. `shown` is what the agent itself is shown (see `toolkit.session.agent_view`).
+    `arguments` are as the agent sent them; `same_as` is the digest that a permitted call must have, too (see
+    `call_digest`). `needs` are the plan's own, each with `action`, `path`, `directory`, `on_the_way` (a
+    directory made on the way, which cannot ask) and `asks`. `asking` are the paths that a rule asks about
+    (empty: all), `asks` the rules that ask ({} where no rule decides). `changes`: the plan would change
+    something, so its digest identifies the call. `by` is who answered, at the time `decided`. `shown` is the
+    part that the agent may see (see `toolkit.session.agent_view`).
     """
 
     id: str
@@ -71,14 +73,14 @@ class Request:
     shown: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
-        """All that a person is shown."""
+        """Return all fields that a person may see."""
         return {name: value for name, value in asdict(self).items() if name != "shown"}
 
     @property
     def rules(self) -> frozenset[str]:
-        """What a grant for more than this change is for: the rules that ask.
+        """Return the rules that ask: a grant with a wider scope covers them.
 
-        None where a limit or a loss asks: that is lifted once.
+        None where a limit or an unrecoverable deletion asks: a grant for these covers one call only.
         """
         if self.decision.get("limit") or self.decision.get("not_recoverable"):
             return frozenset()
@@ -86,13 +88,13 @@ class Request:
 
     @property
     def patterns(self) -> tuple[str | None, ...]:
-        """The patterns of the rules that ask; None where no rule decides."""
+        """Return the patterns of the rules that ask; None where no rule decides."""
         rules = self.asks or (self.decision.get("rule"),)
         return tuple(rule.get("pattern") if rule else None for rule in rules)
 
 
 def spelled(rule: dict[str, Any] | None) -> str:
-    """A rule's JSON in one spelling."""
+    """Return a rule's JSON as text with sorted keys, so that equal rules have equal texts."""
     return json.dumps(
         [rule.get(k) for k in ("tier", "agent", "key", "pattern", "line", "file")] if rule else None
     )
@@ -100,12 +102,13 @@ def spelled(rule: dict[str, Any] | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a person said.
+    """A person's answer to a request.
 
-    `scope` is "once", "session" (all that the same rules ask of this tool in the session) or "pattern"
-    (all that they ask of this agent and tool on paths that `pattern` matches). `until`, in POSIX seconds,
-    ends the last two; a pattern needs it, and the session of all single calls gets one. `confirmed` says
-    that the person confirmed a second time, which a grant for next to everything needs (`is_broad`).
+    `scope` is "once", "session" (every call of this tool in the session that the same rules ask about) or
+    "pattern" (every call of this agent and tool that they ask about, on paths that `pattern` matches).
+    `until`, in POSIX seconds, ends the last two scopes; a pattern needs it, and the session of all single
+    calls gets one. `confirmed`: the person confirmed a second time, which a grant for nearly every path needs
+    (`is_broad`).
     """
 
     granted: bool
@@ -118,7 +121,7 @@ class Answer:
 
 
 def is_broad(request: Request, scope: str, pattern: str | None = None) -> bool:
-    """Whether a grant of this scope leaves out next to no path of the workspace."""
+    """Whether a grant of this scope covers nearly every path of the workspace."""
     if scope == PATTERN:
         return pattern is not None and grant_patterns.is_everything(pattern)
     return scope == SESSION and any(
@@ -127,28 +130,28 @@ def is_broad(request: Request, scope: str, pattern: str | None = None) -> bool:
 
 
 class Approvals:
-    """The requests and answers kept with a workspace. `clock` gives POSIX seconds."""
+    """The requests and answers in a workspace's state. `clock` returns POSIX seconds."""
 
     def __init__(self, state: State, clock: Callable[[], float] = time.time) -> None:
         self._state = state
         self._clock = clock
 
     def listing(self, *, every: bool = False) -> list[Request]:
-        """The requests that wait and the grants that can still be used, or every one, oldest first."""
+        """Return pending requests and usable grants, or with `every` all requests, oldest first."""
         found = [self._now(row) for row in self._state.rows(f"{_SELECT} ORDER BY asked")]
         return [request for request in found if every or request.state in (PENDING, GRANTED)]
 
     def waiting(self) -> list[Request]:
-        """The requests that a person can still answer, oldest first."""
+        """Return the requests that a person can still answer, oldest first."""
         found = [
             self._now(row) for row in self._state.rows(f"{_SELECT} WHERE state=? ORDER BY asked", (PENDING,))
         ]
         return [request for request in found if request.state == PENDING]
 
     def forget_ended(self, most: int) -> int:
-        """Forget requests that are over, but for the last `most` of them; gives how many went.
+        """Delete finished requests except the last `most` of them; return how many were deleted.
 
-        A refusal is never over, nor is a grant that can still be used.
+        A refusal never counts as finished, nor does a grant that can still be used.
         """
         over = [request.id for request in self.listing(every=True) if request.state in _OVER]
         old = over[: max(len(over) - most, 0)]
@@ -157,12 +160,12 @@ class Approvals:
         return len(old)
 
     def refused(self, most: int) -> list[Request]:
-        """The requests that were refused last, the newest first."""
+        """Return the last `most` refused requests, newest first."""
         rows = self._state.rows(f"{_SELECT} WHERE state=? ORDER BY decided DESC LIMIT ?", (REFUSED, most))
         return [self._now(row) for row in rows]
 
     def get(self, approval: str) -> Request:
-        """The request with this id. Raises CallError `not_found`."""
+        """Return the request with this id. Raises CallError `not_found`."""
         rows = self._state.rows(f"{_SELECT} WHERE id = ?", (approval,))
         if not rows:
             raise CallError(
@@ -171,10 +174,10 @@ class Approvals:
         return self._now(rows[0])
 
     def answer(self, approval: str, answer: Answer) -> Request:
-        """Grant or refuse a request that is pending. What was refused has to be reopened first.
+        """Grant or refuse a pending request. A refused request has to be reopened first.
 
-        Raises CallError `not_found`, `approval_stale` (answered, used or replaced by now, or the same change
-        was refused) or `invalid_arguments`.
+        Raises CallError `not_found`, `approval_stale` (the request was answered, used or replaced meanwhile,
+        or the same change was refused) or `invalid_arguments`.
         """
         with self._state.transaction(durable=True) as db:
             request = self.get(approval)
@@ -204,17 +207,19 @@ class Approvals:
         return self.get(approval)
 
     def check(self, request: Request, answer: Answer) -> None:
-        """Refuse what `answer` would refuse of a grant, but for the confirmation. Raises CallError."""
+        """Raise the CallError with which `answer` would reject a grant; the second confirmation is not
+        checked.
+        """
         if (refused := self.refusal(request)) is not None:
             raise _over(refused, f"The same change, asked as '{refused.id}',")
         self._check_scope(request, replace(answer, confirmed=True))
 
     def covering(self, request: Request) -> Request | None:
-        """The grant for more than its own change that lets a request's call run; None where there is none."""
+        """Return a grant of a wider scope that permits a request's call; None if there is none."""
         return self._standing(request) if self.refusal(request) is None else None
 
     def reopen(self, approval: str, *, by: str = "", reason: str = "") -> Request:
-        """Let a refused request be answered anew: it waits again from now on.
+        """Make a refused request pending again, from now on.
 
         Raises CallError `not_found`, `approval_stale`.
         """
@@ -233,10 +238,10 @@ class Approvals:
         return self.get(approval)
 
     def refusal(self, request: Request) -> Request | None:
-        """What a person refused that is this very change, whoever granted what else; None where nothing is.
+        """Return the refused request for this same change, whatever else was granted; None if there is none.
 
-        Sub-agents and sub-sessions are refused what their parents are, and another tool that would change
-        exactly the same is refused it too.
+        A refusal also holds for sub-agents and sub-sessions, and for another tool that would make exactly the
+        same change.
         """
         agents, sessions = _lineage(request.agent), _lineage(request.session)
         rows = self._state.rows(
@@ -248,7 +253,7 @@ class Approvals:
         return next((one for one in found if one.changes or _is_same_call(one, request)), None)
 
     def covered(self, request: Request, answer: Answer) -> list[Request]:
-        """The other requests, waiting or refused, that a grant of this scope would reach; oldest first."""
+        """Return other pending or refused requests that a grant of this scope would cover, oldest first."""
         if answer.scope == ONCE:
             return []
         granted = replace(request, state=GRANTED, scope=answer.scope, pattern=answer.pattern)
@@ -260,12 +265,12 @@ class Approvals:
         return [one for one in found if one.state != EXPIRED and _covers(granted, one)]
 
     def note_declined(self, approval: str, *, by: str, reason: str) -> None:
-        """Put on record that who was to ask a person gave the question back; the request goes on waiting."""
+        """Record that an approver returned the request without an answer; the request stays pending."""
         with self._state.transaction(durable=True) as db:
             self._note(db, self.get(approval), "declined", Answer(False, reason=reason, by=by))
 
     def revoke(self, approval: str, *, by: str = "", reason: str = "") -> Request:
-        """Take back a grant that is not used up. Raises CallError `not_found`, `approval_stale`."""
+        """Revoke a grant that is not used up. Raises CallError `not_found` or `approval_stale`."""
         with self._state.transaction(durable=True) as db:
             request = self.get(approval)
             if request.state != GRANTED:
@@ -277,9 +282,10 @@ class Approvals:
         return self.get(approval)
 
     def permits(self, request: Request) -> Request | None:
-        """The request whose grant lets this very call run now; a single grant is used up by asking.
+        """Return the granted request that permits this call now, and use up a grant for one call; None if
+        there is none.
 
-        Raises CallError `approval_refused` when the answer was no, whatever else was granted.
+        Raises CallError `approval_refused` if the same change was refused, whatever else was granted.
         """
         self._check_not_refused(request)
         if standing := self._standing(request):
@@ -297,7 +303,7 @@ class Approvals:
             raise CallError("approval_refused", _refusal(refused.reason))
 
     def _no_longer_waits(self, request: Request) -> None:
-        """What was asked about a call that a wider grant lets through now is nothing to answer any more."""
+        """Mark pending requests of a call as replaced, because a wider grant permits the call now."""
         waiting = [held for held in self._same_call(request) if held.state == PENDING]
         if waiting:
             with self._state.transaction(durable=True) as db:
@@ -309,10 +315,11 @@ class Approvals:
         self._note(db, held, STALE, Answer(False))
 
     def ask(self, request: Request, *, most: int | None = MOST_WAITING) -> tuple[Request, bool]:
-        """Put a request on file, once; also gives whether an earlier one for the same call went stale.
+        """Store a request unless the same one is pending; also return whether an earlier one for the call
+        went stale.
 
-        Raises CallError `no_approver` where `most` of this agent and its sub-agents wait already, and
-        `approval_refused` for what a person refused.
+        Raises CallError `no_approver` if `most` requests of this agent and its sub-agents are pending
+        already, and `approval_refused` if a person refused the same change.
         """
         stale = False
         with self._state.transaction(durable=True) as db:
@@ -332,7 +339,9 @@ class Approvals:
         return request, stale
 
     def _check_room(self, db: Any, agent: str, most: int) -> None:
-        """More than a person will look through only hides what matters."""
+        """Refuse a request over the bound: more requests than a person can read would hide the important
+        ones.
+        """
         family = agent.partition("/")[0]
         (waiting,) = db.execute(
             "SELECT count(*) FROM approval WHERE state=? AND asked>=? AND (agent=? OR substr(agent, 1, ?)=?)",
@@ -367,14 +376,14 @@ class Approvals:
 
     def _use(self, held: Request, request: Request) -> bool:
         with self._state.transaction(durable=True) as db:
-            self._check_not_refused(request)  # nobody refuses it from here on until it is used
+            self._check_not_refused(request)  # within the transaction, so no refusal comes in between
             found = db.execute("UPDATE approval SET state=? WHERE id=? AND state=?", (USED, held.id, GRANTED))
             if found.rowcount:
                 self._note(db, held, USED, Answer(True, held.scope, by=held.by))
             return bool(found.rowcount)
 
     def _standing(self, request: Request) -> Request | None:
-        """What holds a grant for the session or for a pattern that covers the request."""
+        """Return the request with a session or pattern grant that covers this one; None if there is none."""
         if not request.rules:
             return None
         rows = self._state.rows(
@@ -384,7 +393,7 @@ class Approvals:
         return next((held for held in (self._now(row) for row in rows) if _covers(held, request)), None)
 
     def _same_call(self, request: Request) -> list[Request]:
-        """What waits or was granted for the very same call, leaving out what reaches further or is over."""
+        """Return pending requests and one-call grants for the same call."""
         rows = self._state.rows(
             f"{_SELECT} WHERE session=? AND agent=? AND tool=? AND arguments=? AND state IN (?, ?)"
             " ORDER BY asked",
@@ -394,7 +403,7 @@ class Approvals:
         return [one for one in held if one.state != EXPIRED and one.scope == ONCE]
 
     def _ending(self, request: Request, answer: Answer) -> Answer:
-        """The answer with an end, where what it is for has none of its own."""
+        """Return the answer with an end time, where its scope has no end of its own."""
         endless = answer.scope == SESSION and request.session == SINGLE_CALLS and answer.until is None
         return replace(answer, until=self._clock() + SINGLE_CALLS_LAST) if endless else answer
 
@@ -464,7 +473,7 @@ _SELECT = "SELECT request, state, reason, scope, pattern, until, decided_by, ask
 
 
 def _covers(held: Request, request: Request) -> bool:
-    """Whether a standing grant is for what asks now: each of the rules, and with a pattern each path."""
+    """Whether a grant covers every rule that asks now and, for a pattern, every path."""
     if held.state != GRANTED or not request.rules or not request.rules <= held.rules:
         return False
     if held.scope == SESSION:
@@ -486,7 +495,7 @@ def _check_pattern(pattern: str, asked: tuple[str, ...]) -> None:
 
 
 def _over(request: Request, which: str = "") -> CallError:
-    """The answer to who answers what is over: how it ended, and by whom."""
+    """Return the error for an answer to a finished request: how it ended, and by whom."""
     by = f" by {request.by}" if request.by and request.state in (GRANTED, REFUSED, REVOKED) else ""
     why = f": {request.reason}" if request.reason and request.state == REFUSED else ""
     hint = f"`ringfence approvals reopen {request.id}` lets it be answered again"
@@ -499,7 +508,7 @@ def _over(request: Request, which: str = "") -> CallError:
 
 
 def _lineage(name: str) -> tuple[str, ...]:
-    """An agent or a session and all its parents."""
+    """Return an agent's or session's name and the names of all its parents."""
     parts = name.split("/")
     return tuple("/".join(parts[: n + 1]) for n in range(len(parts)))
 
@@ -527,7 +536,7 @@ def arguments_digest(arguments: dict[str, Any]) -> str:
 
 
 def call_digest(arguments: dict[str, Any]) -> str:
-    """The digest of what makes two calls of a tool the same: not the words in which an agent says why."""
+    """Return the digest by which two calls of a tool are the same: all arguments except the stated reason."""
     return arguments_digest({name: value for name, value in arguments.items() if name != "description"})
 
 

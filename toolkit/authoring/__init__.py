@@ -1,1 +1,1 @@
-"""Authoring: for those who write policies."""
+"""Authoring: what policy authors use to see, test and derive rules."""

@@ -1,6 +1,6 @@
-"""The verdicts of agents and actions over a workspace's tree, each kind of cell kept once.
+"""Matrix of verdicts: agents and actions over a workspace's tree; equal cells are stored once.
 
-Looks and judges; changes nothing. What a link leads to is not judged, only its name.
+Reads and judges; changes nothing. Judges the name of a link, not its target.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ringfence.toolkit.workspace.workspace import Workspace
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A verdict with what it comes from."""
+    """A verdict with the rule behind it."""
 
     effect: Effect
     because: str
@@ -32,7 +32,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A path, and for each agent and action in turn the number of its cell."""
+    """A path with the number of the cell for each column, in order."""
 
     path: str
     directory: bool
@@ -41,7 +41,7 @@ class Row:
 
 @dataclass(slots=True)
 class Matrix:
-    """Rows by path; `columns` are pairs of an agent and an action."""
+    """Rows sorted by path; `columns` are pairs of an agent and an action."""
 
     columns: tuple[tuple[str, str], ...]
     cells: list[Cell] = field(default_factory=list)
@@ -61,7 +61,7 @@ class Matrix:
 def matrix(
     workspace: Workspace, policy: Policy, path: str, agents: Sequence[str], actions: Iterable[str]
 ) -> Matrix:
-    """Judge all that is below a path."""
+    """Judge every path below `path` for each agent and action."""
     for file in policy.files:
         workspace.protect(file)
     names = workspace.split(path)

@@ -1,7 +1,7 @@
-"""Recorded decisions judged again under another policy: how many would differ, and which.
+"""Replay of recorded decisions under another policy: how many verdicts would differ, and which.
 
-Reads records one by one and keeps counts only, so that a log of any length needs little memory. Limits are
-not applied again, and a path that the record does not name is not judged.
+Reads records one by one and stores counts only, so a log of any length needs little memory. Limits are not
+applied again, and a path that the record does not name is not judged.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _OTHERS: Final = "(others)"
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Changes that are alike: whose call, which tool, which pattern decides now, from what to what."""
+    """A kind of change: agent, tool, the pattern that decides now, and the verdict before and after."""
 
     agent: str
     tool: str
@@ -38,14 +38,14 @@ class Group:
 
 @dataclass(slots=True)
 class Replayed:
-    """What came of a log. `groups` has for each kind of change how often it is, and its first path."""
+    """Result of a replay. `groups` has the count and the first path of each kind of change."""
 
     records: int = 0
     same: int = 0
     changed: int = 0
     widened: int = 0
-    limited: int = 0  # a limit gave the verdict, which says nothing of the rules
-    unjudged: int = 0  # refused before the policy was asked, or by what is built in
+    limited: int = 0  # a limit gave the verdict, so the rules cannot be compared
+    unjudged: int = 0  # refused before the policy judged it, or by a built-in protection
     unreadable: int = 0
     groups: dict[Group, tuple[int, str]] = field(default_factory=dict)
 
@@ -68,7 +68,7 @@ class Replayed:
         return {**{name: getattr(self, name) for name in numbers}, "groups": groups}
 
     def ranked(self) -> list[tuple[Group, tuple[int, str]]]:
-        """The groups, what lets more through first, the most frequent first."""
+        """Return the groups: those that permit more first, then by frequency."""
         return sorted(self.groups.items(), key=lambda each: (not each[0].widens, -each[1][0]))
 
 
@@ -76,7 +76,7 @@ Changed = Callable[[dict[str, Any], Effect, Decision], None]
 
 
 def records_of(lines: Iterable[str | bytes]) -> Iterator[dict[str, Any] | None]:
-    """The records of a file of JSON lines; None for a line that is none, such as a torn last one."""
+    """Yield the records of a file of JSON lines; None for an invalid line, such as an incomplete last one."""
     for line in lines:
         if not line.strip():
             continue
@@ -90,12 +90,12 @@ def records_of(lines: Iterable[str | bytes]) -> Iterator[dict[str, Any] | None]:
 def replay(
     records: Iterable[dict[str, Any] | None], policy: Policy, on_change: Changed | None = None
 ) -> Iterator[Replayed]:
-    """Judge each record again; yields the same running result after every record."""
+    """Judge each record again; yield the same result object, updated, after every record."""
     out = Replayed()
     judge = lru_cache(maxsize=20_000)(_judge)
     for record in records:
         if record is not None and record.get("event", "call") != "call":
-            continue  # an approval, or what became of an open call
+            continue  # an approval, or the recovery of an open call
         out.records += 1
         _one(out, record, policy, judge, on_change)
         yield out
@@ -147,7 +147,7 @@ def _count(out: Replayed, before: Effect, found: Decision) -> None:
 def _judge(
     policy: Policy, agent: str, tool: str, paths: tuple[str, ...], decided: tuple[str, str]
 ) -> Decision | None:
-    """The verdict on what a record names; None where its paths are no paths."""
+    """Return the verdict on a recorded call; None if its paths are invalid."""
     try:
         return policy.decide(agent, tool, dict.fromkeys(_needs(policy, tool, paths, decided)))
     except ValueError:
@@ -155,7 +155,9 @@ def _judge(
 
 
 def _needs(policy: Policy, tool: str, paths: tuple[str, ...], decided: tuple[str, str]) -> Iterator[Need]:
-    """What the call needed, as far as its record tells: the paths it gave, and the one decided on."""
+    """Yield what the call needed, as far as its record has it: its path arguments, and the path of the
+    decision.
+    """
     directory = tool in TOOLS and TOOLS[tool].on_directories
     needs = policy.tools.get(tool, ())
     parameters = list(dict.fromkeys(parameter for _, parameter in needs))

@@ -1,6 +1,8 @@
-"""The smallest policy that gives the verdicts people gave: allows what they approved, denies the rest.
+"""Suggestion of the smallest policy that agrees with people's answers: allows what they approved, denies the
+rest.
 
-Only proposes. Every proposed rule names the calls it rests on, and the engine judges every call again.
+Only proposes. Every proposed rule names the calls that it is based on, and the engine judges every call
+again.
 """
 
 from __future__ import annotations
@@ -16,13 +18,13 @@ from ringfence.policy.invisible_characters import is_invisible
 from ringfence.policy.model import TOOL_ACTIONS, Effect, Need
 from ringfence.toolkit.grant_patterns import escaped, literal
 
-ENOUGH = 3  # different approved paths in one folder before a pattern stands for them
+ENOUGH = 3  # different approved paths in one folder before one pattern replaces them
 _ROOT = "."
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One call that a person was asked about, and what they said."""
+    """One call that a person granted or refused."""
 
     approval: str
     agent: str
@@ -33,7 +35,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Proposed:
-    """One rule, with the approvals it rests on."""
+    """One rule, with the approvals that it is based on."""
 
     agent: str
     tool: str
@@ -42,7 +44,7 @@ class Proposed:
     rests_on: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the rule, and the ids of the approval requests that it rests on."""
+        """Return the rule, and the ids of the approval requests that it is based on."""
         return {
             "agent": self.agent,
             "tool": self.tool,
@@ -54,7 +56,7 @@ class Proposed:
 
 @dataclass(slots=True)
 class Suggestion:
-    """The rules, and the calls whose verdict they do not give, each with the reason."""
+    """The rules, and the calls for which they give another verdict, each with the reason."""
 
     rules: list[Proposed] = field(default_factory=list)
     given: list[Asked] = field(default_factory=list)
@@ -67,7 +69,7 @@ class Suggestion:
 
 
 def asked(records: Iterable[Mapping[str, Any]]) -> Iterator[Asked]:
-    """What people were asked and said, from audit records; the last word on each request counts."""
+    """Yield the answered requests with their last answers, from audit records."""
     calls: dict[str, tuple[str, str, tuple[str, ...]]] = {}
     said: dict[str, str] = {}
     for record in records:
@@ -78,7 +80,7 @@ def asked(records: Iterable[Mapping[str, Any]]) -> Iterator[Asked]:
             if record.get("outcome") in ("granted", "refused", "revoked"):
                 said[approval] = str(record["outcome"])
         elif record.get("event") == "call" and isinstance(paths := record.get("paths"), list) and paths:
-            # No more of the record: a log may hold very many.
+            # Only these fields of the record: a log may hold very many records.
             paths = tuple(map(str, paths))
             calls.setdefault(approval, (str(record.get("agent")), str(record.get("tool")), paths))
     for approval, call in calls.items():
@@ -87,12 +89,12 @@ def asked(records: Iterable[Mapping[str, Any]]) -> Iterator[Asked]:
 
 
 def suggest(told: Iterable[Asked]) -> Suggestion:
-    """Propose rules, agent by agent and tool by tool."""
+    """Propose rules for each agent and tool."""
     out = Suggestion()
     groups: dict[tuple[str, str], list[Asked]] = {}
     everything = list(told)
     why_not = {each: _unsayable(each) for each in everything}
-    # A refusal that no rule can say could be let through by a rule for its neighbours: then there is none.
+    # A rule for a path nearby could permit a refusal that no rule can express, so it is left out.
     barred = {each.tool for each in everything if why_not[each] and not each.granted}
     for each in everything:
         why = why_not[each]
@@ -129,11 +131,13 @@ class _Group:
         self.agent, self.tool = agent, tool
         self.allowed: dict[str, list[str]] = {}
         self.denied: dict[str, list[str]] = {}
-        self.open: dict[str, list[str]] = {}  # people said both: it goes on asking
+        self.open: dict[
+            str, list[str]
+        ] = {}  # paths both granted and refused: the policy still asks about them
         granted = {path for call in calls if call.granted for path in call.paths}
         for call in calls:
             if not call.granted:
-                # One path is enough to stop a call: the last that nobody ever approved.
+                # Denying one path stops a call: the last path that was never approved.
                 alone = [path for path in call.paths if path not in granted]
                 where = self.denied if alone else self.open
                 where.setdefault((alone or call.paths)[-1], []).append(call.approval)
@@ -147,7 +151,7 @@ class _Group:
                     self.allowed.setdefault(path, []).append(call.approval)
 
     def rules(self) -> list[Proposed]:
-        """From the root down, so that what is said of a deeper path stands."""
+        """Yield rules from the root down, so that a rule for a deeper path comes last and decides."""
         found: list[tuple[int, int, Proposed]] = []
         covered: set[str] = set()
         for folder, members in self._folders().items():
@@ -173,7 +177,7 @@ class _Group:
         return Proposed(self.agent, self.tool, pattern, effect, tuple(calls))
 
     def _folders(self) -> dict[str, list[str]]:
-        """Folders with enough approved paths directly in them, and no refusal at, above or below."""
+        """Return folders with enough approved paths directly in them and no refusal at, above or below."""
         children: dict[str, list[str]] = {}
         for path in self.allowed:
             children.setdefault(path.rpartition("/")[0], []).append(path)
@@ -185,7 +189,7 @@ class _Group:
         }
 
     def _above(self, path: str) -> bool:
-        """Whether what is said of the nearest path above allows this one, too."""
+        """Whether the rule for the nearest path above already allows this path."""
         parent = path.rpartition("/")[0]
         while parent:
             if parent in self.denied or parent in self.open:
@@ -205,7 +209,7 @@ def _related(folder: str, path: str) -> bool:
 
 
 def _ending(paths: list[str]) -> str:
-    """The ending that all names have in common, with its dot; a name that is all ending has none."""
+    """Return the extension that all names share, with its dot; a name such as `.env` has none."""
     endings = {"." + name.rpartition(".")[2] for name in _names(paths) if "." in name[1:]}
     return endings.pop() if len(endings) == 1 and all("." in name[1:] for name in _names(paths)) else ""
 
@@ -215,7 +219,7 @@ def _names(paths: list[str]) -> list[str]:
 
 
 def policy_text(rules: Iterable[Proposed]) -> str:
-    """The rules as a policy; what they rest on stands beside each."""
+    """Return the rules as the text of a policy; a comment beside each names its approvals."""
     agents: dict[str, dict[str, list[Proposed]]] = {}
     for rule in rules:
         agents.setdefault(rule.agent, {}).setdefault(rule.tool, []).append(rule)
@@ -235,20 +239,20 @@ def policy_text(rules: Iterable[Proposed]) -> str:
 
 
 def verdict(policy: Policy, call: Asked) -> Effect:
-    """What a policy says of a call, from the paths its record has."""
+    """Return a policy's verdict on a call, from the paths in its record."""
     needs = []
     pairs = TOOL_ACTIONS[call.tool]
     parameters = list(dict.fromkeys(parameter for _, parameter in pairs))
     for at, path in enumerate(call.paths):
         for action, parameter in pairs:
-            # Of a tool with two paths a record has both, in their order; any further one is a real path.
+            # The record of a tool with two paths has both, in order; any further path is a real path.
             if len(parameters) == 1 or at >= 2 or len(call.paths) == 1 or parameters[at] == parameter:
                 needs.append(Need(action, path))
     return policy.decide(call.agent, call.tool, needs).effect
 
 
 def _confirm(out: Suggestion) -> None:
-    """Have the engine judge every call; a refused one that is allowed is a fault of this program."""
+    """Judge every call with the engine; a refused call that is allowed is a bug in this program."""
     try:
         policy = Policy.loads(out.text, file="the suggestion")
     except PolicyError as error:

@@ -1,6 +1,6 @@
-"""What a call in question would need, as far as the names in the workspace tell.
+"""Needs of a hypothetical call, as far as the names in the workspace determine them.
 
-Reads no content and changes nothing; the policy is not asked here.
+Reads no content, changes nothing, and does not judge.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from ringfence.toolkit.workspace.workspace import Workspace
 
 
 class Misnamed(ValueError):
-    """What was asked about is no action or tool, or has another number of paths."""
+    """The name is no action or tool, or the number of paths does not fit it."""
 
 
 def name_paths(policy: Policy, what: str, path: str, to: str | None) -> dict[str, str]:
-    """The path for each parameter that names one."""
+    """Return the path of each parameter that names one. Raises Misnamed."""
     parameters = [parameter for parameter in dict.fromkeys(p for _, p in _pairs(policy, what)) if parameter]
     if to is not None and len(parameters) < 2:
         raise Misnamed(f"{what} has one path")
@@ -33,7 +33,7 @@ def name_paths(policy: Policy, what: str, path: str, to: str | None) -> dict[str
 
 
 def _pairs(policy: Policy, what: str) -> tuple[tuple[str, str], ...]:
-    """Each action with the parameter that names its path."""
+    """Return each action with the parameter that names its path. Raises Misnamed."""
     if what in ACTIONS:
         return ((what, "path"),)
     if what in policy.tools:
@@ -44,9 +44,9 @@ def _pairs(policy: Policy, what: str) -> tuple[tuple[str, str], ...]:
 
 
 class Look:
-    """What the workspace's names tell about a call: what is a directory, what is in it, where links lead.
+    """Lookup of names for a hypothetical call: which are directories, what is in them, where links lead.
 
-    The workspace stays its owner's to close.
+    The caller closes the workspace.
     """
 
     def __init__(self, workspace: Workspace, policy: Policy, what: str, named: dict[str, str]) -> None:
@@ -72,7 +72,9 @@ class Look:
             self._workspace.backend.release(spot)
 
     def needs(self) -> Iterator[Need]:
-        """What a call would need, the named paths first. Raises CallError for what no policy can permit."""
+        """Return what a call would need, the named paths first. Raises CallError for what no policy can
+        permit.
+        """
         first = self._view.place(self._pairs[0][1])
         moves = any(action == "delete" for action, _ in self._pairs)
         inside = self._view.tree(first) if moves and first.kind == DIRECTORY else ()
@@ -94,7 +96,9 @@ class Look:
                 yield Need(action, path, entry.stat.kind == DIRECTORY)
 
     def _made(self, place: Place) -> Iterator[Need]:
-        """What is made on the way to a place. Raises CallError for a name that no policy can permit."""
+        """Return the directories made on the way to a place. Raises CallError for a name that no policy can
+        permit.
+        """
         for made in self._view.parents(place):
             self._workspace.guard_new(made.path)
             yield Need("write", made.path, True, True)

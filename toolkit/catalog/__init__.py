@@ -1,1 +1,1 @@
-"""The catalog: the tools as agents, models and protocols are shown them."""
+"""The catalog: tools, calls and results in the shapes that agents, models and protocols use."""

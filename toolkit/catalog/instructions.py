@@ -1,6 +1,6 @@
-"""The short text for an agent's instructions, made from its policy: what to use, and when to stop and ask.
+"""Short text for an agent's instructions, made from its policy: which tools to use, and when to stop and ask.
 
-Pure. It only tells; what it says is enforced whether or not the agent reads it.
+Pure. The text only informs; the policy is enforced whether or not the agent reads it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _TRASH = ".trash"
 
 
 def instructions(policy: Policy, agent: str, *, tasks: bool = False, exact: bool = False) -> str:
-    """The text for one agent under one policy. `exact` proves where nothing asks, which takes longer."""
+    """Return the text for one agent. `exact` proves where nothing asks, which takes longer."""
     offered = offers(policy, agent, tasks=tasks, exact=exact)
     names = {offer.tool.name for offer in offered}
     parts = [
@@ -77,7 +77,7 @@ def _limits(policy: Policy, agent: str, names: set[str]) -> str:
 
 
 def _reasons(policy: Policy, agent: str) -> str:
-    """What the floor and everybody's rules deny, in the words of the policy's author."""
+    """Return the reasons of denying mandatory and global rules, in the policy author's words."""
     denied = [rule for item in policy.content.mandatory for rule in item.rules]
     entry = next((entry for _, entry in policy.chain(agent) if entry is not None), None)
     for rules in (policy.content.rules, entry.rules if entry else {}):

@@ -1,4 +1,4 @@
-"""Tools and results in the protocol's shapes. Pure; the texts and fields are the tool's and the session's."""
+"""Tools and results in the shapes of MCP. Pure; texts and fields come from the tool and the session."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _RESULT: Mapping[str, Any] = MappingProxyType(
 
 
 def definition(offer: Offer, *, remote: bool = False) -> dict[str, Any]:
-    """One tool as `tools/list` shows it. `remote` says that the workspace is not on this machine."""
+    """Return one tool as an entry of `tools/list`. `remote`: the workspace is not on this machine."""
     tool = offer.tool
     return {
         "name": tool.name,
@@ -42,25 +42,27 @@ def definition(offer: Offer, *, remote: bool = False) -> dict[str, Any]:
 
 
 def described(offer: Offer) -> str:
-    """The tool's description, with what it says about asking."""
+    """Return the tool's description, followed by the note on when a person is asked."""
     return f"{offer.tool.description}\n\n{offer.mark}".strip()
 
 
 def hints(tool: Tool, *, remote: bool = False) -> dict[str, Any]:
-    """What the tool does, as the protocol's hints; each one is said and none left to a default."""
+    """Return the protocol's hints about the tool; every hint is stated, because the defaults do not fit."""
     reads = tool.safety == "safe"
     return {
         "title": tool.title,
         "readOnlyHint": reads,
         "destructiveHint": not reads and not tool.adds_only,
-        # Sent twice, a change is refused or made twice (a second insertion), never taken as done.
+        # A change that is sent twice is refused or made twice (a second insertion).
         "idempotentHint": reads,
         "openWorldHint": remote,
     }
 
 
 def output_schema(tool: Tool) -> dict[str, Any]:
-    """The schema of `structuredContent`: the result without its text; `data` is whole when it is ok."""
+    """Return the schema of `structuredContent`: the result without its text; `data` is complete if the status
+    is ok.
+    """
     fields = tool.output.get("properties", {})
     data = {"type": "object", "description": "The answer as fields.", "properties": dict(fields)}
     return {
@@ -71,7 +73,9 @@ def output_schema(tool: Tool) -> dict[str, Any]:
 
 
 def tool_result(result: Result) -> dict[str, Any]:
-    """A result of a call as that of `tools/call`; all but `ok` is an error, with its code and hint."""
+    """Return a call's result as that of `tools/call`; every status but `ok` is an error with its code and
+    hint.
+    """
     return {
         "content": [{"type": "text", "text": text_of(result)}],
         "structuredContent": {
@@ -85,7 +89,7 @@ def tool_result(result: Result) -> dict[str, Any]:
 
 
 def text_of(result: Result) -> str:
-    """The text for the model; of an error also its code and what to try next."""
+    """Return the text for the model; for an error with its code and its hint."""
     if result.error is None:
         return result.content
     hint = result.error.get("hint")

@@ -1,4 +1,4 @@
-"""What an agent is offered: the tools that its policy can ever let it use, and where they ask.
+"""Offers: the tools that an agent's policy can ever permit, and whether they ask.
 
 Pure. A tool is left out only when it is certain that every path is denied; in doubt it is offered.
 """
@@ -19,24 +19,24 @@ _MAX_SAMPLES = 400
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """A tool that is offered: `asks` is "never", "sometimes" or "always" (as far as rules go)."""
+    """A tool that is offered; `asks` is "never", "sometimes" or "always", by the rules alone."""
 
     tool: Tool
     asks: str
 
     @property
     def mark(self) -> str:
-        """What the description says about asking; nothing where it never asks."""
+        """The note for the description on when a person is asked; empty if never."""
         if self.asks == "always":
             return "A person is asked before this is done."
         return "For some paths a person is asked first." if self.asks == "sometimes" else ""
 
 
 def offers(policy: Policy, agent: str, *, tasks: bool = False, exact: bool = False) -> tuple[Offer, ...]:
-    """The tools an agent is offered, in the table's order.
+    """Return the tools that an agent is offered, in the table's order.
 
-    Verdicts are tried on paths made from the policy's own patterns; only where every one of them is
-    denied (or, with `exact`, none asks) the question is put for all paths, which takes longer.
+    Verdicts are sampled on paths made from the policy's own patterns. Only where all of these are denied (or,
+    with `exact`, none asks) all paths are analysed, which takes longer.
     """
     if policy.mode == "monitor":
         return tuple(Offer(tool, "never") for tool in TOOLS.values() if tasks or not tool.tasks)
@@ -55,7 +55,7 @@ def offers(policy: Policy, agent: str, *, tasks: bool = False, exact: bool = Fal
 def _effects(
     policy: Policy, agent: str, tool: Tool, known: dict[tuple[object, ...], frozenset[Effect]], *, exact: bool
 ) -> frozenset[Effect]:
-    """Which verdicts a call of the tool can get: each parameter's path is free of the others'."""
+    """Return the verdicts that a call of the tool can get; the paths of its parameters are independent."""
     groups: dict[str, tuple[str, ...]] = {}
     for action, parameter in tool.needs:
         groups[parameter] = (*groups.get(parameter, ()), action)
@@ -70,7 +70,7 @@ def _effects(
 
 
 def _named(policy: Policy, tool: Tool) -> str:
-    """The tool's name where a rule names it; tools that no rule names are judged alike."""
+    """Return the tool's name if a rule names it, else "": tools that no rule names are judged alike."""
     content = policy.content
     keys = {key for rules in (content.rules, *(a.rules for a in content.agents.values())) for key in rules}
     keys.update(key for item in content.mandatory for key in item.keys)
@@ -97,7 +97,7 @@ def _group(  # noqa: PLR0913  the parts of one question
 
 
 def _samples(policy: Policy, parameter: str) -> Iterator[str]:
-    """Paths to try: the root where that is all that is looked at, else one for every pattern."""
+    """Yield paths to sample: the root if the tool works on it alone, else one path for every pattern."""
     if parameter == "":
         yield "."
         return
@@ -113,7 +113,7 @@ def _samples(policy: Policy, parameter: str) -> Iterator[str]:
 
 
 def _patterns(policy: Policy) -> dict[str, None]:
-    """Every pattern that verdicts depend on, without importing what answers questions about all paths."""
+    """Return every pattern that verdicts depend on, without importing the analysis of all paths."""
     content = policy.content
     tiers = (content.rules, *(agent.rules for agent in content.agents.values()))
     found = dict.fromkeys(rule.pattern for rules in tiers for listed in rules.values() for rule in listed)
@@ -125,7 +125,7 @@ def _patterns(policy: Policy) -> dict[str, None]:
 def _proved(  # noqa: PLR0913  the parts of one question
     policy: Policy, agent: str, tool: Tool, parameter: str, actions: tuple[str, ...], wanted: set[Effect]
 ) -> set[Effect]:
-    """Those of some verdicts that some path has; all of them where that cannot be told."""
+    """Return the wanted verdicts that some path gets; all of them if the analysis is undecided."""
     if not wanted:
         return set()
     from ringfence.policy.analysis.pattern_queries import Budget, Undecided

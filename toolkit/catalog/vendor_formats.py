@@ -1,4 +1,4 @@
-"""The tools, calls and results in the shapes of the APIs that models are called through.
+"""Tools, calls and results in the shapes of model vendors' APIs.
 
 Pure. A definition holds only what the vendor's published rules for schemas permit; what a model sends in its
 dialect becomes a plain call, which a session judges like any other.
@@ -29,13 +29,13 @@ _GEMINI_KEYS = ("type", "description", "enum", "default", "minimum", "maximum", 
 
 
 def definitions(dialect: str, offers: Iterable[Offer]) -> list[dict[str, Any]]:
-    """The tools as the `tools` of a request. KeyError for a dialect that is none of DIALECTS."""
+    """Return the `tools` of a request. Raises KeyError for a dialect that is none of DIALECTS."""
     found = [DIALECTS[dialect](offer) for offer in offers]
     return [{"functionDeclarations": found}] if dialect == "gemini" else found
 
 
 def call_of(dialect: str, given: Mapping[str, Any]) -> ToolCall:
-    """One call as a model's answer holds it. Raises CallError `invalid_json` or `invalid_arguments`,
+    """Return the call in a model's answer. Raises CallError `invalid_json` or `invalid_arguments`, and
     KeyError for a dialect that is none of DIALECTS.
 
     `given` is an entry of `tool_calls` or a `function_call` item (openai), a `tool_use` block (anthropic),
@@ -52,7 +52,7 @@ def call_of(dialect: str, given: Mapping[str, Any]) -> ToolCall:
 
 
 def answer_of(dialect: str, given: Mapping[str, Any], result: Result) -> dict[str, Any]:
-    """The result as the model gets it back, beside the call it answers."""
+    """Return the result in the shape that answers the given call."""
     text = text_of(result)
     if dialect == "anthropic":
         block = {"type": "tool_result", "tool_use_id": given["id"], "content": text}
@@ -104,7 +104,7 @@ def _gemini(offer: Offer) -> dict[str, Any]:
 
 
 def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A schema within OpenAI's strict subset: every property required, what is optional nullable."""
+    """Return a schema in OpenAI's strict subset: every property is required, optional ones are nullable."""
     found = {key: schema[key] for key in ("type", "description", "enum", *_BOUNDS) if key in schema}
     if "items" in schema:
         found["items"] = strict_schema(schema["items"])

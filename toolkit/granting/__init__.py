@@ -1,1 +1,1 @@
-"""Granting: what a person is shown of a request and of a grant before giving it."""
+"""Granting: texts and figures for the person who decides about a request."""

@@ -1,6 +1,6 @@
-"""Effects of a grant, as a person is told them before and after giving it: lines of text.
+"""Effects of a grant as lines of text, for the person who gives it.
 
-The scope in words, how many paths it opens, and what waits or was refused that it would reach.
+The lines have the scope in words, how many paths it opens, and which pending or refused requests it covers.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NAMED = 5  # requests that are named
 
 
 def effects(session: Session, request: Request, answer: Answer, policy: Policy | None = None) -> list[str]:
-    """What the answer's scope is, in lines; under `policy`, if it is not the session's.
+    """Return the effects of an answer as lines. `policy` replaces the session's policy.
 
     Raises CallError `invalid_arguments` for a pattern that is none.
     """
@@ -40,7 +40,7 @@ def effects(session: Session, request: Request, answer: Answer, policy: Policy |
 def reach_of(
     session: Session, request: Request, answer: Answer, policy: Policy | None = None
 ) -> Reach | None:
-    """What it opens; None where that cannot be found out, or is this change alone."""
+    """Return what the grant opens; None if that is this change alone, or the store does not answer."""
     if answer.scope == ONCE:
         return None
     try:
@@ -48,7 +48,7 @@ def reach_of(
     except ValueError as error:
         raise CallError("invalid_arguments", f"This is not a pattern: {error}", where="pattern") from None
     except CallError:
-        return None  # a store that does not answer keeps nobody from deciding
+        return None  # a person can decide although the store does not answer
 
 
 def _named(requests: list[Request]) -> str:

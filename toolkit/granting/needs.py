@@ -1,6 +1,7 @@
-"""Needs of a request as a person is shown them: which action on which path, and what of it asks.
+"""Needs of a request for the person who decides: each action on each path, and which of them ask.
 
-Pure. A move reads and deletes its source and writes its destination: nothing is said of the other end.
+Pure. A move reads and deletes its source and writes its destination; each action is listed at its own end
+only.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ from ringfence.toolkit.text import escape
 
 
 def shown_needs(request: Request) -> tuple[dict[str, Any], ...]:
-    """The needs that a person decides about: a read only where it asks, or nothing else is done there."""
+    """Return the needs to decide about; a read only if it asks, or is all that is done at its path."""
     changed = {need["path"] for need in request.needs if need["action"] != "read"}
     found = (n for n in request.needs if n["action"] != "read" or n["asks"] or n["path"] not in changed)
     return tuple(found) or tuple(_of_older(request))
 
 
 def in_lines(request: Request) -> list[tuple[str, str]]:
-    """The needs as (text, style), a line for each outermost path; what asks comes first."""
+    """Return lines of (text, style), one for each outermost path; needs that ask come first."""
     needs = shown_needs(request)
     some_ask = any(need["asks"] for need in needs)
     lines: list[tuple[str, str]] = []
@@ -41,7 +42,9 @@ def in_lines(request: Request) -> list[tuple[str, str]]:
 
 
 def _of_older(request: Request) -> list[dict[str, Any]]:
-    """Of a request that was put on file before needs were: every path, with the action that decided."""
+    """Return the needs of a request from an older version, which has none: every path with the decision's
+    action.
+    """
     action, asks = request.decision.get("action") or "path", request.asking
     return [
         {

@@ -1,6 +1,7 @@
-"""Reach of a grant: how many paths of the workspace it opens now, and the first that nobody was shown.
+"""Reach of a grant: how many paths of the workspace it opens now, and the first that the request does not
+show.
 
-Looks at names and judges them; changes nothing. It looks at so many paths only, and says so.
+Reads names and judges them; changes nothing. Stops at a bound, and reports that it did.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ Opens = Callable[[Entry], bool]
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """`paths` that are opened; there may be more unless `whole`, and fewer unless `judged` by the policy.
+    """Number of opened `paths`: a lower bound unless `whole`, an upper bound unless `judged` by the policy.
 
-    `first` is the first of them that is not among what the person was shown.
+    `first` is the first of them that the request does not show.
     """
 
     paths: int
@@ -66,10 +67,11 @@ def reach(  # noqa: PLR0913  a grant's parts, and bounds by keyword
     most: int = MOST,
     looked_at: int = LOOKED_AT,
 ) -> Reach | None:
-    """What a grant of this scope opens; None where that are no paths of the workspace.
+    """Return what a grant of this scope opens; None for a request about tasks.
 
-    With another policy than the one that asked, all that the patterns of its rules match is counted.
-    Raises CallError where the workspace cannot be read.
+    If the policy has changed since the request, every path that the request's rules match is counted. `most`
+    and `looked_at` bound the paths that are counted and read. Raises CallError if the workspace cannot be
+    read.
     """
     if any(path.partition("/")[0] == TASKS for path in request.paths):
         return None
@@ -116,7 +118,7 @@ def _judged(workspace: Workspace, policy: Policy, request: Request) -> Opens:
 def _matched(request: Request) -> Opens:
     found = [pattern for pattern in request.patterns if pattern is not None]
     if len(found) < len(request.patterns):
-        return lambda _: True  # what no rule decides may be anything
+        return lambda _: True  # without a rule, any path may ask
     matching = [matcher(pattern) for pattern in found]
     return lambda entry: any(matches(entry.path) for matches in matching)
 

@@ -1,6 +1,6 @@
-"""Scopes of a grant in words: how far it reaches, the same words wherever a person decides or reads of it.
+"""Scopes of a grant in words, the same wherever a person gives a grant or reads about one.
 
-Pure. The narrow choice comes first; what an agent may see of the words has no rule in it.
+Pure. The narrowest scope comes first; the words for an agent never contain a rule.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ from ringfence.toolkit.approvals.store import (
 from ringfence.toolkit.grant_patterns import narrowest
 from ringfence.toolkit.text import escape, plural, when
 
-PATHS_LAST = 2 * 3600.0  # seconds that a grant for paths lasts, unless the person says otherwise
+PATHS_LAST = 2 * 3600.0  # seconds that a grant for paths lasts, unless the person chooses another time
 _RULES = 3  # rules that are named
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """One choice: `lasts` in seconds (None: as long as its session), `broad` if it needs a confirmation."""
+    """One scope to choose: `lasts` in seconds (None: as long as its session), `broad` if it needs a
+    confirmation.
+    """
 
     name: str
     words: str
@@ -37,7 +39,7 @@ class Scope:
 
 
 def scopes(request: Request) -> Iterator[Scope]:
-    """What a grant of this request can be for, the narrowest first."""
+    """Return the scopes that a grant of this request can have, the narrowest first."""
     yield Scope(ONCE, in_words(request, ONCE))
     if not request.rules:
         return
@@ -48,7 +50,7 @@ def scopes(request: Request) -> Iterator[Scope]:
 
 
 def granted_in_words(request: Request) -> str:
-    """What a grant that was given is for."""
+    """Return the scope of a granted request in words."""
     return in_words(request, request.scope, request.pattern, request.until)
 
 
@@ -60,7 +62,7 @@ def in_words(
     *,
     for_agent: bool = False,
 ) -> str:
-    """What a grant of this scope is for. `for_agent` leaves out what only people may know of the rules."""
+    """Return a scope in words. `for_agent` leaves out the rules, which only people may see."""
     if scope == ONCE:
         return "this change, once"
     ends = f" until {when(until)}" if until is not None else ""
@@ -77,14 +79,14 @@ def session_in_words(session: str) -> str:
 
 
 def lasts_in_words(seconds: float) -> str:
-    """`2 hours`, `60 minutes`."""
+    """Return a span in words, such as `2 hours` or `60 minutes`."""
     return (
         plural(int(seconds // 3600), "hour") if seconds % 3600 == 0 else plural(int(seconds // 60), "minute")
     )
 
 
 def rules_in_words(request: Request) -> str:
-    """The rules that ask, each with its file and line."""
+    """Return the rules that ask, each with its file and line."""
     rules = request.asks or (request.decision.get("rule"),)
     named = [_rule_in_words(rule) for rule in rules[:_RULES]]
     more = [plural(len(rules) - _RULES, "more rule")] if len(rules) > _RULES else []
