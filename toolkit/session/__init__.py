@@ -1,6 +1,6 @@
 """The session: a call through its stages, from arguments to record.
 
-Each name is imported when it is first asked for.
+Each name is imported at its first use.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""What an agent is shown of decisions, requests and plans; every door gives an agent this and nothing else.
+"""View of decisions, requests and plans for an agent; every interface shows an agent this view only.
 
-Never shows a rule's pattern, file or line, a digest of content, or anything of what the agent may not read.
+Never has a rule's pattern, file or line, a digest of content, or anything about paths that the agent may not
+read.
 """
 
 from __future__ import annotations
@@ -17,12 +18,11 @@ if TYPE_CHECKING:
     from ringfence.toolkit.approvals.store import Request
     from ringfence.toolkit.session.attempt import Attempt
 
-_NAMED = 100  # entries that are named of a plan which is not shown whole
+_NAMED = 100  # entries that are named, if the plan is not shown whole
 
 
 def decision(attempt: Attempt, judged: Decision | None, *, asking: bool = False) -> dict[str, Any] | None:
-    """A decision: its effect, action, path, reason and hint. That a person has to grant it is said only where
-    one is asked now."""
+    """Return the decision's fields for the agent; the hint mentions a grant only if `asking`."""
     if judged is None:
         return None
     hint = "" if judged.effect is Effect.ASK and not asking else judged.hint
@@ -30,7 +30,7 @@ def decision(attempt: Attempt, judged: Decision | None, *, asking: bool = False)
 
 
 def decision_fields(judged: Decision, path: str, hint: str) -> dict[str, Any]:
-    """The fields of a decision for an agent that may know `path`."""
+    """Return the fields of a decision for an agent that may know `path`."""
     return {
         "effect": str(judged.effect),
         "action": judged.action,
@@ -41,7 +41,7 @@ def decision_fields(judged: Decision, path: str, hint: str) -> dict[str, Any]:
 
 
 def reason(judged: Decision) -> str:
-    """Why, in the policy author's own words where there are some; never the rule itself."""
+    """Return the policy author's reason if there is one; never the rule itself."""
     if judged.rule is not None and judged.rule.reason:
         return judged.rule.reason
     # A limit names what it counts, and a decision without a rule has no rule to name.
@@ -49,7 +49,7 @@ def reason(judged: Decision) -> str:
 
 
 def path_of(attempt: Attempt, path: str) -> str | None:
-    """`path` if the agent named it or may read it, else what it did name."""
+    """Return `path` if the agent named it or may read it, else the path that the agent named."""
     if path in attempt.named or not path:
         return path or None
     if _may_read(attempt, path):
@@ -59,17 +59,18 @@ def path_of(attempt: Attempt, path: str) -> str | None:
 
 
 def not_kept(attempt: Attempt) -> list[str]:
-    """The metadata that could not be kept, by its names where the agent may read the file."""
+    """Return the names of the metadata that was lost, for files that the agent may read."""
     lost = {} if attempt.outcome is None else attempt.outcome.not_kept
     rows = (names if _may_read(attempt, path) else ("metadata",) for path, names in lost.items())
     return sorted({name for names in rows for name in names})
 
 
 def request(attempt: Attempt, plan: Plan, preview: str) -> dict[str, str]:
-    """What an agent is shown of the request for a plan, of which a person is shown `preview`: its `title`,
-    its own `preview` and the `reason` to ask.
+    """Return the agent's fields of a request: `title`, a `preview` of its own, and the `reason` to ask. The
+    given `preview` is the person's.
 
-    Where the plan touches what the agent may not read, the title has no figures and the preview no content.
+    If the plan touches a path that the agent may not read, the title has no figures and the preview no
+    content.
     """
     whole = _may_read_all(attempt, plan)
     return {
@@ -80,7 +81,7 @@ def request(attempt: Attempt, plan: Plan, preview: str) -> dict[str, str]:
 
 
 def title(attempt: Attempt, plan: Plan) -> str:
-    """What the call would do, in one line for the agent."""
+    """Return what the call would do, in one line for the agent."""
     return _title(attempt, plan, whole=_may_read_all(attempt, plan))
 
 
@@ -92,14 +93,14 @@ def _title(attempt: Attempt, plan: Plan, *, whole: bool) -> str:
 
 
 def _may_read_all(attempt: Attempt, plan: Plan) -> bool:
-    """Whether the agent may read all that a plan touches, by each name that it has in the call."""
+    """Whether the agent may read every path that a plan touches, under each of its names in the call."""
     paths = {path for change in plan.changes for path, _, _ in touched(change)}
     paths |= {name for place, _ in attempt.places.values() for name in (place.named, place.real)}
     return all(_may_read(attempt, path) for path in paths)
 
 
 def _outline(attempt: Attempt, plan: Plan) -> str:
-    """The changes of a plan by their names, as far as the agent may know them."""
+    """Return the changes of a plan by their paths, as far as the agent may know them."""
     lines: list[str] = []
     for row in describe(plan):
         ends = [path_of(attempt, row[end]) or "" for end in ("path", "destination") if end in row]
@@ -114,7 +115,7 @@ def _outline(attempt: Attempt, plan: Plan) -> str:
 
 
 def request_fields(asked: Request) -> dict[str, Any]:
-    """A request on file, for the agent that made it."""
+    """Return the fields of a stored request for the agent that made it."""
     return {
         "id": asked.id,
         "agent": asked.agent,
@@ -132,7 +133,9 @@ def _may_read(attempt: Attempt, path: str) -> bool:
 
 
 def may_read(policy: Policy, agent: str, path: str, fold: Fold) -> bool:
-    """Whether an agent may read a path without asking, whatever is there: its kind may be secret too."""
+    """Whether an agent may read a path without asking, as a file and as a directory: the kind may be secret,
+    too.
+    """
     effects = (
         policy.effect(agent, "read", "read", path, directory, fold=fold) for directory in (False, True)
     )

@@ -1,7 +1,7 @@
-"""The same session for code that awaits: each call runs in a thread, one after the other.
+"""Session for asynchronous code: each call runs in one thread, one after the other.
 
-Adds nothing to what a session permits. Cancelling a call stops it before it changes anything; one that is
-already changing files is finished and recorded, and only then is the cancellation passed on.
+Permits nothing more than a session. Cancelling stops a call before its first change; a call that is already
+changing files is finished and recorded before the cancellation is raised.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ T = TypeVar("T")
 
 
 class AsyncSession:
-    """`Session`, awaited. Takes what `Session` takes; made and closed by `async with`.
+    """`Session` with awaitable methods and the same parameters; opened and closed by `async with`.
 
-    An approver is called in the session's thread, so it may block; nothing else waits for it.
+    An approver is called in the session's thread, so it may block without blocking the event loop.
     """
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         self._arguments = arguments
         self._options = options
-        # One thread: SQLite's connection and the order of calls stay where they were.
+        # One thread: SQLite's connection stays in its thread, and calls stay in order.
         self._thread = ThreadPoolExecutor(1, "ringfence")
         self._session: Session | None = None
-        self._off = threading.Event()  # whether the call at hand was called off
+        self._off = threading.Event()  # set once the running call is cancelled
         if options.get("approver") is not None:
             self._options["approver"] = self._asking(options["approver"])
 
     def _asking(self, approver: Approver) -> Approver:
-        """The approver; a yes that comes after the call was called off is none."""
+        """Return the approver; a grant that comes after the call was cancelled does not count."""
 
         def ask(request: Request) -> Answer | None:
             answer = approver(request)
@@ -64,7 +64,7 @@ class AsyncSession:
 
     @property
     def session(self) -> Session:
-        """The session itself, for what only looks (`policy`, `approvals`). RuntimeError before it is open."""
+        """The session itself, for reading (`policy`, `approvals`). Raises RuntimeError before it is open."""
         if self._session is None:
             raise RuntimeError("use it with `async with`")
         return self._session
@@ -72,7 +72,7 @@ class AsyncSession:
     async def call(
         self, call: ToolCall | dict[str, Any] | str | bytes, progress: Tell | None = None
     ) -> Result:
-        """Answer one call. Cancelled, it ends once the session's state is true again."""
+        """Answer one call. A cancelled call ends once the session's state is consistent."""
         off = threading.Event()
 
         def run() -> Result | None:
@@ -98,7 +98,7 @@ class AsyncSession:
             try:
                 await asyncio.shield(asyncio.wait([future]))
             except asyncio.CancelledError as error:
-                # The thread cannot be stopped; what it does has to be known before anybody goes on.
+                # The thread cannot be stopped; its result has to be known before the caller continues.
                 cancelled = error
                 if off is not None:
                     off.set()

@@ -1,6 +1,7 @@
-"""A person changes a call's arguments and approves that: the changed call is planned and judged again.
+"""Amended requests: a person changes a call's arguments and grants the changed call, which is planned and
+judged again.
 
-Permits, never executes: the agent is told what it may send instead. What a policy denies stays denied.
+Permits and never executes: the agent learns which call to send instead. What a policy denies stays denied.
 """
 
 from __future__ import annotations
@@ -23,24 +24,26 @@ if TYPE_CHECKING:
 
 
 class _Planned(Exception):
-    """The changed call got as far as asking: with what it asks, or None where nobody is asked."""
+    """Ends the pipeline at the stage that asks: `request` is None if the policy allows the call without
+    asking.
+    """
 
     def __init__(self, request: Request | None) -> None:
         self.request = request
 
 
 def _stop(attempt: Attempt, plan: Plan) -> NoReturn:
-    """End where the call would ask or act."""
+    """Raise _Planned at the stage where the call would ask or act."""
     asks = attempt.decided.effect == Effect.ASK and attempt.enforcing
     raise _Planned(pipeline.request_of(attempt, plan) if asks else None)
 
 
 def amended(session: Session, approval: str, arguments: dict[str, Any]) -> Request | None:
-    """What the request would ask with other arguments; None where the policy allows that without asking.
+    """Return the request with other arguments; None if the policy allows that call without asking.
 
-    `session` is one of the agent and session that asked. Nothing is changed or put on file.
-    Raises CallError `approval_stale` (used or replaced by now, or another agent's, session's or policy's)
-    and whatever the changed call is refused with.
+    `session` belongs to the agent and session of the request. Nothing is changed or stored. Raises CallError
+    `approval_stale` (the request was used or replaced, or belongs to another agent, session or policy), and
+    the changed call's own errors.
     """
     held = session.approvals.get(approval)
     if held.state != PENDING:
@@ -66,10 +69,10 @@ def amended(session: Session, approval: str, arguments: dict[str, Any]) -> Reque
 def amend(
     session: Session, approval: str, arguments: dict[str, Any], *, digest: str, by: str
 ) -> Request | None:
-    """Grant the changed call once, and refuse the one that was asked for, with what to send instead.
+    """Grant the changed call once, and refuse the original request with the arguments to send instead.
 
-    `digest` is the plan digest of what was shown ("" where nobody needs to be asked): if the changed call
-    would by now do something else, it is `approval_stale`. Gives the granted request.
+    `digest` is the digest of the plan that the person saw ("" if no approval is needed); if the plan has
+    changed since, CallError `approval_stale` is raised. Returns the granted request.
     """
     request = amended(session, approval, arguments)
     if (request.digest if request is not None else "") != digest:
@@ -78,7 +81,7 @@ def amend(
         )
     approvals = session.approvals
     if request is not None and request.changes and request.digest == approvals.get(approval).digest:
-        # In other arguments the same change: to refuse the one would refuse the other.
+        # The other arguments make the same change: refusing the original request would refuse this one, too.
         return approvals.answer(approval, Answer(True, by=by))
     granted = None
     if request is not None:

@@ -1,4 +1,4 @@
-"""What the calls of a session have in common, and what is known of the one at hand. Values, and no stage."""
+"""Context of a session's calls, and the state of one call on its way through the stages. Values only."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ringfence.toolkit.workspace.workspace import Workspace
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Who works where: made once by a session. `session` is its name, `ask` as `Session` takes it."""
+    """What all calls of a session share; made once. `session` is its name, `ask` as `Session` takes it."""
 
     agent: str
     session: str
@@ -39,10 +39,10 @@ class Context:
 
 @dataclass(slots=True)
 class Attempt:
-    """What is known so far of the call at hand. `name` is Ringfence's own id for it."""
+    """One call and what the stages have found so far. `name` is Ringfence's own id for it."""
 
     context: Context
-    policy: Policy  # looked up once: the one that the call began under judges it to its end
+    policy: Policy  # read once: the policy at the call's start judges it to its end
     call: ToolCall
     name: str = field(default_factory=lambda: "c-" + secrets.token_hex(6))
     started: float = field(default_factory=time.time)
@@ -51,17 +51,17 @@ class Attempt:
     named: list[str] = field(default_factory=list)
     places: dict[str, tuple[Place, Any]] = field(default_factory=dict)
     decision: Decision | None = None
-    needs: list[Need] = field(default_factory=list)  # all that was judged
+    needs: list[Need] = field(default_factory=list)  # every need that was judged
     plan: Plan | None = None
     usage: dict[str, Amount] = field(default_factory=dict)
     seen: dict[str, str] = field(default_factory=dict)
     outcome: Outcome | None = None
     approval: str | None = None
-    grant: Request | None = None  # what a person granted, which lets it run
-    by: str | None = None  # whose own act it is
+    grant: Request | None = None  # the granted request that permits the call
+    by: str | None = None  # the person, if it is a person's own act
     lost: tuple[str, ...] = ()
     left_out: int = 0  # entries of a store that no path can name
-    in_session: str | None = None  # where it is on record, if not in the one that makes it
+    in_session: str | None = None  # the session in whose history it is recorded, if that is another one
     task_ids: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     enforcing: bool = field(init=False)
     fold: Fold = field(init=False)
@@ -96,7 +96,7 @@ class Attempt:
         return self.judged_effect(action, path, directory) if self.enforcing else Effect.ALLOW
 
     def opens_below(self, path: str) -> bool:
-        """Whether the policy may let something below a directory be read, or have it ask."""
+        """Whether the policy may allow or ask about reading something below a directory."""
         return self.policy.opens_below(self.context.agent, self.known_tool.name, "read", path, fold=self.fold)
 
     def within(self, path: str) -> Callable[[str, bool], Effect]:
@@ -114,23 +114,23 @@ class Attempt:
         return self.policy.within(self.context.agent, self.known_tool.name, "read", path, fold=self.fold)
 
     def spots(self) -> dict[str, Any]:
-        """The places judged, by canonical path."""
+        """Return the handles of the judged places, by canonical path."""
         return {spot.path: spot for _, spot in self.places.values()}
 
     @property
     def counted(self) -> dict[str, Amount]:
-        """What the limits see: tasks are counted by `max_tasks`, so their files are not."""
+        """The amounts that limits count; `max_tasks` counts tasks, so their files are left out."""
         return self.usage if not self.known_tool.tasks else without_files(self.usage)
 
     def stands(self, *more: str) -> list[Step]:
-        """What of the plan was done and not taken back by itself, and what is in one of the states `more`."""
+        """Return the steps that are done and not rolled back, and those in one of the states `more`."""
         if self.plan is None or self.outcome is None:
             return []
         states = self.outcome.stands
         return [step for n, step in enumerate(steps(self.plan.changes)) if states.get(n) in (DONE, *more)]
 
     def title(self, plan: Plan) -> str:
-        """What the call would do, in one line for a person."""
+        """Return what the call would do, in one line for a person."""
         title = plan.title or f"{self.known_tool.title}: {', '.join(self.named)}"
         if not self.lost:
             return title

@@ -1,6 +1,7 @@
-"""Automatic retention: forgets what the policy lets go, in small portions, and puts on record what that was.
+"""Automatic retention: deletes contents that the policy's retention no longer requires, in small portions,
+and records it.
 
-One process at a time at a state; one that dies at it leaves the turn to the next.
+Only one process at a time works on a state; if it dies, the next one takes over.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ if TYPE_CHECKING:
     from ringfence.toolkit.session.attempt import Context
     from ringfence.toolkit.state.protocol import State
 
-ENDED = 1_000  # so many of the last requests that are over stay, at least
+ENDED = 1_000  # at least this many of the latest finished requests stay
 _DAY = 86400.0
 
 
 def rule_of(policy: Policy) -> Rule | None:
-    """The policy's retention at this time; None where it lets nothing go."""
+    """Return the policy's retention rule at this time; None if it requires everything."""
     said = policy.retention
     if said.days is None and said.max_bytes is None:
         return None
@@ -36,12 +37,12 @@ def rule_of(policy: Policy) -> Rule | None:
 
 
 def waiting(approvals: Approvals) -> frozenset[str]:
-    """The paths of requests that a person can still answer: what was there before is theirs to look at."""
+    """Return the paths of pending requests; their earlier contents stay for the person who decides."""
     return frozenset(path for request in approvals.waiting() for path in request.paths)
 
 
 def record(context: Context, event: str, freed: Pruned) -> dict[str, Any]:
-    """The audit record of what was forgotten."""
+    """Return the audit record of what retention deleted."""
     return {
         "time": time.time(),
         "event": event,
@@ -58,9 +59,10 @@ def record(context: Context, event: str, freed: Pruned) -> dict[str, Any]:
 
 
 def carry_out(context: Context, policy: Policy, go_on: Callable[[], bool]) -> None:
-    """Forget what the policy lets go, if it is this process's turn, as long as `go_on` says so.
+    """Delete what the policy's retention no longer requires, if it is this process's turn.
 
-    `go_on` is asked between two portions. Raises CallError where the state cannot be used.
+    Stops when `go_on`, called between two portions, returns False. Raises CallError if the state cannot be
+    used.
     """
     rule = rule_of(policy)
     if rule is None or not _take_turn(context.state):
@@ -93,7 +95,7 @@ def _carry_out(context: Context, rule: Rule, go_on: Callable[[], bool]) -> None:
 
 
 def _take_turn(state: State) -> bool:
-    """Whether nobody else is at it; then this process is."""
+    """Take the turn if no other process has it; return whether this process has it now."""
     with state.transaction() as db:
         found = db.execute("SELECT value FROM meta WHERE name = ?", (TURN,)).fetchone()
         owner, _, last = str(found[0]).split("|") if found else ("", "", "0")

@@ -1,7 +1,7 @@
-"""The quick yes to arguments that plainly fit a tool's schema, so that most calls need no validator.
+"""Fast check for arguments that obviously fit a tool's schema, so that most calls need no validator.
 
-Only a yes counts: whatever is not known here, or does not fit, is left to the validator, which has the last
-word.
+Only a positive answer counts: the validator decides about every other value and every keyword that is unknown
+here.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _OBJECT = _SAID | {"properties", "required", "additionalProperties"}
 
 
 def fits(schema: Mapping[str, Any]) -> Fits:
-    """What says of a value that it is sure to be valid under `schema`; False says nothing."""
+    """Return a function that is True only for values that are valid under `schema`; False is undecided."""
     kind = schema.get("type")
     make = _MAKERS.get(kind) if isinstance(kind, str) else None
     return _never if make is None else make(schema)
@@ -56,7 +56,7 @@ def _object(schema: Mapping[str, Any]) -> Fits:
     def whole(value: Any) -> bool:
         if type(value) is not dict or not required <= value.keys():
             return False
-        # In a loop of its own: this is asked at every call, and `all` with a generator takes twice as long.
+        # A plain loop: this runs at every call, and `all` with a generator takes twice as long.
         for name, each in value.items():  # noqa: SIM110
             if name not in parts or not parts[name](each):
                 return False

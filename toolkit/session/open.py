@@ -1,4 +1,4 @@
-"""Opens what a session works with: the workspace, its state, and the history in it."""
+"""Opening of a session's workspace, its state, and the history in it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ringfence.toolkit.workspace.workspace import Workspace
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where things are, each as `Session` takes it."""
+    """Locations, each as `Session` takes it."""
 
     root: str | Path
     fs: Any
@@ -47,7 +47,9 @@ def open_context(  # noqa: PLR0913  the settings of a session, by keyword
     found_by: str,
     read_only: bool,
 ) -> Context:
-    """Open all of it. Raises CallError for a root or a state that cannot be used; then nothing stays open."""
+    """Open workspace, state and history. Raises CallError for an unusable root or state; then nothing stays
+    open.
+    """
     root = places.root
     workspace = Workspace(
         os.fspath(root),
@@ -70,7 +72,7 @@ def open_context(  # noqa: PLR0913  the settings of a session, by keyword
         state,
         durable=policy.durable,
         content_files=ContentFiles(
-            # What machines share is all in their database.
+            # A shared state has all contents in its database.
             None if where.startswith((MEMORY, *SHARED)) else where,
             workspace.backend,
             durable=policy.durable,
@@ -112,7 +114,7 @@ def _key(workspace: Workspace, given: bytes | str | Path | None) -> bytes | None
 
 
 def tasks_of(policy: Policy, root: str | Path) -> str | None:
-    """Where a policy says that the task folders are, relative to its own file; None where it does not."""
+    """Return where the policy has the task folders, relative to the policy's file; None if nowhere."""
     if policy.tasks is None:
         return None
     if "://" in policy.tasks.path:

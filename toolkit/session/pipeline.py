@@ -1,6 +1,6 @@
-"""One call on its way through the stages: validate, resolve, decide, plan, tighten, approve, apply.
+"""Pipeline of one call: validate, resolve, decide, plan, tighten, approve, apply.
 
-Reads top to bottom in `run`. Whatever is not known to be permitted is refused.
+`run` has the stages from top to bottom. A call is refused unless it is known to be permitted.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ def run(
 ) -> Result:
     """Answer the call. Raises CallError for everything but a plain success.
 
-    `approve` takes the place of the stage that asks.
+    `approve` replaces the stage that asks a person.
     """
     attempt.tool = find_tool(attempt.call.tool)
     attempt.arguments = _arguments(attempt.tool, attempt.call.arguments)
     resolving.resolve(attempt)
-    _decide(attempt, _way_in(attempt, resolving.needs(attempt), progress))
+    _decide(attempt, _first_needs(attempt, resolving.needs(attempt), progress))
     _check_writable(attempt)
     resolving.check_slashes(attempt)
     view = View(
@@ -70,11 +70,11 @@ def run(
     if plan.changes:
         attempt.usage = usage(steps(plan.changes))
         _limit(attempt)
-        _mind_loss(attempt, plan)
+        _ask_about_loss(attempt, plan)
         if attempt.context.dry_run or attempt.decided.effect is not Effect.ALLOW:
-            _check_known(attempt, plan)  # a person is not asked about what is stale,
-            _check_rights(attempt, plan)  # nor about what cannot be done
-    # Nor is one asked where a call that changes something finds nothing to change.
+            _check_known(attempt, plan)  # a person is not asked about a stale plan,
+            _check_rights(attempt, plan)  # nor about a change that the system refuses
+    # Nor is a person asked if a changing tool finds nothing to change.
     asks = bool(plan.changes or view.asked) or attempt.tool.safety == "safe"
     if attempt.context.dry_run:
         return answers.dry(attempt, plan, asks=asks)
@@ -89,7 +89,7 @@ def run(
 
 
 def _decide(attempt: Attempt, needs: list[Need]) -> None:
-    """Judge; keep the stricter of this and what was decided before. Raises CallError on a deny."""
+    """Judge the needs; the stricter of this and the earlier decision stays. Raises CallError on a deny."""
     attempt.needs += needs
     decision = attempt.judge(needs)
     if attempt.decision is None or _weight(decision) > _weight(attempt.decision):
@@ -97,9 +97,10 @@ def _decide(attempt: Attempt, needs: list[Need]) -> None:
     _stop_if_denied(attempt)
 
 
-def _way_in(attempt: Attempt, needs: list[Need], progress: Progress) -> list[Need]:
-    """What is judged first: of a directory that may not be read, where a listing or search begins at it,
-    the first thing below it that may."""
+def _first_needs(attempt: Attempt, needs: list[Need], progress: Progress) -> list[Need]:
+    """Return the needs to judge first. For a listing or search in an unreadable directory, that is the first
+    readable path below it.
+    """
     if not attempt.known_tool.walks or attempt.judge(needs).effect is not Effect.DENY:
         return needs
     place, _ = attempt.places["path"]
@@ -120,14 +121,14 @@ def _stop_if_denied(attempt: Attempt) -> None:
 
 
 def _check_writable(attempt: Attempt) -> None:
-    """Refuse (`read_only_store`) what would change a store that is only read, before it is planned."""
+    """Refuse (`read_only_store`) a change in a read-only store before it is planned."""
     for need in attempt.needs:
         if need.action != "read" and traits_at(attempt.context.workspace.backend, need.path).read_only:
             raise only_read(need.path)
 
 
 def _check(attempt: Attempt, plan: Plan) -> None:
-    """The hard refusals on every path of the plan, and stale reads."""
+    """Raise the refusals that no policy lifts, on every path of the plan, and refuse stale reads."""
     for change in plan.changes:
         plan_checks.check(change)
         for path, _, _ in touched(change):
@@ -142,7 +143,7 @@ def _check(attempt: Attempt, plan: Plan) -> None:
 
 
 def _check_known(attempt: Attempt, plan: Plan) -> None:
-    """Refuse a write over what the plan read, where that is not what this session knows."""
+    """Refuse (`stale_read`) a write over content that the plan read and this session does not know."""
     for change in plan.changes:
         if isinstance(change, Write) and change.before_digest is not None:
             _check_seen(attempt, change.path, change.before_digest)
@@ -157,7 +158,7 @@ def _check_rights(attempt: Attempt, plan: Plan) -> None:
 
 
 def _check_seen(attempt: Attempt, path: str, digest: str | Callable[[], str]) -> None:
-    """Refuse (`stale_read`) to write over what this session does not know by its content."""
+    """Refuse (`stale_read`) a write over content with another digest than this session knows."""
     known = attempt.context.history.seen(attempt.context.session, path)
     if known is None or known == (digest if isinstance(digest, str) else digest()):
         return
@@ -190,7 +191,7 @@ def _note_reads(attempt: Attempt, plan: Plan) -> None:
 
 def _needs(attempt: Attempt, plan: Plan) -> list[Need]:
     if attempt.known_tool.tasks:
-        return []  # judged already, each task as one
+        return []  # each task is judged already, as one
     return [need for change in plan.changes for need in _needs_of(attempt, change)]
 
 
@@ -215,8 +216,8 @@ def _limit(attempt: Attempt) -> None:
     _stop_if_denied(attempt)
 
 
-def _mind_loss(attempt: Attempt, plan: Plan) -> None:
-    """What could not be brought back is never done on a rule's word alone: a person is asked."""
+def _ask_about_loss(attempt: Attempt, plan: Plan) -> None:
+    """Ask a person about an unrecoverable change, even if a rule allows it."""
     attempt.lost = unkept(plan.changes, attempt.context.workspace.backend.traits)
     if attempt.lost and attempt.decided.effect == Effect.ALLOW:
         attempt.decision = replace(
@@ -247,11 +248,11 @@ def _approve(attempt: Attempt, plan: Plan) -> None:
 
 
 def request_of(attempt: Attempt, plan: Plan) -> Request:
-    """What a person is asked about the plan."""
+    """Return the request for a person's approval of the plan."""
     session, tool = attempt.context, attempt.known_tool
     changed = dict.fromkeys(path for change in plan.changes for path, _, _ in touched(change))
     asks, rules = asking(attempt.policy, session.agent, tool.name, attempt.needs, attempt.fold)
-    preview = plan.preview  # drawn once: it may be a long diff
+    preview = plan.preview  # made once: it may be a long diff
     return Request(
         id=new_id(),
         agent=session.agent,
@@ -269,15 +270,15 @@ def request_of(attempt: Attempt, plan: Plan) -> Request:
         description=str(attempt.arguments.get("description") or ""),
         asked=time.time(),
         shown=agent_view.request(attempt, plan, preview),
-        needs=_told_needs(attempt, plan, asks),
+        needs=_needs_as_fields(attempt, plan, asks),
         asking=tuple(dict.fromkeys(need.path for need in asks)),
         asks=rules,
         changes=bool(plan.changes),
     )
 
 
-def _told_needs(attempt: Attempt, plan: Plan, asks: tuple[Need, ...]) -> tuple[dict[str, Any], ...]:
-    """What the plan itself needs, what the call reads for it, and what else asks, each once."""
+def _needs_as_fields(attempt: Attempt, plan: Plan, asks: tuple[Need, ...]) -> tuple[dict[str, Any], ...]:
+    """Return the plan's needs, the call's reads, and all other needs that ask, each once, as fields."""
     reads = [need for need in attempt.needs if need.action == "read"]
     needs = dict.fromkeys([*(_needs(attempt, plan) or attempt.needs), *reads, *asks])
     asking_now = frozenset(asks)
@@ -294,7 +295,7 @@ def _told_needs(attempt: Attempt, plan: Plan, asks: tuple[Need, ...]) -> tuple[d
 
 
 def _canonical(attempt: Attempt) -> dict[str, Any]:
-    """The arguments in one spelling: no defaults, paths as they are judged, each task once."""
+    """Return the arguments in canonical form: no defaults, paths as they are judged, each task once."""
     properties = attempt.known_tool.parameters["properties"]
     found = {
         name: value
@@ -335,7 +336,9 @@ def _apply(attempt: Attempt, plan: Plan, progress: Progress) -> None:
 
 
 def _reserve(attempt: Attempt) -> None:
-    """Inside the intent's transaction: racing calls cannot pass a session's limit together."""
+    """Check limits again inside the intent's transaction, so that racing calls cannot exceed a session's
+    limit together.
+    """
     before = attempt.decided
     if before.effect is Effect.ALLOW and attempt.plan is not None:
         _check_known(attempt, attempt.plan)
@@ -345,12 +348,14 @@ def _reserve(attempt: Attempt) -> None:
 
 
 def _weight(decision: Decision) -> tuple[Effect, int]:
-    """What represents a call: the strictest verdict, of equal ones that on what changes most."""
+    """Return the key for the decision that represents a call: strictest effect first, then the action that
+    changes most.
+    """
     return decision.effect, GRAVITY.get(decision.action, -1)
 
 
 def find_tool(name: str) -> Tool:
-    """The tool of this name. Raises CallError `unknown_tool` with the nearest."""
+    """Return the tool of this name. Raises CallError `unknown_tool` with the most similar name."""
     if name in TOOLS:
         return TOOLS[name]
     if name == "write_file":

@@ -1,6 +1,6 @@
-"""The policy in force: loaded once and followed when its file changes.
+"""Source of the policy in force: loads it, and loads it again when its file changes.
 
-Never replaced by one that does not load.
+Never replaces a policy by one that does not load.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _LOOKS = 3
 
 
 class PolicySource:
-    """A policy, and where it came from.
+    """A policy and the file that it came from.
 
-    `policy` given as a path is followed; one that does not load at first denies everything (`check`) until
-    it is mended.
+    A policy given as a path is loaded again when the file changes. If it does not load at first, `check`
+    refuses every call until it does.
     """
 
     def __init__(self, policy: Policy | str | Path | None, source: str | Path | None = None) -> None:
@@ -41,11 +41,11 @@ class PolicySource:
 
     @property
     def files(self) -> tuple[str, ...]:
-        """All that is looked at: the files of the policy in force, and of one that does not load."""
+        """The files whose changes matter: those of the policy in force, and of one that does not load."""
         return tuple(self._stamps)
 
     def check(self) -> None:
-        """Raises CallError `policy_invalid` when there is no policy that loads."""
+        """Raise CallError `policy_invalid` if no policy is in force."""
         if self._error is not None:
             first = self._error.problems[0]
             raise CallError(
@@ -53,9 +53,9 @@ class PolicySource:
             )
 
     def refresh(self) -> dict[str, Any] | None:
-        """Take up a changed file; gives the audit event when something happened.
+        """Load a changed file; return the audit event if the policy changed or failed to load.
 
-        A file that stopped loading leaves the last good policy in force.
+        If the changed file does not load, the last good policy stays in force.
         """
         if self._source is None:
             return None
@@ -85,11 +85,11 @@ class PolicySource:
         return {"event": "policy", "outcome": "loaded"}
 
     def _load(self, source: str | Path) -> None:
-        """Take up the policy, or raise PolicyError and keep the one in force.
+        """Load the policy, or raise PolicyError; then the one in force stays.
 
-        Files are looked at before they are read, so that one written meanwhile is read again next time; one
-        that is first heard of by reading another one needs a second look. What mends a policy may be in a
-        file that the policy in force knows nothing of.
+        Each file's stamp is taken before the file is read, so that a write in between is noticed next time; a
+        file that another one names needs a second stamp. The repair of a policy may be in a file that the
+        policy in force does not include.
         """
         known = {str(Path(source).absolute()), *self._stamps}
         for _ in range(_LOOKS):
@@ -99,7 +99,7 @@ class PolicySource:
             if not missed:
                 break
             known |= missed
-        # One that was read and never looked at counts as changed.
+        # A file that was read without a stamp counts as changed.
         self._stamps = {**dict.fromkeys(known), **self._stamps}
         if isinstance(loaded, PolicyError):
             raise loaded
@@ -108,7 +108,7 @@ class PolicySource:
 
 
 def _read(source: str | Path) -> tuple[Policy | PolicyError, tuple[str, ...]]:
-    """A policy or why it does not load, and the files that say so."""
+    """Return a policy, or why it does not load, and the files that were read."""
     try:
         policy = Policy.load(source)
     except PolicyError as error:
@@ -121,10 +121,10 @@ def _stamps(files: Iterable[str]) -> dict[str, tuple[int, ...] | None]:
 
 
 def _stamp(file: str) -> tuple[int, ...] | None:
-    """What tells that a file was written since; None for one that is gone."""
+    """Return a stamp that differs after a write to the file; None for a missing file."""
     try:
         info = os.stat(file)  # noqa: PTH116 - before every call, and a Path takes as long again
     except (OSError, ValueError):
         return None
-    # A file put in place of another one may have its size and its time.
+    # A file that replaces another one may have the same size and time.
     return info.st_mtime_ns, info.st_size, info.st_ino, info.st_ctime_ns

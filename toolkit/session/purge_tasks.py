@@ -1,6 +1,7 @@
-"""Empties the trash by age and carries out scheduled deletions that are due: a person's act, recorded.
+"""Purge of tasks: empties the trash by age and carries out scheduled deletions that are due. A person's act,
+recorded.
 
-Never purges what it does not know the age of, nor deletes what changed since it was scheduled.
+Never purges a task of unknown age, nor deletes one that changed since its deletion was scheduled.
 """
 
 from __future__ import annotations
@@ -24,26 +25,28 @@ from ringfence.toolkit.text import plural
 from ringfence.toolkit.tools.delete_tasks import holds
 from ringfence.toolkit.workspace.view import View
 
-_TRIES = 30  # another purge may be at it; each try waits for it a little, and finds less left to do
+_TRIES = 30  # another purge may be running; each try waits for it a little and then finds fewer tasks
 _GONE = ("not_found", "path_changed")
 
 
 @dataclass(slots=True)
 class _Found:
-    """What to do: each change with the task that it is for, and whether that is "purged" or "due"."""
+    """The changes to make, each with its task and whether the task is "purged" or "due"."""
 
     changes: list[tuple[Change, str, str]] = field(default_factory=list)
     kept: list[dict[str, str]] = field(default_factory=list)
-    after: dict[str, str] = field(default_factory=dict)  # a note, and the task that has to be gone first
+    after: dict[str, str] = field(
+        default_factory=dict
+    )  # the path of a note, and the task that has to be deleted before it
 
     def keep(self, task: str, why: str) -> None:
         self.kept.append({"id": task, "why": why})
 
 
 def purge(attempt: Attempt, older_than: float, *, dry_run: bool, progress: Progress) -> Result:
-    """Plan and, unless `dry_run`, do it. Raises CallError for failures.
+    """Plan the purge and, unless `dry_run`, carry it out. Raises CallError for failures.
 
-    What another purge, or anybody else, took away meanwhile is no failure.
+    A task that another purge, or anybody else, removed meanwhile is no failure.
     """
     view = View.unjudged(attempt.context.workspace)
     look.store(view)
@@ -58,10 +61,10 @@ def purge(attempt: Attempt, older_than: float, *, dry_run: bool, progress: Progr
             _do(attempt, view, progress)
             break
         except CallError as error:
-            # Before anything was changed: it is looked at anew.
+            # Nothing was changed yet, so the plan is made anew.
             if attempt.outcome is not None or error.code not in _GONE or left == 1:
                 raise
-    return _told(attempt, found, dry_run)
+    return _result(attempt, found, dry_run)
 
 
 def _plan(found: _Found) -> Plan:
@@ -86,11 +89,11 @@ def _is_there(view: View, path: str) -> bool:
     try:
         return view.stat_at(path) is not None
     except CallError:
-        return True  # what cannot be looked at is not known to be gone
+        return True  # a folder that cannot be read is not known to be gone
 
 
-def _told(attempt: Attempt, found: _Found, dry_run: bool) -> Result:
-    """Of a change that somebody else made first nothing is said."""
+def _result(attempt: Attempt, found: _Found, dry_run: bool) -> Result:
+    """Return the result, without changes that somebody else made first."""
     made = _made(attempt)
     done = [(task, what) for change, task, what in found.changes if dry_run or id(change) in made]
     purged, due = ([task for task, each in done if each == what] for what in ("purged", "due"))
@@ -102,7 +105,7 @@ def _told(attempt: Attempt, found: _Found, dry_run: bool) -> Result:
 
 
 def _made(attempt: Attempt) -> set[int]:
-    """The changes that were made, as objects."""
+    """Return the identities (`id`) of the changes that were made."""
     plan, outcome = attempt.plan, attempt.outcome
     if plan is None or outcome is None:
         return set()
@@ -126,7 +129,7 @@ def _old(attempt: Attempt, view: View, limit: float, found: _Found) -> None:
 
 
 def _tree(view: View, task: str, path: str, found: _Found) -> tuple[Entry, ...] | None:
-    """All that is in a folder; None, and said, where that cannot be looked at."""
+    """Return everything in a folder; None, with a reported failure, if the folder cannot be read."""
     try:
         return view.tree_at(path)
     except CallError as error:
@@ -162,7 +165,7 @@ def _scheduled(view: View, found: _Found) -> None:
             number = taken[one.id].number + 1 if one.id in taken else 1
             found.changes.append((_deletion(named[0], entries, one.permanent, number), one.id, "due"))
             found.changes.append((note, one.id, "note"))
-            found.after[note.path] = named[0].path  # what could not be deleted stays scheduled
+            found.after[note.path] = named[0].path  # a task that could not be deleted stays scheduled
 
 
 def _deletion(folder: Entry, entries: tuple[Entry, ...], permanent: bool, number: int) -> Change:

@@ -1,6 +1,6 @@
-"""From path arguments to places: by name first, then by what is really there, each judged.
+"""Resolution of path arguments to places: first by name, then by the real path; both are judged.
 
-A path that is denied by its name or its real path is denied alike whether or not anything is there.
+A path that is denied by its name or its real path is denied in the same way whether or not it exists.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from ringfence.toolkit.session.attempt import Attempt
     from ringfence.toolkit.workspace.workspace import Workspace
 
-_UNANSWERED = ("cancelled", "io_error", "no_reply")  # these tell nothing of what is there
+_UNANSWERED = ("cancelled", "io_error", "no_reply")  # these errors reveal nothing about what exists
 
 
 def resolve(attempt: Attempt) -> None:
-    """Turn each path argument into a place; a path denied by its name is denied before it is looked at."""
+    """Resolve each path argument to a place; a path denied by its name is denied before the store is read."""
     workspace, tool = attempt.context.workspace, attempt.known_tool
     if tool.tasks:
         _resolve_tasks(attempt)
@@ -41,14 +41,14 @@ def resolve(attempt: Attempt) -> None:
         try:
             attempt.places[parameter] = _place(attempt, text, names, path)
         except CallError as error:
-            raise _not_told(attempt, error, path) from None
+            raise _denied_instead(attempt, error, path) from None
 
 
 def needs(attempt: Attempt) -> list[Need]:
-    """What the call needs on its arguments, by their names and their real paths."""
+    """Return the call's needs on its path arguments, by their names and their real paths."""
     tool = attempt.known_tool
     if tool.tasks:
-        # A task is judged as the folder that it is: its files are one thing to an agent.
+        # A task is judged as one folder, not file by file.
         return [Need(action, path, True) for action, _ in tool.needs for path in attempt.named]
     found: list[Need] = []
     for action, parameter in tool.needs:
@@ -63,9 +63,9 @@ def needs(attempt: Attempt) -> list[Need]:
 
 
 def check_slashes(attempt: Attempt) -> None:
-    """Refuse a path that ends in a slash where no directory is, or would be.
+    """Refuse a path that ends in a slash if it neither is nor becomes a directory.
 
-    After the verdict, so that it tells nothing of what is denied.
+    Runs after the verdict, so that it reveals nothing about denied paths.
     """
     for parameter, (place, _) in attempt.places.items():
         if not paths.names_directory(place.argument) or place.kind == DIRECTORY:
@@ -87,7 +87,7 @@ def _no_directory(place: Place, parameter: str) -> CallError:
 
 
 def _becomes_directory(attempt: Attempt) -> bool:
-    """Whether the call makes a directory of a name that is free."""
+    """Whether the call makes a directory at a free name."""
     creates = attempt.known_tool.creates
     return creates == "directory" or (
         creates == "as source" and attempt.places["source"][0].kind == DIRECTORY
@@ -107,12 +107,14 @@ def _resolve_tasks(attempt: Attempt) -> None:
 
 
 def guard(workspace: Workspace, path: str, action: str, *, tasks: bool = False) -> None:
-    """Refuse what no policy can open up: `protected_path`, `root_protected`."""
+    """Refuse paths that no policy can permit. Raises CallError `protected_path`, `root_protected` or
+    `path_invalid`.
+    """
     if path == paths.ROOT and action != "read":
         raise CallError("root_protected", "The project root itself cannot be changed", where=path)
     workspace.guard(path, reading=action == "read", tasks=tasks)
     if not paths.is_unicode(path):
-        # A store's own, which the history could not keep; the names on a disk have a text without them.
+        # A name of a store that the history could not record; names on a disk always have a text form.
         raise CallError("path_invalid", "A name in the directory is not valid Unicode")
 
 
@@ -132,7 +134,7 @@ def _outside(attempt: Attempt, error: CallError, text: str) -> CallError:
 
 
 def _deny_by_name(attempt: Attempt, action: str, path: str) -> None:
-    # What is there is not known yet, so only what is denied as a file and as a directory is denied here.
+    # The kind is not known yet, so a path is denied here only if it is denied as a file and as a directory.
     if not is_denied(attempt, action, path):
         return
     if not (attempt.known_tool.walks and attempt.opens_below(path)):
@@ -141,17 +143,19 @@ def _deny_by_name(attempt: Attempt, action: str, path: str) -> None:
 
 
 def by_name(action: str, path: str) -> list[Need]:
-    """What is judged of a path that is denied by its name: the same whether or not anything is there."""
+    """Return the need to judge for a path that is denied by its name, whether or not it exists."""
     return [Need(action, path)]
 
 
 def is_denied(attempt: Attempt, action: str, path: str) -> bool:
-    """Whether a path is denied by its name, whatever is there."""
+    """Whether a path is denied by its name, both as a file and as a directory."""
     return all(attempt.effect(action, path, directory) is Effect.DENY for directory in (False, True))
 
 
-def _not_told(attempt: Attempt, error: CallError, path: str) -> CallError:
-    """An error met at a place that is denied by its name: it is denied, whatever is there."""
+def _denied_instead(attempt: Attempt, error: CallError, path: str) -> CallError:
+    """Return a denial instead of an error at a path that is denied by its name: the error would reveal what
+    exists.
+    """
     if error.code in _UNANSWERED or not (attempt.known_tool.walks and is_denied(attempt, "read", path)):
         return error
     attempt.decision = attempt.judge(by_name("read", path))
@@ -177,7 +181,7 @@ def _place(attempt: Attempt, text: str, names: tuple[str, ...], named: str) -> t
 
 
 def _unresolved(attempt: Attempt, error: CallError, text: str) -> CallError:
-    """An error met on the way; what it says of a path the agent may not read is not passed on."""
+    """Return the error of resolving a path, or a denial if it names a path that the agent may not read."""
     if error.where and error.where not in ("path", *attempt.named):
         for action, _ in attempt.known_tool.needs:
             decision = attempt.judge([Need(action, error.where)])
@@ -188,7 +192,7 @@ def _unresolved(attempt: Attempt, error: CallError, text: str) -> CallError:
 
 
 def _kinds(attempt: Attempt, action: str, place: Place) -> tuple[bool, ...]:
-    """Whether to judge as a file, a directory, or (nothing there to tell) as both."""
+    """Return whether to judge as a directory, a file, or both if the kind is unknown."""
     if place.kind == DIRECTORY or (place.link and _leads_to_directory(attempt, place)):
         return (True,)
     if place.stat is not None:

@@ -1,6 +1,6 @@
-"""What the agent is told, and what is put on record: texts and fields made from what is known of a call.
+"""Responses to the agent and audit records, made from a call and what became of it.
 
-The agent's answer names no path that it did not name itself and may not read; the record has them all.
+A response names no path that the agent neither named nor may read; the record has all paths.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from ringfence.toolkit.approvals.store import Request
     from ringfence.toolkit.session.attempt import Attempt
 
-_MOST = 100  # how many paths that failed a record names
+_MOST = 100  # how many failed paths a record names
 _NAMED, _LISTED = 3, 1000  # how many paths the text and the fields of an answer name
 _PARAMETERS = ("path", "source", "destination", "tasks", "task_ids")
-# Codes that come with the path they are about; `where` of the others is an argument or a rule.
+# Codes whose `where` is a path; `where` of the others is an argument or a rule.
 _OF_PATHS = (
     "not_found", "already_exists", "is_directory", "not_a_directory", "not_regular_file", "hard_linked",
     "path_changed", "stale_read", "permission_denied", "io_error", "too_large", "directory_not_empty",
@@ -39,7 +39,7 @@ _OF_PATHS = (
 
 
 def success(attempt: Attempt, plan: Plan, more: dict[str, Any]) -> Result:
-    """The answer to a call that was done, or would be (`more` says so)."""
+    """Return the result of a call that was carried out or, with `dry_run` in `more`, would be."""
     content, data = plan.content, {**plan.data, **more}
     parted = [
         agent_view.path_of(attempt, c.path) or ""
@@ -70,7 +70,7 @@ def success(attempt: Attempt, plan: Plan, more: dict[str, Any]) -> Result:
 
 
 def with_not_kept(names: list[str], data: dict[str, Any], content: str) -> tuple[dict[str, Any], str]:
-    """The fields and the text of an answer, where they have to say which metadata could not be kept."""
+    """Return the fields and the text, with the names of lost metadata added if there are any."""
     if not names:
         return data, content
     note = f"\n\nNote: not kept: {', '.join(map(escape, names))}"
@@ -82,7 +82,7 @@ def _be(count: int) -> str:
 
 
 def partial_answer(attempt: Attempt, plan: Plan, tell: Callable[[Failed, str], PartialAnswer]) -> Result:
-    """The answer to a call of which a part may have failed, item by item."""
+    """Return the result of a call whose items succeed or fail one by one."""
     failed = {} if attempt.outcome is None else _failed(plan, attempt.outcome)
     answer = tell(failed, attempt.name)
     error = None
@@ -104,7 +104,7 @@ def partial_answer(attempt: Attempt, plan: Plan, tell: Callable[[Failed, str], P
 
 
 def _failed(plan: Plan, outcome: Outcome) -> Failed:
-    """The changes that do not stand, each with its own reason."""
+    """Return the changes that failed or were rolled back, each with its reason."""
     found: Failed = {}
     stands = outcome.stands
     for change, numbers in numbered(plan.changes):
@@ -123,7 +123,7 @@ def _failed(plan: Plan, outcome: Outcome) -> Failed:
 
 
 def dry(attempt: Attempt, plan: Plan, *, asks: bool) -> Result:
-    """The answer to a call that is only tried; one that `asks` shows nothing of what it asks for."""
+    """Return the result of a dry run; if the call would ask, it has no content of the planned answer."""
     more = {"dry_run": True, "plan": [_row(attempt, row) for row in describe(plan)]}
     if asks and attempt.decided.effect == Effect.ASK and attempt.enforcing:
         content = f"Dry run, nothing was changed. It would ask: {agent_view.title(attempt, plan)}"
@@ -135,7 +135,9 @@ def dry(attempt: Attempt, plan: Plan, *, asks: bool) -> Result:
 
 
 def _row(attempt: Attempt, row: dict[str, Any]) -> dict[str, Any]:
-    """A planned change as the agent may see it: what is below counts, and is named where it may be read."""
+    """Return a planned change as the agent may see it: entries below are counted, and named if it may read
+    them.
+    """
     row |= {end: agent_view.path_of(attempt, row[end]) for end in ("path", "destination") if end in row}
     if isinstance(row.get("entries"), list):
         named = [path for path in row["entries"] if agent_view.path_of(attempt, path) == path]
@@ -156,10 +158,12 @@ def denied(attempt: Attempt) -> CallError:
 
 
 def redacted(attempt: Attempt, error: CallError) -> CallError:
-    """The error as the agent may see it: of a path that it neither named nor may read, only the kind."""
+    """Return the error as the agent may see it: for a path that it neither named nor may read, only the
+    code's text.
+    """
     where = error.where
     if error.code == "policy_invalid":
-        # What is wrong with it quotes the policy; people are told at the start, in the log and by `check`.
+        # The error quotes the policy; people see it at the start, in the log and with `check`.
         return CallError(error.code, "The policy does not load, so everything is denied")
     if error.code not in _OF_PATHS or where is None or where in _PARAMETERS or not attempt.named:
         return error
@@ -171,7 +175,9 @@ def redacted(attempt: Attempt, error: CallError) -> CallError:
 
 
 def unable(attempt: Attempt, error: CallError) -> CallError:
-    """What the operating system refused, in the tool's own words; the path and the reason are in the hint."""
+    """Return an error of the operating system in the tool's own words, with the path and the reason in the
+    hint.
+    """
     message = attempt.tool.unable_message if attempt.tool is not None else ""
     if not message or error.code not in ("permission_denied", "io_error") or error.message == message:
         return error
@@ -199,7 +205,7 @@ def approval_needed(attempt: Attempt, request: Request, stale: bool) -> CallErro
 
 
 def raise_failure(outcome: Outcome, may_name: Callable[[str], bool] | None = None) -> None:
-    """Turn what went wrong into an error: as it is when nothing was done, else `partial_failure`.
+    """Raise the error of a failed call: its own if nothing was done, else `partial_failure`.
 
     Paths that `may_name` refuses are counted and not named.
     """
@@ -229,7 +235,7 @@ def raise_failure(outcome: Outcome, may_name: Callable[[str], bool] | None = Non
 
 
 def _what_was_done(done: list[str], made: list[str], may_name: Callable[[str], bool] | None) -> str:
-    """How much was done; where only directories were made on the way, these by name."""
+    """Return how much was done; if only directories were made on the way, these by name."""
     if done or not made:
         return f"{len(done) + len(made)} done"
     named = [f"'{escape(path)}'" for path in made if may_name is None or may_name(path)]
@@ -238,7 +244,7 @@ def _what_was_done(done: list[str], made: list[str], may_name: Callable[[str], b
 
 
 def record(attempt: Attempt, result: Result) -> dict[str, Any]:
-    """The audit record of a call, whatever became of it; never file content."""
+    """Return the audit record of a call, whatever its outcome; it never has file content."""
     context, plan, policy = attempt.context, attempt.plan, attempt.policy
     named = [*attempt.named, *[place.real for place, _ in attempt.places.values()]]
     totals = made(attempt.stands())
@@ -277,16 +283,16 @@ def record(attempt: Attempt, result: Result) -> dict[str, Any]:
 
 
 def _paths(named: list[str], plan: Plan | None) -> dict[str, Any]:
-    """The paths of a call; of one that names none, as an undo, those that its plan changes."""
+    """Return a call's paths; if it has no path arguments, as an undo, those that its plan changes."""
     if named or plan is None:
         return {"paths": list(dict.fromkeys(named))}
     return path_fields(path for change in plan.changes for path, _, _ in touched(change))
 
 
 def _grant(attempt: Attempt) -> dict[str, Any]:
-    """Who permitted it, when and how far; for another request's grant, what that one was about.
+    """Return who granted the call, when and how far; for another request's grant, that request's title.
 
-    Of a person's own act, who did it.
+    For a person's own act, only who did it.
     """
     grant, plan = attempt.grant, attempt.plan
     if grant is None:
@@ -304,26 +310,26 @@ def _grant(attempt: Attempt) -> dict[str, Any]:
 
 
 def _unconditional(attempt: Attempt) -> dict[str, Any]:
-    """The kinds of change that the store made after a look only."""
+    """Return the kinds of change that the store made without a condition, after a check only."""
     found = attempt.outcome.unconditional if attempt.outcome is not None else ()
     return {"unconditional": list(found)} if found else {}
 
 
 def _not_kept(attempt: Attempt) -> dict[str, Any]:
-    """The metadata that could not be kept, path by path."""
+    """Return the lost metadata, path by path."""
     found = attempt.outcome.not_kept if attempt.outcome is not None else {}
     rows = [{"path": path, "fields": list(names)} for path, names in list(found.items())[:_MOST]]
     return {"metadata_not_kept": rows} if rows else {}
 
 
 def _resolved(attempt: Attempt) -> dict[str, Any]:
-    """The paths whose change is known to be done by a look, and how many there are."""
+    """Return the paths whose change was found done by reading the store, and their number."""
     found = sorted(set(attempt.outcome.resolved)) if attempt.outcome is not None else []
     return {"resolved": found[:_MOST], "resolutions": len(found)} if found else {}
 
 
 def _failures(attempt: Attempt) -> dict[str, Any]:
-    """The paths that failed, each with its code and the reason, and how many there are."""
+    """Return the failed paths, each with its code and reason, and their number."""
     found = attempt.outcome.failures if attempt.outcome is not None else []
     if not found:
         return {}
@@ -332,13 +338,13 @@ def _failures(attempt: Attempt) -> dict[str, Any]:
 
 
 def _left(attempt: Attempt) -> dict[str, Any]:
-    """What was caught for deletion and is neither deleted nor put back, as the settling of a call has it."""
+    """Return quarantined paths that are neither deleted nor restored, in the form of a recovery's record."""
     found = dict(attempt.outcome.left) if attempt.outcome is not None else {}
     return {"left": [{"path": path, "caught": name} for path, name in found.items()]} if found else {}
 
 
 def _tasks(attempt: Attempt, result: Result) -> dict[str, Any]:
-    """How many tasks a call named, how many failed and by which code, and the seconds each one took."""
+    """Return how many tasks a call named, how many failed with which code, and the seconds for each one."""
     kinds = Counter(item["code"] for item in result.data["results"] if item["code"] is not None)
     took = attempt.outcome.seconds if attempt.outcome is not None else {}
     return {

@@ -1,6 +1,6 @@
-"""Schedule of a session's retention: beside its calls once in a while, and once more when it closes.
+"""Schedule of a session's retention: from time to time beside its calls, and once more when it closes.
 
-Cheap while nothing is due: what carries it out is imported then. Never begins before the session made a call.
+Imports the retention only when it is due. Never begins before the session's first call.
 """
 
 from __future__ import annotations
@@ -19,16 +19,18 @@ if TYPE_CHECKING:
     from ringfence.policy import Policy
     from ringfence.toolkit.session.attempt import Context
 
-OFTEN = 256  # operations of all processes together, or calls of this one, after which it may be due
-SOON = 600.0  # seconds after which it is due again
-_AT_EXIT = 0.5  # seconds that the end of a process may take longer
+OFTEN = 256  # retention may be due after so many operations of all processes, or calls of this one
+SOON = 600.0  # seconds after which retention is due again
+_AT_EXIT = 0.5  # seconds by which retention may delay the end of a process
 
 
 class RetentionSchedule:
-    """When a session's process carries out retention. One thread, and none while a call waits for it."""
+    """Decides when a session's process carries out retention. Uses one thread, which pauses while a call
+    runs.
+    """
 
     def __init__(self, context: Context, policy: Callable[[], Policy | None]) -> None:
-        """`policy` gives the one in force; None where none loads, which says nothing of what may go."""
+        """`policy` returns the policy in force, or None if none loads; then nothing is deleted."""
         self._context = context
         self._policy = policy
         self._thread: threading.Thread | None = None
@@ -39,24 +41,24 @@ class RetentionSchedule:
         self._looked = time.monotonic()
 
     def call_began(self) -> None:
-        """What is forgotten now waits between two portions until the call is answered."""
+        """Pause a running retention between two portions until the call is answered."""
         self._idle.clear()
         self._calls += 1
 
     def call_ended(self) -> None:
-        """Begin, beside the calls, when it may be due."""
+        """Begin retention in a thread if it may be due."""
         self._idle.set()
         if self._calls - self._since < OFTEN and time.monotonic() - self._looked < SOON:
             return
         self._since, self._looked = self._calls, time.monotonic()
         if self._thread is None or not self._thread.is_alive():
             thread = threading.Thread(target=self._run, name="ringfence-retention", daemon=True)
-            with suppress(RuntimeError):  # no thread to be had; the next one may get it
+            with suppress(RuntimeError):  # no thread is available; the next call tries again
                 thread.start()
                 self._thread = thread
 
     def close(self) -> None:
-        """Stop what is at work, between two portions; then do what is due and takes little time."""
+        """Stop a running retention between two portions; then carry out due work that takes little time."""
         self._closing.set()
         if self._thread is not None:
             self._thread.join()
@@ -91,9 +93,9 @@ class RetentionSchedule:
             "SELECT coalesce(max(id), 0), (SELECT value FROM meta WHERE name = ?) FROM op", (TURN,)
         )
         last, value = int(rows[0][0]), rows[0][1]
-        if value is None:  # nobody had the turn yet: since the first change
+        if value is None:  # no process had the turn yet: counted from the first change
             first = state.rows("SELECT started FROM op WHERE id = (SELECT min(id) FROM op)")
             value = f"|{first[0][0]}|0" if first else f"|{time.time()}|0"
         owner, when, op = str(value).split("|")
-        soon = 0 <= time.time() - float(when) < SOON  # a clock that was put back makes it due
+        soon = 0 <= time.time() - float(when) < SOON  # a clock that was set back makes it due
         return (last - int(op) >= OFTEN or not soon) and (not owner or state.dead(owner))

@@ -1,7 +1,7 @@
-"""Takes back at once what a call did of something that failed as a whole: a change of its own, on record.
+"""Rollback of a failed call: undoes its changes at once, as a recorded operation of its own.
 
-All of an all-or-nothing call, else the half of each change that was made. What it cannot take back stays
-marked as done.
+Undoes everything of an all-or-nothing call, else the completed half of each failed change. A change that
+cannot be undone stays marked as done.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def roll_back(attempt: Attempt, plan: Plan, outcome: Outcome) -> None:
-    """Take back what does not stand without what failed; the items for which that worked are in `undone`."""
+    """Undo the changes that depend on a failed one; the items that were undone are in `undone`."""
     changes = list(numbered(plan.changes))
     done = {n for n, state in outcome.states.items() if state == DONE}
     if all(n in done for _, numbers in changes for n in numbers):
@@ -35,7 +35,7 @@ def roll_back(attempt: Attempt, plan: Plan, outcome: Outcome) -> None:
         try:
             outcome.undone |= _taken_back(attempt, outcome, numbers)
         except CallError:
-            continue  # it stands as it was done, and the answer says so
+            continue  # it stays done, and the answer reports it
     taken_back = {path for path, n in _numbers(plan) if n in outcome.undone}
     for path in taken_back:
         outcome.seen.pop(path, None)
@@ -51,7 +51,7 @@ def _numbers(plan: Plan) -> list[tuple[str, int]]:
 
 
 def _taken_back(attempt: Attempt, outcome: Outcome, numbers: set[int]) -> set[int]:
-    """Undo some items of the operation; gives those that are as they were before it."""
+    """Undo some items of the operation; return those that are as they were before it."""
     from ringfence.toolkit.undo.planner import undo
 
     context = attempt.context

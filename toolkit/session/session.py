@@ -1,6 +1,6 @@
-"""One agent's session in one workspace: every call is parsed, judged, planned, approved, applied, recorded.
+"""Session of one agent in one workspace: every call is parsed, judged, planned, approved, applied, recorded.
 
-Nothing else changes files, and nothing here is lifted by what a call says about itself.
+Nothing else changes files, and no check depends on what a call states about itself.
 """
 
 from __future__ import annotations
@@ -44,28 +44,29 @@ if TYPE_CHECKING:
     from ringfence.toolkit.history.versions import Version
     from ringfence.toolkit.undo.planner import UndoPlan
 
-# None: there is no answer, or the approvals have it; one there that no longer fits is asked for again.
+# None: the approver has no answer, or has stored it. If a stored answer does not fit, a new request is made.
 Approver = Callable[[Request], Answer | None]
-_ROUNDS = 3  # how often one call is put to a person when what it would do keeps changing
+_ROUNDS = 3  # how often a person is asked about one call whose plan keeps changing
 
 
 class Session:
-    """What an agent (through its harness) talks to.
+    """The interface for an agent's program: answers its calls in one workspace.
 
-    `root` is a directory, `memory://` or an fsspec URL (opened with `options`), or a path on `fs`. `policy`
-    is a Policy, the path of a file, or None (then everything asks); a file is followed when it changes.
-    `state` is a directory, ":memory:", a postgresql:// URL for several machines to share, or None for the
-    user's state directory. `ask` says what becomes of a call that needs a person: "queue" answers
-    `approval_required` and keeps the request, "deny" refuses, "prompt" asks `approver` at once; where that
-    one gives None and the request still waits, it is kept.
-    A policy that does not load denies every call; one given as a Policy is followed at `policy_file`, where
-    it came from. `tasks` is where the task folders are (given as `root` is, or by the policy), `task` the id
-    of the one that the agent runs in. `audit_log` is a file that gets every audit record as a line of JSON,
-    `audit_log_rotate` when to put it aside ("100MiB:10": its size, and how many of them to keep), `audit_key`
-    what records are sealed with: the key, or its file, which must not be in the workspace.
-    `place` names the machine, server or account that the root is on, in place of what it tells by itself:
-    its state is that of this name, protocol and path. With `read_only` a session looks back and makes no
-    call: the state has to be there and is only read, and nothing is made, settled or recorded.
+    - `root`: a directory, `memory://` or an fsspec URL (opened with `options`), or a path on `fs`. `place` names
+      its machine, server or account and replaces the name that the store reports; the state belongs to it.
+    - `policy`: a Policy, the path of a file, or None (then everything asks). A changed file is loaded again; for
+      a Policy, `policy_file` is its file. A policy that does not load denies every call.
+    - `state`: a directory, ":memory:", a postgresql:// URL that several machines share, or None for the user's
+      state directory.
+    - `ask`, for calls that need approval: "queue" answers `approval_required` and stores the request, "deny"
+      refuses, "prompt" asks `approver` at once; if the approver returns None, a pending request stays stored.
+    - `tasks`: where the task folders are (as `root`, or from the policy); `task`: the id of the task that the
+      agent runs in.
+    - `audit_log`: a file that gets every audit record as a line of JSON; `audit_log_rotate`: when it rotates
+      ("100MiB:10": its size, and the number of rotated copies); `audit_key`: the key that seals records, or its
+      file, which must not be in the workspace.
+    - `read_only`: the session only reads an existing state; it answers no calls, recovers and records nothing.
+
     Raises CallError for a root or a state that cannot be used.
     """
 
@@ -127,7 +128,7 @@ class Session:
         self.close()
 
     def _settle(self) -> None:
-        """Settle what dead processes left open; the module that does is read only if there is something."""
+        """Recover operations that dead processes left open; imports the recovery only if there are any."""
         try:
             if self.state.interrupted and self.history.content_files is not None:
                 from ringfence.toolkit.history.pruning import sweep
@@ -142,11 +143,13 @@ class Session:
             raise
 
     def _settle_left_open(self) -> None:
-        """Settle what an earlier call of this session left open, because the store did not answer."""
+        """Recover an operation that an earlier call of this session left open, because the store did not
+        answer.
+        """
         if self.history.left_open:
             from ringfence.toolkit.execution.recovery import settle
 
-            self.history.left_open = False  # true again for what cannot be looked at now either
+            self.history.left_open = False  # set again if the store still does not answer
             settle(self.history, self.workspace)
 
     def _open_mirror(self, path: str, rotate: str | None) -> None:
@@ -166,7 +169,7 @@ class Session:
             except CallError as error:
                 import logging  # slow to import, and seldom needed
 
-                # The record itself is kept; the next call adds what is missing.
+                # The record is in the state; the next call copies what is missing.
                 logging.getLogger("ringfence").warning("%s", error)
 
     def close(self) -> None:
@@ -228,7 +231,7 @@ class Session:
 
     @property
     def policy_error(self) -> PolicyError | None:
-        """Why the policy does not load, where none is in force."""
+        """Why the policy does not load; None if it loads."""
         return self._following.error
 
     @property
@@ -246,9 +249,9 @@ class Session:
     def call(
         self, call: ToolCall | dict[str, Any] | str | bytes, progress: Progress | Tell | None = None
     ) -> Result:
-        """Answer one call; a bad one is answered too, never raised.
+        """Answer one call. An invalid call gets a result with an error; nothing is raised.
 
-        `progress` is told of each step; a `Progress` can also cancel the call before its first change.
+        `progress` is called for each step; a `Progress` can also cancel the call before its first change.
         """
         progress = Progress.of(progress)
         with self._lock:
@@ -275,7 +278,7 @@ class Session:
             answer = self._put_question(self._approver, approval)
             if answer is None and self._waits(approval):
                 break
-            # From the start again: what is done has to be what was approved.
+            # From the start again: the change has to be the one that was approved.
             result = self._attempt(parsed, progress)
             if answer is not None:
                 break
@@ -292,18 +295,18 @@ class Session:
             asking = error.status == "approval_required"
             result = failed(call.id, error, agent_view.decision(attempt, attempt.decision, asking=asking))
         except Exception as error:  # noqa: BLE001  the last line of defence
-            # The last line: whatever went wrong, nothing more is permitted, and it is on record.
+            # Whatever went wrong, the call is refused and recorded.
             result = failed(call.id, CallError("internal_error", f"Internal error ({type(error).__name__})"))
         finally:
             attempt.release()
         return self._recorded(attempt, result)
 
     def _put_question(self, approver: Approver, approval: str) -> Answer | None:
-        """Ask about a request and record the answer; None where the approver gave none."""
+        """Ask the approver about a request and record the answer; None if the approver gave none."""
         try:
             answer = approver(self.approvals.get(approval))
         except Exception:  # noqa: BLE001  an approver is the host's code
-            # Whatever keeps the person from answering is a no.
+            # If the question cannot be asked, the request is refused.
             answer = Answer(False, reason="the question could not be asked")
         if answer is not None:
             try:
@@ -311,14 +314,14 @@ class Session:
             except CallError as error:
                 if error.code == "invalid_arguments":
                     raise  # the approver's own mistake
-                # Answered elsewhere meanwhile, or beyond recording: the call's next turn says which.
+                # Answered elsewhere, or the state failed: the next attempt of the call shows which.
         return answer
 
     def _waits(self, approval: str) -> bool:
         try:
             return self.approvals.get(approval).state == PENDING
         except CallError:
-            return False  # the call's next turn says what is wrong
+            return False  # the next attempt of the call reports the error
 
     def _recorded(self, attempt: Attempt, result: Result) -> Result:
         result = self._record(attempt, result)
@@ -333,22 +336,22 @@ class Session:
             if attempt.outcome is None:
                 self.history.note(seen, record)
             else:
-                if attempt.tool is not None:  # what a person does, the session's agent has not seen
+                if attempt.tool is not None:  # the session's agent has not seen a person's own act
                     seen |= self._keyed(attempt.outcome.seen)
                 short = set(attempt.outcome.stands.values()) != {DONE}
-                # What nobody knows may have been done: no limit is lifted by it.
+                # A change of unknown outcome counts against limits as if it was made.
                 done = usage(attempt.stands(LEFT_OPEN, UNKNOWN)) if short else None
                 self.history.finish(attempt.outcome.op, attempt.outcome.states, seen, record, done)
         except CallError as error:
             if attempt.outcome is None:
-                # What cannot be recorded is not answered.
+                # A call without a record gets no answer but the error.
                 return replace(failed(attempt.call.id, error), data={"call_id": attempt.name})
         if attempt.outcome is not None:
             self._tell(attempt.outcome)
         return result
 
     def subscribe(self, subscriber: Subscriber) -> Subscription:
-        """Have `subscriber` told, in a thread of its own, of every path this session changes from now on."""
+        """Call `subscriber`, in a thread of its own, for every path that this session changes from now on."""
         from ringfence.toolkit.history.subscriptions import Subscription
 
         subscription = Subscription(subscriber)
@@ -361,7 +364,7 @@ class Session:
         try:
             items = list(self.history.items("op.id = ?", (outcome.op,)))
         except CallError:
-            return  # what was done stands, whether or not anybody can be told
+            return  # the changes are made and recorded, whether or not subscribers learn of them
         from ringfence.toolkit.history.subscriptions import events
 
         for event in events(items, outcome.stands):
@@ -382,12 +385,14 @@ class Session:
         dry_run: bool = False,
         by: str | None = None,
     ) -> Result:
-        """Forget the contents of calls older than `older_than` seconds, and of the oldest beyond `max_bytes`.
+        """Delete the stored contents of calls older than `older_than` seconds, and of the oldest beyond
+        `max_bytes`.
 
-        Never of the `keep` newest; with none of these, what the policy's retention lets go. A person's act,
-        recorded as done `by` them; `data` has `calls`, `contents`, `trees`, `bytes`, `left`, the bytes kept,
-        and `changes`: with `max_bytes`, so many of the oldest are not known any more. Spared: open intents,
-        the last change at each path that a waiting request names, and what a later undo needs.
+        The `keep` newest calls stay. Without any of these arguments the policy's retention decides. A
+        person's act, recorded as done `by` them. `data` has `calls`, `contents`, `trees`, `bytes` (freed),
+        `left` (bytes that stay) and `changes` (how many of the oldest changes were removed because of
+        `max_bytes`). Contents stay if an open intent or a later undo needs them, and for the last change at
+        each path of a pending request.
         """
         from ringfence.toolkit.history.retention import Rule
         from ringfence.toolkit.session.automatic_retention import rule_of
@@ -417,12 +422,12 @@ class Session:
         by: str | None = None,
         progress: Progress | Tell | None = None,
     ) -> Result:
-        """Take back what one call changed; conflicts are named and left alone unless `force`.
+        """Undo one call. Paths in conflict are reported and not changed, unless `force` is given.
 
-        `call` is a result's `call_id` (or the caller's id where only one call had it, in `session` if given).
-        `data` has `changes`, `conflicts`, `call_id`, by which the undo itself can be undone, and in a dry run
-        `preview`, a diff, and `digest`: given back, nothing is done if the plan is another one by now.
-        `by` is the person whose act it is, for the record.
+        `call` is a result's `call_id`, or the caller's id if only one call had it (in `session`, if given).
+        `data` has `changes`, `conflicts` and the `call_id` by which the undo itself can be undone. A dry run
+        adds `preview`, a diff, and `digest`: if it is passed to the real undo, nothing is done if the plan
+        has changed since. `by` is the person who undoes, for the record.
         """
         told = Progress.of(progress)
 
@@ -446,11 +451,11 @@ class Session:
         by: str | None = None,
         progress: Progress | Tell | None = None,
     ) -> Result:
-        """Take back what this (or another) session and its sub-sessions changed since a point.
+        """Undo the changes of this or another session and its sub-sessions since a point.
 
         `point` is "initial", a call's id (the state right after it), a file's version ("PATH:v2"), or a time
-        in POSIX seconds. `tree` takes only what is at or below a path; `everyone` the changes of all
-        sessions. Answers as `undo` does.
+        in POSIX seconds. `tree` limits the undo to a path and everything below it; `everyone` includes all
+        sessions. Returns a result like that of `undo`.
         """
         chosen = None if everyone else session or self.session
         what = f"{'everyone' if chosen is None else chosen} to {point}"
@@ -475,7 +480,9 @@ class Session:
         by: str | None = None,
         progress: Progress | Tell | None = None,
     ) -> Result:
-        """Bring one file back to a version (`initial`, `v1`, or `SESSION:v1`). Answers as `undo` does."""
+        """Restore one file to a version (`initial`, `v1`, or `SESSION:v1`). Returns a result like that of
+        `undo`.
+        """
 
         def way() -> UndoPlan:
             from ringfence.toolkit.session.undo import way_to_version
@@ -506,14 +513,15 @@ class Session:
         )
 
     def versions(self, path: str) -> list[Version]:
-        """The versions of a file, session by session. Raises CallError for a path that is none."""
+        """Return the versions of a file, session by session. Raises CallError for an invalid path."""
         from ringfence.toolkit.history.versions import versions
 
         return versions(self.history, paths.lexical(self.workspace.split(path)))
 
     def changes(self, session: str | None = None, agent: str | None = None) -> list[Changed]:
-        """The files this (or another) session and its sub-sessions changed, by path, with what they added
-        and removed."""
+        """Return the files that this or another session and its sub-sessions changed, by path, with the lines
+        added and removed.
+        """
         from ringfence.toolkit.history.session_diff import changed
 
         return changed(self.history, session or self.session, agent)
@@ -526,7 +534,8 @@ class Session:
         by: str | None = None,
         progress: Progress | Tell | None = None,
     ) -> Result:
-        """Delete for good what has been in the trash for `older_than` seconds, and what is due by now.
+        """Delete tasks for good: those in the trash for `older_than` seconds, and those whose deletion is
+        due.
 
         A person's act, recorded as done `by` them; `data` has `purged`, `kept` and `due`.
         """
@@ -540,7 +549,7 @@ class Session:
     def _by_a_person(self, tool: str, act: Callable[[Attempt], Result], by: str | None) -> Result:
         attempt = Attempt(self.context, self.policy, ToolCall(tool), by=by)
         with self._lock:
-            with suppress(CallError):  # whoever needs the task folders finds out
+            with suppress(CallError):  # a step that needs the task folders reports it
                 self.workspace.open_tasks()
             try:
                 self._settle_left_open()
@@ -552,7 +561,9 @@ class Session:
     # ------------------------------------------------------------------- policy
 
     def policy_now(self) -> Policy:
-        """The policy in force, its file looked at again. Raises CallError `policy_invalid` for none."""
+        """Return the policy in force, after loading a changed file. Raises CallError `policy_invalid` if
+        there is none.
+        """
         with self._lock:
             self._refresh_policy()
             self._following.check()

@@ -1,6 +1,6 @@
-"""Undo: takes calls back, restores versions and prunes. Functions of a session's context, a person's acts.
+"""Undo of calls, restoration of versions, and pruning: a person's acts in a session's context.
 
-Not judged by an agent's rules: only a person's door leads here.
+Not judged by an agent's rules, so only a person's interfaces may call this.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from ringfence.toolkit.history.retention import Rule
 
 
-_SHOWN = 50  # changes, and conflicts, that the text names; the fields have all of them
+_SHOWN = 50  # changes and conflicts that the text names; the fields have all of them
 
 
 def way_of_call(
     context: Context, call: str, session: str | None, *, force: bool, progress: Progress
 ) -> UndoPlan:
-    """The way back from one call, by its `call_id` or, where only one call had it, by the caller's id."""
+    """Return the undo plan of one call, by its `call_id` or, if only one call had it, the caller's id."""
     found = context.history.call(call, session)
     return planner.undo(found, context.workspace, context.history, force=force, progress=progress)
 
@@ -46,7 +46,9 @@ def way_to_point(  # noqa: PLR0913  the options of `Session.undo_to`
     force: bool,
     progress: Progress,
 ) -> UndoPlan:
-    """The way back to a point, of a session and its sub-sessions or (None) of all, at or below a path."""
+    """Return the undo plan back to a point, for a session and its sub-sessions or (None) all, at or below a
+    path.
+    """
     from ringfence.toolkit.history.restore_points import since
 
     below = paths.lexical(context.workspace.split(tree))
@@ -57,7 +59,7 @@ def way_to_point(  # noqa: PLR0913  the options of `Session.undo_to`
 
 
 def way_to_version(context: Context, path: str, version: str, *, force: bool) -> UndoPlan:
-    """The way of one file back to a version."""
+    """Return the plan that restores one file to a version."""
     from ringfence.toolkit.history.versions import pick, versions
 
     place = paths.lexical(context.workspace.split(path))
@@ -74,10 +76,10 @@ def take_back(  # noqa: PLR0913  the options of `Session.undo`
     digest: str | None,
     progress: Progress,
 ) -> Result:
-    """Plan the way back and, unless `dry_run`, go it. Raises CallError for conflicts and failures.
+    """Plan the undo and, unless `dry_run`, carry it out. Raises CallError for conflicts and failures.
 
-    It becomes part of the session that it takes back, and leaves what that session has read as it is:
-    its agent does not know of it yet.
+    The undo is recorded in the session whose changes it undoes. That session's known digests stay as they
+    are, because its agent has not seen the undo.
     """
     way = way_of()
     context = attempt.context
@@ -95,7 +97,7 @@ def take_back(  # noqa: PLR0913  the options of `Session.undo`
         data |= {"preview": plan.preview, "digest": plan.digest(), "dry_run": True}
         return Result(None, "ok", _text(data, way, "Would take back"), data)
     if plan.changes or not way.conflicts:
-        # One that had nothing to do is on record too, so that it can be undone like any other.
+        # An undo without changes is recorded too, so that it can be undone like any other.
         operation = Operation(
             attempt.name,
             None,
@@ -147,7 +149,7 @@ def _line(row: dict[str, Any]) -> str:
 
 
 def prune_history(context: Context, rule: Rule, *, dry_run: bool, by: str | None) -> Result:
-    """Forget contents and record that it was done."""
+    """Delete stored contents by a retention rule and record it."""
     from ringfence.toolkit.history.pruning import prune_now
     from ringfence.toolkit.session.automatic_retention import record, waiting
 

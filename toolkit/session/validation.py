@@ -1,6 +1,6 @@
-"""A tool's arguments against its closed JSON Schema, with one clear sentence for what does not fit.
+"""Validation of a tool's arguments against its closed JSON Schema, with one clear sentence for the error.
 
-No reference is ever fetched: a schema that points elsewhere does not load.
+Never fetches a reference: a schema that points elsewhere does not load.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _SHOWN = 80
 
 
 def arguments(tool: str, schema: Mapping[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """The arguments with the schema's defaults filled in; null means left out.
+    """Return the arguments with the schema's defaults filled in; null counts as left out.
 
     Raises CallError `invalid_arguments`.
     """
@@ -36,7 +36,7 @@ def arguments(tool: str, schema: Mapping[str, Any], given: dict[str, Any]) -> di
 
 
 def _check_lengths(known: Mapping[str, Any], given: dict[str, Any]) -> None:
-    """Refuse lists that are too long before the validator, which looks at each item, is asked."""
+    """Refuse lists that are too long before the validator checks each item."""
     for name, value in given.items():
         most = known.get(name, {}).get("maxItems")
         if most is not None and isinstance(value, list) and len(value) > most:
@@ -45,7 +45,7 @@ def _check_lengths(known: Mapping[str, Any], given: dict[str, Any]) -> None:
 
 
 def check_schema(schema: Mapping[str, Any]) -> None:
-    """Refuse (`schema_invalid`) a schema that is none, or that refers to anything outside itself."""
+    """Refuse (`schema_invalid`) an invalid schema, or one that refers to anything outside itself."""
     import jsonschema
 
     try:
@@ -68,7 +68,7 @@ def check_schema(schema: Mapping[str, Any]) -> None:
 
 @functools.cache
 def _quick(tool: str) -> tuple[plainly.Fits, dict[str, Any]]:
-    """What accepts most calls at once, and the defaults."""
+    """Return the fast check of a tool's arguments, and their defaults."""
     from ringfence.toolkit.tools import TOOLS
 
     schema = TOOLS[tool].parameters
@@ -85,12 +85,12 @@ def _validator(tool: str) -> Any:
 
     schema = TOOLS[tool].parameters
     check_schema(schema)
-    # An empty registry retrieves nothing.
+    # An empty registry retrieves no reference.
     return jsonschema.Draft202012Validator(schema, registry=referencing.Registry())
 
 
 def _rank(error: Any) -> tuple[int, str, bool]:
-    """What is told first: the outermost; and a name that is not known before one that is missing for it."""
+    """Return the order of errors: outermost first, and an unknown name before a missing one."""
     return len(error.path), str(error.path), error.validator != "additionalProperties"
 
 
