@@ -52,20 +52,23 @@ _ROUNDS = 3  # how often a person is asked about one call whose plan keeps chang
 class Session:
     """The interface for an agent's program: answers its calls in one workspace.
 
-    - `root`: a directory, `memory://` or an fsspec URL (opened with `options`), or a path on `fs`. `place` names
-      its machine, server or account and replaces the name that the store reports; the state belongs to it.
-    - `policy`: a Policy, the path of a file, or None (then everything asks). A changed file is loaded again; for
-      a Policy, `policy_file` is its file. A policy that does not load denies every call.
-    - `state`: a directory, ":memory:", a postgresql:// URL that several machines share, or None for the user's
-      state directory.
+    - `root`: a directory, `memory://` or an fsspec URL (opened with `options`), or a path on `fs`. `place`
+      names its machine, server or account and replaces the name that the store reports; the state belongs to
+      it.
+    - `policy`: a Policy, the path of a file, or None (then everything asks). A changed file is loaded again;
+      for a Policy, `policy_file` is its file. A policy that does not load denies every call.
+    - `state`: a directory, ":memory:", a postgresql:// URL that several machines share, or None for the
+      user's state directory.
     - `ask`, for calls that need approval: "queue" answers `approval_required` and stores the request, "deny"
-      refuses, "prompt" asks `approver` at once; if the approver returns None, a pending request stays stored.
-    - `tasks`: where the task folders are (as `root`, or from the policy); `task`: the id of the task that the
-      agent runs in.
+      refuses, "prompt" asks `approver` at once; if the approver returns None, a pending request stays
+      stored.
+    - `tasks`: where the task folders are (as `root`, or from the policy); `task`: the id of the task that
+      the agent runs in.
     - `audit_log`: a file that gets every audit record as a line of JSON; `audit_log_rotate`: when it rotates
-      ("100MiB:10": its size, and the number of rotated copies); `audit_key`: the key that seals records, or its
-      file, which must not be in the workspace.
-    - `read_only`: the session only reads an existing state; it answers no calls, recovers and records nothing.
+      ("100MiB:10": its size, and the number of rotated copies); `audit_key`: the key that seals records, or
+      its file, which must not be in the workspace.
+    - `read_only`: the session only reads an existing state; it answers no calls, recovers and records
+      nothing.
 
     Raises CallError for a root or a state that cannot be used.
     """

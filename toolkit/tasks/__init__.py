@@ -1,4 +1,4 @@
-"""Task folders: a second confined root, named `@tasks` in paths, of folders that are named by UUIDs.
+"""Task folders: a second confined root, `@tasks` in paths, whose folders have UUIDs as names.
 
-What is looked at and said is here. The tools plan with it; `toolkit.execution.apply` alone changes anything.
+Reads the store and makes texts about it. The tools plan changes; only `toolkit.execution.apply` makes them.
 """

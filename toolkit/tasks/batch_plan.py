@@ -1,6 +1,7 @@
-"""One answer for many tasks: a plan whose parts stand apart, and its text once it is known what failed.
+"""Plan for many tasks: its parts succeed or fail one by one, and its text is made once the failures are
+known.
 
-Values only; nothing is looked at or changed.
+Values only; reads and changes nothing.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from ringfence.toolkit.text import escape, plural
 
 LOCKED = "Permission denied - task directory is locked"
 
-# What helps with ids, where the code's own hint speaks of paths.
+# Hints about ids, for codes whose own hint is about paths.
 _HINTS = {
     "not_found": "compare the ids with those that list_tasks gives",
     "already_exists": "delete that one first if the deleted one is wanted",
@@ -34,7 +35,7 @@ def answer(  # noqa: PLR0913  the parts of one plan, by keyword
     draw: Callable[[], str],
     note: str = "",
 ) -> Plan:
-    """A plan of the changes of many tasks; `items` are those that will be done and those left alone."""
+    """Return the plan for many tasks; `items` are both the tasks to change and those left unchanged."""
     order = {task: n for n, task in enumerate(ids)}
     ordered = sorted(items, key=lambda item: order[item.id])
     owner = {path_of(change): task for task, change in changes if task}
@@ -66,7 +67,7 @@ def answer(  # noqa: PLR0913  the parts of one plan, by keyword
 
 
 def _first(items: list[Item], lost: dict[str, Failure]) -> str:
-    """The code of what really failed, before that of what was only taken back."""
+    """Return the code of a real failure, in preference to that of a change that was only rolled back."""
     codes = [item.code for item in items if item.id in lost and item.code is not None]
     return next((code for code in codes if code != "partial_failure"), codes[0])
 

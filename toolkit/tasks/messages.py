@@ -1,6 +1,6 @@
-"""The texts about task folders, in the forms that were agreed. Pure: text out of values.
+"""Texts about task folders, in the required forms. Pure: makes text from values.
 
-A title is somebody's text: shown escaped, on one line, and never as anything but a title.
+A title is foreign text: it is always escaped, on one line, and marked as a title.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from ringfence.toolkit.text import escape, plural, when
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """What became of one task: `code` and `why` are None where it was done.
+    """Result for one task: `code` and `why` are None if it was changed.
 
-    `file` is what failed in its folder, told where the task is `readable`; `half`: a part stays changed.
+    `file` is the path in its folder that failed, reported only if the task is `readable`; `half`: part of it
+    stays changed.
     """
 
     id: str
@@ -50,7 +51,7 @@ def name_of(title: str | None, task: str) -> str:
 
 
 def card(task: Task) -> str:
-    """One task as a person is shown it before it goes."""
+    """Return one task as text for the person who decides about its deletion."""
     messages = "unknown" if task.messages is None else plural(task.messages, "message")
     status = task.status if task.trouble is None else f"{task.status} - {escape(task.trouble)}"
     return "\n".join(
@@ -65,7 +66,7 @@ def card(task: Task) -> str:
 
 
 def confirmation(tasks: list[Task], permanent: bool, due: str | None, left: list[Item]) -> str:
-    """The one question for all the tasks of a call."""
+    """Return one question about all tasks of a call."""
     count = plural(len(tasks), "task")
     how = "permanently deleted" if permanent else "deleted"
     then = f" at {due}" if due else ""
@@ -98,7 +99,7 @@ _VERBS = {
 
 
 def results(what: str, items: list[Item], again: tuple[str, ...] = (), note: str = "") -> str:
-    """Each task's result and the summary."""
+    """Return each task's result and the summary as text."""
     title, done, failed, verb = _VERBS[what]
     rows = []
     for item in items:

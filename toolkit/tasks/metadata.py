@@ -1,6 +1,6 @@
-"""What is known of a task: read from its files piece by piece, never held whole.
+"""Metadata of a task, read from its files piece by piece, never wholly in memory.
 
-Existence is the folder's; what the files say is decoration, and damage is told, not raised.
+A task exists if its folder does; the files only add fields. Damage is reported in `trouble` and never raised.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.text import rfc3339
 
-MESSAGES = ("ui_messages.json", "claude_messages.json")  # the second is what older programs wrote
+MESSAGES = ("ui_messages.json", "claude_messages.json")  # the second is the name in older programs
 HISTORY = "api_conversation_history.json"
 COMPLETED, ACTIVE, CORRUPT = "Completed", "Active", "Corrupt"
 MODES = {
@@ -26,7 +26,7 @@ MODES = {
     "orchestrator": "🪃 Orchestrator",
 }
 _TITLE = 120
-_LONGEST = 1 << 20  # an element longer than this is counted and not looked into
+_LONGEST = 1 << 20  # an element longer than this is counted and not parsed
 _OUT = re.compile(rb'["\[\]{},]')
 _IN = re.compile(rb'["\\]')
 _SLUG = re.compile(rb"<slug>([A-Za-z0-9_-]{1,64})</slug>")
@@ -36,7 +36,7 @@ _DONE = {"completion_result", "resume_completed_task"}
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One task folder. Times are POSIX seconds; None is what the files do not say."""
+    """One task folder. Times are POSIX seconds; None if the files do not have a value."""
 
     id: str
     title: str | None = None
@@ -74,7 +74,7 @@ class Task:
 
 @dataclass(slots=True)
 class Messages:
-    """What the message file says, gathered message by message."""
+    """The fields of the message file, collected message by message."""
 
     count: int = 0
     title: str | None = None
@@ -101,7 +101,9 @@ class Messages:
         self.done = message.get("ask") in _DONE or message.get("say") in _DONE
 
     def add_all(self, rows: list[Any]) -> None:
-        """Take in a whole list: what only the first or the last can say is asked of no other."""
+        """Take in a whole list; fields that only the first or last message has are read from that message
+        alone.
+        """
         for row in rows:
             self.add(row)
             if self.title is not None and self.first is not None:
@@ -115,7 +117,7 @@ class Messages:
 
 
 def messages(name: str, chunks: Iterable[bytes]) -> Messages:
-    """Gather what a message file says; what is cut off or no JSON is said in `trouble`."""
+    """Collect the fields of a message file; incomplete or invalid JSON is reported in `trouble`."""
     found = Messages()
     try:
         whole, pieces = _taken(chunks)
@@ -132,7 +134,7 @@ def messages(name: str, chunks: Iterable[bytes]) -> Messages:
 
 
 def mode_of(chunks: Iterable[bytes]) -> str | None:
-    """The last mode that the conversation names."""
+    """Return the last mode in the conversation, or None."""
     last: str | None = None
     kept = b""
     for chunk in chunks:
@@ -149,16 +151,16 @@ def mode_of(chunks: Iterable[bytes]) -> str | None:
 
 
 def elements(chunks: Iterable[bytes]) -> Iterator[Any]:
-    """The elements of a JSON array, one at a time; None for one that is too long to look into.
+    """Yield the elements of a JSON array one by one; None for one that is too long to parse.
 
-    Raises ValueError saying what is wrong, after the elements that could be read.
+    Raises ValueError with the reason, after the elements that could be read.
     """
     whole, pieces = _taken(chunks)
     yield from _split(pieces) if whole is None else whole
 
 
 def _taken(chunks: Iterable[bytes]) -> tuple[list[Any] | None, Iterator[bytes]]:
-    """The list where it came in one piece and is sound; else None and all the pieces."""
+    """Return the list if it came in one piece and is valid; else None and all the pieces."""
     pieces = iter(chunks)
     head = [next(pieces, b""), next(pieces, b"")]
     if not head[1]:
@@ -195,7 +197,7 @@ def _parsed(raw: bytes | None) -> Any:
 
 
 class _Split:
-    """Cuts the text of an array into the texts of its elements, chunk by chunk, in linear time."""
+    """Splits the text of an array into the texts of its elements, chunk by chunk, in linear time."""
 
     def __init__(self) -> None:
         self._depth = 0
@@ -230,7 +232,7 @@ class _Split:
             raise ValueError("is cut off" if self._depth else "holds no list of messages")
 
     def _step(self, char: bytes) -> bool:
-        """Whether an element begins or ends at this character."""
+        """Track strings and nesting; return whether an element begins or ends at this character."""
         if self._in_text:
             self._in_text, self._escaped = char == b"\\", char == b"\\"
             return False

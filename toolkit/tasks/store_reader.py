@@ -1,6 +1,6 @@
-"""Looks at the task store through a view: which folders there are, what they say, what is in the trash.
+"""Reader of the task store through a view: its folders, their metadata, and the trash.
 
-Reads only, and follows no link. Who may see what is the tools' to ask.
+Reads only, and follows no link. The tools check what the agent may see.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 DUE = ".due"
 TWINS = "Folders of this id differ by upper and lower case alone; a person has to rename all but one"
-LONGEST_NOTE = 64 << 10  # bytes of a note that says what was scheduled
+LONGEST_NOTE = 64 << 10  # bytes of a note about a scheduled deletion
 MOST_SAID = 64 << 20  # bytes of a message file; a larger one is not read
-_NUMBER = re.compile(r"[2-9]|[1-9][0-9]{1,8}")  # the first deletion of an id has none
+_NUMBER = re.compile(r"[2-9]|[1-9][0-9]{1,8}")  # the first deletion of an id has no number
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +50,9 @@ class Deleted:
 
 @dataclass(frozen=True, slots=True)
 class Scheduled:
-    """A deletion that was scheduled, and the file that says so; `why` says what is wrong with that file.
+    """A scheduled deletion with its note file; `why` is what is wrong with that file.
 
-    `due` is in POSIX seconds, `holds` the digest of what the folder held then.
+    `due` is in POSIX seconds, `holds` the digest of the folder at the time of scheduling.
     """
 
     id: str
@@ -64,7 +64,7 @@ class Scheduled:
 
 
 def store(view: View) -> None:
-    """Refuse a call where no task store is given (`not_found`), or it cannot be used now."""
+    """Refuse a call if there is no task store (`not_found`) or it cannot be used now."""
     if not view.workspace.has_tasks:
         raise CallError(
             "not_found",
@@ -76,12 +76,12 @@ def store(view: View) -> None:
 
 
 def folders(view: View) -> list[Entry]:
-    """The entries of the store whose names are task ids, by name; also those that are no folders."""
+    """Return the store's entries whose names are task ids, sorted by name; also those that are no folders."""
     return [entry for entry in view.entries_at(TASKS) if is_id(entry.name)]
 
 
 def by_id(view: View) -> dict[str, tuple[Entry, ...]]:
-    """The entries of the store by id in lower case; several where names differ by case alone."""
+    """Return the store's entries by id in lower case; several if names differ only in case."""
     found: dict[str, tuple[Entry, ...]] = {}
     for entry in folders(view):
         found[entry.name.lower()] = (*found.get(entry.name.lower(), ()), entry)
@@ -89,7 +89,7 @@ def by_id(view: View) -> dict[str, tuple[Entry, ...]]:
 
 
 def trash(view: View) -> list[Deleted]:
-    """Every deletion in the trash, by id, whatever its case, and the oldest first."""
+    """Return every deletion in the trash, by id in any case, oldest first."""
     found = []
     for entry in view.entries_at(IN_TRASH):
         name, dot, number = entry.name.partition(".")
@@ -99,12 +99,12 @@ def trash(view: View) -> list[Deleted]:
 
 
 def latest(view: View) -> dict[str, Deleted]:
-    """The latest deletion of each id, by the id in lower case."""
+    """Return the latest deletion of each id, by the id in lower case."""
     return {one.id.lower(): one for one in trash(view)}
 
 
 def task(view: View, entry: Entry) -> tuple[Task, tuple[Entry, ...]]:
-    """What a task folder says of itself, and all that is in it. Raises CallError if it cannot be opened."""
+    """Return a task folder's metadata and all its entries. Raises CallError if it cannot be opened."""
     with view.opened(entry.path) as (entries, chunks):
         return _told(entry, entries, chunks), entries
 
@@ -157,7 +157,7 @@ def _messages(name: str, stat: Stat, chunks: Callable[[str], Iterator[bytes]]) -
 
 
 def _at_most(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The same pieces, as many as are read of one file."""
+    """Yield the pieces up to the bound for one file."""
     left = MOST_SAID
     for piece in pieces:
         yield piece[:left]
@@ -167,7 +167,7 @@ def _at_most(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def scheduled(view: View) -> list[Scheduled]:
-    """The scheduled deletions, one for each file that says one; also those that nobody can read."""
+    """Return the scheduled deletions, one for each note file; also unreadable ones."""
     found = []
     for entry in view.entries_at(IN_TRASH):
         name = entry.name.removesuffix(DUE)
@@ -190,7 +190,7 @@ def _scheduled(view: View, task: str, entry: Entry) -> Scheduled:
 
 
 def _bounded(pieces: Iterable[bytes]) -> bytes:
-    """What is in a small file. Raises ValueError for a large one."""
+    """Return the content of a small file. Raises ValueError for a large one."""
     data = b""
     for piece in pieces:
         data += piece

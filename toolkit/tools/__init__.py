@@ -101,7 +101,7 @@ def _tool(name: str) -> Tool:
     """Read a tool's document. Raises TypeError for a fact that is no field of `Tool`."""
     import pkgutil  # a verdict alone needs no schema
 
-    # Not left to the import system: pytest's own loader for plugins reads through a fake, too.
+    # The import system cannot do this: pytest's own loader for plugins reads through a fake file system, too.
     with past_the_fake():
         data = pkgutil.get_data(__package__, f"{name}.json")
     assert data is not None, "the document of every tool is beside its module"
@@ -119,6 +119,6 @@ def _planner(name: str) -> Planner:
 
 
 def reference() -> str:
-    """The reference page of all tools, as Markdown made from the table."""
+    """Return the reference page of all tools, as Markdown made from the table."""
     page: str = importlib.import_module("ringfence.toolkit.tools._reference_page").markdown()
     return page

@@ -1,6 +1,6 @@
-"""Putting bytes into the bytes of a text file so that all the others stay what they are.
+"""Byte edits of text files: inserts and replaces bytes and leaves all others unchanged.
 
-Pure. Never decodes and encodes a file as a whole: what an edit does not touch comes out as it was.
+Pure. Never decodes and encodes a file as a whole, so bytes outside the edit stay as they are.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ BOM = b"\xef\xbb\xbf"
 
 
 def newline(data: bytes) -> bytes:
-    """CRLF when every line feed has a carriage return before it and there is one; else LF."""
+    """Return CRLF if there are line feeds and each follows a carriage return; else LF."""
     ends = data.count(CRLF)
     return CRLF if ends and ends == data.count(LF) else LF
 
 
 def with_newline(text: bytes, end: bytes) -> bytes:
-    """`text` with each of its line ends (LF or CRLF) as `end`."""
+    """Return `text` with each line end (LF or CRLF) replaced by `end`."""
     return re.sub(rb"\r?\n", end, text)
 
 
 def check_encoding(data: bytes, at: int, text: bytes, shown: str) -> None:
-    """Refuse to mix encodings in a file that is not UTF-8, or to cut one of its characters at `at`."""
+    """Raise CallError `encoding_error` if the edit would mix encodings or split a character at `at`."""
     try:
         data.decode("utf-8")
     except UnicodeDecodeError:
@@ -37,7 +37,8 @@ def check_encoding(data: bytes, at: int, text: bytes, shown: str) -> None:
 
 
 def insert_lines(data: bytes, content: bytes, after: int) -> bytes:
-    """`data` with `content` as whole lines after line `after`; whether the file ends in a newline stays.
+    """Return `data` with `content` as whole lines after line `after`; a missing newline at the end stays
+    missing.
 
     A byte order mark stays first. `after` is at most the number of lines.
     """

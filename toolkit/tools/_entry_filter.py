@@ -1,6 +1,6 @@
-"""Choosing entries by the policy's own pattern language, relative to a directory.
+"""Filter of entries by the policy's pattern language, relative to a directory.
 
-Pure: it compares names and never asks what is there.
+Pure: compares names only.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _Segment = NameMatcher | None
 
 
 class Names:
-    """Entries that a pattern itself names: unlike in a rule, what is below a match is not one."""
+    """Matches entries that a pattern itself names; unlike in a rule, entries below a match do not match."""
 
     def __init__(self, pattern: str, base: str, parameter: str) -> None:
         self._base = base
@@ -45,7 +45,7 @@ def _segments(branch: Branch) -> list[_Segment]:
 
 
 def _fits(segments: list[_Segment], parts: list[str]) -> bool:
-    """Whether the segments match these names and no fewer; every way is followed at once."""
+    """Whether the segments match all of these names; all possibilities are followed at once."""
     places = _open(segments, {0})
     for part in parts:
         after = set()
@@ -60,18 +60,20 @@ def _fits(segments: list[_Segment], parts: list[str]) -> bool:
 
 
 def _open(segments: list[_Segment], places: set[int]) -> set[int]:
-    # A `**` may stand for no name at all; two in a row do not occur.
+    # A `**` may match no name at all; two in a row do not occur.
     crossed = {place + 1 for place in places if place < len(segments) and segments[place] is None}
     return places | crossed
 
 
 def below(path: str, base: str) -> str:
-    """The path relative to a directory it is below."""
+    """Return the path relative to a directory above it."""
     return path if base == ROOT else path[len(base) + 1 :]
 
 
 def excluding(entries: Iterable[Entry], base: str, patterns: list[str]) -> Iterator[Entry]:
-    """The entries that no pattern matches or covers. A bad pattern is refused at once, not when used."""
+    """Return an iterator over entries that no pattern matches or covers. Raises CallError for a bad pattern
+    at once.
+    """
     for pattern in patterns:
         _parsed(pattern, "exclude_patterns")
     return _kept(entries, base, patterns) if patterns else iter(entries)

@@ -1,7 +1,7 @@
-"""Regular expressions that cannot hang: does a line contain a match, in time linear in the line's length.
+"""Regular expressions in linear time: whether a line contains a match.
 
-Python's syntax, without what needs backtracking (back references, look-around, atomic groups). All paths
-through the pattern are followed at once and the sets of states are remembered; nothing is tried twice.
+Python's syntax without features that need backtracking (back references, look-around, atomic groups). All
+paths through the pattern are followed at once and sets of states are cached, so nothing is tried twice.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from re import _constants as op  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
 from typing import Any
 
-# Together they bound what one character can cost and how much is remembered.
+# Together they bound the work for one character and the size of the cache.
 MAX_STATES = 300
 _REMEMBERED = 500_000
 _END = ""
@@ -22,11 +22,13 @@ Test = Callable[[str], object]
 
 
 class PatternError(ValueError):
-    """A pattern that is not a regular expression, or needs more than is offered here."""
+    """The pattern is no regular expression, or it needs an unsupported feature."""
 
 
 class _Program:
-    """States in three lists: where a state leads for free, what it asks of its surroundings, what it eats."""
+    """States in three lists: transitions without a character, assertions about neighbours, and consumed
+    characters.
+    """
 
     def __init__(self) -> None:
         self.free: list[list[int]] = []
@@ -43,7 +45,7 @@ class _Program:
 
 
 class Matcher:
-    """A pattern made ready. Not shared between threads: it remembers as it goes."""
+    """A compiled pattern. Not for several threads: it caches while it matches."""
 
     def __init__(self, pattern: str) -> None:
         self._program = _Program()
@@ -66,7 +68,7 @@ class Matcher:
         states, before = frozenset((self._first,)), _END
         moves = self._moves
         for char in line:
-            # Of the character before only the kind matters.
+            # Only the kind of the character before matters.
             key = (states, before, char)
             try:
                 after = moves[key]
@@ -78,7 +80,7 @@ class Matcher:
         return self._accept in self._reach(states, before, _END)
 
     def _move(self, key: tuple[frozenset[int], str, str]) -> frozenset[int] | None:
-        """The states after one character, or None when the match was complete before it."""
+        """Return the states after one character, or None if the match was complete before it."""
         states, before, char = key
         if self._held > _REMEMBERED:
             self._moves.clear()
@@ -94,7 +96,7 @@ class Matcher:
         return after
 
     def _reach(self, states: Iterable[int], before: str, char: str) -> set[int]:
-        """All states that `states` lead to without eating, between these two characters."""
+        """Return all states that `states` reach without consuming one, between these two characters."""
         reached: set[int] = set()
         stack = list(states)
         while stack:
@@ -115,7 +117,7 @@ def _is_word(char: str) -> bool:
     return char.isalnum() or char == "_"
 
 
-# What stands before is already a kind ("w" or "-"), and _END where the line begins.
+# `before` is a kind of character ("w" or "-"), or _END at the beginning of the line.
 _ASKS: dict[Any, Callable[[str, str], bool]] = {
     op.AT_BEGINNING: lambda before, _: before == _END,
     op.AT_BEGINNING_STRING: lambda before, _: before == _END,
@@ -142,7 +144,7 @@ def _sequence(program: _Program, tree: Any, at: int, flags: int) -> int:
 
 
 def _node(program: _Program, code: Any, value: Any, at: int, flags: int) -> int:
-    """Add one node of the parsed pattern after state `at`; the state it ends in."""
+    """Add one node of the parsed pattern after state `at`; return the state at its end."""
     if code is op.AT:
         after = program.state()
         program.asks[after] = _ASKS[value]
@@ -159,7 +161,7 @@ def _node(program: _Program, code: Any, value: Any, at: int, flags: int) -> int:
     eater = program.state()
     program.free[at].append(eater)
     program.eats[eater] = test
-    # `_move` relies on this: what an eater leads to is the state numbered next.
+    # `_move` relies on this: a consuming state leads to the state with the next number.
     return program.state()
 
 
@@ -195,7 +197,7 @@ def _repeat(program: _Program, value: tuple[int, int, Any], at: int, flags: int)
 
 
 def _test(code: Any, value: Any, fold: bool, ascii_only: bool) -> Test:
-    """The test of one character: Python's own, which alone knows all letters that differ in case only."""
+    """Return the test of one character: Python's own, which knows all letters that differ in case only."""
     if ascii_only:
         raise PatternError("the flag (?a) is not offered")
     if code is op.ANY:

@@ -1,5 +1,5 @@
-"""The pieces that several tools' answers are made of. Text and fields from values; nothing is looked up,
-except what a file that goes away held, and that only where the agent may read it.
+"""Parts of answers that several tools share: text and fields made from values. Reads nothing but the content
+of a deleted file, and only if the agent may read it.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from ringfence.toolkit.text import MAX_DIFF, count_lines, diff, escape, is_binar
 if TYPE_CHECKING:
     from ringfence.toolkit.workspace.view import View
 
-# Larger files are changed and kept like any other, but neither shown nor counted line by line.
+# Larger files are changed and stored like any other, but have no diff and no line count.
 
 
 def message(*blocks: str | None) -> str:
-    """An answer in blocks with an empty line between them; absent blocks are left out."""
+    """Join blocks of text with an empty line between them; empty blocks are left out."""
     return "\n\n".join(block for block in blocks if block)
 
 
 def said(label: str, arguments: dict[str, Any]) -> str | None:
-    """What the agent gave as its reason, as a block of its own."""
+    """Return the agent's reason as a block of its own, with a label."""
     description = arguments.get("description")
     return f"{label}: {escape(description, newlines=True)}" if description else None
 
 
 def written(change: Write, data: bytes) -> dict[str, Any]:
-    """The fields that tell a file's new content, which is `data`."""
+    """Return the fields about a file's new content, which is `data`."""
     return {"size": len(data), "lines": count_lines(data), "digest": change.after_digest}
 
 
 def preview(path: str, old: Stat | None, before: bytes | StreamedContent | None, after: bytes) -> str:
-    """The diff a person is shown, or the sizes of content too long to look through."""
+    """Return the diff for a person, or the sizes of content that is too long for a diff."""
     shown = before if isinstance(before, bytes) else None
     if max(len(shown or b""), len(after)) <= MAX_DIFF and (shown is not None or old is None):
         return diff(path, shown, after)
@@ -45,7 +45,7 @@ def preview(path: str, old: Stat | None, before: bytes | StreamedContent | None,
 
 
 def link_target(entry: Entry, view: View) -> str | None:
-    """Where a link in a listing points, when that is a place in the workspace the agent may know of."""
+    """Return a link's target if it is a path of the workspace that the agent may know."""
     target = entry.stat.target
     if entry.stat.kind != LINK or target is None:
         return None
@@ -58,18 +58,20 @@ def link_target(entry: Entry, view: View) -> str | None:
     return escape(target) if view.may_know(real) else None
 
 
-# Why a walk did not enter directories, after their number.
+# Reasons for directories that a walk did not enter, written after their number.
 _NOT_ENTERED = {
     "deep": f"deeper than {paths.MAX_DEPTH} names",
     "unreadable": "without read permission",
     "changed": "that changed meanwhile",
 }
 _MOST_NAMED = 100
-_LONGEST = 100  # characters of a path in a remark
+_LONGEST = 100  # characters of a path in a note
 
 
 def not_entered(view: View) -> list[str]:
-    """The directories that a walk passed over, in a few words for each reason, with the first one's name."""
+    """Return the directories that a walk did not enter, in a few words for each reason, with the first one's
+    name.
+    """
     found = []
     for why, said_of in _NOT_ENTERED.items():
         named = [path for path, because in view.not_entered if because == why]
@@ -93,8 +95,8 @@ def _short(path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Removed:
-    """What goes away with one file. `digest` is None where the content was not looked at, `lines` also
-    where it has none. `diff` is None where it was not drawn.
+    """What a deletion removes with one file. `digest` is None if the content was not read, `lines` also if it
+    has none; `diff` is None if it was not made.
     """
 
     path: str
@@ -112,7 +114,7 @@ def digests(gone: list[Removed]) -> dict[str, str]:
 
 
 def removed(path: str, what: Place | Entry, stat: Stat, view: View, *, drawn: bool = True) -> Removed:
-    """Read a file that goes away. A link goes as a link: what it leads to is not looked at."""
+    """Read a file that is to be deleted. Only a link itself is read, not its target."""
     if stat.kind == LINK:
         return Removed(path, stat.size, None, None, f"Link {escape(path)}\n")
     if stat.kind != FILE:

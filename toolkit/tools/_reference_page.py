@@ -1,4 +1,4 @@
-"""The reference page of the tools, made from the table so that it says what the program does."""
+"""Reference page of the tools, made from the table so that it agrees with the program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ required. *Needs* says which actions the policy judges, and on which of the para
 
 
 def markdown() -> str:
-    """The whole page, ending in a newline."""
+    """Return the whole page, with a newline at its end."""
     index = "\n".join(f"- [`{name}`](#{name}): {_first(tool)}" for name, tool in TOOLS.items())
     return "\n".join([_HEAD, index, "", *(_section(tool) for tool in TOOLS.values())])
 
@@ -60,11 +60,11 @@ def _parameters(schema: dict[str, Any]) -> list[str]:
 
 
 def _prose(text: str) -> list[str]:
-    """The blocks of a description, with their headings set apart."""
+    """Return the lines of a description, with a bold heading before each block."""
     lines = []
     for block in text.split("\n\n"):
         heading, _, items = block.partition("\n")
-        # In a page a lone star or angle bracket would be markup.
+        # In a page a single star or angle bracket would be markup.
         escaped = items.replace("*", "\\*").replace("<", "\\<").replace("{", "\\{")
         lines += [f"**{heading.capitalize()}**", "", escaped, ""]
     return lines

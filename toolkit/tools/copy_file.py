@@ -1,4 +1,4 @@
-"""copy_file: one file's bytes, mode and what a copy takes along of its metadata, under another name."""
+"""copy_file: copy a file's bytes, mode and copyable metadata to another name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""create_directory: make a directory and the ones above it; one that is there already is fine."""
+"""create_directory: make a directory and its missing parents; an existing directory is no error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""create_file: put a new file at a path, over an old one only when told to."""
+"""create_file: make a file, or replace one if `allow_overwrite` is set."""
 
 from __future__ import annotations
 

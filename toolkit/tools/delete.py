@@ -1,4 +1,4 @@
-"""delete: remove a file, a link, or a directory with everything in it that was listed."""
+"""delete: remove a file, a link, or a directory with everything that was listed in it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _tree(arguments: dict[str, Any], view: View, place: Place, stat: Stat) -> Pl
     targets.all_regular(entries, view)
     every = [entry for entry in entries if entry.stat.kind != DIRECTORY]
     gone = _removed(every, view)
-    # The person is told of all of them; the agent of those it may read.
+    # The person sees all of them, the agent those that it may read.
     known = [file for file in gone if view.may_read(file.path)]
     freed, lines = sum(file.size or 0 for file in known), _lines(known)
     text, left_out = _diff(known)
@@ -56,7 +56,7 @@ def _tree(arguments: dict[str, Any], view: View, place: Place, stat: Stat) -> Pl
 
 
 def _removed(every: list[Entry], view: View) -> list[Removed]:
-    """What goes, with the diffs of the files that the agent may read as long as there is room for them."""
+    """Return the deleted files, with diffs of those that the agent may read while there is room."""
     gone: list[Removed] = []
     room = MAX_DIFF
     for entry in every:
@@ -87,7 +87,7 @@ def _lines(files: list[Removed]) -> int:
 
 
 def _diff(gone: list[Removed]) -> tuple[str, int]:
-    """The removal diffs of whole files up to a bound, and how many files had no room."""
+    """Return the removal diffs of whole files up to a bound, and how many files had no room."""
     shown: list[str] = []
     room = MAX_DIFF
     for file in gone:
@@ -99,7 +99,7 @@ def _diff(gone: list[Removed]) -> tuple[str, int]:
 
 
 def _list(entries: tuple[Entry, ...], gone: list[Removed]) -> str:
-    """Every name that goes, with what it holds."""
+    """Return every deleted name with its size and lines, as text."""
     held = {file.path: file for file in gone}
     rows = []
     for entry in entries:

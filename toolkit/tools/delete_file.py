@@ -25,7 +25,7 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
 
 
 def one_file(arguments: dict[str, Any], view: View, place: Place, stat: Stat) -> Plan:
-    """The plan for one file or link; what it held is told only to an agent that may read it."""
+    """Return the plan for one file or link; its content is reported only to an agent that may read it."""
     gone = answers.removed(place.real, place, stat, view)
     readable = view.may_read(place.named) and view.may_read(place.real)
     freed, lines = (stat.size, gone.lines) if readable else (None, None)

@@ -1,4 +1,4 @@
-"""delete_tasks: task folders into the trash or for good, now or at a time, one by one or all or none."""
+"""delete_tasks: move task folders to the trash or delete them for good, now or at a given time."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _due(arguments: dict[str, Any]) -> str | None:
     if "delete_after" not in arguments:
         return None
     due = rfc3339(time_of(arguments["delete_after"], "delete_after"))
-    if due is None:  # no assert, which can be switched off: None would delete now
+    if due is None:  # no assert, which can be switched off: None would mean to delete now
         raise AssertionError("a time that cannot be told is refused")
     return due
 
@@ -85,7 +85,7 @@ def _note(due: str | None) -> str:
 
 
 def _found(view: View, task: str, named: tuple[Entry, ...]) -> tuple[Task, Entry, tuple[Entry, ...]] | Item:
-    """The folder with all that is in it, or why it is left alone."""
+    """Return the task with its folder and all entries, or the reason why it is not deleted."""
     from ringfence.toolkit.tasks import messages as said
     from ringfence.toolkit.tasks import store_reader as look
 
@@ -133,7 +133,7 @@ def _changes(
 def _note_of(  # noqa: PLR0913  one task's parts
     view: View, task: Task, entry: Entry, entries: tuple[Entry, ...], permanent: bool, due: str
 ) -> Write:
-    """What to delete and when, and by what to know that it is still what was approved."""
+    """Return the note about a scheduled deletion: what and when, and the digest of the approved content."""
     from ringfence.toolkit.task_ids import IN_TRASH
     from ringfence.toolkit.tasks.store_reader import DUE
 
@@ -145,6 +145,6 @@ def _note_of(  # noqa: PLR0913  one task's parts
 
 
 def holds(entry: Entry, entries: tuple[Entry, ...]) -> str:
-    """A digest of a task folder as it was looked at: its names, kinds, sizes and times."""
+    """Return a digest of a task folder as it was listed: its names, kinds, sizes and times."""
     rows = [[one.path[len(entry.path) :], one.stat.kind, one.stat.size, one.stat.identity] for one in entries]
     return sha256(json.dumps(rows).encode("utf-8", "surrogateescape"))

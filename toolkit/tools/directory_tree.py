@@ -1,4 +1,4 @@
-"""directory_tree: what is below a directory, drawn as a tree."""
+"""directory_tree: draw everything below a directory as a tree."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _drawn(top: str, entries: list[Entry], view: View) -> Iterator[str]:
     below: dict[str, list[Entry]] = {}
     for entry in entries:
         below.setdefault(parent(entry.path), []).append(entry)
-    # A stack and not recursion: a tree may be deeper than Python's.
+    # A stack instead of recursion: a tree may be deeper than Python's recursion limit.
     stack = [(entry, "", last) for entry, last in reversed(_with_last(below.get(top, [])))]
     while stack:
         entry, indent, last = stack.pop()

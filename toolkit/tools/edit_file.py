@@ -1,4 +1,4 @@
-"""edit_file: replace one stretch of a file that occurs exactly once, byte for byte."""
+"""edit_file: replace a text that occurs exactly once in a file, byte for byte."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
 
 
 def _the_match(data: bytes, old: bytes, new: bytes, place: Place) -> tuple[bytes, bytes, int]:
-    """What to replace, by what, and where; line feeds alone stand for the file's own line ends."""
+    """Return what to replace, by what, and where. Line feeds in the arguments also match CRLF in the file."""
     at = data.find(old)
     plain = b"\r" not in old
     if plain and (newline(data) == CRLF or (at < 0 and CRLF in data)):
@@ -64,7 +64,7 @@ def _the_match(data: bytes, old: bytes, new: bytes, place: Place) -> tuple[bytes
 
 
 def _occurrences(data: bytes, old: bytes, at: int) -> int:
-    # Overlapping ones count: in "aaa" there are two ways to replace "aa".
+    # Overlapping matches count: in "aaa" there are two ways to replace "aa".
     count = 0
     while at >= 0:
         count += 1

@@ -1,4 +1,4 @@
-"""get_file_info: what is known about a file or directory, without its content."""
+"""get_file_info: facts about a file or directory, without its content."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
 
 
 def _nowhere(place: Place, view: View) -> Stat | None:
-    """The link itself, where it leads to nothing: its name is taken all the same."""
+    """Return the link's own facts if its target does not exist; the name is in use all the same."""
     if place.stat is not None or not place.link or names_directory(place.argument):
         return None
     found = view.stat_at(place.named)

@@ -1,4 +1,4 @@
-"""get_project_root: what the workspace is called and how it was found; never where it lies on the host."""
+"""get_project_root: the workspace's name and how it was found; never its path on the host."""
 
 from __future__ import annotations
 

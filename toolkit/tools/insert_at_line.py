@@ -1,4 +1,4 @@
-"""insert_at_line: put whole lines into a file at its start, at its end or after one of its lines."""
+"""insert_at_line: insert whole lines at a file's start, at its end or after a line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""list_directory: the names in one directory that the agent may read."""
+"""list_directory: list the names in one directory that the agent may know."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 MAX_SHOWN = 1000
 
-# The largest and the newest first; what the store does not know comes last.
+# The largest and the newest first; unknown values come last.
 _ORDERS: dict[str, Callable[[Entry], Any]] = {
     "size": lambda entry: (-1 if entry.stat.size is None else entry.stat.size) * -1,
     "modified": lambda entry: -(entry.stat.modified or 0.0),
@@ -30,7 +30,7 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     found = view.list(place)
     at = len(paths.child(place.real, ""))
     kept = [entry for entry in found if arguments["show_hidden"] or entry.path[at] != "."]
-    if arguments["sort_by"] != "name":  # which is the order they come in
+    if arguments["sort_by"] != "name":  # entries are listed in the order of names
         kept.sort(key=_ORDERS[arguments["sort_by"]])
     directories = sum(entry.stat.kind == DIRECTORY for entry in kept)
     total = (

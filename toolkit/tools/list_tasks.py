@@ -1,4 +1,4 @@
-"""list_tasks: the task folders that the agent may know of, with what their files say."""
+"""list_tasks: list the task folders that the agent may know, with their metadata."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ def _read(view: View, entry: Entry) -> Task:
     try:
         return look.task(view, entry)[0]
     except CallError as error:
-        # Listed all the same: what cannot be opened is there.
+        # A folder that cannot be opened exists, so it is listed.
         return Task(entry.name.lower(), status=CORRUPT, trouble=f"it cannot be opened ({error.code})")
 
 
 def time_of(text: str, parameter: str) -> float:
-    """A time as RFC 3339 writes it, with its zone. Raises CallError `invalid_arguments`."""
+    """Return the POSIX seconds of an RFC 3339 time with its zone. Raises CallError `invalid_arguments`."""
     found = moment(text)
     if found is None:
         message = f"The {parameter} is not a time with a zone, or not one of the years 1 to 9999"

@@ -1,4 +1,4 @@
-"""move_file: rename a file, a link or a directory, also into another directory."""
+"""move_file: rename a file, a link or a directory, or move it into another directory."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def _total(entries: tuple[Entry, ...]) -> int:
 
 
 def _list(source: Place, destination: Place, entries: tuple[Entry, ...], over: Stat | None) -> str:
-    """Each name that moves; a file that is replaced, with its size."""
+    """Return each moved name, and a replaced file with its size, as text."""
     rows = [f"{escape(source.real)} -> {escape(destination.real)}"]
     if over is not None:
         rows.append(f"replaces {escape(destination.real)}  ({size(over.size)})")

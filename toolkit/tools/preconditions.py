@@ -1,6 +1,6 @@
-"""Whether the thing a path argument names is what a tool can work on, with the seeds' words when it is not.
+"""Preconditions of tools: whether the entry at a path argument is one that the tool can work on.
 
-Looks through the view only; never decides what the policy decides.
+Reads through the view only; never judges.
 """
 
 from __future__ import annotations
@@ -20,19 +20,21 @@ _HAVE_A_LOOK = "check the path with list_directory or get_file_info"
 
 
 def shown(place: Place) -> str:
-    """The path as text for an answer; a trailing slash that was given stays."""
+    """Return the path as text for an answer, with the argument's trailing slash."""
     slash = "/" if paths.names_directory(place.argument) and place.named != paths.ROOT else ""
     return escape(place.named) + slash
 
 
 def led_to(place: Place) -> str:
-    """The same for the person who is asked, who has to see where a link leads."""
+    """Return the path as text for a person who decides, with the target of a link."""
     real = f" (really {escape(place.real)})" if place.real != place.named else ""
     return escape(place.named) + real
 
 
 def present(place: Place, message: str | None = None, parameter: str = "path") -> Stat:
-    """What is there, or `not_found`, or `not_regular_file` for a pipe, device or socket."""
+    """Return what exists there. Raises CallError `not_found`, or `not_regular_file` for a pipe, device or
+    socket.
+    """
     if place.stat is None:
         message = message or f"File '{shown(place)}' not found"
         raise CallError("not_found", message, where=parameter, hint=_HAVE_A_LOOK)
@@ -42,7 +44,7 @@ def present(place: Place, message: str | None = None, parameter: str = "path") -
 
 
 def regular_file(place: Place, message: str | None = None) -> Stat:
-    """The file that is there, or `not_found`, `is_directory` or `not_regular_file`."""
+    """Return the file there. Raises CallError `not_found`, `is_directory` or `not_regular_file`."""
     stat = present(place, message)
     if stat.kind == DIRECTORY:
         raise CallError("is_directory", f"'{shown(place)}' is a directory", where="path")
@@ -50,7 +52,7 @@ def regular_file(place: Place, message: str | None = None) -> Stat:
 
 
 def directory(place: Place) -> Stat:
-    """The directory that is there, or `not_found` or `not_a_directory`."""
+    """Return the directory there. Raises CallError `not_found` or `not_a_directory`."""
     stat = present(place, f"Directory '{shown(place)}' not found")
     if stat.kind != DIRECTORY:
         hint = "name the directory it is in, or use read_file or get_file_info"
@@ -64,16 +66,16 @@ def not_regular(what: str, parameter: str = "path") -> CallError:
 
 
 def all_regular(entries: tuple[Entry, ...], view: View) -> None:
-    """Refuse a tree that holds a pipe, device or socket: it could not be brought back."""
+    """Refuse (`not_regular_file`) a tree with a pipe, device or socket, which could not be restored."""
     for entry in entries:
         if entry.stat.kind == OTHER:
-            # A name the agent may not read is not told, only that there is one.
+            # A name that the agent may not read is not reported, only that there is one.
             inside = f"'{escape(entry.path)}'" if view.may_read(entry.path) else "Something in the directory"
             raise CallError("not_regular_file", f"{inside} is neither a file nor a directory", where="path")
 
 
 def editable(place: Place, view: View) -> bytes:
-    """The bytes of a file that is about to be edited, or the reason why it cannot be."""
+    """Return the bytes of a file to edit. Raises CallError if it cannot be edited as text."""
     stat = regular_file(place)
     if not view.rights(place)[1]:
         raise CallError("permission_denied", "Cannot edit file", where="path", hint=_read_only(place))
@@ -95,9 +97,9 @@ def editable(place: Place, view: View) -> bytes:
 def landing(
     place: Place, view: View, *, overwrite: bool, create_parents: bool, parameter: str = "path"
 ) -> tuple[MakeDirectory, ...]:
-    """The parents to make before a file lands at `place`, or the reason why it cannot land there."""
+    """Return the parents to make for a file at `place`. Raises CallError if no file can be made there."""
     if place.stat is None:
-        # A link that leads nowhere is a name that is taken, though there is nothing behind it.
+        # The name of a link without a target is in use, although the target does not exist.
         if place.link and not overwrite:
             raise taken(place, parameter)
         return missing_parents(place, view, create_parents=create_parents, parameter=parameter)
@@ -127,7 +129,9 @@ def taken(place: Place, parameter: str = "path") -> CallError:
 def missing_parents(
     place: Place, view: View, *, create_parents: bool, parameter: str = "path"
 ) -> tuple[MakeDirectory, ...]:
-    """The parents that are not there yet, or `not_found` when they are not to be made."""
+    """Return the missing parents. Raises CallError `not_found` if there are any and `create_parents` is not
+    set.
+    """
     parents = view.parents(place)
     if parents and not create_parents:
         message = f"Parent directory '{escape(paths.parent(place.named))}' does not exist"

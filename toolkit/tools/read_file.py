@@ -1,4 +1,4 @@
-"""read_file: a text file or a stretch of its lines, with the digest of the whole."""
+"""read_file: read a text file or some of its lines, with the digest of the whole file."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _text(arguments: dict[str, Any], place: Place, data: bytes, fields: dict[str
 
 
 def _after(lines: list[bytes], start: int, offset: int) -> list[bytes]:
-    """The lines without the first `offset` bytes of the first one."""
+    """Return the lines without the first `offset` bytes of the first one. Raises `line_out_of_range`."""
     if not offset:
         return lines
     length = len(lines[0]) if lines else 0
@@ -81,7 +81,7 @@ def _after(lines: list[bytes], start: int, offset: int) -> list[bytes]:
 
 
 def _fitting(lines: list[bytes], room: int, utf8: bool) -> tuple[list[bytes], bool]:
-    """As many whole lines as there is room for; when not even one fits, its beginning and True."""
+    """Return as many whole lines as fit, and False; if not even one fits, its beginning and True."""
     left = room
     for number, line in enumerate(lines):
         left -= len(line) if utf8 else len(decode(line))
@@ -91,9 +91,9 @@ def _fitting(lines: list[bytes], room: int, utf8: bool) -> tuple[list[bytes], bo
 
 
 def _beginning(line: bytes, room: int, utf8: bool) -> bytes:
-    """So much of a line as there is room for once it is shown, and no half of a character."""
+    """Return as much of a line as fits when it is shown, without splitting a character."""
     if not utf8:
-        return line[: room // 4]  # a byte that is no text is shown as four characters
+        return line[: room // 4]  # a byte that is not text is shown as four characters
     end = room
     while end > 1 and line[end] & 0xC0 == 0x80:
         end -= 1

@@ -1,4 +1,4 @@
-"""restore_tasks: deleted task folders back from the trash; a deletion only scheduled is called off."""
+"""restore_tasks: restore task folders from the trash, or cancel their scheduled deletion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""search_files: names below a directory that match a pattern."""
+"""search_files: find names below a directory that match a pattern."""
 
 from __future__ import annotations
 

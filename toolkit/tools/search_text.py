@@ -1,6 +1,6 @@
-"""search_text: the lines of text files that contain a string or match a regular expression.
+"""search_text: find lines of text files that contain a string or match a regular expression.
 
-Bounded in time, in files and in output, and it says when a bound was met.
+Bounded in time, in files and in output; the answer reports a bound that was reached.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MAX_LINE = 10_000
 MAX_SHOWN = 500
 MAX_SECONDS = 10.0
 
-# What keeps a file from being searched, by the code of the error that reading it ends with.
+# Reasons why a file is not searched, by the code of its read error.
 _SKIPPED = {
     "permission_denied": "unreadable",
     "not_found": "changed",
@@ -38,13 +38,13 @@ _SKIPPED = {
     "too_large": "large",
 }
 
-# Where in a line the match is, or -1.
+# The position of the match in a line, or -1.
 Find = Callable[[str], int]
 
 
 @dataclass(slots=True)
 class _Search:
-    """What has been found so far, and why it ended early if it did."""
+    """Results so far, and the reason if the search ended early."""
 
     find: Find
     deadline: float
@@ -105,8 +105,9 @@ def _look_through(search: _Search, entries: Iterable[Entry], view: View, place: 
 
 
 def _read(search: _Search, entry: Entry, view: View, place: Place | None) -> bytes | None:
-    """The text of a file, or None where it is not searched, which is counted. The one file that a call names
-    fails the call instead."""
+    """Return a file's text, or None if it is skipped, which is counted. For the file that a call names, an
+    error fails the call.
+    """
     try:
         data = view.read(place or entry, MAX_FILE)
     except CallError as error:
@@ -135,7 +136,7 @@ def _look_into(search: _Search, path: str, data: bytes) -> None:
 
 
 def _part(line: str, at: int) -> str:
-    """The line, or the part of a long one around the match."""
+    """Return the line, or the part of a long line around the match."""
     if len(line) <= MAX_SHOWN:
         return line
     start = max(0, min(at - MAX_SHOWN // 4, len(line) - MAX_SHOWN))
