@@ -1,6 +1,6 @@
-"""Ringfence's tools for files: calls come in as JSON, are judged by a policy, applied and kept undoable.
+"""Ringfence's file tools: a call arrives as JSON, is judged by a policy, carried out, and can be undone.
 
-Each name is imported when it is first asked for: a command that only asks for a verdict loads no session.
+Each name is imported at its first use: a command that only needs a verdict loads no session.
 """
 
 from __future__ import annotations

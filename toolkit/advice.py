@@ -1,6 +1,6 @@
-"""Advice for people: what a hint tells an agent, in words for the person at a terminal or on a page.
+"""Advice for people: hints to agents, reworded for a person at a terminal or on a page.
 
-Must not lose what helps: a hint that does not speak to an agent stays as it is.
+Must not lose help: a hint that does not address an agent stays as it is.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ _REPORT = "; report it to the user"  # after what they should know
 _GRANT = re.compile(r"a person can run (`ringfence approvals grant [^`]*`); then send the same call again")
 _GRANTED = "a person grants or refuses it: at the terminal, or with `ringfence approvals`"
 _IDS = "`ringfence tasks list` shows the ids"
-# A hint, and what a person is told in its place. What a code says by itself has its advice beside it.
+# Hints with the advice that replaces them. The hint of an error code has its advice beside it.
 _ADVICE = {
     "a person has to grant this; send the same call again once it is granted": _GRANTED,
     "a person has to grant this; send the same call again then": _GRANTED,
@@ -34,7 +34,7 @@ _ADVICE = {
 
 
 def as_advice(hint: str) -> str:
-    """The hint as a person reads it."""
+    """Return the hint in words for a person."""
     if hint in _ADVICE:
         return _ADVICE[hint]
     if found := _GRANT.fullmatch(hint):

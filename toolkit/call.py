@@ -1,6 +1,6 @@
-"""A call as it arrives and a result as it leaves: JSON text to values and back.
+"""Calls and results: JSON text to values and back.
 
-Pure. Refuses what two readers could understand differently: repeated names, NaN, lone surrogates.
+Pure. Refuses JSON that two readers could understand differently: repeated names, NaN, lone surrogates.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _FLAT = frozenset({bool, int, float, type(None)})
 class ToolCall:
     """One call: `id` is the caller's own (text or whole number, or None), echoed in the result.
 
-    `message` is what the channel calls the message that the call came in: for the record alone.
+    `message` is the channel's id of the message with the call, for the record only.
     """
 
     tool: str
@@ -36,8 +36,8 @@ class ToolCall:
 class Result:
     """The answer to one call.
 
-    `content` is text for the model, `data` the same as fields (with `call_id`, the name that
-    `ringfence undo` knows the call by), `decision` how the policy judged it, `error` what went wrong.
+    `content` is text for the model, `data` the same as fields (with `call_id`, which `ringfence undo` takes),
+    `decision` the policy's decision, `error` the error's fields.
     """
 
     id: str | int | None
@@ -53,7 +53,7 @@ class Result:
         return self.status == "ok"
 
     def to_json(self) -> dict[str, Any]:
-        """The object that goes on the wire, as `{"id", "status", "content", "data", "decision", "error"}`."""
+        """Return the object to send: `{"id", "status", "content", "data", "decision", "error"}`."""
         return {
             "id": self.id,
             "status": self.status,
@@ -64,12 +64,12 @@ class Result:
         }
 
     def to_line(self) -> str:
-        """The same as one line of ASCII JSON, so that no name in it can forge another line."""
+        """Return the object as one line of ASCII JSON, so that no name in it can forge another line."""
         return json.dumps(self.to_json(), ensure_ascii=True)
 
 
 def failed(call_id: str | int | None, error: CallError, decision: dict[str, Any] | None = None) -> Result:
-    """The result for a call that ended with `error`."""
+    """Return the result of a call that ended with `error`."""
     return Result(
         id=call_id,
         status=error.status,
@@ -111,7 +111,9 @@ def as_call(value: dict[str, Any], *, max_depth: int = MAX_DEPTH) -> ToolCall:
 
 
 def again(call: ToolCall, *, max_depth: int = MAX_DEPTH) -> ToolCall:
-    """The same for a call that was made by a program and not read. Raises as `as_call` does."""
+    """Check a call that a program made, as `as_call` checks a parsed one, and return it. Raises as `as_call`
+    does.
+    """
     rest = {"tool": call.tool, "id": call.id, "message": call.message}
     if not (_is_plain(call.arguments) and _is_plain(rest)):
         _check_depth_and_text({**rest, "arguments": call.arguments}, max_depth)
@@ -135,7 +137,7 @@ def _checked(call: ToolCall) -> ToolCall:
 
 
 def call_id_of(data: bytes | str) -> str | int | None:
-    """The id of a call that could not be read, as far as one can be made out; None otherwise."""
+    """Return the id of an invalid call if it can be found; None otherwise."""
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
@@ -147,7 +149,7 @@ def call_id_of(data: bytes | str) -> str | int | None:
 
 
 def read_json(data: bytes | str, max_depth: int = MAX_DEPTH) -> Any:
-    """Any JSON value, read strictly. Raises CallError `invalid_json` for what could be read in two ways."""
+    """Read any JSON value strictly. Raises CallError `invalid_json` for ambiguous text."""
     try:
         text = data.decode("utf-8") if isinstance(data, bytes) else data
     except UnicodeDecodeError as error:
@@ -190,7 +192,7 @@ _DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant,
 
 
 def _is_plain(value: object) -> bool:
-    """Whether it is a flat object with nothing but ASCII in it, as most are: no need to look any closer."""
+    """Whether the value is a flat object of ASCII text only, as most are: it needs no further checks."""
     if type(value) is not dict:
         return False
     for name, item in value.items():

@@ -1,4 +1,4 @@
-"""Spans and moments as a person writes them: `2h`, `7d`, or an RFC 3339 time."""
+"""Durations and times as a person writes them: `2h`, `7d`, or an RFC 3339 time."""
 
 from __future__ import annotations
 
@@ -15,22 +15,25 @@ _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 
 
 def seconds(text: str, units: str = "smhd") -> int | None:
-    """How long `30m`, `2h` or `7d` is; None for anything else."""
+    """Return the seconds of `30m`, `2h` or `7d`; None for anything else."""
     found = re.fullmatch(rf"([0-9]{{1,6}})([{units}])", text)
     return None if found is None else int(found[1]) * _SECONDS[found[2]]
 
 
 def moment(text: str) -> float | None:
-    """POSIX seconds of a time as RFC 3339 writes it, with its zone; None for anything else.
+    """Return the POSIX seconds of an RFC 3339 time with its zone; None for anything else.
 
-    A time that could not be told again is None too: before the year 1 or after 9999 in UTC, a leap second.
+    Also None for a time that could not be printed again: before the year 1 or after 9999 in UTC, or a leap
+    second.
     """
     found = _RFC3339.fullmatch(text)
     return None if found is None else _told(text.upper())
 
 
 def instant(text: str) -> float | None:
-    """The same for a person, who may leave out the zone, or give a date: this host's then."""
+    """Return the same for a person's input, which may be a date or lack the zone; then this host's zone
+    counts.
+    """
     return _told(text)
 
 
@@ -43,6 +46,6 @@ def _told(text: str) -> float | None:
 
 
 def ahead(text: str, now: float) -> float | None:
-    """POSIX seconds of a span from `now` or of a time; None for anything else."""
+    """Return the POSIX seconds of a duration from `now`, or of a time; None for anything else."""
     span = seconds(text)
     return instant(text) if span is None else now + span

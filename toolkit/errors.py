@@ -1,6 +1,6 @@
-"""The stable codes a call can be answered with, and the one exception that carries them.
+"""Errors of calls: the stable codes, and the one exception that carries them.
 
-A message never shows a host path and never tells whether something outside the root exists.
+A message never has a host path and never reveals whether something outside the root exists.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from ringfence.toolkit.advice import as_advice
 
 
 class Code(NamedTuple):
-    """What a code means: the result's status, whose fault it was, and what usually helps.
+    """Meaning of a code: the result's status, whose fault it was, and what usually helps.
 
-    `fault` is "agent" (the call), "policy" (a rule or a person said no), "author" (the policy's
-    or schema's text) or "host" (the disk, the store, this program). `advice` is for a person, where the hint
-    speaks to an agent.
+    `fault` is "agent" (the call), "policy" (a rule or a person refused), "author" (the policy's or schema's
+    text) or "host" (the disk, the store, this program). `advice` replaces the hint for a person, if the hint
+    addresses an agent.
     """
 
     status: str
@@ -25,7 +25,7 @@ class Code(NamedTuple):
     advice: str = ""
 
 
-UNCHANGED = ", so nothing was changed"  # the end of a message, which tells an agent what it need not look at
+UNCHANGED = ", so nothing was changed"  # the end of a message, so that an agent need not check the files
 
 
 CODES: dict[str, Code] = {
@@ -247,17 +247,16 @@ CODES: dict[str, Code] = {
 
 
 def for_person(code: str, hint: str) -> str:
-    """A hint as a person at a terminal or on a page reads it."""
+    """Return a hint in words for a person at a terminal or on a page."""
     known = CODES[code]
     return known.advice if hint == known.hint and known.advice else as_advice(hint)
 
 
 class CallError(Exception):
-    """A call that cannot be done, as fields; text is made from it at the edge.
+    """Error of a call, as fields; interfaces make text from it.
 
-    `message` has no "Error: " in front, `where` names the argument or path it is about; `status` is
-    the code's own unless a limit asks where it would else deny. `hint` is for the agent, `advice` for a
-    person.
+    `message` has no "Error: " in front; `where` is the argument or path that it is about. `status` is the
+    code's own, except where a limit asks instead of denying. `hint` is for the agent, `advice` for a person.
     """
 
     def __init__(  # noqa: PLR0913  the fields of an error, by keyword

@@ -1,4 +1,4 @@
-"""Extras of the package: which of them a module comes with, and how to install it.
+"""Extras of the package: which modules each one brings, and how to install it.
 
 Imports none of them.
 """
@@ -21,7 +21,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "watch": ("textual",),
     }
 )
-# The schemes of the URLs of roots that need one.
+# The URL schemes of roots that need an extra.
 SCHEMES: Mapping[str, str] = MappingProxyType(
     {
         **dict.fromkeys(("s3", "s3a"), "s3"),
@@ -32,10 +32,10 @@ SCHEMES: Mapping[str, str] = MappingProxyType(
 
 
 def is_installed(extra: str) -> bool:
-    """Whether everything that the extra brings is there."""
+    """Whether every module of the extra can be imported."""
     return all(find_spec(module) is not None for module in EXTRAS[extra])
 
 
 def install(extra: str) -> str:
-    """The command that installs the extra."""
+    """Return the command that installs the extra."""
     return f"pip install 'ringfence[{extra}]'"

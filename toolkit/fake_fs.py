@@ -1,6 +1,6 @@
-"""Working under a fake file system (pyfakefs): what a package reads of its own files is read past it.
+"""Support for a fake file system (pyfakefs): a package's own files are read from the real one.
 
-Knows the fake only by what it does to `os`; does nothing where there is none.
+Detects the fake only by its changes to `os`; does nothing without one.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from contextlib import contextmanager
 
 
 def is_faked() -> bool:
-    """Whether `os` has been taken over, so that calls past it (SQLite's, the kernel's) are no use."""
+    """Whether `os` is faked, so that calls that bypass it (SQLite's, the kernel's) would see other files."""
     return not isinstance(os.open, types.BuiltinFunctionType)
 
 
 @contextmanager
 def past_the_fake() -> Iterator[None]:
-    """For as long as the block runs, files are the real ones; for what is read of a package's own."""
+    """Use the real file system while the block runs, for a package's own files."""
     fake = getattr(os, "filesystem", None)
     if fake is None:
         yield
@@ -32,7 +32,9 @@ def past_the_fake() -> Iterator[None]:
 
 
 def import_past_the_fake() -> None:
-    """Import what reads files of its own package when first imported; in the fake these are not there."""
+    """Import modules that read files of their own package at import; the fake file system does not have
+    these.
+    """
     if hasattr(os, "filesystem") and "jsonschema" not in sys.modules:
         with past_the_fake():
             import jsonschema  # noqa: F401

@@ -1,7 +1,7 @@
-"""Whether what was found may be trusted: it belongs to this user or to root, and nobody else can write to it.
+"""Ownership checks of found files: they belong to this user or to root, and nobody else can write to them.
 
-One check for policies and VCS folders on the way up, states, and the trash of tasks. It changes nothing.
-What a person names is that person's choice and is not asked about here.
+One check for policies and VCS folders in the folders above, states, and the trash of tasks. Changes nothing.
+A file that a person names explicitly is not checked here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _ACCESS_LIST = "system.posix_acl_access"
 
 
 class Untrusted(Exception):
-    """What was found is not trusted: `name` is what it is called, `why` says whose it is or who can write."""
+    """A found file is not trusted: `name` is its name, `why` is who owns it or who can write to it."""
 
     def __init__(self, place: str, why: str) -> None:
         self.name = os.path.basename(place) or place
@@ -27,13 +27,14 @@ class Untrusted(Exception):
 
 
 def check_found(place: str) -> None:
-    """Raise Untrusted unless `place`, the folder that it lies in, and what it leads to are to be trusted.
+    """Raise Untrusted unless `place`, its folder and, for a link, its target are trusted.
 
-    In a folder with the sticky bit, such as /tmp, everybody can make a name and only its owner replace it.
+    In a folder with the sticky bit, such as /tmp, everybody can create a name, and only its owner can replace
+    it.
     """
     for path in dict.fromkeys((place, os.path.realpath(place))):
         if not os.path.lexists(path):
-            continue  # where a link leads that leads nowhere
+            continue  # the missing target of a link
         folder = os.path.dirname(path)
         for at, info in ((path, os.lstat(path)), (folder, os.stat(folder))):
             why = doubt(at, info, shared=at == folder and bool(info.st_mode & S.S_ISVTX))
@@ -44,13 +45,13 @@ def check_found(place: str) -> None:
 def doubt(
     place: str, info: os.stat_result, owners: frozenset[int] | None = None, *, shared: bool = False
 ) -> str | None:
-    """Why a file or folder is not to be trusted; None where it is.
+    """Return why a file or folder is not trusted; None if it is.
 
-    Its owner is one of `owners` (this user and root), and nobody else can write to it, unless it is `shared`
-    or a link.
+    A trusted one is owned by one of `owners` (this user and root), and nobody else can write to it, unless it
+    is `shared` or a link.
     """
     if not hasattr(os, "geteuid"):
-        return None  # no owner is told
+        return None  # this system reports no owner
     if info.st_uid not in (trusted_owners() if owners is None else owners):
         return ANOTHERS
     if shared or S.S_ISLNK(info.st_mode):
@@ -61,14 +62,14 @@ def doubt(
 
 
 def trusted_owners() -> frozenset[int]:
-    """This user and root; for root by way of sudo the user who called it, too."""
+    """Return the ids of this user and root; under sudo also the id of the calling user."""
     me = os.geteuid()
     caller = os.environ.get("SUDO_UID", "") if me == 0 else ""
     return frozenset((0, me, *([int(caller)] if caller.isascii() and caller.isdecimal() else ())))
 
 
 def _is_alone(place: str, info: os.stat_result) -> bool:
-    """Whether the group of a file is its owner's own, as where every user has a group of that name."""
+    """Whether a file's group is its owner's private group, as on systems where every user has one."""
     import grp
     import pwd
 

@@ -1,6 +1,6 @@
-"""Patterns of grants: which paths one matches, which ones are the narrowest for given paths.
+"""Patterns of grants: which paths a pattern matches, and which patterns are the narrowest for given paths.
 
-Pure: paths and patterns are text, written and matched as in a policy.
+Pure. Patterns are written and matched as in a policy.
 """
 
 from __future__ import annotations
@@ -9,24 +9,25 @@ from collections.abc import Callable, Iterable, Iterator
 
 from ringfence.policy.invisible_characters import is_invisible
 
-MOST_LISTED = 5  # paths that are written one by one in a pattern
-_ANY_NAMES = ("a1/q7", "Z_9/W_", "é/ü")  # what matches all of these asks little of a name
+MOST_LISTED = 5  # paths that one pattern lists one by one
+_ANY_NAMES = ("a1/q7", "Z_9/W_", "é/ü")  # a pattern that matches all of these leaves out few names
 
 
 def literal(path: str) -> str:
-    """The pattern of this path alone, and of what is below it."""
+    """Return the pattern that matches this path and everything below it."""
     return "/" + escaped(path)
 
 
 def escaped(text: str) -> str:
-    """Text of a pattern in which every character stands for itself."""
+    """Return text as a pattern in which every character stands for itself."""
     return "".join(f"[{c}]" if c in "*?[{}" else c for c in text)
 
 
 def matcher(pattern: str) -> Callable[[str], bool]:
-    """Whether the pattern matches a path. ValueError for text that is no pattern.
+    """Return a function that tests whether the pattern matches a path. Raises ValueError for an invalid
+    pattern.
 
-    Paths are matched as files: a pattern for directories only then matches what is in them, never less.
+    Paths are matched as files, so a pattern for directories only matches the paths in them.
     """
     from ringfence.policy.patterns.matcher import Matcher
     from ringfence.policy.patterns.syntax import PatternError
@@ -40,13 +41,15 @@ def matcher(pattern: str) -> Callable[[str], bool]:
         try:
             return machine.matches(path, path == ".")
         except ValueError:
-            return False  # text that is no path
+            return False  # the text is no valid path
 
     return matches
 
 
 def is_everything(pattern: str) -> bool:
-    """Whether a pattern leaves out next to nothing: `*`, `**`, `/*`, `*/`, `**/?*`. What is none does not."""
+    """Whether a pattern matches nearly every path, such as `*`, `**`, `/*`, `*/` or `**/?*`. An invalid
+    pattern does not.
+    """
     try:
         return all(map(matcher(pattern), _ANY_NAMES))
     except ValueError:
@@ -54,7 +57,9 @@ def is_everything(pattern: str) -> bool:
 
 
 def narrowest(paths: Iterable[str]) -> tuple[str, ...]:
-    """Patterns that match all the paths, the narrowest first; none where these cannot be written."""
+    """Return patterns that match all the paths, narrowest first; none if the paths cannot be written as a
+    pattern.
+    """
     known = list(dict.fromkeys(paths))
     outer = outermost(known)
     if not outer or not all(map(_can_be_written, outer)):
@@ -63,7 +68,7 @@ def narrowest(paths: Iterable[str]) -> tuple[str, ...]:
 
 
 def outermost(paths: Iterable[str]) -> list[str]:
-    """The paths that lie in none of the others."""
+    """Return the paths that lie in none of the others."""
     known = dict.fromkeys(paths)
     return [path for path in known if not any(above in known for above in _above(path))]
 
@@ -74,7 +79,7 @@ def _candidates(outer: list[str], known: list[str]) -> Iterator[str]:
     elif len(outer) <= MOST_LISTED and not any("," in path for path in outer):
         yield "/{" + ",".join(map(escaped, outer)) + "}"
     folders = {path.rpartition("/")[0] for path in outer}
-    if len(folders) == 1 and len(outer) == len(known):  # not a directory with what is in it
+    if len(folders) == 1 and len(outer) == len(known):  # not a directory together with its entries
         folder = folders.pop()
         endings = {_ending(path) for path in outer}
         if len(endings) == 1 and (ending := endings.pop()):
@@ -90,7 +95,7 @@ def _ending(path: str) -> str:
 
 
 def _common(folders: set[str]) -> str:
-    """The deepest directory that all of these are or lie in; "" is the root."""
+    """Return the deepest directory that contains all of these or is one of them; "" is the root."""
     parts = [folder.split("/") for folder in folders]
     shared = []
     for names in zip(*parts, strict=False):

@@ -1,6 +1,6 @@
-"""One web page with its data, style and program in it: needs no server and asks the network for nothing.
+"""Self-contained web page with its data, style and program: needs no server and no network.
 
-What is shown is data to the page, never markup; its policy lets only its own program run.
+Values are data to the page, never markup; its content security policy permits only its own program.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _FOLDER = Path(__file__).with_name("pages")
 
 
 def page(name: str, title: str, data: Any) -> str:
-    """Put a page of `pages/` together with its data."""
+    """Return a page of `pages/` with its data embedded."""
     style, program, body = (
         (_FOLDER / f"{name}.{kind}").read_text(encoding="utf-8") for kind in ("css", "js", "html")
     )
@@ -46,6 +46,6 @@ def _digest(text: str) -> str:
 
 
 def _embedded(data: Any) -> str:
-    """JSON that cannot end the element it is in."""
+    """Return JSON that cannot end the HTML element around it."""
     text = json.dumps(data, ensure_ascii=True, separators=(",", ":"))
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")

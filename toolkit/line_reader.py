@@ -1,4 +1,4 @@
-"""The lines of a stream of calls, of which none is longer in memory than it may be."""
+"""Reader of lines from a stream of calls, with a bound on the memory for one line."""
 
 from __future__ import annotations
 
@@ -7,27 +7,29 @@ from typing import BinaryIO
 
 
 def lines(source: BinaryIO, most: int) -> Iterator[bytes]:
-    """The lines that are not blank; of one longer than `most` bytes only as much as shows that it is."""
+    """Yield the lines that are not blank; a line over `most` bytes is cut just above the bound."""
     while line := source.readline(most + 2):
         rest = line
         while len(rest) > most and not rest.endswith(b"\n"):
             rest = source.readline(most + 2)
         if len(line) - line.endswith(b"\n") > most:
-            yield line  # cut, and still too long: stripping it could leave a call that nobody sent
+            yield line  # cut, and not stripped: without its blanks it could be within the bound
         elif stripped := line.strip():
             yield stripped
 
 
 class Lines:
-    """The same where what comes is taken as it comes, in pieces."""
+    """Reads lines from pieces of data as they arrive."""
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._open: list[bytes] = []  # the pieces of the line that has no end yet
+        self._open: list[bytes] = []  # the pieces of the unfinished line
         self._held = 0
 
     def add(self, data: bytes) -> Iterator[bytes]:
-        """The lines that have their end now. No data is the end of all, at which the last needs none."""
+        """Return the lines that this data completes. Empty data ends the stream, and the last line needs no
+        newline.
+        """
         *whole, rest = data.split(b"\n")
         for line in whole if data else [b""]:
             if self._open:

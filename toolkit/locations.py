@@ -1,6 +1,6 @@
-"""Identity of a root, a state or a task store: which one it is among all others, and how it is shown.
+"""Identity of a root, a state or a task store: its unique name, and its text for people.
 
-Never holds a password or a token. What is shown has no user information in it, whatever was written.
+Never contains a password or a token. The text for people has no user information, whatever was given.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from urllib.parse import SplitResult
 
 FILE = ("file",)
-_NAMED = "place="  # begins the authority of a place that its caller named
-# What these were named by tells them apart already, so their states keep those names.
+_NAMED = "place="  # prefix of the authority if the caller named the place
+# The earlier names of these are unique already, so their states keep them.
 _KEPT = {("s3",), ("s3", "http"), ("s3", "https"), ("az",), ("sftp",)}
 _SCHEME = re.compile(r"(?:[A-Za-z][A-Za-z0-9+.-]*::)*[A-Za-z][A-Za-z0-9+.-]*://")
 _HIDDEN = "…"
@@ -25,11 +25,11 @@ _HIDDEN = "…"
 
 @dataclass(frozen=True, slots=True)
 class StoragePlace:
-    """A tree of files, by its protocols (the outermost first), its authority and its path.
+    """Identity of a tree of files: its protocols (outermost first), its authority and its path.
 
-    The authority is the account, an `@`, and the server (or what else the protocol has); "" where the path
-    alone is the same everywhere, and None where the store does not tell. `former` is what its state was named
-    by before, where other places may have been named by the same.
+    The authority is the account, an `@`, and the server (or the protocol's equivalent); "" if the path alone
+    is unique, and None if the store does not report it. `former` is the earlier name of its state, which
+    other places may have had, too.
     """
 
     protocols: tuple[str, ...]
@@ -39,9 +39,9 @@ class StoragePlace:
 
     @property
     def name(self) -> str:
-        """What its state is named after: equal for equal places alone. Not to be shown.
+        """The name for its state: equal only for equal places. Not for display.
 
-        Raises CallError `history_unavailable` where the store does not tell which one it is.
+        Raises CallError `history_unavailable` if the store does not report its identity.
         """
         if self.authority is None:
             raise CallError(
@@ -57,7 +57,7 @@ class StoragePlace:
         return json.dumps([*self.protocols, self.authority, self.path])
 
     def named(self, name: str) -> StoragePlace:
-        """The same path at a server, account or machine that the caller names."""
+        """Return the same path with an authority that the caller names."""
         if not name or not name.isprintable():
             raise CallError("invalid_arguments", "The name of a place is not empty and is printable")
         from urllib.parse import quote
@@ -66,21 +66,21 @@ class StoragePlace:
         return replace(self, authority=given if self.protocols == FILE else _NAMED + given, former="")
 
     def holds(self, other: StoragePlace) -> bool:
-        """Whether the other place is this one, or lies below it."""
+        """Whether the other place is this one or lies below it."""
         if (self.protocols, self.authority) != (other.protocols, other.authority):
             return False
         return f"{other.path.rstrip('/')}/".startswith(f"{self.path.rstrip('/')}/")
 
 
 def local_place(path: str) -> StoragePlace:
-    """A directory of this machine, by its real path."""
+    """Return the identity of a directory of this machine, by its real path."""
     return StoragePlace(FILE, "", path)
 
 
 def shown(place: StoragePlace | str) -> str:
-    """A place, or what somebody wrote as a root or a state, without user information and parameters.
+    """Return a place, or the text of a root or a state, without user information and parameters.
 
-    Where a text is no URL, or one with a slip in it, rather too much is left out than a password shown.
+    If the text is no valid URL, too much is left out rather than a password displayed.
     """
     if isinstance(place, StoragePlace):
         if place.protocols == FILE:
@@ -92,16 +92,16 @@ def shown(place: StoragePlace | str) -> str:
         return re.sub(r"^.*:.*@", f"{_HIDDEN}@", place, flags=re.DOTALL)
     before, at, server = place[scheme.end() :].rpartition("@")
     if at and re.search(r"[?#]", before):
-        return scheme[0] + _HIDDEN  # nobody can tell where the parameters begin
+        return scheme[0] + _HIDDEN  # the beginning of the parameters is unknown
     host, slash, path = re.split(r"[?#]", server, maxsplit=1)[0].partition("/")
     name, colon, port = host.partition(":")
     if colon and not (port.isdigit() or host.startswith("[") or at):
-        host = f"{name}:{_HIDDEN}"  # perhaps a user and a password, with no host after them
+        host = f"{name}:{_HIDDEN}"  # possibly a user and a password without a host
     return f"{scheme[0]}{host}{slash}{path}"
 
 
 def split_url(url: str) -> SplitResult:
-    """The parts of a URL. Raises CallError `path_invalid` that says which part cannot be read."""
+    """Return the parts of a URL. Raises CallError `path_invalid` with the part that is invalid."""
     from urllib.parse import urlsplit
 
     part = "user or host"

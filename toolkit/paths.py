@@ -1,6 +1,6 @@
-"""Path arguments as text: one canonical workspace-relative form, or a refusal.
+"""Path arguments as text: returns the canonical workspace-relative form, or refuses.
 
-Pure: no file system is asked, so links and what exists are the workspace's business.
+Pure: reads no file system, so the workspace resolves links and checks what exists.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ ROOT = "."
 MAX_LENGTH = 4096
 MAX_NAME = 255
 MAX_DEPTH = 200
-# Kept as texts: most paths need neither, and a hook, which starts anew for every call, should compile none.
+# Not compiled: most paths need neither, and a hook starts anew for every call.
 _BAD = r"[\x00-\x1f\x7f-\x9f\\]"
 _SCHEME = r"[A-Za-z][A-Za-z0-9+.\-]*://|[^/]*::"
 
 
 def parts(path: str) -> tuple[str, ...]:
-    """The names of a canonical path; the root has none."""
+    """Return the names of a canonical path; the root has none."""
     return () if path == ROOT else tuple(path.split("/"))
 
 
@@ -41,7 +41,7 @@ def parent(path: str) -> str:
 
 
 def above(path: str) -> Iterator[str]:
-    """The directories that `path` is in, the nearest first, without the root."""
+    """Yield the directories above `path`, nearest first, without the root."""
     while (path := parent(path)) != ROOT:
         yield path
 
@@ -57,7 +57,7 @@ def is_below(path: str, directory: str) -> bool:
 
 
 def is_unicode(text: str) -> bool:
-    """Whether a name read from a disk is text; others come with their bytes as lone surrogates."""
+    """Whether a name from a disk is valid Unicode; invalid bytes appear as lone surrogates."""
     if text.isascii():
         return True
     try:
@@ -68,9 +68,9 @@ def is_unicode(text: str) -> bool:
 
 
 def check(text: str, parameter: str = "path") -> None:
-    r"""Refuse what can never be a workspace path (`path_invalid`), whatever the file system says.
+    r"""Refuse (`path_invalid`) text that can never be a workspace path on any file system.
 
-    A backslash stands only in `\xNN`, a byte of a name that is not UTF-8.
+    A backslash is valid only in `\xNN`, a byte of a name that is not UTF-8.
     """
     if not text:
         raise CallError("invalid_arguments", f"The {parameter} is empty", where=parameter)
@@ -99,10 +99,10 @@ def _check_start(text: str, parameter: str) -> None:
 
 
 def split(text: str, root: str, parameter: str = "path") -> tuple[str, ...]:
-    """The names of a path argument, with `..` kept where it stands.
+    """Return the names of a path argument; each `..` stays in its place.
 
-    `root` is the workspace's own absolute path (or ""): an absolute argument inside it is taken as
-    its relative form. Raises CallError `path_invalid`, `outside_root` or `invalid_arguments`.
+    `root` is the workspace's own absolute path (or ""): an absolute argument inside it becomes relative.
+    Raises CallError `path_invalid`, `outside_root` or `invalid_arguments`.
     """
     if "\\" in text:
         text = _one_spelling(text, parameter)
@@ -121,18 +121,18 @@ def split(text: str, root: str, parameter: str = "path") -> tuple[str, ...]:
             raise CallError(
                 "path_invalid", f"A name in the {parameter} is longer than {MAX_NAME} bytes", where=parameter
             )
-    # `./~` or an absolute spelling must not lead to what is refused under its own name.
+    # `./~` or an absolute spelling must not reach a name that is refused by itself.
     _check_start(lexical(names), parameter)
     return names
 
 
 def normalise(text: str, root: str = "", parameter: str = "path") -> str:
-    """The canonical form of a path argument, `..` taken out by its text. Raises as `split` does."""
+    """Return the canonical form of a path argument, with `..` resolved by text. Raises as `split` does."""
     return lexical(split(text, root, parameter))
 
 
 def lexical(names: tuple[str, ...]) -> str:
-    """The path that names lead to by their text alone, `..` taken out; they never go above the root."""
+    """Return the path of names with `..` resolved by text alone; it never goes above the root."""
     if ".." not in names:
         return join(names)
     kept: list[str] = []
@@ -145,7 +145,7 @@ def lexical(names: tuple[str, ...]) -> str:
 
 
 def _one_spelling(text: str, parameter: str) -> str:
-    """The text in which each byte that makes no character is written alone, so that no name has two."""
+    """Return the text with each invalid byte written by itself, so that no name has two spellings."""
     try:
         return byte_names.canonical(text)
     except UnicodeEncodeError:
