@@ -1,6 +1,6 @@
-"""Directories and files that belong to one user alone: made so, whatever the umask, and held to it.
+"""Private directories and files: created for one user alone, whatever the umask, and checked.
 
-Modes that only let others look are corrected; what others own or could have written to is refused.
+Modes that let others read are corrected; files that others own or can write to are refused.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ _OTHERS = 0o077
 
 
 def private_directory(place: str) -> None:
-    """Make the directory `place` with what is missing above it, or see that it and its files are private.
+    """Make the directory `place` and its missing parents, or check that it and its files are private.
 
-    Raises CallError `history_unavailable` when another user owns any of it or may write to it, OSError.
+    Raises CallError `history_unavailable` if another user owns any of it or can write to it, and OSError.
     """
     try:
         os.makedirs(os.path.dirname(place), mode=0o700, exist_ok=True)
@@ -25,20 +25,20 @@ def private_directory(place: str) -> None:
     except FileExistsError:
         _hold_to_owner(place, os.stat(place), 0o700)
     else:
-        os.chmod(place, 0o700)  # an odd umask takes rights from the owner too
+        os.chmod(place, 0o700)  # an unusual umask takes rights from the owner, too
         return
     with os.scandir(place) as entries:
         for entry in entries:
             try:
                 info = entry.stat(follow_symlinks=False)
             except FileNotFoundError:
-                continue  # of another process, which is just done with it
+                continue  # another process has just removed it
             if not S.S_ISSOCK(info.st_mode):
                 _hold_to_owner(entry.path, info, 0o700 if S.S_ISDIR(info.st_mode) else 0o600)
 
 
 def private_file(place: str) -> None:
-    """Make the file `place`, empty and for its owner alone, unless it is there. Raises OSError."""
+    """Make the empty file `place`, accessible to its owner alone, unless it exists. Raises OSError."""
     try:
         fd = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError:

@@ -1,6 +1,6 @@
-"""Where the running program was loaded from, and how it is started anew so that nobody else's code is.
+"""Files of the running program: where it was loaded from, and how to start it without loading foreign code.
 
-Asks the interpreter and the environment alone; opens no file.
+Reads the interpreter's settings and the environment only; opens no file.
 """
 
 from __future__ import annotations
@@ -11,30 +11,30 @@ from collections.abc import Iterable, Iterator
 
 import ringfence
 
-# As it was at the start, before `leave` took entries out: the next start has them again.
+# The import path at the start, before `leave` removed entries: the next start has them again.
 STARTED_WITH = tuple(sys.path)
 COMMAND = "ringfence"
 
 _PACKAGE = os.path.dirname(os.path.abspath(ringfence.__file__ or __file__))
 # In a checkout the package holds links to these.
 _LINKED = tuple(os.path.realpath(os.path.join(_PACKAGE, name)) for name in ("policy", "toolkit"))
-# Python imports these itself, before any program, from wherever it finds them.
+# Python imports these by itself, before any program, from any folder of the import path.
 _CUSTOM = ("sitecustomize.", "sitecustomize/", "usercustomize.", "usercustomize/")
 _STARTED = (f"{COMMAND}/", f"{COMMAND}-start/")
 _OF_A_PREFIX = ("bin", "lib", "lib64", "include", "pyvenv.cfg")
 
 
 def trees(roots: tuple[str, ...]) -> Iterator[str]:
-    """Absolute paths of what the program was loaded from: nothing in them may change.
+    """Yield the absolute paths that the program was loaded from; nothing in them may change.
 
-    A place that is one of the `roots` is not among them; what an environment has in it is.
+    A folder that is one of the `roots` is left out, but not the packages of an environment in it.
     """
     prefixes = (sys.prefix, sys.exec_prefix, sys.base_prefix, sys.base_exec_prefix)
     given: list[tuple[str, str]] = []
     for place in _absolute((*prefixes, *sys.path, *_others())):
         real = os.path.realpath(place)
         if any(within(root, place) or within(root, real) for root in roots):
-            # At or above a root: it covers nothing but what is named besides.
+            # At or above a root: only the names listed separately are protected.
             if place in prefixes and (place in roots or real in roots):
                 yield from (os.path.join(place, name) for name in _OF_A_PREFIX)
         elif not any(within(place, one) and within(real, other) for one, other in given):
@@ -43,7 +43,9 @@ def trees(roots: tuple[str, ...]) -> Iterator[str]:
 
 
 def names() -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Folders, and how names begin there (each with a slash at its end) that the next start would run."""
+    """Yield folders with the prefixes of names in them that the next start would run; each name is followed
+    by a slash.
+    """
     for entry in _absolute((*STARTED_WITH, *sys.path)):
         yield entry, _CUSTOM
     for folder in _path():
@@ -51,10 +53,10 @@ def names() -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def leave(root: str) -> None:
-    """Import nothing from the workspace any more but what is installed in it.
+    """Stop importing from the workspace, except packages that are installed in it.
 
-    For the command, not for a program that embeds a session. A project may be on the path of the modules
-    (`pip install -e`), and its agent works there: what it adds must not be taken for a module that is wanted.
+    For the command, not for a program that embeds a session. A project may be on the import path (`pip
+    install -e`) and an agent may write there: a file that it adds must not be imported as a module.
     """
     if not is_isolated():
         return
@@ -74,10 +76,10 @@ def leave(root: str) -> None:
 
 
 def start() -> list[str] | None:
-    """The words that start this program isolated, from any folder; None where it cannot be started so.
+    """Return the command line that starts this program isolated, from any folder; None if that is impossible.
 
-    As `-I` leaves out what `pip install --user` installs, an installation of that kind is started without
-    the environment and the current folder, but with the user's packages.
+    `-I` leaves out packages of `pip install --user`, so such an installation is started without the
+    environment's variables and the current folder, but with the user's packages.
     """
     from subprocess import run
 
@@ -90,7 +92,7 @@ def start() -> list[str] | None:
 
 
 def is_isolated() -> bool:
-    """Whether this process was started so that only what is installed can be imported."""
+    """Whether this process was started so that it can import installed packages only."""
     return bool(sys.flags.ignore_environment and sys.flags.safe_path)
 
 
@@ -100,12 +102,12 @@ def within(path: str, folder: str) -> bool:
 
 
 def _path() -> Iterator[str]:
-    """The folders in which a shell looks for the command."""
+    """Yield the folders in which a shell searches for the command."""
     return _absolute(os.environ.get("PATH", "").split(os.pathsep))
 
 
 def _absolute(places: Iterable[str]) -> Iterator[str]:
-    """Each place once; none for a name in a current folder that is gone."""
+    """Yield each place once as an absolute path; nothing for a name in a missing current folder."""
     for place in dict.fromkeys(places):
         try:
             yield os.path.abspath(place)
@@ -114,7 +116,7 @@ def _absolute(places: Iterable[str]) -> Iterator[str]:
 
 
 def _others() -> Iterator[str]:
-    """Our package, the command and its folder, the script that runs, byte code, the user's packages."""
+    """Yield our package, the command and its folder, the script, byte code, and the user's packages."""
     yield from (_PACKAGE, *_LINKED)
     yield os.path.dirname(sys.executable or "/")
     script = sys.argv[0] if sys.argv else ""

@@ -1,6 +1,6 @@
-"""How far a call is, told to whoever waits for it, and whether anybody still waits.
+"""Progress of a call: reports steps to the caller, and whether the caller has cancelled.
 
-A call is cancelled only before its first change: what has begun to change files is finished.
+A call can be cancelled only before its first change; after that it is finished.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from collections.abc import Callable
 
 from ringfence.toolkit.errors import CallError
 
-# What is being done, how many steps of it are done, and of how many (None: not known).
+# The current work, its completed steps, and their total (None: unknown).
 Tell = Callable[[str, int, int | None], None]
 
 
 class Progress:
-    """One call's progress. `tell` is told of each step; `cancelled` says whether the caller has given up."""
+    """One call's progress. `tell` is called for each step; `cancelled` returns whether the caller has given
+    up.
+    """
 
     __slots__ = ("_cancelled", "_done", "_lock", "_tell", "_total", "_why")
 
@@ -34,23 +36,23 @@ class Progress:
 
     @classmethod
     def of(cls, given: Progress | Tell | None) -> Progress:
-        """What a caller gave: a Progress, a function to tell, or nothing."""
+        """Return the Progress for an argument: a Progress, a function to call for each step, or None."""
         return given if isinstance(given, Progress) else cls(given)
 
     def start(self, total: int | None) -> None:
-        """Begin to count anew, `total` steps where that is known."""
+        """Restart the count, with `total` steps if known."""
         self._done, self._total = 0, total
 
     def step(self, what: str, by: int = 1) -> None:
-        """Note that `by` more steps are done, never more than there are."""
+        """Count `by` more steps as done, never more than the total."""
         if self._tell is None or not by:
             return
-        with self._lock:  # parts of a call may be carried out side by side
+        with self._lock:  # parts of a call may run in parallel
             done = self._done + by
             self._done = done if self._total is None else min(done, self._total)
             self._tell(what, self._done, self._total)
 
     def check(self) -> None:
-        """Raise CallError `cancelled` once the caller has given up; asked only while nothing is changed."""
+        """Raise CallError `cancelled` if the caller has given up. Only called while nothing is changed."""
         if self._cancelled is not None and self._cancelled():
             raise CallError("cancelled", self._why)

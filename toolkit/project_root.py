@@ -1,6 +1,6 @@
-"""Where a project begins: the nearest folder upwards that holds a policy or a VCS folder.
+"""Root of a project: the nearest folder upwards with a policy or a VCS folder.
 
-What was found so is used only if nobody else can have put it there.
+A found root is used only if no other user can have put it there.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ MARKS = (POLICY_FILE, ".git", ".hg", ".svn", ".jj")
 
 
 def find_root(start: str) -> tuple[str, str]:
-    """The nearest of `start` and the folders above it that holds a mark of a project, else `start`.
+    """Return the nearest of `start` and the folders above it with a policy or a VCS folder, else `start`.
 
-    Raises Untrusted where that mark or its folder is another user's, or others can write to it.
+    Raises Untrusted if that file or its folder is another user's, or others can write to it.
     """
     folder = start
     while True:
@@ -32,9 +32,11 @@ def find_root(start: str) -> tuple[str, str]:
 
 
 def policy_in(root: str, *, found: bool) -> str | None:
-    """The policy file of a root, if it has one; a link that leads nowhere is one that does not load.
+    """Return the policy file of a root, or None; a link without a target counts as a policy that does not
+    load.
 
-    Raises Untrusted where the root was found and the file is another's: it may be new since `find_root`.
+    Raises Untrusted if the root was found and the file is another user's: it may be newer than `find_root`'s
+    check.
     """
     place = os.path.join(root, POLICY_FILE)
     if not os.path.lexists(place):

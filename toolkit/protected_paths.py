@@ -1,6 +1,6 @@
-"""What no policy can open up: policy files, Ringfence's own state, and names that are reserved.
+"""Protected paths, which no policy can permit: policy files, Ringfence's own state, and reserved names.
 
-Pure but for looking where a protected file really is; whoever opens a path asks here first.
+Pure, except that it resolves the links to protected files. Every path is checked here before it is opened.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from ringfence.toolkit.project_root import MARKS, POLICY_FILE
 OWN_DIRECTORY = ".ringfence"
 TEMPORARY = ".ringfence-"
 TASKS = "@tasks"  # the task store's name in paths; at a workspace's root it is reserved
-ASIDE = (".", "-")  # what follows a log's name in the names of what was put aside: `log.1`, `log-20261128.gz`
+ASIDE = (".", "-")  # what follows a log's name in the names of its rotated copies: `log.1`, `log-20261128.gz`
 
 _MAX_LINKS = 40  # as many as the kernel follows
-_FIRST = (OWN_DIRECTORY[0], TASKS[0])  # no other character is one of these when case is folded
+_FIRST = (OWN_DIRECTORY[0], TASKS[0])  # case folding maps no other character to these
 
 
 class Protection:
-    """The paths below some roots (spellings of one directory) that no tool may change."""
+    """The paths that no tool may change, below some roots (spellings of one directory)."""
 
     def __init__(self, roots: tuple[str, ...], fold: Fold) -> None:
         self._roots = roots
@@ -35,10 +35,10 @@ class Protection:
         self._beginnings: tuple[str, ...] = ()
 
     def protect(self, absolute: str, *, aside: bool = False) -> None:
-        """Name a file or directory of this machine that no tool may change, where it lies in the root.
+        """Protect a file or directory of this machine, if it lies in the root.
 
-        Every link and every directory on the way to it is protected with it. With `aside` neither what was
-        put aside of it, nor what would pass for that.
+        Every link and every directory on the way to it is protected, too. With `aside` also its rotated
+        copies, and names that look like these.
         """
         held = {folded(relative, self._fold) for relative in self.inside(absolute)}
         self._held |= held
@@ -50,9 +50,10 @@ class Protection:
             self._beginnings += tuple(f"{name}{sign}" for name in held for sign in ASIDE)
 
     def protect_program(self) -> tuple[str, ...]:
-        """Protect what the running program was loaded from, and names that its next start would run.
+        """Protect the files that the running program was loaded from, and names that its next start would
+        run.
 
-        Gives the names in the root of what it was loaded from.
+        Returns the names of these files in the root.
         """
         before = self._held
         self._held = set()
@@ -67,12 +68,12 @@ class Protection:
         return tuple(sorted(loaded))
 
     def renew(self) -> None:
-        """Look again at what is reached through links: others may have exchanged one since."""
+        """Resolve the links to protected files again: another program may have replaced one."""
         for absolute in tuple(self._linked):
             self.protect(absolute)
 
     def inside(self, absolute: str) -> Iterator[str]:
-        """The names in the root of a file or directory of this machine, if it lies there."""
+        """Return the names in the root of a file or directory of this machine, if it lies there."""
         for form in (absolute, os.path.realpath(absolute)):
             yield from self._relative(form)
 
@@ -82,12 +83,14 @@ class Protection:
                 yield from_disk(os.path.relpath(absolute, root))
 
     def guard(self, path: str, *, reading: bool = False, tasks: bool = False) -> None:
-        """Refuse (`protected_path`) a path that no policy can open up; `tasks` for a task tool's own."""
+        """Refuse (`protected_path`) a path that no policy can permit; `tasks`: a task tool may use the task
+        store.
+        """
         name = folded(path, self._fold) if self._fold else path
         first = name.partition("/")[0]
         if (first == TASKS) != tasks:
             raise _protected(path)
-        own = OWN_DIRECTORY in name  # which few paths hold, at whatever place
+        own = OWN_DIRECTORY in name  # few paths contain it anywhere
         if own and (first == OWN_DIRECTORY or any(each.startswith(TEMPORARY) for each in paths.parts(name))):
             raise _protected(path)
         if reading:
@@ -98,21 +101,21 @@ class Protection:
             name == held or paths.is_below(name, held) or paths.is_below(held, name) for held in self._held
         ):
             raise _protected(path)
-        # What lies behind a link is not of the link; what the link lies in is.
+        # A link's target is not protected because of the link; the directories above the link are.
         if self._links and any(name == link or paths.is_below(link, name) for link in self._links):
             raise _protected(path)
 
     def guard_new(self, path: str) -> None:
-        """Refuse (`protected_path`) to make, where nothing is, a mark of a project in a sub-folder.
+        """Refuse (`protected_path`) to create a policy or VCS folder in a sub-folder.
 
-        Whoever starts there finds the nearest mark of a project, and no policy above it.
+        A program started there would find the new file first, and not the policy above it.
         """
         folder, _, name = (folded(path, self._fold) if self._fold else path).rpartition("/")
         if folder and name in MARKS:
             raise _protected(path, "it would cut its folder off from the policy; a person makes it")
 
     def hides(self, path: str, name: str) -> bool:
-        """Whether an entry is Ringfence's own and shown to nobody."""
+        """Whether an entry is Ringfence's own and never listed."""
         if name[:1] not in _FIRST:
             return False
         own = folded(name, self._fold)
@@ -120,7 +123,7 @@ class Protection:
 
 
 def links_to(absolute: str) -> Iterator[str]:
-    """Every link that the way to a file of this machine goes through, by its own place."""
+    """Yield every link on the way to a file of this machine, by its own path."""
     at, todo, followed = "/", list(reversed(absolute.split("/"))), 0
     while todo and followed < _MAX_LINKS:
         name = todo.pop()
@@ -142,7 +145,7 @@ def links_to(absolute: str) -> Iterator[str]:
 
 
 def of_program(root: str) -> tuple[str, ...]:
-    """What the running program was loaded from, by its names in the root."""
+    """Return the names in the root of the files that the running program was loaded from."""
     forms = dict.fromkeys((os.path.realpath(root), os.path.abspath(root)))
     return Protection(tuple(forms), Folding.NONE).protect_program()
 
@@ -151,4 +154,4 @@ def _protected(path: str, hint: str | None = None) -> CallError:
     return CallError("protected_path", f"'{path}' is protected", where=path, hint=hint)
 
 
-QUARANTINED_PREFIX = "kept-"  # how the name of a catch that stays begins
+QUARANTINED_PREFIX = "kept-"  # prefix of a quarantined entry that stays in the workspace

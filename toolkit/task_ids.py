@@ -1,6 +1,6 @@
-"""Task ids as a call gives them: strict ASCII UUIDs, duplicates folded. Pure.
+"""Task ids in calls: strict ASCII UUIDs, each once. Pure.
 
-Nothing but what passes here becomes part of a path.
+Only ids that pass here become part of a path.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from ringfence.toolkit.text import escape
 TASKS = "@tasks"
 TRASH = ".trash"
 IN_TRASH = f"{TASKS}/{TRASH}"
-MOST = 1000  # how many a call may name unless the policy says otherwise
+MOST = 1000  # how many ids a call may name by default
 _ID = re.compile(r"\A[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\Z")
 _SHOWN = 80
-_LONGEST = 64 * MOST_TASKS  # characters of ids that come as one text
+_LONGEST = 64 * MOST_TASKS  # characters of ids in one text
 
 
 def is_id(text: str) -> bool:
-    """Whether a folder's name is a task's id; any case, ASCII only."""
+    """Whether a folder's name is a task id, in any case, ASCII only."""
     return text.isascii() and _ID.match(text.lower()) is not None
 
 
 def unwrapped(arguments: dict[str, Any]) -> dict[str, Any]:
-    """The arguments with `task_ids` as a list where it was given as JSON text that holds one.
+    """Return the arguments with `task_ids` as a list if it was JSON text of a list.
 
-    Raises CallError `invalid_arguments` for text that does not.
+    Raises CallError `invalid_arguments` for any other text.
     """
     given = arguments.get("task_ids")
     if not isinstance(given, str):
@@ -49,7 +49,7 @@ def unwrapped(arguments: dict[str, Any]) -> dict[str, Any]:
 
 
 def parse(given: list[Any], most: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The ids in lower case, each once and in order, and those that were named more than once.
+    """Return the ids in lower case, each once and in order, and the repeated ones.
 
     Raises CallError `invalid_arguments` (empty, or no UUID) or `limit_exceeded` (more than `most`).
     """

@@ -1,6 +1,6 @@
-"""How values look at the edge: sizes, times, names, diffs. Pure: text out of values, and nothing else.
+"""Text for people: sizes, times, names, diffs. Pure: makes text from values.
 
-It must never let a character through that hides, reorders or forges what a reader sees.
+Must never pass on a character that hides, reorders or forges what a reader sees.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Any
 
 from ringfence.policy.invisible_characters import INVISIBLE, written_out
 
-QUOTED = 400  # characters of somebody else's words that are shown
+QUOTED = 400  # characters of a foreign text that are displayed
 _UNITS = ("KB", "MB", "GB", "TB", "PB", "EB")
 _CONTEXT = 3
-# Comparing n lines with m others costs up to n * m; beyond this the middle is shown as replaced whole.
+# Comparing n lines with m others costs up to n * m; beyond this the middle counts as replaced whole.
 _COMPARED = 1_000_000
 
 
 def size(n: int | None) -> str:
-    """`512 B`, `2.3 KB`, `unknown`: 1024-based, one decimal."""
+    """Return a size such as `512 B`, `2.3 KB` or `unknown`: 1024-based, one decimal."""
     if n is None:
         return "unknown"
     if n < 1024:
@@ -36,7 +36,7 @@ def size(n: int | None) -> str:
 
 
 def when(t: float | None) -> str:
-    """A time on this host's clock, as `2026-01-15 14:23:45`; `unknown` where the store does not say."""
+    """Return a time in this host's zone, as `2026-01-15 14:23:45`; `unknown` for None."""
     try:
         return "unknown" if t is None else _local(floor(t))
     except (ValueError, OverflowError, OSError):
@@ -44,19 +44,19 @@ def when(t: float | None) -> str:
 
 
 def rfc3339(t: float | None) -> str | None:
-    """The same time for a program: RFC 3339 in UTC with milliseconds."""
+    """Return a time for programs: RFC 3339 in UTC with milliseconds; None if it cannot be written."""
     if t is None:
         return None
     try:
         second = floor(t)
         millis = round((t - second) * 1e6) // 1000
-        # Just below a whole second the rounding to microseconds reaches the next one.
+        # Just below a whole second, rounding to microseconds gives the next second.
         return f"{_second(second)}.{millis:03d}Z" if millis < 1000 else f"{_second(second + 1)}.000Z"
     except (ValueError, OverflowError, OSError):
         return None
 
 
-# The files of a directory tend to be of few moments.
+# The files of a directory tend to have few different times.
 @functools.lru_cache(maxsize=1024)
 def _local(t: int) -> str:
     return datetime.fromtimestamp(t).isoformat(" ")
@@ -68,14 +68,14 @@ def _second(t: int) -> str:
 
 
 def plural(n: int, one: str, many: str | None = None) -> str:
-    """`1 file`, `1,200 files`."""
+    """Return a count with its noun: `1 file`, `1,200 files`."""
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
 def escape(s: str, newlines: bool = False) -> str:
-    r"""`s` with everything that hides or moves text made visible as `\xNN`, `\uNNNN` or `\UNNNNNNNN`.
+    r"""Return `s` with every character that hides or moves text written as `\xNN`, `\uNNNN` or `\UNNNNNNNN`.
 
-    With `newlines` a line feed and a tab stay, for text that has lines of its own.
+    With `newlines`, line feeds and tabs stay, for text of several lines.
     """
     if s.isascii() and s.isprintable():
         return s
@@ -85,7 +85,7 @@ def escape(s: str, newlines: bool = False) -> str:
 
 
 def quoted(words: str) -> str:
-    """Somebody else's words in one line: escaped, in quotation marks, and cut where they go on."""
+    """Return a foreign text in one line: escaped, in quotation marks, and cut to a length."""
     shown = escape(words)
     if len(shown) <= QUOTED:
         return f'"{shown}"'
@@ -93,31 +93,31 @@ def quoted(words: str) -> str:
 
 
 def is_binary(data: bytes) -> bool:
-    """Whether `data` is shown as bytes and not as lines: it holds a NUL."""
+    """Whether `data` is binary, not lines: it contains a NUL."""
     return b"\0" in data
 
 
 def count_lines(data: bytes) -> int:
-    """Lines as an editor counts them; a last one without a line feed counts too."""
+    """Return the number of lines; a last one without a line feed counts, too."""
     return data.count(b"\n") + (bool(data) and not data.endswith(b"\n"))
 
 
 def split_lines(data: bytes) -> list[bytes]:
-    """The lines with their ends, split at line feeds only: every byte is in exactly one of them."""
+    """Return the lines with their ends, split at line feeds only: every byte is in exactly one of them."""
     pieces = data.split(b"\n")
     lines = [piece + b"\n" for piece in pieces[:-1]]
     return [*lines, pieces[-1]] if pieces[-1] else lines
 
 
 def decode(data: bytes) -> str:
-    r"""Text of bytes, for reading: what is not UTF-8 is shown as `\xNN`."""
+    r"""Return bytes as text for reading; bytes that are not UTF-8 become `\xNN`."""
     return data.decode("utf-8", "backslashreplace")
 
 
 def diff(path: str, before: bytes | None, after: bytes | None) -> str:
-    """A unified diff, whole; a line saying so where one side is binary; "" where nothing differs.
+    """Return a complete unified diff, one line about it if a side is binary, or "" if nothing differs.
 
-    None is a file that is not there. Control characters of the lines are left for the edge to escape.
+    None is a missing file. Control characters stay; the interface escapes them.
     """
     if before == after:
         return ""
@@ -134,7 +134,7 @@ def diff(path: str, before: bytes | None, after: bytes | None) -> str:
 
 
 def count_changed(before: bytes | None, after: bytes | None) -> tuple[int, int]:
-    """How many lines `diff` shows as added and as removed; none where one side is binary."""
+    """Return how many lines `diff` has as added and as removed; (0, 0) if a side is binary."""
     old, new = before or b"", after or b""
     if is_binary(old) or is_binary(new):
         return 0, 0
@@ -152,7 +152,7 @@ _Change = tuple[int, int, int, int]
 
 
 def _groups(old: list[bytes], new: list[bytes]) -> Iterator[Iterator[str]]:
-    """The hunks: changes that are nearer to each other than twice the context share one."""
+    """Yield the hunks; changes that are closer than twice the context share one."""
     hunk: list[_Change] = []
     for change in _changes(old, new):
         if hunk and change[0] - hunk[-1][1] > 2 * _CONTEXT:
@@ -164,7 +164,7 @@ def _groups(old: list[bytes], new: list[bytes]) -> Iterator[Iterator[str]]:
 
 
 def _changes(old: list[bytes], new: list[bytes]) -> Iterator[_Change]:
-    """Each differing stretch as (from, to) in `old` and (from, to) in `new`."""
+    """Yield each differing range as (from, to) in `old` and (from, to) in `new`."""
     start = 0
     shorter = min(len(old), len(new))
     while start < shorter and old[start] == new[start]:
@@ -175,7 +175,7 @@ def _changes(old: list[bytes], new: list[bytes]) -> Iterator[_Change]:
     a, b = old[start : len(old) - end], new[start : len(new) - end]
     if not (a or b):
         return
-    # Where a side has nothing left, or both one line, there is nothing to look for.
+    # If a side has nothing left, or both have one line, no search is needed.
     if not a or not b or len(a) == len(b) == 1 or len(a) * len(b) > _COMPARED:
         yield start, start + len(a), start, start + len(b)
         return
@@ -218,7 +218,7 @@ def _marked(mark: str, lines: list[bytes]) -> Iterator[str]:
 
 
 def because(decision: Mapping[str, Any] | None) -> str:
-    """The rule or limit that asks, in one line."""
+    """Return the rule or limit that asks, in one line."""
     if not decision:
         return "no rule decides"
     limit = decision.get("limit")
@@ -233,4 +233,4 @@ def because(decision: Mapping[str, Any] | None) -> str:
     return f'{where}, {rule["tier"]} rule{agent}: {rule["key"]} "{rule["pattern"]}"{reason}'
 
 
-MAX_DIFF = 1 << 20  # what is larger is told by its size
+MAX_DIFF = 1 << 20  # for larger content only the size is reported

@@ -1,4 +1,4 @@
-"""Which Ringfence this is, without importing what reads the metadata of packages, which takes long."""
+"""Version of Ringfence, without importing `importlib.metadata`, which is slow."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _START, _END = "ringfence-", ".dist-info"
 
 
 def version() -> str:
-    """The version that is installed where modules are looked for first; "0" where none is."""
+    """Return the installed version in the first folder of the import path that has one; "0" if none has."""
     for folder in sys.path:
         try:
             names = [path.name for path in Path(folder or ".").iterdir()]
@@ -22,7 +22,7 @@ def version() -> str:
 
 
 def documentation() -> str | None:
-    """The address of docs/ that the package's metadata names (`Documentation`); None where it names none."""
+    """Return the address of docs/ in the package's metadata (`Documentation`), or None."""
     from importlib.metadata import PackageNotFoundError, metadata
 
     try:

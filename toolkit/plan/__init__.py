@@ -1,1 +1,1 @@
-"""Plans: what a tool answers with, as values."""
+"""Plans: the answers and planned changes of tools, as values."""

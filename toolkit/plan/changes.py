@@ -1,6 +1,6 @@
-"""What a tool answers with: the text and fields to give, and the primitive changes it would make.
+"""Plans and their primitive changes: what a tool would answer, and what it would change.
 
-Values only. Nothing here opens, reads or changes anything.
+Values only; opens, reads and changes nothing.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from ringfence.toolkit.plan.metadata import Metadata
 
 FILE, DIRECTORY, LINK, OTHER = "file", "directory", "link", "other"
 SET_ID = 0o6000  # the bits of a mode that let a program run as its owner or group
-_OWNED = 0o200000  # in a mode that the history keeps: whose the file was is known
+_OWNED = 0o200000  # in a mode that the history stores: the file's owner is known
 
 
 class Stat(NamedTuple):
-    """What is known of an entry. Times are POSIX seconds, sizes bytes; None is "the store does not know".
+    """Facts about an entry. Times are POSIX seconds, sizes bytes; None if the store does not report a value.
 
-    `identity` is a text that differs whenever the entry may be another one or hold other content.
+    `identity` is a text that differs whenever the entry may have been replaced or may have other content.
     """
 
     kind: str
@@ -36,7 +36,7 @@ class Stat(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One name in a tree: its canonical workspace-relative path and what is there."""
+    """One entry of a tree: its canonical workspace-relative path and its facts."""
 
     path: str
     stat: Stat
@@ -48,10 +48,10 @@ class Entry(NamedTuple):
 
 
 class Place(NamedTuple):
-    """A path argument, resolved once.
+    """A resolved path argument.
 
-    `named` is the normalised argument, `real` the canonical path it leads to; `stat` is None where
-    nothing is. `link` says that the last name is a link, whether or not it was followed.
+    `named` is the normalised argument, `real` the canonical path that it leads to; `stat` is None if nothing
+    exists there. `link`: the last name is a link, whether or not it was followed.
     """
 
     argument: str
@@ -68,10 +68,11 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Put `data` at `path`; `before` and `stat` are what it replaces, None where nothing is yet.
+    """Write `data` to `path`; `before` and `stat` are the content and facts that it replaces, None for a new
+    file.
 
-    `before` alone is None where nothing here can keep so much. `metadata` are fields to put on; None: what is
-    replaced keeps its own.
+    `before` alone is None if the content is too large to store. `metadata` are fields to set; None: the
+    replaced file's own fields stay.
     """
 
     path: str
@@ -82,7 +83,7 @@ class Write:
     metadata: Metadata | None = field(default=None, hash=False)
     _digests: list[str] = field(default_factory=list, init=False, repr=False, compare=False)
 
-    # Asked for again by the answer, the plan, the history and what the session has seen.
+    # Cached: the answer, the plan, the history and the session's known digests all use them.
 
     @property
     def after_digest(self) -> str:
@@ -95,7 +96,7 @@ class Write:
         return self._known()[1] if self.before is not None else None
 
     def kept(self) -> tuple[StreamedContent | None, StreamedContent]:
-        """What it replaces and what it puts there, as the history keeps them."""
+        """Return the old and the new content, in the form that the history stores."""
         before = None if self.before is None else held(self.before, self._known()[1])
         return before, held(self.data, self._known()[0])
 
@@ -109,9 +110,9 @@ class Write:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Remove what is at `path`; `entries` are all descendants of a directory, parents before children.
+    """Delete the entry at `path`; `entries` are all descendants of a directory, parents before children.
 
-    `digests` are of the contents that the plan has read already, by path, each as `stat` says it was.
+    `digests` are those of contents that the plan has read already, by path, each at the time of its `stat`.
     """
 
     path: str
@@ -122,7 +123,7 @@ class Delete:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """Rename `source` to `destination`; `over` is the file that is replaced there, if any."""
+    """Rename `source` to `destination`; `over` is the replaced file, if any."""
 
     source: str
     destination: str
@@ -133,9 +134,9 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class MakeDirectory:
-    """Make one directory; `incidental` if it is a parent made on the way.
+    """Make one directory; `incidental`: it is a missing parent of another path.
 
-    `mode` and `metadata` are of the one that was here before.
+    `mode` and `metadata` are those of the earlier directory here, if an undo restores it.
     """
 
     path: str
@@ -158,9 +159,9 @@ Change = Write | Delete | Move | MakeDirectory | MakeLink
 
 @dataclass(frozen=True, slots=True)
 class QuarantinedTree:
-    """What a deletion left whole among the hidden, as `name`, and an undo moves back with one rename.
+    """A quarantined tree, complete under `name`, which an undo restores with one rename.
 
-    `stat` and `entries`, by the paths they get back, are what was found there and held against the history.
+    `stat` and `entries`, by their original paths, were found there and compared with the history.
     """
 
     name: str
@@ -169,7 +170,7 @@ class QuarantinedTree:
 
 
 class Failure(NamedTuple):
-    """Why a change was not made, at which path, and how many of its entries changed all the same."""
+    """Why a change failed, at which path, and how many of its entries stay changed."""
 
     code: str
     why: str
@@ -182,9 +183,9 @@ Failed = dict[str, Failure]
 
 @dataclass(frozen=True, slots=True)
 class PartialAnswer:
-    """An answer for a call of which a part may have failed; `code` is None where it counts as done.
+    """An answer to a call that may have failed in part; `code` is None if it counts as done.
 
-    Without a `hint` the code's own stands.
+    Without a `hint`, the code's own is used.
     """
 
     content: str
@@ -195,11 +196,11 @@ class PartialAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A tool's answer before anything has happened.
+    """A tool's answer and the changes that it would make.
 
-    `content` and `data` are what the agent gets once the changes are made; `title` and `preview`
-    are for the person who is asked, and may show what the agent may not read. `draw` makes the
-    preview; most plans are never looked at by a person.
+    `content` and `data` are for the agent, once the changes are made; `title` and `preview` are for the
+    person who decides, and may have content that the agent may not read. `draw` makes the preview on demand,
+    because most plans need no person.
     """
 
     content: str = ""
@@ -207,17 +208,17 @@ class Plan:
     changes: tuple[Change, ...] = ()
     title: str = ""
     draw: Callable[[], str] = field(default=str, compare=False)
-    # Changes that stand apart: one that fails does not stop the others, and they may be made side by side.
+    # The changes are independent: one that fails does not stop the others, and they may be made in parallel.
     apart: bool = False
-    # Of changes that stand apart those that are made last, by their paths, and only if the change at the
-    # other path was made.
+    # Independent changes that are made last, by their paths, and only if the change at the
+    # other path succeeded.
     after: Mapping[str, str] = field(default_factory=dict)
-    # The answer once it is known what failed, by the change's path, and the call's name; None: `content` and
-    # `data` stand.
+    # Makes the answer from the failures, by the change's path, and the call's name; None: `content` and
+    # `data` are the answer.
     tell: Callable[[Failed, str], PartialAnswer] | None = field(default=None, compare=False)
-    # Whether what was done is taken back when anything fails.
+    # Whether completed changes are rolled back if any change fails.
     atomic: bool = False
-    # By path, what is moved back there: that makes all changes for which it has an entry.
+    # Quarantined trees to restore, by path: restoring one makes all changes for which it has an entry.
     caught: Mapping[str, QuarantinedTree] = field(default_factory=dict, compare=False)
 
     @property
@@ -226,13 +227,13 @@ class Plan:
         return self.draw()
 
     def digest(self) -> str:
-        """SHA-256 over everything the changes would do and everything they rest on."""
+        """Return the SHA-256 of all changes and of the facts that they depend on, in hexadecimal."""
         body = _encode([list(_facts(change)) for change in self.changes])
         return hashlib.sha256(body.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def numbered(changes: tuple[Change, ...]) -> Iterator[tuple[Change, range]]:
-    """Each change with the numbers that the history gives its items."""
+    """Yield each change with the numbers of its items in the history."""
     first = 0
     for change in changes:
         count = items_of(change)
@@ -241,7 +242,7 @@ def numbered(changes: tuple[Change, ...]) -> Iterator[tuple[Change, range]]:
 
 
 def items_of(change: Change) -> int:
-    """How many items the history has of a change: each entry of a tree is one."""
+    """Return the number of a change's items in the history: each entry of a tree is one."""
     return 1 + len(change.entries) if isinstance(change, Delete | Move) else 1
 
 
@@ -251,7 +252,7 @@ def path_of(change: Change) -> str:
 
 
 def paths_of(change: Change) -> Iterator[tuple[str, ...]]:
-    """The path of each item of a change; of a move, both ends."""
+    """Yield the path of each item of a change; for a move, both ends."""
     if not isinstance(change, Delete | Move):
         yield (change.path,)
         return
@@ -266,8 +267,9 @@ _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
 def kept_mode(stat: Stat, metadata: Metadata | None) -> int | None:
-    """The mode as the history keeps it: a file's set-id bits only with its `owner`, the one field of the
-    metadata that means the same on every store."""
+    """Return the mode that the history stores: a file's set-id bits only together with its `owner`, the one
+    field of the metadata that means the same on every store.
+    """
     mode = stat.mode
     if mode is None or stat.kind == DIRECTORY or not mode & SET_ID:
         return mode
@@ -275,7 +277,9 @@ def kept_mode(stat: Stat, metadata: Metadata | None) -> int | None:
 
 
 def restored_mode(kept: int | None) -> int | None:
-    """The mode that a file gets back. What older versions kept does not say whose the file was."""
+    """Return the mode to restore, without set-id bits if the owner is unknown, as in records of older
+    versions.
+    """
     if kept is None or kept & _OWNED:
         return None if kept is None else kept & ~_OWNED
     return kept & ~SET_ID
@@ -302,7 +306,7 @@ def _facts(change: Change) -> Iterator[Any]:
 
 
 def _what(stat: Stat) -> list[Any]:
-    # A directory's own size, times and identity follow its entries, which are listed one by one.
+    # A directory's own size, times and identity change with its entries, which are listed one by one.
     if stat.kind == DIRECTORY:
         return [stat.kind, stat.mode]
     return [stat.kind, stat.size, stat.target, stat.identity]

@@ -1,6 +1,6 @@
-"""What no plan may hold, whatever code made it: hostile names, links out of the root, odd kinds, set-id bits.
+"""Checks of every plan, whatever code made it: hostile names, links out of the root, odd kinds, set-id bits.
 
-Pure, and asked before anything is judged or shown. The policy and what is protected are asked elsewhere.
+Pure. Runs before a plan is judged or displayed; the policy and protected paths are checked elsewhere.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _KINDS = {FILE, DIRECTORY, LINK}
 
 
 def check(change: Change) -> None:
-    """Raise CallError `path_invalid`, `not_regular_file` or `permission_denied` for what is never done."""
+    """Raise CallError `path_invalid`, `not_regular_file` or `permission_denied` for a forbidden change."""
     match change:
         case Write():
             _new_name(change.path)
@@ -51,20 +51,20 @@ def check(change: Change) -> None:
 
 
 def _canonical(path: str) -> None:
-    """A path as a backend resolves it; what is there already may have any name."""
+    """Check that a path is canonical; an existing entry may have any name."""
     if path != paths.ROOT and any(name in ("", ".", "..") for name in path.split("/")):
         raise CallError("path_invalid", "A path of the plan is not in its canonical form")
 
 
 def _new_name(path: str) -> None:
-    """A name that is made: no worse than one that a call may spell."""
+    """Check a new name: a call must be able to spell it."""
     _canonical(path)
     if path != paths.ROOT and paths.join(paths.split(path, "")) != path:
         raise CallError("path_invalid", "A path of the plan is not in its canonical form")
 
 
 def _no_deeper(change: Move) -> None:
-    """What is too deep for a call to name may move, but only to where it is no deeper."""
+    """Check that a move of entries too deep for a call puts them no deeper."""
     added = len(paths.parts(change.destination)) - len(paths.parts(change.source))
     if added > 0 and any(len(paths.parts(entry.path)) + added > paths.MAX_DEPTH for entry in change.entries):
         raise paths.too_deep()
@@ -92,7 +92,7 @@ def _mode(path: str, mode: int | None) -> None:
 
 
 def _target(path: str, target: str) -> None:
-    """A link's text must not lead out of the root, even if nothing is there yet."""
+    """Check that a link's target does not leave the root, even if the target does not exist."""
     depth = path.count("/")
     bad = not target or target.startswith("/") or "\0" in target or not paths.is_unicode(target)
     for name in target.split("/"):

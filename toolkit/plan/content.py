@@ -1,4 +1,4 @@
-"""Content of files as a plan carries it: bytes, or something that gives them piece by piece."""
+"""Content of files in a plan: bytes, or a stream that is read piece by piece."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ringfence.toolkit.errors import CallError
 
 @dataclass(frozen=True, slots=True)
 class StreamedContent:
-    """Content that is kept somewhere and read piece by piece, never wholly in memory."""
+    """Stored content that is read piece by piece, never wholly in memory."""
 
     digest: str
     size: int
@@ -29,7 +29,7 @@ def digest_of(data: bytes | StreamedContent) -> str:
 
 
 def held(data: bytes | StreamedContent, digest: str) -> StreamedContent:
-    """Content that may be in memory, with its digest."""
+    """Return content with a known digest as a stream."""
     return (
         data
         if isinstance(data, StreamedContent)
@@ -51,12 +51,12 @@ def pieces(data: bytes | StreamedContent) -> Iterator[bytes]:
 
 
 def whole(data: bytes | StreamedContent) -> bytes:
-    """For a store that takes content in one piece only."""
+    """Return the content as bytes, for a store that takes it in one piece only."""
     return b"".join(pieces(data))
 
 
 def checked(digest: str, content: Iterator[bytes]) -> Iterator[bytes]:
-    """The same pieces. Raises CallError `not_recoverable` at the end when they were not that content."""
+    """Yield the pieces. Raises CallError `not_recoverable` at the end if their digest differs."""
     hashed = hashlib.sha256()
     for piece in content:
         hashed.update(piece)
@@ -66,7 +66,7 @@ def checked(digest: str, content: Iterator[bytes]) -> Iterator[bytes]:
 
 
 def hashed(content: Iterable[bytes]) -> tuple[str, int]:
-    """The digest and the size of content that is read piece by piece."""
+    """Return the digest and the size in bytes of content that is read piece by piece."""
     found, size = hashlib.sha256(), 0
     for piece in content:
         found.update(piece)

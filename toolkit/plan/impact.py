@@ -1,6 +1,6 @@
-"""What a plan's changes amount to: the paths they need something on, their size, their description.
+"""Impact of a plan's changes: the paths that they touch, their size, their description.
 
-Pure: from values to values.
+Pure.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _NAMES = {
 
 
 def touched(change: Change) -> list[tuple[str, str, bool]]:
-    """Every path a change needs something on, as (path, action, is it a directory)."""
+    """Return every path that a change touches, as (path, action, whether it is a directory)."""
     match change:
         case Write() | MakeLink():
             return [(change.path, "write", False)]
@@ -61,7 +61,7 @@ def touched(change: Change) -> list[tuple[str, str, bool]]:
 
 
 def new_paths(change: Change) -> list[str]:
-    """Every path at which a change puts something where nothing is."""
+    """Return every path at which a change creates an entry."""
     match change:
         case Write():
             return [change.path] if change.stat is None else []
@@ -75,8 +75,9 @@ def new_paths(change: Change) -> list[str]:
 
 
 class Step(NamedTuple):
-    """One item of a plan: what the history calls its kind and its entry's type, the bytes that are written,
-    moved or go, and those of a file that a move replaces."""
+    """One item of a plan: its kind and its entry's type as in the history, the bytes that are written, moved
+    or deleted, and those of a file that a move replaces.
+    """
 
     kind: str
     type: str
@@ -86,7 +87,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """Files changed, each once; bytes written; bytes that went. What moves is neither written nor gone."""
+    """Number of changed files, bytes written and bytes freed. A move neither writes nor frees bytes."""
 
     files: int = 0
     written: int = 0
@@ -94,7 +95,7 @@ class Made:
 
 
 def steps(changes: tuple[Change, ...]) -> Iterator[Step]:
-    """The items of a plan, in the order in which the history numbers them."""
+    """Yield the items of a plan, in the order in which the history numbers them."""
     for change in changes:
         match change:
             case Write():
@@ -112,7 +113,7 @@ def steps(changes: tuple[Change, ...]) -> Iterator[Step]:
 
 
 def usage(found: Iterable[Step]) -> dict[str, Amount]:
-    """How many files and bytes each action changes, for the limits: a move deletes and writes."""
+    """Return how many files and bytes each action changes, for the limits: a move deletes and writes."""
     totals: dict[str, Amount] = {}
     for step in found:
         if step.type == DIRECTORY:
@@ -129,7 +130,7 @@ def without_files(amounts: dict[str, Amount]) -> dict[str, Amount]:
 
 
 def made(found: Iterable[Step]) -> Made:
-    """What steps come to that were done, for the record."""
+    """Return the totals of completed steps, for the record."""
     files = written = freed = 0
     for step in found:
         if step.type == DIRECTORY:
@@ -142,7 +143,7 @@ def made(found: Iterable[Step]) -> Made:
 
 
 def describe(plan: Plan) -> list[dict[str, Any]]:
-    """The changes of a plan as fields, for a dry run and for the person who is asked."""
+    """Return the changes of a plan as fields, for a dry run and for the person who decides."""
     rows: list[dict[str, Any]] = []
     for change in plan.changes:
         row: dict[str, Any] = {"change": _NAMES[type(change)]}

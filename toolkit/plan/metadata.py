@@ -1,6 +1,6 @@
-"""Metadata of a file: what its store attaches to it besides content and mode, field by field.
+"""Metadata of a file: the fields that its store attaches to it, besides content and mode.
 
-Each kind of store has its own fields, with JSON values; nothing else looks into them. Pure.
+Each kind of store has its own fields, with JSON values; no other module interprets them. Pure.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from collections.abc import Mapping
 from typing import Any
 
 Metadata = Mapping[str, Any]
-# The fields, in words for people, that a store could not put on a file.
+# The fields that a store could not set on a file, in words for people.
 NotKept = tuple[str, ...]
 
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), check_circular=False).encode
 
 
 def packed(metadata: Metadata | None) -> str | None:
-    """The text that the history keeps; None where nothing is attached."""
+    """Return the text that the history stores; None if there is no metadata."""
     return _encode(metadata) if metadata else None
 
 
 def unpacked(text: str | None) -> Metadata | None:
-    """The metadata of a text of `packed`; None also for what was kept before there was any."""
+    """Return the metadata of a text from `packed`; None also for older records, which have none."""
     found: Metadata | None = None if text is None else json.loads(text)
     return found
