@@ -1,6 +1,7 @@
-"""The only module that changes files: a judged plan in, what became of each change out.
+"""Application of a judged plan: the only module that changes files. Returns the outcome of each change.
 
-Commits intent and content first, then makes the changes one by one, each checked to be what was judged.
+Commits the intent and the old content first, then makes the changes one by one; each path is checked to be
+unchanged since it was judged.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from ringfence.toolkit.storage.guarantees import unconditional
 from ringfence.toolkit.workspace.workspace import Workspace
 
 _SIDE_BY_SIDE = 8
-_VERY_MANY = 64  # so many new files are synced all at once
+_VERY_MANY = 64  # from this many new files on, all are synced together
 _PATIENCE, _PAUSE = 2.0, 0.02  # seconds a call waits for another one at the same path
 
 
@@ -59,9 +60,9 @@ def apply(  # noqa: PLR0913  one operation's parts, named by the caller
     guard: Callable[[], None] = lambda: None,
     progress: Progress,
 ) -> Outcome:
-    """Make a plan's changes. `spots` are the places judged, by canonical path.
+    """Make a plan's changes. `spots` are the handles of the judged places, by canonical path.
 
-    Raises CallError when nothing was changed; what went wrong half-way is in the Outcome.
+    Raises CallError if nothing was changed; later failures are in the Outcome.
     """
     work = _Work(workspace, spots, progress, history, plan.caught)
     try:
@@ -90,7 +91,7 @@ def apply(  # noqa: PLR0913  one operation's parts, named by the caller
 
                 look_again(outcome, workspace, history)
         except BaseException:
-            # Nobody knows how far it got; it is found out by looking, at the latest at the next start.
+            # The outcome is unknown; recovery finds it out, at the latest at the next start.
             with suppress(CallError):
                 history.abandon(op)
             raise
@@ -100,7 +101,7 @@ def apply(  # noqa: PLR0913  one operation's parts, named by the caller
 
 
 def _synced(changes: Iterable[Change], backend: WritableTree) -> AbstractContextManager[None]:
-    """Very many new files, whose content the history holds, are made durable all at once."""
+    """Return a context that makes very many new files durable together; the history has their content."""
     new = sum(isinstance(change, Write) and change.stat is None for change in changes)
     return backend.together() if new >= _VERY_MANY else nullcontext()
 
@@ -114,7 +115,9 @@ def _begin(  # noqa: PLR0913  what `apply` got, to begin with
     usage: dict[str, Amount],
     guard: Callable[[], None],
 ) -> int:
-    """Commit the intent; where another call is at the same path, wait for it, or settle it if it is dead."""
+    """Commit the intent. If another call has an open intent at the same path, wait for it, or recover it if
+    its process is dead.
+    """
     until = time.monotonic() + _PATIENCE
     while True:
         try:
@@ -169,32 +172,32 @@ class _Work:
         self._progress = progress
         self.intent = Intent(workspace.backend, spots, progress, caught)
         self._caught = caught
-        # The changes that moving back makes, by path: the numbers of their items.
+        # The changes that restoring a quarantined tree makes, by path, with the numbers of their items.
         self._along = {path: -1 for top, catch in caught.items() for path in _paths_in(top, catch)}
         self._made: set[str] = set()
         self._stirred: set[str] = set()
         self._dressed: list[MakeDirectory | MakeLink] = []
 
     def release(self) -> None:
-        """Let go of the places looked up so far: a tree has more entries than a process has descriptors."""
+        """Release the handles resolved so far: a tree may need more descriptors than a process has."""
         while self._own:
             self._backend.release(self._own.pop())
 
     def number(self, changes: tuple[Change, ...]) -> list[tuple[Change, int]]:
-        """Each change with the number of its first item."""
+        """Return each change with the number of its first item."""
         found = [(change, numbers) for change, numbers in numbered(changes)]
-        self._progress.start(2 * found[-1][1].stop if found else 0)  # each entry is kept, and then changed
+        self._progress.start(2 * found[-1][1].stop if found else 0)  # each entry is stored, and then changed
         if self._along:
             starts = {path_of(change): numbers.start for change, numbers in found}
             self._along = {path: starts[path] for path in self._along}
         return [(change, numbers.start) for change, numbers in found]
 
     def one_by_one(self, changes: tuple[Change, ...]) -> Iterator[Change]:
-        """The changes that no moving back makes."""
+        """Yield the changes that no restored quarantined tree makes."""
         return (change for change in changes if path_of(change) not in self._along)
 
     def kept_in(self, changes: tuple[Change, ...]) -> str | None:
-        """Where in the workspace, if there, what was deleted stays."""
+        """Return the workspace's directory in which deleted entries stay, or None."""
         stays = any(isinstance(change, Delete) and self.intent.stays(change) for change in changes)
         return self._backend.quarantine_name if stays else None
 
@@ -203,8 +206,9 @@ class _Work:
     def make_apart(
         self, numbered: list[tuple[Change, int]], outcome: Outcome, after: Mapping[str, str]
     ) -> None:
-        """Make changes side by side where the backend takes that; those that come after another at the end,
-        unless it was not made."""
+        """Make independent changes, in parallel if the backend supports it. A change that depends on another
+        is made last, and only if the other was made.
+        """
         self._make_side_by_side([row for row in numbered if path_of(row[0]) not in after], outcome)
         items = {path_of(change): range(first, first + items_of(change)) for change, first in numbered}
         ready = []
@@ -219,7 +223,7 @@ class _Work:
         self._make_side_by_side(ready, outcome)
 
     def _make_side_by_side(self, numbered: list[tuple[Change, int]], outcome: Outcome) -> None:
-        """Make changes of which none rests on another; directories first."""
+        """Make changes that do not depend on each other; directories first."""
 
         def one(row: tuple[Change, int]) -> None:
             started = time.perf_counter()
@@ -230,7 +234,7 @@ class _Work:
         rest = [row for row in numbered if not isinstance(row[0], MakeDirectory)]
         for row in first:
             one(row)
-        # A local disk is no faster for it; a store answers many requests at once.
+        # Parallel requests help with a remote store, not with a local disk.
         if len(rest) < _SIDE_BY_SIDE or self._backend.traits.race_free:
             for row in rest:
                 one(row)
@@ -245,7 +249,7 @@ class _Work:
         """Make one change, or mark it aborted when an earlier one failed."""
         count = items_of(change)
         numbers = range(first, first + count)
-        if outcome.states.get(first) == DONE:  # came back along with its directory
+        if outcome.states.get(first) == DONE:  # restored together with its directory
             self._note_made(change, outcome)
             self._progress.step("changing")
             return
@@ -274,9 +278,9 @@ class _Work:
         self._progress.step("changing", count - deleted)
 
     def _look(self, change: Change, numbers: range, outcome: Outcome) -> bool:
-        """Where no reply came, see what was done all the same; whether all of the change was.
+        """After a lost reply, read which items of the change were done; return whether all of them were.
 
-        What was not done yet may still be: it stays open.
+        Other items stay open, because the store may still carry them out.
         """
         from ringfence.toolkit.execution.recovery import known, verdicts
 
@@ -290,21 +294,21 @@ class _Work:
             found_done = {item.path for item in done}
             outcome.resolved.extend(found_done)
             for missed in [missed for missed in outcome.failures if missed.path in found_done]:
-                outcome.failures.remove(missed)  # one by one: others are added side by side
+                outcome.failures.remove(missed)  # one by one: other threads add failures in parallel
             self._made |= found_done if isinstance(change, MakeDirectory) else set()
         return all(outcome.states[n] == DONE for n in numbers)
 
     def dress(self, outcome: Outcome) -> None:
-        """Give directories that were made again what they had, once everything is in them; and links."""
+        """Set mode, times and metadata of restored directories and links, once everything is in them."""
         for change in reversed(self._dressed):
             if change.path in self._along and change.path not in self._stirred:
-                continue  # as it was caught
+                continue  # it has them from before the quarantine
             mode = change.mode if isinstance(change, MakeDirectory) else None
             try:
                 spot = self._resolved(change.path)
                 _note(outcome, change.path, self._backend.set_metadata(spot, mode, change.metadata))
             except CallError as error:
-                # Somebody else has moved it away meanwhile; what was made before that was made.
+                # Somebody else has moved it away meanwhile; the change itself was made.
                 outcome.failures.append(Missed(change.path, error.message, error.code))
             self.release()
 
@@ -334,7 +338,7 @@ class _Work:
                     backend.make_directory(spot)
                     outcome.made.append(change.path)
                 except CallError as error:
-                    # A parent that somebody else made meanwhile serves as well.
+                    # A parent that somebody else made meanwhile is as good.
                     if not (change.incidental and error.code == "already_exists"):
                         raise
                 self._made.add(change.path)
@@ -347,7 +351,7 @@ class _Work:
                     self._dressed.append(change)
 
     def _move_back(self, path: str, spot: Spot, outcome: Outcome) -> None:
-        """Move a catch back with one rename, if it is what was looked at; all that is in it is done then."""
+        """Restore a quarantined tree with one rename, if it is unchanged; then all changes in it are done."""
         backend, catch = self._backend, self._caught[path]
         hidden = f"{OWN_DIRECTORY}/{catch.name}"
         with at(backend, hidden) as source:
@@ -357,7 +361,7 @@ class _Work:
                     message = f"'{path}' changed before it was moved back"
                     raise CallError("path_changed", message, where=differs)
             except BaseException:
-                # Somebody else changed it in the last moment: nothing of it is what the intent says.
+                # Somebody else changed it in the last moment, so it does not agree with the intent.
                 now = backend.stat(spot)
                 if now is not None:
                     backend.move(spot, source, Move(path, hidden, now))
@@ -376,7 +380,7 @@ class _Work:
                 outcome.made.append(change.path)
 
     def _check_tree(self, source: Spot, change: Move) -> None:
-        """A rename takes along what came into a directory since it was listed, which nobody judged."""
+        """Refuse a rename of a directory that changed since it was listed: new entries were not judged."""
         if change.stat.kind != DIRECTORY or not self._backend.traits.rename:
             return
         listed = {entry.path: entry.stat.kind for entry in change.entries}
@@ -384,7 +388,7 @@ class _Work:
             raise CallError("path_changed", f"'{change.source}' changed after it was listed")
 
     def _current(self, change: Move, source: Spot) -> Move:
-        """The move of a directory in which this plan changed something, with its times as they are now."""
+        """Return the move of a directory in which this plan changed something, with its present times."""
         now = self._backend.stat(source) if change.source in self._stirred else None
         inodes = {stat.identity.partition(":")[0] for stat in (now, change.stat) if stat is not None}
         same = len(inodes) == 1 or not self._backend.traits.race_free
@@ -430,13 +434,15 @@ class _Work:
     # ------------------------------------------------------------------- places
 
     def _spot(self, path: str) -> Spot:
-        """The place that was judged; a path nobody named in the call is looked up without following links."""
+        """Return the handle of the judged place; a path that the call did not name is resolved without
+        following links.
+        """
         if path not in self._spots:
             return self._resolved(path)
         return self._spots[path]
 
     def _new_spot(self, path: str) -> Spot:
-        """A place to make something at; below a directory made just now it has to be looked up again."""
+        """Return a handle for a new entry; below a directory that was just made, it is resolved again."""
         return self._resolved(path) if paths.parent(path) in self._made else self._spot(path)
 
     def _resolved(self, path: str) -> Spot:

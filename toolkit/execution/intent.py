@@ -1,6 +1,6 @@
-"""What is written down before a plan's changes are made: an item for each path, with the content that goes.
+"""Intent of a plan, recorded before its changes are made: an item for each path, with the old content.
 
-Reads, and changes nothing. What is large is read piece by piece, or stays where it is caught.
+Reads, and changes nothing. Large content is read piece by piece, or stays in the quarantine.
 """
 
 from __future__ import annotations
@@ -34,13 +34,14 @@ from ringfence.toolkit.protected_paths import QUARANTINED_PREFIX
 from ringfence.toolkit.storage.backend import Spot, Tree, at
 from ringfence.toolkit.storage.guarantees import MAX_FILE, in_pieces, is_kept
 
-_MANY = 64  # from so many files on a tree is kept as it was caught
+_MANY = 64  # from this many files on, a deleted tree stays in the quarantine as it is
 
 
 class Intent:
-    """The items of changes; `spots` are the places judged, `progress` is told of each entry kept.
+    """Makes the items of changes. `spots` are the handles of the judged places; `progress` counts each stored
+    entry.
 
-    `caught` are the catches that are moved back, by path: their contents are kept by being there.
+    `caught` are the quarantined trees to restore, by path: their contents need no copy.
     """
 
     def __init__(
@@ -99,7 +100,7 @@ class Intent:
                 yield Item("link", change.path, LINK, target=change.target, metadata=found)
 
     def _goes_along(self, change: Write) -> bool:
-        """Whether it is in a directory that is moved back, and so has no name of its own meanwhile."""
+        """Whether the change is in a directory that is restored as a whole, so needs no temporary name."""
         return change.path in self._along and change.path not in self._caught
 
     def _keeping(self) -> None:
@@ -109,7 +110,7 @@ class Intent:
     def _lost(self, entry: Entry, temporary: str, digests: Mapping[str, str], stays: bool) -> Item:
         stat = entry.stat
         before = self._kept(entry, digests, stays) if stat.kind == FILE else None
-        # What stays as it was caught has its metadata on it; set-id bits are kept only with the owner.
+        # A quarantined entry has its metadata on it; set-id bits are stored only together with the owner.
         here = stays and not (stat.mode or 0) & SET_ID
         metadata = None if here else self._metadata(entry.path, stat)
         return Item(
@@ -131,7 +132,7 @@ class Intent:
         if change.stat.kind == FILE:
             found = self._content(change.source, change.stat)
             known = None if found is None else digest_of(found)
-            # What is large is not kept as well as moved: it is there, at its new place.
+            # Large content that moves is not stored, too: it exists at its new path.
             content = held(found, known) if known is not None and isinstance(found, bytes) else known
         self.digests[change.source] = known or UNSEEN
         replaced = change.over if change.over is not None and change.over.kind == FILE else None
@@ -153,7 +154,7 @@ class Intent:
         )
 
     def stays(self, change: Delete) -> bool:
-        """Whether what is deleted is kept as it was caught, which costs one rename however much it is."""
+        """Whether a deleted entry stays in the quarantine as it is, at the cost of one rename."""
         if not in_pieces(change.path, self._backend.traits):
             return False
         files = [entry.stat for entry in (Entry(change.path, change.stat), *change.entries)]
@@ -163,21 +164,21 @@ class Intent:
     def _kept(
         self, entry: Entry, digests: Mapping[str, str], stays: bool
     ) -> bytes | StreamedContent | str | None:
-        """The content of a file that goes, or only its digest where the file itself is kept.
+        """Return a deleted file's content, or only its digest if the file itself stays in the quarantine.
 
-        None for one that nothing here can keep, which somebody has agreed to.
+        None for a file too large to store, to whose loss a person has agreed.
         """
         if not is_kept(entry.path, entry.stat, self._backend.traits):
             return None
         if not stays:
             return self._read(entry.path, entry.stat)
-        # Another name of the same file may be written to; what was caught would change with it.
+        # A write through another name of the same file would change the quarantined one, too.
         if entry.stat.links > 1:
             return self._held(entry.path, entry.stat)
         return digests.get(entry.path) or self._held(entry.path, entry.stat).digest
 
     def look_through(self, numbered: list[tuple[Change, int]]) -> None:
-        """Read what is large before the intent's transaction, in which all others would wait for it."""
+        """Read large content before the intent's transaction, so that other calls need not wait for it."""
         for change, _ in numbered:
             if isinstance(change, Delete) and self.stays(change):
                 for entry in (Entry(change.path, change.stat), *change.entries):
@@ -185,13 +186,13 @@ class Intent:
                     if entry.stat.kind == FILE and entry.path not in change.digests:
                         self._held(entry.path, entry.stat)
             elif isinstance(change, Move) and change.stat.kind == FILE:
-                # What is small on a disk is read as fast as it is written down.
+                # Small files on a disk are read fast enough within the transaction.
                 small = (change.stat.size or 0) <= LARGE and in_pieces(change.source, self._backend.traits)
                 if not small:
                     self._content(change.source, change.stat)
 
     def _content(self, path: str, judged: Stat) -> bytes | StreamedContent | None:
-        """A file's content, by a local disk piece by piece when it is large; None where it cannot be kept."""
+        """Return a file's content, as a stream if it is large; None if it is too large to store."""
         if not is_kept(path, judged, self._backend.traits):
             return None
         if in_pieces(path, self._backend.traits) and (judged.size or 0) > LARGE:
@@ -199,7 +200,7 @@ class Intent:
         return self._read(path, judged)
 
     def _held(self, path: str, judged: Stat) -> StreamedContent:
-        """A file's content, read piece by piece now and, where it is to be kept, once more."""
+        """Return a file's content as a stream: read now for its digest and again when it is stored."""
 
         def chunks() -> Iterator[bytes]:
             with self._at(path) as spot:
@@ -210,7 +211,9 @@ class Intent:
         return self._helds[path]
 
     def _while_wanted(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
-        """The same pieces: looking through a large file takes long, and nothing is changed yet."""
+        """Yield the pieces, checking for cancellation: reading a large file takes long, and nothing is
+        changed yet.
+        """
         for piece in pieces:
             self._progress.check()
             yield piece
@@ -226,7 +229,7 @@ class Intent:
             return self._backend.metadata(spot, judged)
 
     def _at(self, path: str) -> AbstractContextManager[Spot]:
-        # One that was not judged is released at once: a tree has more entries than a process has descriptors.
+        # A handle of a path that was not judged is released at once: a tree may need more than a process has.
         return nullcontext(self._spots[path]) if path in self._spots else at(self._backend, path)
 
     def name(self, change: Change) -> str:

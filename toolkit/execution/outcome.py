@@ -1,4 +1,4 @@
-"""Outcome: what became of a plan, change by change. Values only."""
+"""Outcome of a plan, change by change. Values only."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from ringfence.toolkit.plan.metadata import NotKept
 from ringfence.toolkit.storage.ambiguous_outcome import NO_REPLY, OUTCOME_UNKNOWN, UNSURE
 from ringfence.toolkit.storage.backend import Missed
 
-# The state of what failed with one of these; with any other code it was not done.
+# The state of an item that failed with one of these codes; with any other code it was not done.
 _STATES = {NO_REPLY: PENDING, OUTCOME_UNKNOWN: UNKNOWN}
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What happened: the operation's number, each item's state by number, what failed, what is known now.
+    """Outcome of an operation: its number, each item's state by number, the failures, and the digests known
+    now.
 
-    `undone` are the items that were done and taken back again, because something that belongs to them failed.
+    `undone` are the items that were done and rolled back, because a related item failed.
     """
 
     op: int
@@ -28,24 +29,28 @@ class Outcome:
     error: CallError | None = None
     seconds: dict[str, float] = field(default_factory=dict)
     undone: set[int] = field(default_factory=set)
-    made: list[str] = field(default_factory=list)  # directories and links, whose content nobody has read
-    unconditional: tuple[str, ...] = ()  # kinds of change before which the store only had a look
-    kept_in: str | None = None  # the directory of the workspace in which what was deleted is kept
+    made: list[str] = field(default_factory=list)  # directories and links, which have no digest
+    unconditional: tuple[
+        str, ...
+    ] = ()  # kinds of change that the store made after a check, without a condition
+    kept_in: str | None = None  # the workspace's directory in which deleted entries stay
     not_kept: dict[str, NotKept] = field(default_factory=dict)  # by path
-    unsure: set[int] = field(default_factory=set)  # items that failed in a way that tells nothing of them
-    # Paths whose change is known to be done by a look, because the store's reply was lost.
+    unsure: set[int] = field(
+        default_factory=set
+    )  # items that failed in a way that leaves their state unknown
+    # Paths whose reply was lost and whose change was found done by reading the store.
     resolved: list[str] = field(default_factory=list)
     raised: dict[str, CallError] = field(default_factory=dict)  # by the path of the change that failed
-    # What was caught for deletion and is still there: its path, and the name under which it is kept.
+    # Quarantined entries that are still there: the path, and the name in the quarantine.
     left: list[tuple[str, str]] = field(default_factory=list)
 
     @property
     def stands(self) -> dict[int, str]:
-        """The states, where what was taken back counts as not done."""
+        """The items' states; a rolled-back item counts as not done."""
         return self.states | dict.fromkeys(self.undone, ABORTED)
 
     def miss(self, n: int, missed: Missed) -> None:
-        """Note that an item failed. What may have been done all the same leaves its path unknown."""
+        """Record that an item failed. If it may have been done all the same, its path becomes unknown."""
         self.failures.append(missed)
         self.unsure.update({n} if missed.code in UNSURE else ())
         self.states[n] = _STATES.get(missed.code, ABORTED)

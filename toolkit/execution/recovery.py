@@ -1,7 +1,7 @@
-"""Settling what dead processes left open: each intent compared with what is really there.
+"""Recovery of operations that dead processes left open: compares each intent with the files.
 
-Says done, aborted or unknown, and never guesses. Sweeps temporaries that an intent names, finishes or puts
-back what was caught for deletion, and removes no content that the history does not hold.
+Concludes done, aborted or unknown, and never guesses. Removes temporary files that an intent names, completes
+or reverts quarantined deletions, and removes no content that the history does not have.
 """
 
 from __future__ import annotations
@@ -30,14 +30,16 @@ from ringfence.toolkit.workspace.workspace import Workspace
 
 T = TypeVar("T")
 
-# What is at a path that leads elsewhere by now: nothing that the intent knows, and nothing to touch.
+# What is found at a path that leads elsewhere now: it matches no intent, and nothing is changed there.
 _ELSEWHERE = Found("elsewhere")
-_OTHER_HALF = ".again"  # a caught tree is let go of under its other name, so that a second death is seen too
+_OTHER_HALF = (
+    ".again"  # a quarantined tree is deleted under a second name, so that another crash is noticed, too
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """One call that was left open, and what became of it."""
+    """A call that was left open, and its outcome."""
 
     call: str
     tool: str
@@ -45,7 +47,7 @@ class Settled:
 
 
 def settle(history: History, workspace: Workspace) -> list[Settled]:
-    """Settle every intent whose process is gone. One that cannot be looked at now stays open."""
+    """Recover every intent whose process is dead. An intent whose files cannot be read now stays open."""
     done = []
     for op in history.orphans():
         if not history.adopt(op):
@@ -53,7 +55,7 @@ def settle(history: History, workspace: Workspace) -> list[Settled]:
         items = list(history.items("op.id = ?", (op,)))
         settling = _Settling(workspace, items)
         try:
-            # What was known when the others were left open stays as it is.
+            # The states that were known when the others were left open stay.
             states = settling.run() | {i.n: i.state for i in items if i.state != PENDING}
             _overtaken(history, items, states, settling)
         except CallError:
@@ -67,7 +69,7 @@ def settle(history: History, workspace: Workspace) -> list[Settled]:
             if states[item.n] == DONE
             for path, digest in known(item)
         }
-        # What nobody knows may have been done: no limit is lifted by it.
+        # An item of unknown state counts against limits as if it was done.
         changed = usage(_steps(items, states, DONE, UNKNOWN))
         begun = history.begun(op)
         record = _record(begun, items, states)
@@ -79,19 +81,19 @@ def settle(history: History, workspace: Workspace) -> list[Settled]:
 
 
 def verdicts(workspace: Workspace, items: list[ItemRow]) -> tuple[dict[int, str], list[tuple[str, str]]]:
-    """What became of each item of an operation, by number; what it left lying about is swept.
+    """Return the state of each item of an operation, by number, after removing its temporary files.
 
-    Then what was caught for deletion and could not be put back: its path and the catch's name.
+    Also returns the quarantined entries that could not be restored: the path, and the name in the quarantine.
     """
     settling = _Settling(workspace, items)
     return settling.run(), settling.left
 
 
 def _overtaken(history: History, items: list[ItemRow], states: dict[int, str], settling: _Settling) -> None:
-    """Mark as aborted a change that found another call's at its path, planned before that one was made.
+    """Mark a change as aborted if another call, whose plan was made earlier, changed its path.
 
-    The intents of both were never open at once: had this one been made, the file would not be as the other
-    one left it.
+    The intents of both were never open at the same time: if this change had been made, the file would differ
+    from the other call's result.
     """
     at = Counter(item.path for item in items)
     for item in items:
@@ -102,14 +104,18 @@ def _overtaken(history: History, items: list[ItemRow], states: dict[int, str], s
 
 
 class _Settling:
-    """One operation's items, the last change first: what a later one did is taken back in `_now` only."""
+    """Recovery of one operation's items, last change first; a later change is reverted in `_now` only, not on
+    disk.
+    """
 
     def __init__(self, workspace: Workspace, items: list[ItemRow]) -> None:
         self._backend = workspace.writable()
         self._items = items
         self._now: dict[str, Found | None] = {}
         self._states: dict[int, str] = {}
-        self.left: list[tuple[str, str]] = []  # what could not be put back: its path and the catch's name
+        self.left: list[
+            tuple[str, str]
+        ] = []  # entries that could not be restored: the path and the name in the quarantine
 
     def run(self) -> dict[int, str]:
         for group in reversed(list(_groups(self._items))):
@@ -132,7 +138,7 @@ class _Settling:
         return self._states
 
     def _dress(self) -> None:
-        """Give directories and links that were made again what they had, which is done last of all."""
+        """Set mode, times and metadata of restored directories and links, after everything else."""
         for item in reversed(self._items):
             metadata = unpacked(item.metadata)
             if item.kind in ("directory", "link") and (item.mode is not None or metadata):
@@ -151,7 +157,7 @@ class _Settling:
     def _written(self, item: ItemRow) -> str:
         now = self._look(item.path)
         if now == was(item):
-            # Writing the content that was there already cannot be told from not writing it.
+            # Writing the same content again has the same result as not writing it.
             return DONE if item.before == item.after else ABORTED
         return DONE if now == Found(FILE, item.after) else UNKNOWN
 
@@ -163,7 +169,7 @@ class _Settling:
 
     def _moved(self, group: list[ItemRow]) -> None:
         top = group[0]
-        # On disk a directory moves in one step; a store copies what is in it one by one, and then deletes.
+        # On disk a directory moves in one step; a store copies its entries one by one, and then deletes them.
         in_one = top.type != DIRECTORY or self._backend.traits.rename
         states = dict.fromkeys([i.n for i in group], self._move_of(top)) if in_one else self._copied(group)
         for item in reversed(group):
@@ -184,12 +190,12 @@ class _Settling:
         if not moved or there == was(item):
             return ABORTED if here.kind == item.type and item.after in (None, here.digest) else UNKNOWN
         if here == there and item.type == FILE and self._remove(item.path, item.path, taken):
-            # Copied or linked, and not yet taken away at the old place.
+            # Copied or linked, and not yet removed at the old path.
             return DONE
         return UNKNOWN
 
     def _copied(self, group: list[ItemRow]) -> dict[int, str]:
-        """A tree of which all copies were made is moved; of another one the copies are taken away again."""
+        """Complete the move of a tree if all copies were made, else remove the copies again."""
         pairs = [(self._look(item.path), self._look(str(item.path2))) for item in group]
         whole = all(there is not None and here in (None, there) for here, there in pairs)
         settle = self._finished if whole else self._put_back
@@ -206,14 +212,14 @@ class _Settling:
         if item.type == DIRECTORY:
             self._emptied(str(item.path2))
         elif here is None and there is not None and self._size(str(item.path2)) == item.size:
-            self._move(str(item.path2), item.path)  # the copy is all that there is of it
+            self._move(str(item.path2), item.path)  # the copy is the only one left
         elif here is not None and here == there:
             self._remove(str(item.path2), str(item.path2), "")
         now = self._look(item.path)
         return ABORTED if now is not None and now.kind == item.type else UNKNOWN
 
     def _emptied(self, path: str) -> bool:
-        """Remove a directory if nothing is in it; whether it is gone."""
+        """Remove a directory if it is empty; return whether it is gone."""
         if self._look(path) is not None:
             with suppress(CallError):
                 self._at(path, self._backend.remove_directory)
@@ -238,19 +244,19 @@ class _Settling:
             if left is not None and item.path in left:
                 state = UNKNOWN
             elif now is None and caught is None and (top.temporary or "").startswith(QUARANTINED_PREFIX):
-                state = UNKNOWN  # it would be in the quarantine, had this call taken it away
+                state = UNKNOWN  # if this call had removed it, it would be in the quarantine
             elif now is None:
                 state = DONE
             else:
-                # What was put back is not deleted, whatever it holds by now.
+                # A restored entry is not deleted, whatever its content is now.
                 state = ABORTED if left is None or now == was(item) else UNKNOWN
             self._put(item, state)
 
     def _discard_or_put_back(self, group: list[ItemRow], caught: str, other: str) -> set[str] | None:
-        """Finish a deletion whose catch is exactly what was recorded; else undo the catch.
+        """Complete a deletion if the quarantined entry is exactly as recorded; else restore it.
 
-        Gives the paths that could neither be let go of nor put back, and stay where they are; None where all
-        was put back.
+        Returns the paths that could neither be deleted nor restored, and stay in the quarantine; None if all
+        were restored.
         """
         top = group[0]
         place = f"{OWN_DIRECTORY}/{caught}"
@@ -266,9 +272,9 @@ class _Settling:
         return set(shown.values())
 
     def _move_back(self, place: str, path: str) -> bool:
-        """Move a catch back to its own path, in directories made for it; whether that could be done.
+        """Restore a quarantined entry to its path, with missing directories; return whether that succeeded.
 
-        It stays where it is when a name on the way is a file by now, or leads elsewhere.
+        It stays in the quarantine if a name on the way is a file now, or leads elsewhere.
         """
         try:
             for above in self._at(path, self._backend.missing):
@@ -279,7 +285,7 @@ class _Settling:
         return True
 
     def _remove(self, path: str, shown: str, temporary: str) -> bool:
-        """Delete exactly what is at `path` now; whether all of it went."""
+        """Delete exactly the entry that is at `path` now; return whether all of it is gone."""
         stat = self._at(path, self._backend.stat)
         if stat is None:
             return True
@@ -303,7 +309,7 @@ class _Settling:
 
     def _sweep(self, item: ItemRow) -> None:
         if item.temporary is None or item.temporary.startswith(QUARANTINED_PREFIX):
-            return  # a catch that was to be moved back is never a leftover
+            return  # a quarantined tree that was to be restored is no temporary file
         above = paths.parent(item.path)
         if above == paths.ROOT or self._look(above) == Found(DIRECTORY):
             self._at(item.path, lambda spot: self._backend.sweep(spot, str(item.temporary)))
@@ -311,7 +317,7 @@ class _Settling:
     # ------------------------------------------------------------------ looking
 
     def is_left_by(self, item: ItemRow, path: str) -> bool:
-        """Whether what is at `path` is what this change left there."""
+        """Whether the entry at `path` is the result of this change."""
         if item.path == path and item.kind in ("delete", "move"):
             return self._look(path) is None
         return item.after is not None and self._look(path) == Found(FILE, item.after)
@@ -350,7 +356,7 @@ class _Settling:
         return found
 
     def _below(self, path: str) -> list[str]:
-        """`path` and everything in it, parents first."""
+        """Yield `path` and everything in it, parents first."""
         found = [path]
         if self._stat(path).kind != DIRECTORY:
             return found
@@ -377,7 +383,7 @@ def _warn(path: str, name: str, folder: str | None) -> None:
 
 
 def _groups(items: list[ItemRow]) -> Iterator[list[ItemRow]]:
-    """The items change by change: a tree's entries follow the tree."""
+    """Group items by change: a tree's entries follow the tree."""
     group: list[ItemRow] = []
     for item in items:
         top = group[0] if group else None
@@ -398,7 +404,7 @@ def _belongs(item: ItemRow, top: ItemRow) -> bool:
 
 
 def known(item: ItemRow) -> Iterator[tuple[str, str]]:
-    """What the session knows, by path, once the item is done: a digest, that it is gone, or nothing."""
+    """Yield what the session knows by path after the item: a digest, or that it is deleted."""
     if item.kind in ("delete", "move"):
         yield item.path, GONE
     if item.kind == "move" and item.path2 is not None:
@@ -408,20 +414,20 @@ def known(item: ItemRow) -> Iterator[tuple[str, str]]:
 
 
 def _steps(items: list[ItemRow], states: dict[int, str], *kinds: str) -> Iterator[Step]:
-    """The items that ended as one of `kinds`, as their plan had them."""
+    """Yield the steps of the items that ended in one of the given states, as in their plan."""
     for item in items:
         if states[item.n] not in kinds:
             continue
-        # What a moved directory held is noted with its size alone.
+        # The entries of a moved directory are recorded with their size only.
         own = item.kind == "write" or (item.kind == "move" and bool(item.identity))
         over = item.size if own and item.kind == "move" else 0
         yield Step(item.kind, item.type, item.grown if own else item.size, over)
 
 
 def _record(begun: dict[str, Any], items: list[ItemRow], states: dict[int, str]) -> dict[str, Any]:
-    """The audit record of a call whose process ended before it could write one."""
+    """Return the audit record of a call whose process ended before it could write one."""
     done = made(_steps(items, states, DONE))
-    outcomes = set(states.values()) or {DONE}  # with nothing to do, all of it is done
+    outcomes = set(states.values()) or {DONE}  # an operation without items is done
     return {
         "time": time.time(),
         "event": "settled",

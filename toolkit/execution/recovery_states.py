@@ -1,6 +1,7 @@
-"""What an operation's items say of the files before and after each of them.
+"""States of files before and after each item of an operation, for recovery.
 
-Pure, but for the look that is handed in. Where one change alone cannot be told, all of them together may be.
+Pure, except for the function that reads a path. If one change alone is ambiguous, all of them together may
+not be.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from ringfence.toolkit.plan.changes import FILE, LINK
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What is at a path: its kind, and a file's digest or a link's text."""
+    """State of a path: its kind, and a file's digest or a link's target."""
 
     kind: str
     digest: str | None = None
@@ -22,7 +23,7 @@ class Found:
 
 
 def was(item: ItemRow) -> Found | None:
-    """What the item found at its path (a move: at its destination) before the change."""
+    """Return the state that the item found at its path (a move: at its destination) before the change."""
     match item.kind:
         case "delete":
             target = item.target if item.type == LINK else None
@@ -37,16 +38,16 @@ def was(item: ItemRow) -> Found | None:
 
 
 def by_stage(items: list[ItemRow], look: Callable[[str], Found | None]) -> dict[int, str] | None:
-    """The items' states if the files are exactly as after some first ones of them, in order; else None.
+    """Return the items' states if the files are exactly as after the first n items for some n; else None.
 
-    A move away from a path and a write to it may be told apart only like this: each alone finds something
-    at the path that it does not know.
+    A move from a path and a write to it can only be distinguished together: each alone finds an unknown state
+    at the path.
     """
     if any(not _is_told(item) for item in items):
         return None
     stages = _stages(items)
     there = {path: look(path) for path in stages[-1]}
-    # The last that fits: of stages that look the same, what was done is not called undone.
+    # The last stage that fits: of stages with equal files, the later one is taken as done.
     for count in reversed(range(len(stages))):
         if all(there[path] == found for path, found in stages[count].items()):
             return {item.n: DONE if n < count else ABORTED for n, item in enumerate(items)}
@@ -54,12 +55,12 @@ def by_stage(items: list[ItemRow], look: Callable[[str], Found | None]) -> dict[
 
 
 def _is_told(item: ItemRow) -> bool:
-    """Whether the item says all that there was; of a moved or deleted directory or link it does not."""
+    """Whether the item records the whole state; for a moved or deleted directory or link it does not."""
     return item.type == FILE or item.kind in ("directory", "link")
 
 
 def _stages(items: list[ItemRow]) -> list[dict[str, Found | None]]:
-    """What is at every path before the first item and after each."""
+    """Yield the state of every path before the first item and after each item."""
     first: dict[str, Found | None] = {}
     now: dict[str, Found | None] = {}
     stages: list[dict[str, Found | None]] = []

@@ -1,7 +1,7 @@
-"""Second look after a change failed: what the disk or the store says it did not do may be done all the same.
+"""Second look after a failed change: the disk or store may have made a change that it reported as failed.
 
-Answers follow what is there by then; a directory of this machine keeps its error, which tells that what is
-there may not be durable.
+Answers follow the files found then. A directory of this machine keeps its error, because its content may not
+be durable.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 def look_again(outcome: Outcome, workspace: Workspace, history: History) -> None:
-    """Set the states of what failed to what is there, and the failures to what is true of them now."""
+    """Set the states of failed items from the files, and correct the failures accordingly."""
     items = list(history.items("op.id = ?", (outcome.op,)))
     try:
         found, left = verdicts(workspace, items)
     except CallError:
-        # Not known to be undone either: it is looked at again before the next call.
+        # The state is still unknown: recovery reads it again before the next call.
         outcome.states.update({n: PENDING for n in outcome.unsure if outcome.states[n] == ABORTED})
         if not any(traits_at(workspace.backend, one.path).race_free for one in outcome.failures):
             _say_that_it_is_open(outcome)
@@ -37,7 +37,7 @@ def look_again(outcome: Outcome, workspace: Workspace, history: History) -> None
     late = [item for item in unsure if found[item.n] in (DONE, UNKNOWN)]
     outcome.states.update({item.n: found[item.n] for item in late})
     waiting = [item.path for item in items if outcome.states[item.n] == PENDING]
-    # What a late request may still take out of a directory may take the directory along.
+    # A late request that may still move an entry out of a directory may also move the directory.
     open_still = [item for item in unsure if any(is_below(path, item.path) for path in waiting)]
     outcome.states.update({i.n: PENDING for i in open_still if outcome.states[i.n] == ABORTED})
     _drop_what_is_done(outcome, workspace, items, late)
@@ -48,7 +48,7 @@ def look_again(outcome: Outcome, workspace: Workspace, history: History) -> None
 def _drop_what_is_done(
     outcome: Outcome, workspace: Workspace, items: list[ItemRow], late: list[ItemRow]
 ) -> None:
-    """Forget the failure of a change that is done. Where a later change was not tried for it, it stays."""
+    """Drop the failure of a change that is done. It stays if a later change was not tried because of it."""
     states = outcome.states
     if outcome.error is not None and set(states.values()) != {DONE}:
         return
@@ -67,7 +67,7 @@ def _drop_what_is_done(
 
 
 def _say_that_it_is_open(outcome: Outcome) -> None:
-    """Neither done nor not done is known of what failed, so no answer says either; part of it may be."""
+    """Report failed items of unknown state as open: they may be done in part."""
     told = ("io_error", "directory_not_empty")
     outcome.failures[:] = [
         Missed(one.path, no_reply(one.path).message, NO_REPLY) if one.code in told else one
@@ -78,7 +78,7 @@ def _say_that_it_is_open(outcome: Outcome) -> None:
 
 
 def _say_that_nothing_is_done(outcome: Outcome) -> None:
-    """What was moved by half is put back by now: the failure that came before that is what is left to say."""
+    """Report the original failure of a move by halves that is reverted now."""
 
     def first(error: BaseException | None) -> CallError | None:
         moved = isinstance(error, CallError) and error.code == "partial_failure"
