@@ -1,1 +1,1 @@
-"""The history: what was there before each change."""
+"""The history: the state of each path before each change."""

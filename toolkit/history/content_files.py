@@ -1,7 +1,7 @@
-"""Content that the history keeps outside its database: large contents in files beside it, by their digest,
-and deleted trees where they were caught. Read and written piece by piece.
+"""Stored content outside the history's database: large contents in files named by digest, and deleted trees
+in the quarantine. Read and written piece by piece.
 
-A file is on the disk under its final name before a row speaks of it. Never changes what it holds.
+A file is on the disk under its final name before a row refers to it. Never changes a stored file.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from ringfence.toolkit.protected_paths import OWN_DIRECTORY
 from ringfence.toolkit.storage import sparse_files as holes
 from ringfence.toolkit.storage.backend import Tree, at
 
-FILED = 2  # what `packed` says of content in a file of its own; 1: compressed, 0: as it is
-# From here on a file costs less than a row; measured on incompressible content, one durable write each.
+FILED = 2  # the value of `packed` for content in a file of its own; 1: compressed, 0: as it is
+# From this size on a file costs less than a row; measured on incompressible content, one durable write each.
 LARGE = 128 << 10
 
 
 class ContentFiles:
-    """The files beside the database in `folder` (None: there are none), and what `backend` has caught."""
+    """The content files in `folder` (None: there are none), and the quarantined trees of `backend`."""
 
     def __init__(self, folder: str | None, backend: Tree, *, durable: bool = True) -> None:
         self.backend = backend
@@ -33,7 +33,7 @@ class ContentFiles:
         self._durable = durable
 
     def put(self, content: Iterable[bytes]) -> tuple[str, int]:
-        """Keep content as a file; its digest and size. Raises OSError."""
+        """Store content as a file; return its digest and size. Raises OSError."""
         assert self.folder is not None, "asked only where there is a folder"
         self.folder.mkdir(mode=0o700, exist_ok=True)
         part = self.folder / f"part-{secrets.token_hex(8)}"
@@ -61,31 +61,31 @@ class ContentFiles:
         return hashed.hexdigest(), size
 
     def filed(self, digest: str, size: int) -> StreamedContent:
-        """The content that was put here."""
+        """Return a stored content."""
         return StreamedContent(digest, size, lambda: checked(digest, self._read(digest)))
 
     def has(self, digest: str) -> bool:
-        """Whether a content that was put here is still here."""
+        """Whether a content is still stored."""
         return self.folder is not None and (self.folder / digest).is_file()
 
     def caught(self, digest: str, size: int, path: str) -> StreamedContent | None:
-        """The content of a file in a catch, by its path among the hidden; None where that is not there."""
+        """Return a quarantined file's content, by its path in the quarantine; None if it is not there."""
         with at(self.backend, f"{OWN_DIRECTORY}/{path}") as spot:
             found = self.backend.stat(spot)
         return None if found is None else self.in_catch(digest, size, path)
 
     def in_catch(self, digest: str, size: int, path: str) -> StreamedContent:
-        """The content of a file that is known to be in a catch, by its path among the hidden."""
+        """Return the content of a file that is known to be in the quarantine, by its path there."""
         return StreamedContent(digest, size, lambda: checked(digest, self._chunks(path)))
 
     def attached(self, path: str) -> Metadata | None:
-        """The metadata of an entry in a catch, by its path among the hidden; None where that is not there."""
+        """Return a quarantined entry's metadata, by its path in the quarantine; None if it is not there."""
         with at(self.backend, f"{OWN_DIRECTORY}/{path}") as spot:
             found = self.backend.stat(spot)
             return None if found is None else self.backend.metadata(spot, found)
 
     def forget(self, digest: str) -> int:
-        """Remove a file; the bytes that it took."""
+        """Remove a stored content; return its size on the disk in bytes."""
         assert self.folder is not None, "asked only where there is a folder"
         file = self.folder / digest
         try:
@@ -96,7 +96,7 @@ class ContentFiles:
         return size
 
     def names(self) -> list[str]:
-        """The files that are here, by name: digests, and parts of what was never finished."""
+        """Return the names of all files: digests, and unfinished parts."""
         if self.folder is None or not self.folder.is_dir():
             return []
         return sorted(file.name for file in self.folder.iterdir())

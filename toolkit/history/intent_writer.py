@@ -1,6 +1,6 @@
-"""Writes the items of an intent with the contents they keep, a batch at a time inside its transaction.
+"""Writer of an intent's items with their old contents, in batches inside the intent's transaction.
 
-A database far away is asked once for many of them; no more than a few megabytes wait for it in memory.
+A remote database gets one request for many items; only a few megabytes wait in memory.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from ringfence.toolkit.state.protocol import Database
 
 _SMALL = 64
-# Up to so many bytes: the window that holds them all, and the tables.
+# Up to this many bytes: a compression window that holds all of them, and the memory for tables.
 _TABLES = (8 << 10, 13, 6), (16 << 10, 14, 7)
 _BATCH, _BYTES = 64, 4 << 20
 
 
 class IntentWriter:
-    """The items of operation `op`; `flush` writes what has not been written yet."""
+    """Writes the items of operation `op`; `flush` writes the last batch."""
 
     def __init__(self, db: Database, op: int, content_files: ContentFiles | None) -> None:
         self._db, self._op, self._content_files = db, op, content_files
@@ -79,7 +79,7 @@ class IntentWriter:
         return digest
 
     def _packed(self, content: bytes | StreamedContent) -> tuple[int, bytes]:
-        """How content is kept, and what of it in the row itself."""
+        """Return how content is stored, and the part that is in the row itself."""
         if (
             length(content) > LARGE
             and self._content_files is not None
@@ -98,7 +98,7 @@ class IntentWriter:
 
 
 def _compressed(content: bytes) -> bytes:
-    # zlib's usual tables are 256 KiB, asked of the system anew each time: for a few lines most of the work.
+    # zlib's usual tables take 256 KiB, allocated each time: for a few lines that is most of the work.
     window, tables = next((row[1:] for row in _TABLES if len(content) <= row[0]), (15, 8))
     packer = zlib.compressobj(1, zlib.DEFLATED, window, tables)
     return packer.compress(content) + packer.flush()

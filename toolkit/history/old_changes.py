@@ -1,7 +1,7 @@
-"""Old changes: forgets what was done beyond a number of changes, the oldest first, whole calls at a time.
+"""Removal of old changes: beyond a number of changes, the oldest are removed, by whole calls.
 
-Only what retention keeps no contents of any more. What it counts for its session's limits stays, summed up.
-Never takes the last operation: the next one would get its number.
+Only removes changes without stored contents. Their amounts for session limits stay, summed up. Never removes
+the last operation, because the next one would get its number.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ringfence.toolkit.state.protocol import Database, State
 
-_MANY = 64  # operations that are forgotten in one transaction
+_MANY = 64  # operations that are removed in one transaction
 _NAME = "forgotten changes"  # in the table `meta`
 _READ = "SELECT value FROM meta WHERE name = ?"
 _NOTE = "INSERT INTO meta VALUES(?,?) ON CONFLICT(name) DO UPDATE SET value = excluded.value"
@@ -36,8 +36,9 @@ Rows = Callable[[str, tuple[Any, ...]], list[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Forgotten:
-    """Nothing is known of the operations up to `op`, begun until the time `until`; of those after it up to
-    `counted` `changes` are."""
+    """The history's removed part: the operations up to `op`, which began until the time `until`. The
+    operations after it up to `counted` have `changes` changes.
+    """
 
     op: int = 0
     until: float = 0.0
@@ -46,13 +47,13 @@ class Forgotten:
 
 
 def forgotten(state: State) -> Forgotten | None:
-    """What is not known any more; None while everything is."""
+    """Return the removed part of the history; None if nothing was removed."""
     found = _read(state.rows)
     return found if found.op else None
 
 
 def to_forget(state: State, most: int, mark: int) -> int:
-    """How many changes `forget_changes` would forget now."""
+    """Return how many changes `forget_changes` would remove now."""
     known, gone = _counted(state.rows), 0
     while (portion := _next(state.rows, known, most, mark)) is not None:
         known, gone = portion, gone + known.changes - portion.changes
@@ -60,9 +61,10 @@ def to_forget(state: State, most: int, mark: int) -> int:
 
 
 def forget_changes(state: State, most: int, mark: int) -> Iterator[int]:
-    """Forget the oldest changes until `most` are known, none after operation `mark`; gives how many went.
+    """Remove the oldest changes until `most` are left, none after operation `mark`; yield the number of each
+    portion.
 
-    May be left or killed between any two.
+    May be stopped or killed between two portions.
     """
     while True:
         with state.transaction() as db:
@@ -98,7 +100,7 @@ def _note(db: Database, known: Forgotten) -> None:
 
 
 def _counted(rows: Rows) -> Forgotten:
-    """What is noted, with what was begun since."""
+    """Return the stored mark with the operations since then counted."""
     known = _read(rows)
     ((last,),) = rows("SELECT coalesce(max(id), 0) FROM op", ())
     ((new,),) = rows("SELECT count(*) FROM item WHERE op > ? AND op <= ?", (known.counted, last))
@@ -106,7 +108,9 @@ def _counted(rows: Rows) -> Forgotten:
 
 
 def _next(rows: Rows, known: Forgotten, most: int, mark: int) -> Forgotten | None:
-    """What is known after the oldest operations went; None where none is to go, or may."""
+    """Return the mark after removing the oldest operations; None if no operation has to be removed, or may
+    be.
+    """
     mark, last, left = min(mark, known.counted - 1), known.op, known.changes
     for op, changes in rows(_OLDEST, (known.op, mark, _MANY)):
         if left <= most:
@@ -122,7 +126,9 @@ def _next(rows: Rows, known: Forgotten, most: int, mark: int) -> Forgotten | Non
 
 
 def _whole_calls(rows: Rows, after: int, last: int, mark: int) -> int:
-    """The operation up to which no call is cut in two: `last` or a later one up to `mark`, else before it."""
+    """Return the operation up to which no call is split: `last` or a later one up to `mark`, else an earlier
+    one.
+    """
     while last > after:
         ((furthest,),) = rows(f"SELECT max(other.id) {_OF_CALLS}", (after, last))
         if furthest is None or furthest == last:

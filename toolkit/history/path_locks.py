@@ -1,6 +1,6 @@
-"""Which paths other calls are at right now, by their open intents.
+"""Path locks: the paths that other calls are changing now, by their open intents.
 
-Looked up inside the transaction that commits an intent, which no other process can be in at the same time.
+Read inside the transaction that commits an intent; only one process at a time can be in it.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 
 class Busy(CallError):
-    """Another call has an open intent at the same path; it may be over in a moment."""
+    """Another call has an open intent at the same path; it may finish soon."""
 
 
 class PathLocks:
-    """What the open intents hold: a path, and below a directory that is deleted or moved all there is."""
+    """The paths locked by open intents, with everything below a directory that is deleted or moved."""
 
     def __init__(self, db: Database) -> None:
         self._paths: set[str] = set()
         self._trees: set[str] = set()
         self._above: set[str] = set()
-        # Mostly there is none, which a look at the operations alone tells.
+        # Usually there is no open intent; the table of operations alone shows that.
         if not db.execute("SELECT id FROM op WHERE state = 'pending' LIMIT 1").fetchall():
             return
         for path, path2, kind, of in db.execute(
@@ -43,7 +43,7 @@ class PathLocks:
                         self._trees.add(end)
 
     def check(self, item: Item) -> None:
-        """Raises Busy when the item is at, below, or (a tree that goes) above what another call is at."""
+        """Raise Busy if the item's path equals a locked path, lies below one, or (for a tree) above one."""
         if not self._paths:
             return
         tree = item.type == DIRECTORY and item.kind in ("delete", "move")

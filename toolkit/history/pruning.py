@@ -1,7 +1,8 @@
-"""Forgets contents that retention lets go: what the history keeps grows with every change, and disks do not.
+"""Pruning of stored contents that retention no longer requires.
 
-What was done stays known, so that a version forgotten is `not_recoverable`; only of very many changes the
-oldest go as well. Never what an open intent, a request that waits or a later undo still needs.
+The changes themselves stay, so a pruned version is `not_recoverable`; only beyond a very large number the
+oldest changes are removed, too. Never prunes contents that an open intent, a pending request or a later undo
+needs.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ if TYPE_CHECKING:
     from ringfence.toolkit.state.protocol import Database, State
     from ringfence.toolkit.workspace.workspace import Workspace
 
-_PAGE = 2_000  # rows read at a time: calls use the state in between
-_ROWS, _BYTES = 128, 4 << 20  # what is forgotten in one transaction
-_PAGES = 2_048  # of the database, given back to the disk after each: more than it freed
-_MARK = "forgotten"  # up to this operation nothing is kept any more
+_PAGE = 2_000  # rows read at a time; calls can use the state in between
+_ROWS, _BYTES = 128, 4 << 20  # contents that are removed in one transaction
+_PAGES = 2_048  # database pages that are returned to the disk after each transaction: more than it freed
+_MARK = "forgotten"  # up to this operation no content is stored
 _OPS = "SELECT id, call, given, started, state, undoes FROM op WHERE id > ? ORDER BY id LIMIT ?"
 _ITEMS = (
     "SELECT op, n, kind, path, path2, before, after, size, temporary FROM item"
@@ -34,9 +35,9 @@ _BLOBS = "SELECT hash, size, packed FROM blob WHERE hash > ? ORDER BY hash LIMIT
 
 @dataclass(frozen=True, slots=True)
 class Pruned:
-    """What was forgotten, or would be: calls whose contents go, contents, deleted trees, bytes.
+    """Amounts of a pruning, done or planned: calls whose contents go, contents, deleted trees, bytes.
 
-    `left` is how many bytes of contents are kept after it, `changes` how many are not known any more.
+    `left` is how many bytes of contents stay, `changes` how many changes are removed.
     """
 
     calls: int = 0
@@ -49,10 +50,10 @@ class Pruned:
 
 @dataclass(slots=True)
 class Choice:
-    """What goes: contents as (digest, size, how it is packed), trees as (name, size).
+    """What to prune: contents as (digest, size, `packed`), trees as (name, size).
 
-    `first` and `last` bound the operations that were looked at; up to `mark` nothing will be kept any more,
-    and where more than `most` changes are known, the oldest of those go.
+    `first` and `last` bound the operations that were read. Up to `mark` no content will be stored; if there
+    are more than `most` changes, the oldest of those up to `mark` are removed.
     """
 
     told: Pruned
@@ -70,10 +71,10 @@ def choose(
     waiting: frozenset[str] = frozenset(),
     between: Callable[[], object] = lambda: None,
 ) -> Choice:
-    """What the rule lets go now. `waiting` are the paths of requests that wait for an answer.
+    """Return what a retention rule prunes now. `waiting` are the paths of pending requests.
 
-    Only reads, some rows at a time, with `between` called after each; what was begun meanwhile is spared by
-    `forget`.
+    Only reads, some rows at a time, and calls `between` after each portion; `forget` spares what operations
+    since then need.
     """
     held = _Held(state, waiting, between)
     gone = forgettable(held.calls(), held.sizes, rule)
@@ -91,9 +92,9 @@ def choose(
 def forget(
     state: State, content_files: ContentFiles, workspace: Workspace, choice: Choice
 ) -> Iterator[Pruned]:
-    """Carry out a choice in small portions; gives what each freed.
+    """Prune a choice in small portions; yield what each one freed.
 
-    May be left or killed between any two: what it did not come to is found by the next one.
+    May be stopped or killed between two portions; the next pruning finds the rest.
     """
     contents = list(choice.contents)
     while contents:
@@ -107,7 +108,7 @@ def forget(
         if not kept.isdisjoint(_digests_of(state, name)):
             mark = choice.first
             continue
-        # Who undoes it from now on is answered `not_recoverable`, as if it had come a moment later.
+        # An undo that begins from now on gets `not_recoverable`.
         workspace.writable().discard(name)
         with state.transaction() as db:
             db.execute("DELETE FROM caught WHERE name = ?", (name,))
@@ -131,7 +132,7 @@ def prune_now(  # noqa: PLR0913  three parts of one state
     *,
     dry_run: bool,
 ) -> Pruned:
-    """Forget all that the rule lets go, and give the space back to the disk."""
+    """Prune everything that the rule permits, and return the space to the disk."""
     choice = choose(state, rule, waiting)
     if dry_run:
         changes = 0 if choice.most is None else to_forget(state, choice.most, choice.mark)
@@ -143,7 +144,7 @@ def prune_now(  # noqa: PLR0913  three parts of one state
 
 
 def sum_of(portions: Iterator[Pruned]) -> Pruned:
-    """What several portions freed together."""
+    """Return the sum of what several portions freed."""
     contents = trees = size = changes = 0
     for one in portions:
         contents, trees, size = contents + one.contents, trees + one.trees, size + one.bytes
@@ -165,12 +166,12 @@ class _Call:
 
 
 class _Held:
-    """What is kept, by call: read once, and never while a write waits for it."""
+    """The stored contents by call, read once, in portions so that no write waits."""
 
     def __init__(self, state: State, waiting: frozenset[str], between: Callable[[], object]) -> None:
         self._between = between
         self._calls: dict[str, _Call] = {}
-        self._given: dict[str, set[str]] = {}  # the calls by the id that their caller gave them
+        self._given: dict[str, set[str]] = {}  # the calls by their caller's id
         self.first = int((state.rows("SELECT value FROM meta WHERE name = ?", (_MARK,)) or [("0",)])[0][0])
         self.last = self.first
         by_op = self._read_ops(state)
@@ -184,17 +185,19 @@ class _Held:
         self._found = [self._kept(name, call) for name, call in self._calls.items()]
 
     def calls(self) -> list[Kept]:
-        """The calls, the one that did something last at the end."""
+        """Return the calls in the order of their last operations."""
         return self._found
 
     def mark(self, gone: set[str], stay: set[str]) -> int:
-        """The last operation up to which all are of `gone` calls, and no tree is among what will `stay`."""
+        """Return the last operation up to which all belong to `gone` calls and no tree is one of those that
+        `stay`.
+        """
         kept = [min(call.ops) for name, call in self._calls.items() if name not in gone]
         trees = [op for name, op in self.trees.items() if _tree(name) in stay]
         return min([*kept, *trees], default=self.last + 1) - 1
 
     def _paged(self, state: State, sql: str, after: tuple[Any, ...], width: int) -> Iterator[Any]:
-        """The rows after a key of `width` columns, which are the first of each row."""
+        """Yield the rows in portions, each after the last key; the key is a row's first `width` columns."""
         while rows := state.rows(sql, (*after, _PAGE)):
             yield from rows
             after = tuple(rows[-1][:width])
@@ -204,7 +207,9 @@ class _Held:
         by_op: dict[int, _Call] = {}
         for op, name, given, started, stands, undoes in self._paged(state, _OPS, (self.first,), 1):
             call = self._calls.pop(str(name), None) or _Call()
-            self._calls[str(name)] = by_op[int(op)] = call  # at the end: by the last operation
+            self._calls[str(name)] = by_op[int(op)] = (
+                call  # moved to the end: the order is that of the last operation
+            )
             call.ops.append(int(op))
             if given is not None:
                 self._given.setdefault(str(given), set()).add(str(name))
@@ -216,7 +221,7 @@ class _Held:
         return by_op
 
     def _read_items(self, state: State, by_op: dict[int, _Call], waiting: frozenset[str]) -> None:
-        latest: dict[str, _Call] = {}  # what somebody waits for at a path: the last change there
+        latest: dict[str, _Call] = {}  # the last change at each path of a pending request
         for op, _, kind, path, path2, before, after, size, name in self._paged(
             state, _ITEMS, (self.first, 1 << 62), 2
         ):
@@ -226,14 +231,14 @@ class _Held:
             call.changes += 1
             call.names.update(digest for digest in (before, after) if digest is not None)
             latest.update((at, call) for at in (path, path2) if at in waiting)
-            if name in self.trees:  # of a deletion, or of an open undo that moves it back
+            if name in self.trees:  # of a deletion, or of an open undo that restores it
                 call.names.add(_tree(name))
                 self.sizes[_tree(name)] += int(size or 0) if kind == "delete" else 0
         for call in latest.values():
             call.spared = True
 
     def _kept(self, name: str, call: _Call) -> Kept:
-        # A digest of nothing that is kept: by a move, which needs no content, or forgotten before.
+        # A digest without stored content: of a move, which needs none, or pruned before.
         names = frozenset(name for name in call.names if name in self.sizes)
         undoes = call.undoes.union(*(self._given.get(given, ()) for given in call.undoes))
         return Kept(name, call.started, names, frozenset(undoes), call.spared, call.changes)
@@ -249,7 +254,7 @@ def _tree(name: str) -> str:
 def _portion(
     state: State, content_files: ContentFiles, choice: Choice, contents: list[tuple[str, int, int]]
 ) -> Pruned:
-    """Forget the last of `contents`, which are taken from it, in a transaction of their own."""
+    """Remove the last ones of `contents` from the list and from the state, in one transaction."""
     taken: list[tuple[str, int, int]] = []
     size = 0
     while contents and len(taken) < _ROWS and size < _BYTES:
@@ -264,7 +269,7 @@ def _portion(
 
 
 def _needed_since(db: Database, choice: Choice) -> set[str]:
-    """The contents that were named by what was begun since the choice was made."""
+    """Return the contents that operations since the choice refer to."""
     rows = db.execute("SELECT before, after FROM item WHERE op > ?", (choice.last,)).fetchall()
     return {str(digest) for row in rows for digest in row if digest is not None}
 
@@ -278,7 +283,7 @@ def _digests_of(state: State, tree: str) -> set[str]:
 
 
 def _unlink(state: State, content_files: ContentFiles, names: list[str]) -> None:
-    """Remove files that no row speaks of: in a transaction, so that none is being put here now."""
+    """Remove files that no row refers to, in a transaction, so that no file is being stored meanwhile."""
     if not names:
         return
     with state.transaction() as db:
@@ -290,7 +295,7 @@ def _unlink(state: State, content_files: ContentFiles, names: list[str]) -> None
 
 
 def sweep(state: State, content_files: ContentFiles) -> None:
-    """Remove what killed processes left: parts of contents, and files that they did not come to name."""
+    """Remove leftovers of killed processes: parts of contents, and files that no row refers to."""
     names = content_files.names()
     known = {str(row[0]) for row in state.rows("SELECT hash FROM blob WHERE packed = ?", (FILED,))}
     _unlink(state, content_files, [name for name in names if name not in known])

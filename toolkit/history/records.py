@@ -1,4 +1,4 @@
-"""Records of the history, as values: an operation, the items it will change, and an item as it is kept."""
+"""Records of the history, as values: an operation, its items, and an item as it is stored."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ from ringfence.toolkit.plan.content import StreamedContent
 PENDING, DONE, ABORTED, PARTIAL, UNKNOWN = "pending", "done", "aborted", "partial", "unknown"
 
 
-# What a session knows of a path it deleted, and of one it knows nothing of any more.
+# In place of a digest: the session deleted the path, or no longer knows its content.
 GONE, UNSEEN = "gone", ""
 
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One path's change: `kind` is "write", "delete", "move", "directory" or "link", `type` the entry's own.
+    """One path's change: `kind` is "write", "delete", "move", "directory" or "link", `type` is the entry's
+    type.
 
-    `before` and `after` are contents to keep, given as such, or the digest of content that is kept elsewhere.
-    `mode` and `metadata` (text of `toolkit.plan.metadata`) are those of the old entry; of a new directory or
-    link, those that it is to get.
+    `before` and `after` are contents to store, or digests of contents that are stored elsewhere. `mode` and
+    `metadata` (text of `toolkit.plan.metadata`) are those of the old entry, or for a new directory or link
+    those to set.
     """
 
     kind: str
@@ -40,7 +41,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class ItemRow:
-    """An item as it stands in the history, with its operation's facts."""
+    """A stored item with the facts of its operation."""
 
     op: int
     n: int
@@ -67,18 +68,18 @@ class ItemRow:
 
     @property
     def lost(self) -> bool:
-        """Whether it took a file's content away that nothing could keep, which somebody had agreed to."""
+        """Whether it removed content that was too large to store, to whose loss a person had agreed."""
         if self.before is not None or not self.size:
             return False
         if self.kind == "move":
-            # What a moved directory held has a size and no identity.
+            # The entries of a moved directory have a size and no identity.
             return bool(self.identity) and self.target is None
         return self.type == FILE
 
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """Who is about to change something, for the intent."""
+    """The call behind an intent: who is about to change something, and why."""
 
     call: str
     given: str | int | None

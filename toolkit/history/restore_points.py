@@ -1,6 +1,6 @@
-"""Points in the history to go back to, and the changes made since: only reads.
+"""Restore points: points in the history, and the changes made since. Only reads.
 
-A point is `initial`, a call (as it was right after it), a file's version (PATH:v2) or a time.
+A point is `initial`, a call (the state right after it), a file's version (PATH:v2) or a time.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from ringfence.toolkit.text import when
 def since(
     history: History, point: str | float, *, session: str | None = None, tree: str = paths.ROOT
 ) -> list[ItemRow]:
-    """The changes of a session and its sub-sessions (None: of all) after a point, in and below `tree`.
+    """Return the changes of a session and its sub-sessions (None: of all) after a point, at and below `tree`.
 
-    Raises CallError `not_found` or `invalid_arguments` for what is no point, `not_recoverable` for one of
-    which the changes after it are pruned.
+    Raises CallError `not_found` or `invalid_arguments` for an invalid point, and `not_recoverable` if changes
+    after it are pruned.
     """
     _check_known(history, point, session)
     if session is not None and session not in history.sessions() and not _has_subs(history, session):
@@ -37,7 +37,7 @@ def since(
 
 
 def _check_known(history: History, point: str | float, session: str | None) -> None:
-    """Refuse to go back to where only a part of the way is known."""
+    """Refuse a point if some changes after it are no longer known."""
     old = history.forgotten(session) if point == INITIAL or not isinstance(point, str) else None
     if old is not None and (isinstance(point, str) or point < old.until):
         whose = "" if session is None else f" of session '{session}'"
@@ -64,16 +64,16 @@ def _bound(history: History, point: str | float, session: str | None) -> tuple[s
 
 
 def _of_version(history: History, path: str, name: str, session: str | None) -> int:
-    """The operation after which the file was at this version; of `initial` the one before."""
+    """Return the operation after which the file had this version; for `initial` the one before the first."""
     line = [one for one in versions(history, path) if session in (None, one.session)]
     version = called(line, name, history.forgotten())[-1]
     later = line[line.index(version) + 1 :]
-    # What an operation found, and not what it left, was there before it.
+    # A version that an operation found existed before that operation.
     return version.op - 1 if any(one.op == version.op for one in later) else version.op
 
 
 def _within(items: Iterable[ItemRow], tree: str) -> Iterator[ItemRow]:
-    """The changes at or below `tree`, and wherever what was there has been moved to since."""
+    """Return the changes at or below `tree`, and at the paths to which its entries were moved since."""
     places = {tree}
 
     def inside(path: str | None) -> bool:
@@ -84,7 +84,7 @@ def _within(items: Iterable[ItemRow], tree: str) -> Iterator[ItemRow]:
         return False
 
     for item in items:
-        # A directory above that was deleted with the tree comes back with the mode it had.
+        # A directory above that was deleted with the tree is restored with its mode.
         above = item.kind == "delete" and item.type == DIRECTORY and paths.is_below(tree, item.path)
         if inside(item.path) or inside(item.path2) or above:
             if item.path2 is not None and inside(item.path):

@@ -1,7 +1,7 @@
-"""The rule of retention: of which calls the history may forget the contents, by age, by number and by size.
+"""Retention rule: which calls' contents the history may prune, by age, by number and by size.
 
-Pure. The newest calls, open ones and those that somebody waits for are spared, whatever their age and size;
-what a call undid is spared as long as that call is.
+Pure. The newest calls, open ones and those with a pending request are spared, whatever their age and size. A
+call that was undone is spared as long as the call that undid it.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-CHANGES = 20_000  # so many of the newest changes stay known, however little `max_bytes` is
-_EACH = 4_096  # bytes of contents for which one change stays known: what is known of one takes about 500
+CHANGES = 20_000  # this many of the newest changes stay, however small `max_bytes` is
+_EACH = 4_096  # bytes of contents for which one change stays; its record takes about 500
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What goes: calls begun before the time `before`, and the oldest beyond `max_bytes`; None: no bound.
+    """Prunes calls begun before the time `before`, and the oldest beyond `max_bytes`; None: no bound.
 
-    Neither takes one of the `keep` newest calls. With both None, all but those go.
+    Neither prunes the `keep` newest calls. With both None, all other calls are pruned.
     """
 
     before: float | None = None
@@ -28,15 +28,15 @@ class Rule:
 
     @property
     def changes(self) -> int | None:
-        """How many changes stay known: of the oldest beyond it the contents go, then what was done."""
+        """How many changes stay; the oldest beyond that lose their contents, and are then removed."""
         return None if self.max_bytes is None else max(CHANGES, self.max_bytes // _EACH)
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A call with the contents that the history keeps for it, by name; `spared` if none of them may go.
+    """A call with its stored contents, by name; `spared`: none of them may be pruned.
 
-    `undoes` names the calls that it took back, `changes` is how many it made.
+    `undoes` names the calls that it undid; `changes` is the number of its changes.
     """
 
     call: str
@@ -48,9 +48,10 @@ class Kept:
 
 
 def forgettable(calls: Sequence[Kept], sizes: Mapping[str, int], rule: Rule) -> set[str]:
-    """The calls, given oldest first, of which the contents go; `sizes` are those of the contents in bytes.
+    """Return the calls whose contents are pruned; `calls` are given oldest first, `sizes` in bytes by
+    content.
 
-    A content stays as long as one call that has it stays, and counts once.
+    A content stays as long as one of its calls stays, and counts once.
     """
     undone = _undone(calls)
     spared, started = _needed(calls, undone, len(calls) - rule.keep)
@@ -76,14 +77,16 @@ def forgettable(calls: Sequence[Kept], sizes: Mapping[str, int], rule: Rule) -> 
 
 
 def _undone(calls: Sequence[Kept]) -> list[list[int]]:
-    """For each call the places of the earlier ones that it undid."""
+    """Return for each call the indexes of the earlier calls that it undid."""
     places = {one.call: n for n, one in enumerate(calls)}
     found = ([places.get(name, n) for name in one.undoes] for n, one in enumerate(calls))
     return [[m for m in undone if m < n] for n, undone in enumerate(found)]
 
 
 def _needed(calls: Sequence[Kept], undone: list[list[int]], newest: int) -> tuple[list[bool], list[float]]:
-    """Whether each call is spared, and its latest start: its own, or that of what undid it."""
+    """Return for each call whether it is spared, and its latest start: its own, or that of the call that
+    undid it.
+    """
     spared = [one.spared or n >= newest for n, one in enumerate(calls)]
     started = [one.started for one in calls]
     for n in reversed(range(len(calls))):
@@ -93,7 +96,7 @@ def _needed(calls: Sequence[Kept], undone: list[list[int]], newest: int) -> tupl
 
 
 def _first_to_go(free: list[int], undone: list[list[int]]) -> Iterator[int]:
-    """The calls in the order in which they may go: the oldest first, and none before what undid it."""
+    """Yield the calls in the order of pruning: oldest first, and none before the call that undid it."""
     among = set(free)
     needed = Counter(m for n in free for m in among.intersection(undone[n]))
     ready = [n for n in free if not needed[n]]  # in order, so a heap already
@@ -109,7 +112,9 @@ def _first_to_go(free: list[int], undone: list[list[int]]) -> Iterator[int]:
 def _beyond(
     calls: Sequence[Kept], free: list[int], held: set[str], sizes: Mapping[str, int], most: int
 ) -> set[int]:
-    """The first of `free` that have to go for the contents of the rest, with `held`, to be `most` bytes."""
+    """Return the first ones of `free` to prune so that all other contents, with `held`, fit into `most`
+    bytes.
+    """
     total = sum(sizes[name] for name in held)
     for place in reversed(range(len(free))):
         new = calls[free[place]].contents - held
@@ -120,4 +125,4 @@ def _beyond(
     return set()
 
 
-TURN = "retention"  # in the table `meta`: "owner|time|operation", who has the turn, or had it and when
+TURN = "retention"  # in the table `meta`: "owner|time|operation" of the present or last turn

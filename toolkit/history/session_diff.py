@@ -1,6 +1,6 @@
-"""A session's changed files, as a side panel shows them: each file once, from first to last.
+"""Session diff: a session's changed files, each once, from its first to its last state.
 
-What sub-sessions and sub-agents changed counts for their parents. Only reads the history.
+Changes of sub-sessions and sub-agents count for their parents. Only reads the history.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from ringfence.toolkit.text import MAX_DIFF, count_changed, diff, escape
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """One file: `kind` is "created", "updated", "deleted" or "moved" (then `source` says from where).
+    """One changed file: `kind` is "created", "updated", "deleted" or "moved" (from `source`).
 
-    Counts are lines, 0 for what is not text or was not kept. `type` is "file" or "link", `agents` who changed
-    it.
+    Counts are lines, 0 for content that is not text or not stored. `type` is "file" or "link", `agents` are
+    those that changed it.
     """
 
     path: str
@@ -38,17 +38,17 @@ class Changed:
 
     @property
     def before(self) -> bytes | None:
-        """The content it had first (of a link its text), None where there was none or it was not kept."""
+        """The first content (of a link its target); None if there was none or it is not stored."""
         return _bytes(self._ends[0], self._content)
 
     @property
     def after(self) -> bytes | None:
-        """The content it had last."""
+        """The last content, in the same form."""
         return _bytes(self._ends[1], self._content)
 
     @property
     def diff(self) -> str:
-        """A unified diff: of a deletion only removals, of a move with a head that says so."""
+        """Return a unified diff: for a deletion only removals, for a move with a line about it."""
         head = ""
         if self.source is not None:
             head = f"rename from {escape(self.source)}\nrename to {escape(self.path)}\n"
@@ -59,9 +59,9 @@ class Changed:
 
 
 def changed(history: History, session: str, agent: str | None = None, *, since: int = 0) -> list[Changed]:
-    """The files that differ between the session's beginning and its last change, by path.
+    """Return the files that differ between the session's beginning and its last change, by path.
 
-    With `agent` only what that one and its sub-agents changed; with `since` only from that operation on.
+    `agent` limits this to changes of that agent and its sub-agents, `since` to operations from that one on.
     """
     within, values = of_session(session)
     where = f"{within} AND op.id >= ? AND item.state = ? AND item.type != ?"
@@ -71,7 +71,7 @@ def changed(history: History, session: str, agent: str | None = None, *, since: 
 
 
 class _Story:
-    """What each path held first and holds last, and which file went where."""
+    """The first and last state of each path, and where each file was moved."""
 
     def __init__(self, items: Iterable[ItemRow]) -> None:
         self._first: dict[str, VersionState] = {}
@@ -96,7 +96,7 @@ class _Story:
         if path not in self._first:
             self._first[path] = found
         elif found.kept and not self._last[path].kept:
-            # It came along with its directory; the next one to look at it saw what it held.
+            # It was moved with its directory; the next item at this path has its content.
             origin = self._origin.get(path, path)
             if not self._first[origin].kept:
                 self._first[origin] = found
@@ -138,7 +138,7 @@ class _Story:
 
 
 def _readable(history: History) -> Callable[[str], bytes | None]:
-    """Contents to count and to show lines of: what is larger or not kept any more is told without."""
+    """Return a function that reads contents for counts and diffs; None for too large or pruned content."""
 
     def content(digest: str) -> bytes | None:
         try:
@@ -151,12 +151,12 @@ def _readable(history: History) -> Callable[[str], bytes | None]:
 
 
 def _text(held: VersionState, content: Callable[[str], bytes | None]) -> bytes | None:
-    """What has lines of it: a link has none."""
+    """Return content with lines; a link has none."""
     return None if held.kind == LINK else _bytes(held, content)
 
 
 def _links(path: str, *ends: VersionState) -> str:
-    """The links among the two ends, a line each."""
+    """Return a line for each end that is a link."""
     return "".join(
         f"Link {escape(path)} -> {escape(held.target or '')}, {when}\n"
         for held, when in zip(ends, ("before", "after"), strict=True)
