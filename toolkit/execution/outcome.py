@@ -35,9 +35,7 @@ class Outcome:
     ] = ()  # kinds of change that the store made after a check, without a condition
     kept_in: str | None = None  # the workspace's directory in which deleted entries stay
     not_kept: dict[str, NotKept] = field(default_factory=dict)  # by path
-    unsure: set[int] = field(
-        default_factory=set
-    )  # items that failed in a way that leaves their state unknown
+    unsure: set[int] = field(default_factory=set)  # failed items of unknown state
     # Paths whose reply was lost and whose change was found done by reading the store.
     resolved: list[str] = field(default_factory=list)
     raised: dict[str, CallError] = field(default_factory=dict)  # by the path of the change that failed

@@ -32,9 +32,8 @@ T = TypeVar("T")
 
 # What is found at a path that leads elsewhere now: it matches no intent, and nothing is changed there.
 _ELSEWHERE = Found("elsewhere")
-_OTHER_HALF = (
-    ".again"  # a quarantined tree is deleted under a second name, so that another crash is noticed, too
-)
+# A quarantined tree is deleted under a second name, so that another crash is noticed, too.
+_OTHER_HALF = ".again"
 
 
 @dataclass(frozen=True, slots=True)

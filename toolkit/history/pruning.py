@@ -207,9 +207,8 @@ class _Held:
         by_op: dict[int, _Call] = {}
         for op, name, given, started, stands, undoes in self._paged(state, _OPS, (self.first,), 1):
             call = self._calls.pop(str(name), None) or _Call()
-            self._calls[str(name)] = by_op[int(op)] = (
-                call  # moved to the end: the order is that of the last operation
-            )
+            # Moved to the end: the order is that of the last operation.
+            self._calls[str(name)] = by_op[int(op)] = call
             call.ops.append(int(op))
             if given is not None:
                 self._given.setdefault(str(given), set()).add(str(name))

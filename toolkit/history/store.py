@@ -1,7 +1,7 @@
-"""The history: what was there before each change, committed before the change is made.
+"""Store of the history: the state before each change, committed before the change is made.
 
-One durable transaction holds content and intent; the outcome is marked after the change. It never
-records what did not happen, and keeps bytes, never text.
+One durable transaction has old content and intent; the outcome is marked after the change. Never records a
+change that did not happen. Stores bytes, never text.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from ringfence.toolkit.protected_paths import QUARANTINED_PREFIX
 from ringfence.toolkit.state.protocol import Database, State
 from ringfence.toolkit.text import when
 
-# Many files may hold the same, so only some rows at a time; in the order of the index, the newest first.
+# Many files may have the same content, so only some rows at a time; in the order of the index, newest first.
 _FEW = 8
-_KEY = 400  # characters of a path by which it is found as it is
+_KEY = 400  # characters up to which a path is its own key
 _CAUGHT = (
     "SELECT caught.name, caught.path, item.path, item.size FROM item CROSS JOIN caught"
     " WHERE caught.op = item.op AND caught.name = item.temporary AND item.before = ? AND item.kind = 'delete'"
@@ -50,12 +50,12 @@ _CAUGHT_AGAIN = (
 )
 
 
-# How an operation ended: its number, its items' states, what its session knows now, its record, its amounts.
+# An operation's end: its number, its items' states, its session's known digests, its record, its amounts.
 _End = tuple[int, dict[int, str], dict[tuple[str, str], str], dict[str, Any], dict[str, Amount] | None]
 
 
 class History:
-    """Contents and operations of one workspace."""
+    """Operations and stored contents of one workspace."""
 
     def __init__(
         self, state: State, *, durable: bool = True, content_files: ContentFiles | None = None
@@ -64,12 +64,14 @@ class History:
         self.content_files = content_files
         self._durable = durable
         self._late: list[_End] = []
-        self._head = BEGINNING  # the last record of the audit that was written from here
-        self._sole = False  # whether nobody else has written since, as far as is known
-        self._tops: dict[str, str | None] = {}  # the last catch asked for, and where it was before
-        # By open operation, the catches that it moves back, by the number of the item that says so.
+        self._head = BEGINNING  # the last audit record that this process wrote
+        self._sole = False  # whether no other process has written since, as far as known
+        self._tops: dict[
+            str, str | None
+        ] = {}  # the quarantined tree of the last request, and where it was before
+        # By open operation, the quarantined trees that it restores, by the number of their item.
         self._returning: dict[int, dict[int, str]] = {}
-        self.left_open = False  # whether something waits to be settled that this process was at
+        self.left_open = False  # whether an operation of this process needs recovery
 
     # ------------------------------------------------------------------ writing
 
@@ -80,10 +82,11 @@ class History:
         usage: dict[str, Amount],
         guard: Callable[[], None],
     ) -> int:
-        """Commit intent and content; gives the operation's number.
+        """Commit intent and old content; return the operation's number.
 
-        `guard` runs in the same transaction, so that two calls cannot both take the last of a limit.
-        Raises CallError `history_unavailable`, or `path_changed` when another call is at the same path.
+        `guard` runs in the same transaction, so that two calls cannot both use the rest of a limit. Raises
+        CallError `history_unavailable`, or `path_changed` if another call has an open intent at the same
+        path.
         """
         self._catch_up()
         with self._state.transaction(durable=self._durable) as db:
@@ -101,7 +104,7 @@ class History:
                     continue
                 if item.kind != "delete":
                     returning[n] = name
-                elif name not in caught:  # a tree's own item comes before what is in it
+                elif name not in caught:  # a tree's own item comes before its entries
                     db.execute("INSERT INTO caught VALUES(?,?,?)", (name, op, item.path))
                     caught.add(name)
             keeping.flush()
@@ -115,7 +118,7 @@ class History:
         return op
 
     def check(self) -> None:
-        """Refuse when the intents of this process may not be its own any more."""
+        """Raise CallError if another process may have taken over this process's intents."""
         self._state.check()
 
     def finish(
@@ -126,11 +129,11 @@ class History:
         record: dict[str, Any],
         usage: dict[str, Amount] | None = None,
     ) -> str:
-        """Mark what became of each item (`states` by number) and write the call's audit record.
+        """Mark the outcome of each item (`states` by number) and write the call's audit record.
 
-        `usage` is what was done, where that is less than what the intent reserved of the session's limits.
-        What cannot be written now is written before the next change; until then the intent is open.
-        With an item that is `pending` still, the operation stays open, to be settled before the next call.
+        `usage` is what was done, if it is less than the intent reserved of the session's limits. If the state
+        cannot be written now, this is written before the next change; until then the intent is open. If an
+        item is still `pending`, the operation stays open and is recovered before the next call.
         """
         end = op, states, seen, record, usage
         try:
@@ -153,12 +156,12 @@ class History:
         record: dict[str, Any],
         usage: dict[str, Amount] | None,
     ) -> str:
-        left = set(states.values()) or {DONE}  # with nothing to do, all of it is done
+        left = set(states.values()) or {DONE}  # an operation without items is done
         state = PENDING if PENDING in left else left.pop() if len(left) == 1 else PARTIAL
         with self._state.transaction() as db:
             open_ = "UPDATE op SET state=? WHERE id=? AND state='pending'"
             if not db.execute(open_, (state, op)).rowcount:
-                return state  # the commit of an earlier try was lost on its way back, or it was settled
+                return state  # the reply to an earlier commit was lost, or the operation was recovered
             db.executemany(
                 "UPDATE item SET state=? WHERE op=? AND n=?", [(s, op, n) for n, s in states.items()]
             )
@@ -175,7 +178,7 @@ class History:
         return state
 
     def _note_returned(self, db: Database, op: int, states: dict[int, str]) -> None:
-        """What was moved back is kept in the workspace alone from now on."""
+        """Mark restored trees: from now on their content is in the workspace only."""
         back = [(name,) for n, name in self._returning.get(op, {}).items() if states.get(n) == DONE]
         if back:
             db.executemany("DELETE FROM caught WHERE name = ?", back)
@@ -184,14 +187,14 @@ class History:
         self._sole, self._head = after == self._head, head
 
     def orphans(self) -> list[int]:
-        """The open operations of processes that are gone, oldest first."""
-        # In the words of the index, and in no order: else all that was ever done is looked through.
+        """Return the open operations of dead processes, oldest first."""
+        # This condition uses the index and no order: else all operations would be read.
         rows = sorted(self._state.rows("SELECT id, owner FROM op WHERE state = 'pending'"))
         dead = {owner for owner in {str(row[1]) for row in rows} if self._state.dead(owner)}
         return [int(row[0]) for row in rows if row[1] in dead]
 
     def adopt(self, op: int) -> bool:
-        """Make an orphan this process's own to settle; false when another one has it."""
+        """Take over an orphan for recovery; return False if another process has it."""
         with self._state.transaction() as db:
             (owner,) = db.execute("SELECT owner FROM op WHERE id = ?", (op,)).fetchone()
             returning = "SELECT n, temporary FROM item WHERE op = ? AND kind != 'delete' AND temporary >= ?"
@@ -203,20 +206,20 @@ class History:
             return self._state.dead(owner) and db.execute(found, (self._state.owner, op, owner)).rowcount == 1
 
     def abandon(self, op: int) -> None:
-        """Leave an open operation to be settled: whoever was at it does not know what became of it."""
+        """Leave an operation open for recovery, because its outcome is unknown."""
         self.left_open = True
         with self._state.transaction() as db:
             db.execute("UPDATE op SET owner = '' WHERE id = ? AND state = 'pending'", (op,))
 
     def mark(self, op: int, states: dict[int, str]) -> None:
-        """Mark what became of each item of an operation that is not finished yet."""
+        """Mark the outcome of each item of an unfinished operation."""
         with self._state.transaction() as db:
             db.executemany(
                 "UPDATE item SET state=? WHERE op=? AND n=?", [(s, op, n) for n, s in states.items()]
             )
 
     def note(self, seen: dict[tuple[str, str], str], record: dict[str, Any]) -> None:
-        """Write the audit record of a call that changed nothing, and what it read."""
+        """Write the audit record of a call without changes, and the digests that it read."""
         self._catch_up()
         with self._state.transaction() as db:
             _remember(db, seen)
@@ -226,11 +229,11 @@ class History:
     # ------------------------------------------------------------------ reading
 
     def content(self, digest: str) -> bytes:
-        """The bytes with this digest. Raises CallError `not_recoverable`."""
+        """Return the bytes with this digest. Raises CallError `not_recoverable`."""
         return whole(self.held(digest))
 
     def held(self, digest: str) -> bytes | StreamedContent:
-        """The content with this digest: small ones as bytes. Raises CallError `not_recoverable`."""
+        """Return the content with this digest, small ones as bytes. Raises CallError `not_recoverable`."""
         rows = self._state.rows("SELECT size, packed, data FROM blob WHERE hash=?", (digest,))
         if not rows:
             found = self._caught(digest)
@@ -248,14 +251,14 @@ class History:
         return content
 
     def holds(self, digest: str) -> bool:
-        """Whether the content with this digest is still kept, as far as a look at its place tells."""
+        """Whether the content with this digest is still stored; checks that it exists, not its bytes."""
         rows = self._state.rows("SELECT packed FROM blob WHERE hash=?", (digest,))
         if not rows:
             return self._caught(digest) is not None
         return rows[0][0] != FILED or (self.content_files is not None and self.content_files.has(digest))
 
     def _caught(self, digest: str) -> StreamedContent | None:
-        """The content in a deleted tree that stayed where it was caught."""
+        """Return the content from a quarantined tree."""
         if self.content_files is None:
             return None
         start, step = 0, _FEW
@@ -268,7 +271,7 @@ class History:
         return None
 
     def metadata(self, item: ItemRow) -> Metadata | None:
-        """What was attached to what an item found, from the row, or where it stays as it was caught."""
+        """Return the metadata of the entry that an item found, from its row or from the quarantine."""
         if (
             item.metadata is not None
             or self.content_files is None
@@ -279,9 +282,11 @@ class History:
         return None if found is None else self.content_files.attached(found[0] + item.path[len(found[1]) :])
 
     def catch_of(self, item: ItemRow) -> tuple[str, str] | None:
-        """The catch that holds what an item deleted, and the path that was caught; None where none does.
+        """Return the quarantined tree with the entry that an item deleted, and the tree's path; None if there
+        is none.
 
-        Where this deletion's was moved back, it is that of a later deletion of the same content at the path.
+        If this deletion's tree was restored, that of a later deletion of the same content at the path is
+        returned.
         """
         name = str(item.temporary)
         if name not in self._tops:
@@ -294,14 +299,17 @@ class History:
         return (str(rows[0][0]), str(rows[0][1])) if rows else None
 
     def seen(self, session: str, path: str) -> str | None:
-        """The digest of what the session last read or wrote at `path`, "gone" if it deleted it, else None."""
+        """Return the digest that the session last read or wrote at `path`, "gone" if it deleted the path,
+        else None.
+        """
         rows = self._state.rows("SELECT digest FROM seen WHERE session=? AND path=?", _key(session, path))
         return str(rows[0][0]) if rows else None
 
     def totals(self, session: str, agent: str, key: str) -> Amount:
-        """What `agent` and its sub-agents have changed so far, under a limit's key.
+        """Return what `agent` and its sub-agents have changed so far, by a limit's key.
 
-        A session counts with its parent and all of that one's sub-sessions: opening one lifts no limit.
+        A session counts together with its parent and all of the parent's sub-sessions, so a new sub-session
+        raises no limit.
         """
         family = session.partition("/")[0]
         (within, ends), (summed, _) = of_session(family), of_session(family, "spent")
@@ -318,23 +326,23 @@ class History:
         return Amount(*rows[0])
 
     def items(self, where: str, values: tuple[Any, ...]) -> Iterator[ItemRow]:
-        """The items that a condition on `op.` and `item.` columns picks, oldest first."""
+        """Yield the items that match a condition on `op.` and `item.` columns, oldest first."""
         yield from (
             ItemRow(*row)
             for row in self._state.rows(
                 "SELECT item.*, op.call, op.session, op.agent, op.tool, op.started, op.undoes FROM item"
-                # Sorted afterwards: to give them in the order they are kept in, all would be looked through.
+                # Sorted afterwards: in the table's order, all rows would be read.
                 f" JOIN op ON op.id = item.op WHERE {where} ORDER BY +item.op, +item.n",
                 values,
             )
         )
 
     def call(self, name: str, session: str | None = None) -> list[ItemRow]:
-        """The items of the call that `name` means. Raises as `operation` does."""
+        """Return the items of the call with this name. Raises as `operation` does."""
         return list(self.items("op.call = ?", (self.operation(name, session)[0],)))
 
     def last(self, path: str, before: int) -> ItemRow | None:
-        """The last change done at `path`, not counting that of operation `before` or a later one."""
+        """Return the last change done at `path` before operation `before`."""
         rows = list(
             self.items(
                 "item.state = 'done' AND op.id = (SELECT max(op) FROM item"
@@ -345,20 +353,20 @@ class History:
         return rows[-1] if rows else None
 
     def begun(self, op: int) -> dict[str, Any]:
-        """Who began an operation and when, by the names that audit records have for it."""
+        """Return who began an operation and when, as fields of an audit record."""
         names = ("call", "session", "agent", "tool", "started")
         (row,) = self._state.rows(f"SELECT {', '.join(names)} FROM op WHERE id = ?", (op,))
         return dict(zip(names, row, strict=True))
 
     def operation(self, name: str, session: str | None = None) -> tuple[str, int]:
-        """The call that `name` means and the number of its last operation.
+        """Return the call with this name and the number of its last operation.
 
-        `name` is Ringfence's own id, or else the caller's if just one call used it.
-        With `session` only one of that session or its sub-sessions is meant. Raises CallError `not_found`
-        or, for an id that several calls carried, `invalid_arguments`.
+        `name` is Ringfence's own id, or the caller's id if only one call used it. `session` limits the search
+        to that session and its sub-sessions. Raises CallError `not_found`, or `invalid_arguments` if several
+        calls used the id.
         """
         within, values = of_session(session)
-        # One after the other: for both at once all that was ever done is looked through.
+        # Two queries: for both ids at once all operations would be read.
         for column in ("call", "given"):
             of = f"SELECT call, max(id) FROM op WHERE {column} = ? AND {within}"
             rows = self._state.rows(f"{of} GROUP BY call ORDER BY min(id)", (name, *values))
@@ -381,8 +389,9 @@ class History:
         return str(rows[0][0]), int(rows[0][1])
 
     def forgotten(self, session: str | None = None, *, exact: bool = False) -> Forgotten | None:
-        """What is not known any more, if that is of a session and its sub-sessions, or (`exact`) of it alone;
-        None for the session: of any."""
+        """Return the removed part of the history if it concerns a session and its sub-sessions, or (`exact`)
+        the session alone; with None, any session.
+        """
         found = forgotten(self._state)
         if found is None or session is None:
             return found
@@ -390,7 +399,7 @@ class History:
         return found if self._state.rows(f"SELECT 1 FROM spent WHERE {within} LIMIT 1", values) else None
 
     def sessions(self) -> list[str]:
-        """The sessions that changed something, the latest last."""
+        """Return the sessions that changed something, the latest last."""
         sql = "SELECT session FROM op WHERE state != ? GROUP BY session ORDER BY max(id)"
         return [str(row[0]) for row in self._state.rows(sql, (ABORTED,))]
 
@@ -418,11 +427,12 @@ class History:
 
 
 def of_session(session: str | None, table: str = "op") -> tuple[str, tuple[Any, ...]]:
-    """A condition on `op`, or another table, for a session and its sub-sessions (`night/tests` is one of
-    `night`); None: all."""
+    """Return a condition on `op`, or another table, for a session and its sub-sessions (`night/tests` is one
+    of `night`); None: all.
+    """
     if session is None:
         return "1 = 1", ()
-    # The bounds say less than what follows them, but in words that an index answers; "0" comes after "/".
+    # The bounds are wider than the condition after them, but an index serves them; "0" comes after "/".
     return (
         f"({table}.session COLLATE BINARY >= ? AND {table}.session COLLATE BINARY < ?"
         f" AND ({table}.session = ? OR substr({table}.session, 1, ?) = ?))",
@@ -431,7 +441,7 @@ def of_session(session: str | None, table: str = "op") -> tuple[str, tuple[Any, 
 
 
 def _lower(db: Database, op: int, usage: dict[str, Amount]) -> None:
-    """Have the session's totals count only what was done of what an operation reserved."""
+    """Reduce the session's totals from what an operation reserved to what was done."""
     taken = db.execute("SELECT action, files, bytes FROM usage WHERE op = ?", (op,)).fetchall()
     for action, files, size in taken:
         done = usage.get(action, Amount())
@@ -456,5 +466,5 @@ def _remember(db: Database, seen: dict[tuple[str, str], str]) -> None:
 
 
 def _key(session: str, path: str) -> tuple[str, str]:
-    """What a session's knowledge of a path is found by: an index of PostgreSQL takes no longer text."""
+    """Return the key of a path, bounded in length, because PostgreSQL's indexes are."""
     return session, path if len(path) <= _KEY else f"{path[:_KEY]}\n{sha256(path.encode())}"

@@ -1,6 +1,6 @@
-"""Tells subscribers what was changed, after the fact.
+"""Subscriptions: subscribers are notified of changes after they are made and recorded.
 
-Each has a thread and a bounded queue of its own: one that is slow or fails misses events and hurts no call.
+Each has its own thread and bounded queue: a slow or failing subscriber misses events and delays no call.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Subscriber = Callable[[Event], object]
 
 
 class Subscription:
-    """One subscriber; `missed` counts what did not fit into its queue or made it fail."""
+    """One subscriber; `missed` counts events that did not fit into the queue or made the subscriber fail."""
 
     def __init__(self, subscriber: Subscriber) -> None:
         self.missed = 0
@@ -52,7 +52,7 @@ class Subscription:
             self.missed += 1
 
     def close(self, wait: float = 1.0) -> None:
-        """Deliver what waits, for at most `wait` seconds, and end."""
+        """Deliver queued events for at most `wait` seconds, and end."""
         self._closed = True
         try:
             self._waiting.put(None, timeout=wait)
@@ -64,14 +64,14 @@ class Subscription:
         while (event := self._waiting.get()) is not None:
             try:
                 self._subscriber(event)
-            except BaseException:  # noqa: BLE001  one that wants to end the program ends nothing here either
+            except BaseException:  # noqa: BLE001  a subscriber must not end the thread, not even with SystemExit
                 self.missed += 1
 
 
 def events(items: Iterable[ItemRow], states: Mapping[int, str]) -> list[Event]:
-    """What subscribers are told of an operation's items, by what became of each (`states` by number).
+    """Return the events of an operation's items by their outcomes (`states` by number).
 
-    A move is gone at one end and there at the other.
+    A move is an event at each end.
     """
     found = []
     for item in items:

@@ -1,7 +1,7 @@
-"""A file's line of history: `initial`, then `v1`, `v2`, … after each change, session by session.
+"""Versions of a file: `initial`, then `v1`, `v2`, … after each change, session by session.
 
-A move, its own or its directory's, does not break the line. Only reads the history, and never says of a
-content what was not recorded. Where the beginning is pruned, versions are named by operation: `after-812`.
+The versions continue across moves of the file or its directory. Only reads the history, and never reports
+content that was not recorded. If the beginning is pruned, versions are named by operation: `after-812`.
 """
 
 from __future__ import annotations
@@ -25,13 +25,12 @@ _BY_OPERATION = re.compile(r"(?:before|replaced|after)-[1-9][0-9]{0,18}")
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A file at one time in a session; `path` is where it was then.
+    """A file at one time in a session; `path` is its path at that time.
 
-    `digest` and `target` are both None where nothing was there (a tombstone). Where `kept` is false the
-    file was there and was moved along with its directory, its content not looked at, or was too large to be
-    kept. Where `forgotten` is true its content was kept and is not any more: it was pruned, or cleaned up.
-    `mode` and `metadata` are what the next change found, as far as one is known. `end` says whether that was
-    "before" the operation `op` or "after" it, or "replaced" by what it moved.
+    `digest` and `target` are both None if nothing was there (a tombstone). If `kept` is false, the content
+    was never stored: the file was moved with its directory, or was too large. If `forgotten` is true, the
+    stored content is gone: it was pruned or cleaned up. `mode` and `metadata` are those that the next known
+    change found. `end`: the version was "before" the operation `op`, "after" it, or "replaced" by its move.
     """
 
     path: str
@@ -53,13 +52,13 @@ class Version:
 
     @property
     def gone(self) -> bool:
-        """Whether nothing was there."""
+        """Whether nothing existed at the path."""
         return self.kept and self.digest is None and self.target is None
 
 
 @dataclass(frozen=True, slots=True)
 class VersionState:
-    """What an item found or left at a path."""
+    """The state that an item found or left at a path."""
 
     kind: str = FILE
     digest: str | None = None
@@ -76,7 +75,9 @@ NOTHING = VersionState()
 
 
 def versions(history: History, path: str, session: str | None = None) -> list[Version]:
-    """The versions of the file that is or was at `path`, in every session or one, oldest first in each."""
+    """Return the versions of the file that is or was at `path`, in every session or one, oldest first in
+    each.
+    """
     lines: dict[str, list[Version]] = {}
     events = _events(history, path)
     for item, at in events:
@@ -90,8 +91,8 @@ def versions(history: History, path: str, session: str | None = None) -> list[Ve
 
 
 def _marked(history: History, found: list[Version], items: list[ItemRow]) -> list[Version]:
-    """The versions, with those marked whose content the history does not hold any more."""
-    # What was moved is not kept as well: it is there, at its new place.
+    """Return the versions, with `forgotten` set where the history no longer has the content."""
+    # Moved content is not stored: it exists at its new path.
     ends = ((item.before, None if item.kind == "move" else item.after) for item in items)
     kept = {digest for both in ends for digest in both if digest is not None}
     gone = {v.digest for v in found if v.digest in kept and not history.holds(v.digest or "")}
@@ -99,12 +100,14 @@ def _marked(history: History, found: list[Version], items: list[ItemRow]) -> lis
 
 
 def _by_operation(line: list[Version]) -> list[Version]:
-    """The versions with names that stay when more of the beginning is pruned."""
+    """Return the versions with names that stay valid when more of the beginning is pruned."""
     return [replace(version, name=f"{version.end}-{version.op}") for version in line]
 
 
 def _events(history: History, path: str) -> list[tuple[ItemRow, str]]:
-    """The items that made the file what it is, each with the path it was at; back through its moves."""
+    """Return the items that changed the file, each with the file's path then, followed back through its
+    moves.
+    """
     found: dict[tuple[int, int], tuple[ItemRow, str]] = {}
     todo: list[tuple[str, int | None]] = [(path, None)]
     while todo:
@@ -139,7 +142,7 @@ def _extend(line: list[Version], item: ItemRow, at: str, metadata: Metadata | No
 
 
 def _fill(line: list[Version], found: VersionState) -> None:
-    """What came along with its directory held what the next one to look at it found."""
+    """Fill in content after a move with the directory: it is what the next item found."""
     for n in range(len(line) - 1, -1, -1):
         if line[n].kept:
             return
@@ -149,7 +152,7 @@ def _fill(line: list[Version], found: VersionState) -> None:
 
 
 def ends(item: ItemRow, at: str) -> tuple[VersionState, VersionState]:
-    """What the item found and what it left; of a move, of the file that is moved."""
+    """Return the states that the item found and left; for a move, those of the moved file."""
     match item.kind:
         case "write":
             return _before(item), _of_file(item.after, item.grown)
@@ -163,7 +166,7 @@ def ends(item: ItemRow, at: str) -> tuple[VersionState, VersionState]:
 
 
 def replaced(item: ItemRow) -> VersionState:
-    """What a move found at its destination."""
+    """Return the state that a move found at its destination."""
     if item.before is None and item.target is not None:
         return VersionState(LINK, target=item.target)
     return _before(item)
@@ -201,9 +204,10 @@ def _append(line: list[Version], item: ItemRow, path: str, state: VersionState, 
 
 
 def called(found: list[Version], name: str, old: Forgotten | None = None) -> list[Version]:
-    """The versions called `name` (`v2`, `SESSION:v2`), at least one; `old` is what is not known any more.
+    """Return the versions called `name` (`v2`, `SESSION:v2`), at least one; `old` is the removed part of the
+    history.
 
-    Raises CallError `not_found`, and `not_recoverable` for one that is pruned.
+    Raises CallError `not_found`, and `not_recoverable` for a pruned version.
     """
     session, _, short = name.rpartition(":")
     held = [version for version in found if not session or version.session == session]
@@ -226,9 +230,9 @@ def called(found: list[Version], name: str, old: Forgotten | None = None) -> lis
 
 
 def pick(found: list[Version], name: str, old: Forgotten | None = None) -> tuple[Version, Version]:
-    """The version called `name` and the last one known.
+    """Return the version called `name` and the last known version.
 
-    Raises as `called` does, and CallError `not_recoverable` for one whose content was not kept.
+    Raises as `called` does, and CallError `not_recoverable` for a version whose content was not stored.
     """
     named = called(found, name, old)
     if not named[-1].kept:
@@ -238,11 +242,11 @@ def pick(found: list[Version], name: str, old: Forgotten | None = None) -> tuple
             "the file was moved along with its directory, or was too large",
             hint="take the call that moved the directory back with `ringfence undo`",
         )
-    # A change and what it found belong to one operation, so the later of equals counts.
+    # A change and the state it found belong to one operation, so of equal keys the later one counts.
     kept = [(version.op, n) for n, version in enumerate(found) if version.kept]
     return named[-1], found[max(kept)[1]]
 
 
 def is_name(text: str) -> bool:
-    """Whether `text` is what a version may be called."""
+    """Whether `text` can be a version's name."""
     return any(names.fullmatch(text) for names in (_COUNTED, _BY_OPERATION))

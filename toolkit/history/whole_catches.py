@@ -1,6 +1,6 @@
-"""Catches that an undo can move back whole: what was caught is compared with the history, entry by entry.
+"""Quarantined trees that an undo can restore whole: compared with the history, entry by entry.
 
-Only looks. Never gives a catch that differs from what was recorded; such a one is copied file by file.
+Only reads. Never returns a tree that differs from its record; such a tree is copied file by file.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ringfence.toolkit.storage.tree_walk import walk
 def whole(
     backend: Tree, name: str, top: str, recorded: Mapping[str, ItemRow], progress: Progress
 ) -> QuarantinedTree | None:
-    """The catch `name` of what was deleted at `top`; None where it is not exactly what was `recorded`.
+    """Return the quarantined tree `name` of the deletion at `top`; None if it is not exactly as `recorded`.
 
     `recorded` are the deletion's items by path. Raises CallError `cancelled`.
     """
@@ -42,7 +42,7 @@ def whole(
 def _compared(
     backend: Tree, name: str, top: str, recorded: Mapping[str, ItemRow]
 ) -> Iterator[tuple[Entry, bool]]:
-    """Each entry of a catch, the top first, and whether it is as recorded; ends where it cannot be read."""
+    """Yield whether each entry of a quarantined tree, top first, is as recorded; ends at a read error."""
     try:
         with at(backend, f"{OWN_DIRECTORY}/{name}") as spot:
             stat = backend.stat(spot)
@@ -67,14 +67,15 @@ def _is(backend: Tree, spot: Spot, stat: Stat, item: ItemRow | None) -> bool:
         return stat.mode == item.mode
     if stat.kind != FILE or stat.mode != restored_mode(item.mode):
         return False
-    # Another name of the same file may be written to, now or later.
+    # The same file may be changed through another name, now or later.
     return stat.links == 1 and hashed(backend.chunks(spot, stat))[0] == item.before
 
 
 def changed_in(backend: Tree, spot: Spot, path: str, catch: QuarantinedTree) -> str | None:
-    """The first path at which a catch, moved back to `path`, is not what was found in it; None: nowhere.
+    """Return the first path at which a restored tree at `path` differs from its quarantined state; None if
+    none does.
 
-    Moving is refused where the top itself is another by then.
+    The restore itself is refused if the top was replaced.
     """
     if catch.stat.kind != DIRECTORY:
         return None
@@ -83,7 +84,7 @@ def changed_in(backend: Tree, spot: Spot, path: str, catch: QuarantinedTree) -> 
         stat = known.pop(entry.path, None)
         if stat is None or stat.kind != entry.stat.kind:
             return entry.path
-        # A directory's own identity follows its entries, which are compared one by one.
+        # A directory's own identity changes with its entries, which are compared one by one.
         if stat.kind != DIRECTORY and stat.identity != entry.stat.identity:
             return entry.path
     return next(iter(known), None)

@@ -35,9 +35,8 @@ class _Found:
 
     changes: list[tuple[Change, str, str]] = field(default_factory=list)
     kept: list[dict[str, str]] = field(default_factory=list)
-    after: dict[str, str] = field(
-        default_factory=dict
-    )  # the path of a note, and the task that has to be deleted before it
+    # The path of a note, and the task that has to be deleted before it.
+    after: dict[str, str] = field(default_factory=dict)
 
     def keep(self, task: str, why: str) -> None:
         self.kept.append({"id": task, "why": why})

@@ -1,1 +1,1 @@
-"""Undo: plans that take calls back. Changes nothing itself."""
+"""Undo: plans that undo calls. Changes nothing itself."""

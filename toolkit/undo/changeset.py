@@ -1,6 +1,7 @@
-"""From planned entries to changes in an order in which they can be made: nothing is written twice.
+"""Changeset of an overlay: planned entries become changes in an order in which they can be made, each written
+once.
 
-First what makes room or takes along, each path as it is on the disk now; then what is written anew.
+First come deletions and moves, by the paths on the disk now; then new content.
 """
 
 from __future__ import annotations
@@ -32,21 +33,21 @@ Content = Callable[[str], bytes | StreamedContent]
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """One path's difference, for the preview: drawn only when somebody looks."""
+    """One path's diff for the preview, made only on demand."""
 
     path: str
     draw: Callable[[], str]
 
 
 def net(overlay: Overlay, content: Content) -> tuple[list[Change], list[Shown]]:
-    """The changes that make the disk what the overlay says. `content` gives the bytes of a digest."""
+    """Compute the changes from the disk to the overlay. `content` returns the content of a digest."""
     found = _Net(overlay, content)
     while True:
         found.compare()
         try:
             order = found.order()
         except CycleError as error:
-            # Two directories in each other's place: one of them goes by its content.
+            # Two directories swap places: one of them is made anew from its content.
             found.copy_one(error.args[1])
             continue
         return [*order, *found.written()], sorted(found.shown(), key=lambda one: one.path)
@@ -64,13 +65,13 @@ class _Net:
     # --------------------------------------------------------------- comparison
 
     def compare(self) -> None:
-        """Find out what stays, moves, goes and comes."""
+        """Find out which entries stay, move, are deleted and are new."""
         overlay = self._overlay
         self._adopt()
         origins = {node.origin: path for path, node in overlay.over.items() if node and node.origin}
         self._moved = {o: path for o, path in origins.items() if o != path}
         self._gone, self._made, self._new = {}, [], []
-        listed: set[str] = set()  # directories of which all that is in them is known
+        listed: set[str] = set()  # directories whose entries are all known
         for path, node in sorted(overlay.over.items()):
             here = overlay.disk(path)
             if here is not None and path not in origins and here.stat is not None:
@@ -85,8 +86,9 @@ class _Net:
                 self._new.append(path)
 
     def _adopt(self) -> None:
-        """What is new where something of its kind is now takes that one's place; a moved file with other
-        content is a new one."""
+        """Match a new entry with an entry of the same kind at its path; a moved file with other content
+        counts as new.
+        """
         overlay = self._overlay
         used = {node.origin for node in overlay.over.values() if node is not None}
         self._hold(used)
@@ -102,7 +104,9 @@ class _Net:
                     node.origin = path
 
     def _hold(self, used: set[str | None]) -> None:
-        """What stays where it is keeps the directories it is in; where these go away, it is made anew."""
+        """Keep the directories of entries that stay; if such a directory is deleted or moved, the entry is
+        made anew.
+        """
         overlay = self._overlay
         for path in [path for path, node in overlay.over.items() if node is not None and node.origin == path]:
             for above in paths.above(path):
@@ -124,7 +128,7 @@ class _Net:
         return _another_mode(node, now) or self._overlay.digest(now) != node.digest
 
     def copy_one(self, cycle: list[tuple[str, str]]) -> None:
-        """Have what moves in this cycle made anew from its bytes."""
+        """Break a cycle of moves: one of its entries is made anew from its content."""
         source = next(path for kind, path in cycle if kind == "from" and path in self._moved)
         target = self._moved[source]
         for path in [target, *(path for path, _ in self._overlay.below(target))]:
@@ -141,7 +145,8 @@ class _Net:
     # -------------------------------------------------------------------- order
 
     def order(self) -> list[Change]:
-        """Deletions, moves and new directories, so that each finds its place free and its parent there.
+        """Return deletions, moves and new directories in an order in which each path is free and its parent
+        exists.
 
         Raises CycleError.
         """
@@ -154,7 +159,7 @@ class _Net:
             sorter.add(key)
         for key, change in changes.items():
             if key[0] == "from":
-                # Out of a directory before the directory itself goes.
+                # Moves out of a directory come before the directory's deletion.
                 around = next((above for above in paths.above(key[1]) if ("from", above) in changes), None)
                 if around is not None:
                     sorter.add(("from", around), key)
@@ -170,7 +175,7 @@ class _Net:
 
     def _deletions(self) -> dict[tuple[str, str], Change]:
         inside: dict[str, list[Entry]] = {}
-        tops: dict[str, str] = {}  # by each path that goes, the outermost one that one deletion takes it with
+        tops: dict[str, str] = {}  # by each deleted path, the outermost path of its deletion
         for path in sorted(self._gone, key=paths.parts):
             around = self._gone.get(paths.parent(path))
             if around is not None and around.stat.kind == DIRECTORY:
@@ -189,7 +194,7 @@ class _Net:
             above = paths.parent(source)
             name = source.rpartition("/")[2]
             if above in self._moved and paths.child(self._moved[above], name) == target:
-                continue  # goes along with its directory
+                continue  # deleted with its directory
             node = self._overlay.disk(source)
             assert node is not None and node.stat is not None, "what moves is on the disk"
             entries = self._overlay.tree(source) if node.kind == DIRECTORY else ()
@@ -255,7 +260,7 @@ class _Net:
 
 
 def _another_mode(node: Node, now: Node) -> bool:
-    """Whether a mode is to be put on; set-id bits, which depend on the owner, are no reason to write."""
+    """Whether the mode has to be set; set-id bits depend on the owner and are no reason to write."""
     if node.mode is None or now.mode is None:
         return False
     return bool((node.mode ^ now.mode) & ~SET_ID)

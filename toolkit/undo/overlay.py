@@ -1,6 +1,6 @@
-"""The workspace's files as they would be: what the disk holds, with planned changes laid over it.
+"""Overlay of planned changes over the workspace's files: the tree as it would be.
 
-Only looks; knows where each planned entry's bytes are on the disk now, so that they can be moved.
+Only reads. Knows where each planned entry's bytes are on the disk now, so that they can be moved.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ T = TypeVar("T")
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """One entry. `origin` is where it is on the disk now, None for one that has to be made, with `metadata`.
+    """One entry. `origin` is its path on the disk now, None for an entry that has to be made, with
+    `metadata`.
 
-    `digest` is what a file is to hold, `data` the bytes themselves where the history has them not.
+    `digest` is that of a file's planned content, `data` the content itself if the history does not have it.
     """
 
     kind: str
@@ -48,10 +49,10 @@ class Overlay:
         self._names: dict[str, set[str]] = {}
         self._disk: dict[str, Node | None] = {}
         self._whole: set[str] = set()
-        self._missing: set[str] = set()  # directories that are not there, and so nothing below them
+        self._missing: set[str] = set()  # missing directories, so nothing exists below them
 
     def get(self, path: str) -> Node | None:
-        """What would be at `path`."""
+        """Return the entry that would be at `path`."""
         if path in self.over:
             return self.over[path]
         above = paths.parent(path) if self.over else paths.ROOT
@@ -63,13 +64,14 @@ class Overlay:
         return self.disk(path)
 
     def put(self, path: str, node: Node | None) -> None:
-        """Plan `node` at `path`; None that nothing is there."""
+        """Plan `node` at `path`; None plans a deletion."""
         self.over[path] = node
         self._names.setdefault(paths.parent(path), set()).add(path)
 
     def below(self, path: str) -> Iterator[tuple[str, Node]]:
-        """What would be in the directory at `path`, parents before children."""
-        todo = list(reversed(self.children(path)))  # and no recursion: a tree may be deeper than Python's
+        """Yield the paths that would be below the directory at `path`, parents before children."""
+        # A stack: a tree may be deeper than Python's recursion limit.
+        todo = list(reversed(self.children(path)))
         while todo:
             child = todo.pop()
             node = self.get(child)
@@ -90,7 +92,7 @@ class Overlay:
         return sorted(found)
 
     def carry(self, source: str, destination: str) -> None:
-        """Plan that what would be at `source`, with all in it, is at `destination` instead."""
+        """Plan a move of the entry at `source`, with everything below it, to `destination`."""
         top = self.get(source)
         assert top is not None, "what is carried is there"
         carried = [(destination, top)]
@@ -104,25 +106,25 @@ class Overlay:
             self._whole.add(path)
 
     def hold(self, path: str) -> None:
-        """Keep the directory that is at `path` now for the one planned there."""
+        """Plan the directory that is at `path` now in place of the new one planned there."""
         node = self.over[path]
         mode, metadata = (None, None) if node is None else (node.mode, node.metadata)
         self.put(path, Node(DIRECTORY, mode=mode, origin=path, metadata=metadata))
         self._whole.add(path)
 
     def is_planned_whole(self, path: str) -> bool:
-        """Whether what is in the directory at `path` now stays only where it is planned."""
+        """Whether the entries of the directory at `path` stay only if they are planned."""
         node = self.over.get(path)
         return node is None or not self._as_on_disk(path, node)
 
     def _as_on_disk(self, path: str, node: Node) -> bool:
-        """Whether what is not planned in a directory is as on the disk: not in one that was carried."""
+        """Whether unplanned entries of a directory are those on the disk; not for a moved directory."""
         return node.origin == path and path not in self._whole
 
     # ----------------------------------------------------------------- the disk
 
     def disk(self, path: str) -> Node | None:
-        """What is at `path` now."""
+        """Return the entry that is at `path` on the disk now."""
         if path not in self._disk:
             gone = paths.parent(path) in self._missing
             stat = None if gone else self._at(path, self._look)
@@ -131,13 +133,15 @@ class Overlay:
 
     def _look(self, spot: Spot) -> Stat | None:
         found = self._backend.stat(spot)
-        if found is None and self._backend.traits.catches:  # a disk tells it without being asked again
-            with suppress(CallError):  # a file in the place of a directory
+        if (
+            found is None and self._backend.traits.catches
+        ):  # a disk's error already shows that the parent is missing
+            with suppress(CallError):  # a file in place of a directory
                 self._missing.update(self._backend.missing(spot))
         return found
 
     def digest(self, node: Node) -> str:
-        """The digest of a file's content, read where nothing planned says it."""
+        """Return the digest of a file's content; read from the disk if the plan does not have it."""
         if node.digest is None:
             assert node.origin is not None, "only what is on the disk can be read there"
             node.digest = self._at(node.origin, lambda spot: self._hashed(spot, node.stat))
@@ -149,7 +153,7 @@ class Overlay:
         return self._at(node.origin, lambda spot: self._backend.read(spot, None, node.stat))
 
     def attached(self, node: Node) -> tuple[int | None, Metadata | None]:
-        """The mode and the metadata of an entry, read where it is on the disk now."""
+        """Return the mode and the metadata of an entry, read from the disk."""
         stat = node.stat
         if node.origin is None or stat is None:
             return node.mode, node.metadata
@@ -157,7 +161,7 @@ class Overlay:
         return restored_mode(kept_mode(stat, metadata)), metadata
 
     def content(self, node: Node) -> bytes | StreamedContent:
-        """The same, piece by piece where it is large and the backend gives it so."""
+        """Return a file's content from the disk, as a stream if it is large and the backend supports that."""
         if not self._backend.traits.catches or node.stat is None or (node.stat.size or 0) <= LARGE:
             return self.read(node)
         return StreamedContent(self.digest(node), node.stat.size or 0, lambda: self._chunks(node))
@@ -167,13 +171,13 @@ class Overlay:
             yield from self._backend.chunks(spot, node.stat)
 
     def _hashed(self, spot: Spot, stat: Stat | None) -> str:
-        """Of exactly the file that was looked at: what a cache on the way gives may be an older one."""
+        """Return the digest of exactly the file with this `stat`; a cache could return an older one."""
         if self._backend.traits.catches:
             return hashed(self._backend.chunks(spot))[0]
         return sha256(self._backend.read(spot, None, stat))
 
     def tree(self, path: str) -> tuple[Entry, ...]:
-        """What is in the directory at `path` now, parents before children."""
+        """Yield the entries below `path` on the disk now, parents before children."""
         found = self._at(path, lambda spot: tuple(entry for entry, _ in walk(self._backend, spot, path)))
         for entry in found:
             self._disk.setdefault(entry.path, _on_disk(entry.path, entry.stat))

@@ -1,6 +1,6 @@
-"""The way back: from what the history holds to a plan that takes calls back or restores a version.
+"""Planner of undo: makes a plan from the history that undoes calls or restores a version.
 
-Only plans. Never deletes what Ringfence did not create, and never plans over newer content unless told to.
+Only plans. Never deletes what Ringfence did not create, and never overwrites newer content without `force`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ NOT_KEPT = "the history holds no content for it"
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A path that is left alone, and why."""
+    """A path that is not changed, and why."""
 
     path: str
     why: str
@@ -39,7 +39,7 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class UndoPlan:
-    """A plan back, with what it leaves alone; `session` is the one whose changes it takes back."""
+    """An undo plan with its conflicts; `session` is the one whose changes it undoes."""
 
     changes: tuple[Change, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
@@ -66,10 +66,11 @@ def undo(  # noqa: PLR0913  options by keyword
     session: str | None = None,
     progress: Progress | None = None,
 ) -> UndoPlan:
-    """The way back from changes, given oldest first: the last is taken back first, in thought.
+    """Return the plan that undoes changes, given oldest first: they are reverted on an overlay, the last one
+    first.
 
-    A path goes from where the last of its changes left it to where it was before the first of them. It is
-    left alone where it is now in neither of these states nor in one between them.
+    A path returns from the state after the last of its changes to the state before the first. It is not
+    changed if it is in neither of these states now, nor in one between them.
     """
     back = _Back(workspace, force, history)
     inner = _along(items)
@@ -93,7 +94,9 @@ def restore(  # noqa: PLR0913  options by keyword
     *,
     force: bool = False,
 ) -> UndoPlan:
-    """The way to one version of one file; `last` is what the history takes to be at `path` now."""
+    """Return the plan that restores one version of one file; `last` is the history's last known version at
+    `path`.
+    """
     back = _Back(workspace, force, history)
     wanted, known = _of_version(version), _of_version(last)
     if wanted is not None and wanted.mode is None:
@@ -103,14 +106,16 @@ def restore(  # noqa: PLR0913  options by keyword
 
 
 def _as_it_is_now(backend: Tree) -> Overlay:
-    """What an earlier call read stands for nothing that is there now: a listing may be an outdated one."""
+    """Return an overlay without cached content of earlier calls, which may be outdated."""
     forget: Callable[[], None] = getattr(backend, "forget_content", lambda: None)
     forget()
     return Overlay(backend)
 
 
 class _Back:
-    """Changes taken back one by one on an overlay; what does not fit is stuck unless an older one fits."""
+    """Changes undone one by one on an overlay. A path that does not match a change is in conflict unless an
+    older change matches.
+    """
 
     def __init__(self, workspace: Workspace, force: bool, history: History) -> None:
         self._backend = workspace.backend
@@ -118,19 +123,18 @@ class _Back:
         self._force = force
         self._history = history
         self._stuck: dict[str, str] = {}
-        self._caught: dict[
-            str, list[tuple[ItemRow, Node]]
-        ] = {}  # by the name of the catch, the top at the end
+        # By the name in the quarantine, the top at the end.
+        self._caught: dict[str, list[tuple[ItemRow, Node]]] = {}
 
     def way(self, session: str | None, progress: Progress) -> UndoPlan:
         for path in self._stuck:
             planned = self._overlay.over.get(path)
             if planned is not None and planned.origin == path:
-                # Not half-way back either.
+                # A path in conflict is not changed at all.
                 self._overlay.put(path, self._overlay.disk(path))
         self._make_parents()
         caught = self._moved_back(progress)
-        # Asked once for each content, however many files hold it.
+        # Read once for each content, however many files have it.
         changes, shown = net(self._overlay, cache(self._history.held))
         conflicts = tuple(Conflict(path, why) for path, why in sorted(self._stuck.items()))
         return UndoPlan(tuple(changes), conflicts, tuple(shown), session, caught)
@@ -154,7 +158,7 @@ class _Back:
         else:
             node = Node(FILE, item.before, mode=restored_mode(item.mode))
         if (item.temporary or "").startswith(QUARANTINED_PREFIX):
-            # Most have their metadata on them when they are moved back: it is read of the others, later.
+            # Most entries are restored with their metadata; it is read for the others, later.
             self._caught.setdefault(str(item.temporary), []).append((item, node))
         else:
             node.metadata = self._history.metadata(item)
@@ -164,7 +168,7 @@ class _Back:
         self.step(item.path, None, Node(LINK, target=item.target), CHANGED)
 
     def made_directory(self, item: ItemRow) -> None:
-        """A directory goes if nothing is in it any more; what somebody else put there keeps it."""
+        """Plan the deletion of a directory if it is empty; files that somebody else put there keep it."""
         now = self._overlay.get(item.path)
         if now is not None and now.kind == DIRECTORY and not self._overlay.children(item.path):
             self._put(item.path, None)
@@ -192,7 +196,7 @@ class _Back:
     # ------------------------------------------------------------------ catches
 
     def _moved_back(self, progress: Progress) -> dict[str, QuarantinedTree]:
-        """By path, the catches that are moved back whole; what is in the others is made anew."""
+        """Return the quarantined trees to restore whole, by path; entries of the others are made anew."""
         found: dict[str, QuarantinedTree] = {}
         for deleted in self._caught.values():
             top = deleted[-1][0].path
@@ -200,7 +204,7 @@ class _Back:
             if catch is not None:
                 found[top] = catch
             for item, node in deleted:
-                if catch is None or item.type == DIRECTORY:  # which gets its times last of all
+                if catch is None or item.type == DIRECTORY:  # a directory gets its times last of all
                     node.metadata = self._history.metadata(item)
                 elif item.type == FILE:
                     node.data = self._in_catch(item, catch.name + item.path[len(top) :])
@@ -209,7 +213,7 @@ class _Back:
     def _whole(
         self, deleted: list[tuple[ItemRow, Node]], top: str, progress: Progress
     ) -> QuarantinedTree | None:
-        """The catch, if all that was deleted is planned anew where nothing is, and is in it unchanged."""
+        """Return the quarantined tree if it is unchanged and all of its entries are planned at free paths."""
         over = self._overlay.over
         anew = all(over.get(item.path) is node and node.origin is None for item, node in deleted)
         if not anew or self._overlay.disk(top) is not None:
@@ -227,13 +231,13 @@ class _Back:
     # ------------------------------------------------------------------- pieces
 
     def _found(self, item: ItemRow) -> Node | None:
-        """The file that an item found, None where there was none."""
+        """Return the file that an item found; None if there was none."""
         if item.before is None:
             return None
         return _file(item.before, restored_mode(item.mode), self._history.metadata(item))
 
     def step(self, path: str, before: Node | None, after: Node | None, why: str) -> None:
-        """Have `before` at `path`, where `after` is what was left there."""
+        """Plan `before` at `path` if `after` is there now; else record a conflict with the reason `why`."""
         now = self._overlay.get(path)
         over_newer = self._force and all(node is None or node.kind == FILE for node in (now, before))
         if self._is(now, before) and not self._is(now, after):
@@ -246,7 +250,7 @@ class _Back:
             self._stuck[path] = why if now is not None else IS_GONE
 
     def _is(self, now: Node | None, known: Node | None) -> bool:
-        """Whether what is there is what is known; a file of unknown content is any file."""
+        """Whether the present entry matches the known one; a file of unknown content matches any file."""
         if now is None or known is None:
             return now is known
         if now.kind != known.kind:
@@ -270,8 +274,10 @@ class _Back:
             self._stuck[target + path[len(source) :]] = self._stuck.pop(path)
 
     def _make_parents(self) -> None:
-        """See that each planned entry has its directory; where something else is in the way, leave it."""
-        seen: set[str] = set()  # directories that are there, with those above them
+        """Plan the missing directories of planned entries; if something else is in the way, the entry is in
+        conflict.
+        """
+        seen: set[str] = set()  # directories that exist, with those above them
         for path in sorted(self._overlay.over, key=paths.parts):
             if self._overlay.over[path] is None or paths.parent(path) in seen:
                 continue
@@ -314,11 +320,11 @@ def _of_version(version: Version) -> Node | None:
 
 
 def _along(items: list[ItemRow]) -> set[tuple[int, int]]:
-    """The items that only list what a moved directory held; the directory's own move brings them back."""
+    """Return the items that only list a moved directory's entries; undoing its own move restores them."""
     tops = {
         (item.op, item.path): item.path2
         for item in items
-        # One that a store moved only in part brings nothing back.
+        # A directory that a store moved only in part restores none of them.
         if item.kind == "move" and item.type == DIRECTORY and item.path2 is not None and item.state == DONE
     }
     found = set()

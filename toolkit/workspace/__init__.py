@@ -1,1 +1,1 @@
-"""The workspace: the confined tree, and the read-only view of it that tools get."""
+"""The workspace: the confined tree, and its read-only view for tools."""

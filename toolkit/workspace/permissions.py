@@ -1,6 +1,6 @@
-"""Whether the system would refuse a change for sure, by the rights of the directory that it is made in.
+"""Permissions: whether the system would certainly refuse a change, by the rights of its directory.
 
-Looks and changes nothing. What passes may still be refused: then the change itself says so.
+Changes nothing. A change that passes may still be refused; then the change itself fails.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ from ringfence.toolkit.storage.backend import Spot, Tree, spot_at
 
 
 def refused(backend: Tree, changes: tuple[Change, ...], spots: Mapping[str, Spot]) -> CallError | None:
-    """The first refusal (`permission_denied`) among changes; `spots` are the places judged, by path."""
+    """Return the first refusal (`permission_denied`) among changes; `spots` are the judged places' handles by
+    path.
+    """
     for change in changes:
         for path, leaves in _ends(change):
             spot = spots[path] if path in spots else spot_at(backend, path)
@@ -28,7 +30,7 @@ def refused(backend: Tree, changes: tuple[Change, ...], spots: Mapping[str, Spot
 
 
 def _ends(change: Change) -> Iterator[tuple[str, bool]]:
-    """The paths at which names come or go, and whether what is there goes to another directory."""
+    """Yield the paths at which names are created or removed, and whether it is a move between directories."""
     match change:
         case Delete():
             yield change.path, True

@@ -1,7 +1,7 @@
-"""What an agent may read in a directory or below it, and the directories on the way there.
+"""Readable paths: what an agent may read in a directory or below it, and the directories on the way.
 
-A directory that may not be read is looked into where the policy may open something below it. It is named only
-once something is found, and nothing of it is counted.
+A denied directory is searched if the policy may allow something below it. It is named only if something
+readable is found, and its other entries are not counted.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ringfence.toolkit.workspace.workspace import Workspace
 
 
 class View(Protocol):
-    """What is asked of the view of a call."""
+    """The part of a call's view that walks need."""
 
     asked: list[Need]
     left_out: list[tuple[str, str]]
@@ -47,7 +47,7 @@ class View(Protocol):
         """Whether something below a directory may be read."""
 
 
-# Why a walk goes on without a directory, by the code of the error that entering it ends with.
+# Reasons why a walk does not enter a directory, by the code of the error.
 NOT_ENTERED = {
     "path_invalid": "deep",
     "permission_denied": "unreadable",
@@ -58,7 +58,7 @@ NOT_ENTERED = {
 
 
 def listed(view: View, path: str, folder: Folder) -> Iterator[Entry]:
-    """The entries of the open directory at `path`. What needs a person's yes is noted in the view."""
+    """Yield the entries of the open directory at `path`. Reads that ask are added to the view's `asked`."""
     for entry, effect in _judged(view, path, folder):
         need = _read(entry)
         if effect is Effect.DENY:
@@ -72,9 +72,10 @@ def listed(view: View, path: str, folder: Folder) -> Iterator[Entry]:
 
 
 def below(view: View, spot: Spot, path: str) -> Iterator[Entry]:
-    """All descendants of the directory at `spot`, parents first. What needs a person's yes, and which
-    directories are not entered, is noted in the view."""
-    way: list[Entry] = []  # directories that may not be read, down to where the walk is, and not yet given
+    """Yield all descendants of the directory at `spot`, parents first. Reads that ask, and directories that
+    are not entered, are added to the view.
+    """
+    way: list[Entry] = []  # denied directories down to the walk's position that were not yielded yet
 
     def missed(entry: Entry, error: CallError) -> None:
         if error.code not in NOT_ENTERED:
@@ -97,7 +98,7 @@ def below(view: View, spot: Spot, path: str) -> Iterator[Entry]:
 
 
 def first_below(view: View, spot: Spot, path: str) -> tuple[Need, Effect] | None:
-    """The first descendant that may be read, else the first that asks; None where there is neither."""
+    """Return the first descendant that may be read, else the first that asks; None if there is neither."""
     asks: tuple[Need, Effect] | None = None
 
     def missed(_: Entry, error: CallError) -> None:
@@ -119,7 +120,7 @@ def first_below(view: View, spot: Spot, path: str) -> tuple[Need, Effect] | None
 
 
 class _Walked:
-    """Chooses what a walk gives; `effect` is the verdict on the entry that it gave last."""
+    """Chooses the entries of a walk; `effect` is the verdict on the last one."""
 
     __slots__ = ("_view", "effect")
 
@@ -137,9 +138,9 @@ class _Walked:
 
 
 def _judged(view: View, path: str, folder: Folder) -> Iterator[tuple[Entry, Effect]]:
-    """Each entry of an open directory with its verdict; of those denied, the directories to look into.
+    """Return each entry of an open directory with its verdict; of denied entries, only directories to search.
 
-    It is listed at once, so that where that fails it has not been entered.
+    The directory is listed at once, so that an error occurs before it counts as entered.
     """
     found = folder.scan()
     unnamed = getattr(folder, "left_out", ())

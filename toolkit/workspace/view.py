@@ -1,4 +1,4 @@
-"""View: what a tool sees of the workspace. It can look, and it cannot change."""
+"""View: a tool's read-only access to the workspace, limited to what the agent may read."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ from ringfence.toolkit.workspace.workspace import _LARGE, Workspace
 
 @dataclass(slots=True)
 class View:
-    """What a tool sees of the workspace; it can look and it cannot change.
+    """A tool's read-only access to the workspace during one call.
 
-    `effect` judges (action, path, directory), `within` all that is in a directory. What needs a person's yes
-    to be read is kept in `asked`.
+    `effect` judges (action, path, directory), `within` the names in a directory. Reads that need approval are
+    collected in `asked`.
     """
 
     workspace: Workspace
     effect: Callable[[str, str, bool], Effect]
-    # Gives what judges a read of a name directly in a directory, and whether the name is one.
+    # From a directory's path to a function that judges reading (name directly in it, is it a directory).
     within: Callable[[str], Callable[[str, bool], Effect]]
     places: dict[str, tuple[Place, Spot]] = field(default_factory=dict)
     asked: list[Need] = field(default_factory=list)
-    # The ids a task tool was given, and those that were named more than once.
+    # A task tool's ids, and those that were repeated.
     task_ids: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-    # Names in a store that no path can have, which are not shown: the directory, and the name.
+    # Names in a store that are invalid in paths, so not listed: the directory, and the name.
     left_out: list[tuple[str, str]] = field(default_factory=list)
-    # Directories that a walk showed and did not enter, each with the reason: a value of readable.NOT_ENTERED.
+    # Directories that a walk listed and did not enter, with the reason: a value of NOT_ENTERED.
     not_entered: list[tuple[str, str]] = field(default_factory=list)
-    # Raises CallError `cancelled` once nobody waits for the answer.
+    # Raises CallError `cancelled` if the caller has given up.
     check: Callable[[], None] = lambda: None
-    # Whether anything below a directory may be read, or asks.
+    # Whether reading anything below a directory is allowed or asks.
     opens_below: Callable[[str], bool] = lambda _: False
-    # The entry that a walk has just given, and the open directory that it was listed in.
+    # The entry that a walk has just yielded, and its open directory.
     _walking: tuple[Entry, Folder] | None = None
 
     @classmethod
     def unjudged(cls, workspace: Workspace) -> View:
-        """A view for a person, to whom everything is shown."""
+        """Return a view without a policy, for a person."""
         return cls(workspace, lambda *_: Effect.ALLOW, lambda _: lambda *_: Effect.ALLOW)
 
     @property
@@ -65,15 +65,16 @@ class View:
 
     @property
     def read_only(self) -> bool:
-        """Whether nothing in the workspace can be changed, as far as its store tells."""
+        """Whether nothing in the workspace can be changed, as far as the store reports."""
         return self._backend.traits.read_only
 
     def place(self, parameter: str) -> Place:
-        """The argument `parameter`, resolved and already judged."""
+        """Return the place of the argument `parameter`, resolved and judged."""
         return self.places[parameter][0]
 
     def list(self, place: Place) -> list[Entry]:
-        """The entries of a directory that the agent may read, or that lead to something it may, by name.
+        """Return a directory's entries that the agent may read, or below which it may read something, by
+        name.
 
         Raises CallError `not_found` or `not_a_directory`.
         """
@@ -82,23 +83,23 @@ class View:
             return list(readable.listed(self, place.real, folder))
 
     def walk(self, place: Place) -> Iterator[Entry]:
-        """All readable descendants and the directories on the way to them, parents first, by name; links are
-        shown and not followed.
+        """Yield all readable descendants and the directories on the way, parents first, by name. Links are
+        listed and not followed.
 
-        A directory that cannot be read, or is deeper than a call can name, is noted in `not_entered`.
+        A directory that cannot be read, or is too deep for a call to name, is added to `not_entered`.
         """
         self._directory(place)
         yield from readable.below(self, self._spot(place), place.real)
 
     def first(self, place: Place) -> Need | None:
-        """The first thing below a directory that may be read, else the first that asks."""
+        """Return the need of the first allowed entry below a directory, else of the first that asks."""
         found = readable.first_below(self, self._spot(place), place.real)
         return None if found is None else found[0]
 
     def tree(self, place: Place) -> tuple[Entry, ...]:
-        """Every descendant, whoever may read it, parents before children: what a change would touch.
+        """Return every descendant, readable or not, parents before children: what a change would touch.
 
-        Raises CallError `directory_not_empty` where something is in it that no path can name.
+        Raises CallError `directory_not_empty` if it contains a name that is invalid in paths.
         """
         self._directory(place)
         found = tuple(self.visit(self._spot(place), place.real, self._all))
@@ -106,9 +107,10 @@ class View:
         return found
 
     def read(self, what: Place | Entry, limit: int | None = MAX_FILE, known: Stat | None = None) -> bytes:
-        """The bytes of a regular file that the agent may read or the plan changes; only the `known` one.
+        """Return the bytes of a regular file that the agent may read or the plan changes; with `known`, only
+        of that file.
 
-        An entry that a walk has just given is read in the open directory that it was listed in.
+        An entry that a walk has just yielded is read through its open directory.
 
         Raises CallError `not_found`, `is_directory`, `not_regular_file`, `too_large` (over `limit`
         bytes) or `permission_denied`.
@@ -122,14 +124,14 @@ class View:
             return self._backend.read(spot, limit, known)
 
     def copied(self, place: Place) -> Metadata | None:
-        """The metadata that a copy of a file takes along; asked once the file was read."""
+        """Return the metadata that a copy of a file gets; call it after reading the file."""
         assert place.stat is not None, "only what is there is copied"
         return self._backend.metadata(self._spot(place), place.stat, copied=True)
 
     def replaced(self, place: Place) -> bytes | StreamedContent | None:
-        """What a file holds that is about to be replaced, piece by piece where it is large and that can be.
+        """Return the content of a file to replace, as a stream if it is large and the backend supports that.
 
-        None where there is none, or none that can be kept.
+        None if there is no file, or its content is too large to store.
         """
         from ringfence.toolkit.plan.content import hashed
 
@@ -146,9 +148,9 @@ class View:
         return self.read_effect(path, directory) == Effect.ALLOW
 
     def may_know(self, target: str) -> bool:
-        """Whether the agent may be told that a link leads to a path of the workspace.
+        """Whether the agent may know that a link leads to a path of the workspace.
 
-        It may where it may read that path whatever is there, and no other link is on the way to it.
+        It may if it may read that path both as a file and as a directory, and no other link is on the way.
         """
         if not (self.may_read(target) and self.may_read(target, directory=True)):
             return False
@@ -159,17 +161,17 @@ class View:
             return False
 
     def parents(self, place: Place) -> tuple[MakeDirectory, ...]:
-        """The directories that are missing above `place`, outermost first."""
+        """Return the missing directories above `place`, outermost first."""
         return tuple(
             MakeDirectory(path, incidental=True) for path in self._backend.missing(self._spot(place))
         )
 
     def rights(self, place: Place) -> tuple[bool, bool]:
-        """Whether what is there may be read and may be written, going by its mode."""
+        """Return whether the entry can be read and can be written, by its mode."""
         return (True, True) if place.stat is None else self._backend.rights(self._spot(place), place.stat)
 
     def changeable(self, change: Change) -> bool:
-        """Whether the system might permit a change, by the rights of the directories it is made in."""
+        """Whether the system might permit a change, by the rights of its directories."""
         from ringfence.toolkit.workspace.permissions import refused
 
         return refused(self._backend, (change,), {}) is None
@@ -177,7 +179,7 @@ class View:
     # ------------------------------------------------- the task store, by path
 
     def shows(self, task: str) -> bool:
-        """Whether what a task folder says may be told to the agent; where that asks, the call asks."""
+        """Whether the agent may see a task's metadata. A read that asks makes the call ask."""
         path = f"{TASKS}/{task.lower()}"
         effect = self.effect("read", path, True)
         if effect == Effect.ASK:
@@ -190,7 +192,7 @@ class View:
             return self._backend.stat(spot)
 
     def entries_at(self, path: str) -> tuple[Entry, ...]:
-        """What is directly in a directory of the store; nothing where there is none."""
+        """Return the entries of a directory of the task store; none if it does not exist."""
         with self._at(path) as spot:
             found = self._backend.stat(spot)
             if found is None or found.kind != DIRECTORY:
@@ -199,20 +201,22 @@ class View:
                 return tuple(Entry(paths.child(path, name), stat) for name, stat in folder.scan())
 
     def tree_at(self, path: str) -> tuple[Entry, ...]:
-        """Every descendant of a directory of the store, parents first."""
+        """Return every descendant of a directory of the task store, parents first."""
         with self._at(path) as spot:
             return tuple(self.visit(spot, path, self._all))
 
     @contextmanager
     def opened(self, path: str) -> Iterator[tuple[tuple[Entry, ...], Callable[[str], Iterator[bytes]]]]:
-        """All that is in a directory of the store, and how to read the files directly in it."""
+        """Open a directory of the task store: all its descendants, and a function that reads a file directly
+        in it.
+        """
         backend = self._backend
         with self._at(path) as spot, backend.folder(spot) as folder:
             found = tuple(self.visit(spot, path, self._all))
             yield found, lambda name: backend.chunks(folder.spot(name))
 
     def chunks(self, path: str) -> Iterator[bytes]:
-        """The content of a file of the store, piece by piece."""
+        """Yield the content of a file of the task store, piece by piece."""
         with self._at(path) as spot:
             yield from self._backend.chunks(spot)
 
@@ -238,18 +242,18 @@ class View:
     def visit(
         self, spot: Spot, path: str, choose: Choose, refuse: Refuse = lambda _: None, missed: Missed = fail
     ) -> Generator[Entry, None, None]:
-        """Each entry below a directory that `choose` gives, to be read while it is the last one given."""
+        """Yield each chosen entry below a directory; it can be read until the next one is yielded."""
         try:
             for found in walk(self._backend, spot, path, choose, refuse=refuse, missed=missed):
                 self.check()
                 self._walking = found
                 yield found[0]
-                self._walking = None  # the directory may be closed next, and its number another's soon
+                self._walking = None  # the directory may be closed next, and its descriptor reused
         finally:
             self._walking = None
 
     def _refuse_unnamed(self, place: Place) -> None:
-        """What can neither be looked at nor kept is not removed or moved along with a directory."""
+        """Refuse to delete or move a directory with names that are invalid in paths."""
         if not self.left_out:
             return
         path, name = self.left_out[0]
@@ -273,18 +277,20 @@ class View:
         return max(self.effect("read", name, directory) for name in self.names(path))
 
     def opens(self, path: str) -> bool:
-        """Whether something below a directory may be read, or asks, by each name that it has in this call."""
+        """Whether reading something below a directory is allowed or asks, under each of its names in this
+        call.
+        """
         return all(self.opens_below(name) for name in self.names(path))
 
     def names(self, path: str) -> tuple[str, ...]:
-        """What a canonical path is called in this call: its own name, and that through a link given."""
+        """Return a canonical path's names in this call: its own, and the one through an argument's link."""
         return (path, *(
             alias for place, _ in self.places.values() if (alias := aliased(place, path)) not in (None, path)
         ))  # fmt: skip
 
 
 def aliased(place: Place, path: str) -> str | None:
-    """`path` as it is called when reached through `place`, None where it is not reached through it."""
+    """Return `path` as it is named through `place`; None if it is not reached through it."""
     if place.real == place.named:
         return None
     if path == place.real:

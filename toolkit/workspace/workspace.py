@@ -1,6 +1,6 @@
-"""The workspace a session works in, and the read-only view of it that a tool gets.
+"""Workspace of a session: the confined tree with its protected paths.
 
-A View asks the policy before it opens or names anything: what the agent may not read is left out.
+Never judges: the policy is asked by the session and by the view.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _LARGE = 1 << 20
 
 
 class Workspace:
-    """A confined tree with its own name and the paths in it that no tool may change.
+    """A confined tree with its name and its protected paths.
 
-    `root` is a directory, `memory://`, or any fsspec URL (opened with `options`); with `fs` it is a path
-    on that file system. A directory of this machine is confined however it is given.
-    `place` names the machine, server or account of the root; `url` shows where it is, for people.
-    Raises CallError `not_found` or `not_a_directory` for a root that is none, and `not_confined` for one
-    that reaches the local disk in a way that cannot be confined.
+    `root` is a directory, `memory://`, or any fsspec URL (opened with `options`); with `fs` it is a path on
+    that file system. A directory of this machine is always confined, in whichever way it is given. `place`
+    names the machine, server or account of the root; the attribute `url` is its location for people. Raises
+    CallError `not_found` or `not_a_directory` for an invalid root, and `not_confined` for one that reaches
+    the local disk in a way that cannot be confined.
     """
 
     def __init__(  # noqa: PLR0913  the settings of a root, by keyword
@@ -43,7 +43,7 @@ class Workspace:
         tasks: str | None = None,
         place: str | None = None,
     ) -> None:
-        if tasks is None:  # else they may be for the task store
+        if tasks is None:  # else the options may be for the task store
             _check_options(root, fs, options or {})
         self._writable, self.roots = _open(root, fs, durable, options or {})
         self.has_tasks = tasks is not None
@@ -69,19 +69,19 @@ class Workspace:
 
     @property
     def backend(self) -> Tree:
-        """The tree, to look at."""
+        """The tree, for reading."""
         return self._writable
 
     def writable(self) -> WritableTree:
-        """The tree, to change: only for what makes the changes of a plan, settles them or prunes."""
+        """Return the tree for changes: only for execution, recovery and pruning."""
         return self._writable
 
     def quarantine_beside(self, state: str, *, make: bool = True) -> None:
-        """Have what is deleted caught in the directory `state` of this machine, where that can be."""
+        """Quarantine deleted entries in the directory `state` of this machine, if that is possible."""
         self._writable.quarantine_beside(state, make=make)
 
     def open_tasks(self) -> None:
-        """See that the task store can be used now. Raises CallError where it cannot."""
+        """Check that the task store can be used now. Raises CallError if it cannot."""
         renew: Callable[[], None] = getattr(self.backend, "renew", lambda: None)
         renew()
 
@@ -95,7 +95,7 @@ class Workspace:
         self.backend.close()
 
     def split(self, text: str, parameter: str = "path") -> tuple[str, ...]:
-        """The names of a path argument, absolute ones inside the root taken as relative."""
+        """Return the names of a path argument; an absolute path inside the root becomes relative."""
         for root in self.roots[1:]:
             try:
                 return paths.split(text, root, parameter)
@@ -105,12 +105,13 @@ class Workspace:
         return paths.split(text, self.roots[0], parameter)
 
     def protect(self, absolute: str, *, aside: bool = False) -> None:
-        """Name a file or directory of this machine that no tool may change, where it lies in the root;
-        with `aside` a log, and what was put aside of it."""
+        """Protect a file or directory of this machine, if it lies in the root; with `aside` a log and its
+        rotated copies.
+        """
         self._protection.protect(absolute, aside=aside)
 
     def look_again_at_links(self) -> None:
-        """Protect the links on the way to what is protected as they are now."""
+        """Protect the present links on the way to protected files."""
         self._protection.renew()
 
     def holds(self, absolute: str) -> bool:
@@ -118,21 +119,23 @@ class Workspace:
         return any(self._protection.inside(absolute))
 
     def protect_tasks(self) -> None:
-        """The task store belongs to the task tools alone, also where it lies in the workspace."""
+        """Protect the task store from other tools, also if it lies in the workspace."""
         store = getattr(self.backend, "store_root", None)
         for place in (store, f"{store}.trash") if store is not None else ():
             self.protect(place)
 
     def guard(self, path: str, *, reading: bool = False, tasks: bool = False) -> None:
-        """Refuse (`protected_path`) a path that no policy can open up; `tasks` for a task tool's own."""
+        """Refuse (`protected_path`) a path that no policy can permit; `tasks`: a task tool may use the task
+        store.
+        """
         self._protection.guard(path, reading=reading, tasks=tasks)
 
     def guard_new(self, path: str) -> None:
-        """Refuse (`protected_path`) to make a name that cuts a sub-folder off from its policy."""
+        """Refuse (`protected_path`) to create a name that would separate a sub-folder from its policy."""
         self._protection.guard_new(path)
 
     def below(self, spot: Spot, path: str) -> Iterator[Entry]:
-        """Every descendant of the directory at `spot`, whoever may read it, parents before children."""
+        """Yield every descendant of the directory at `spot`, readable or not, parents before children."""
         for entry, _ in walk(self.backend, spot, path, self._shown):
             yield entry
 
@@ -140,12 +143,12 @@ class Workspace:
         return (entry for entry in everything(path, folder) if not self.hides(path, entry.name))
 
     def hides(self, path: str, name: str) -> bool:
-        """Whether an entry is Ringfence's own and shown to nobody."""
+        """Whether an entry is Ringfence's own and never listed."""
         return self._protection.hides(path, name)
 
 
 def _check_options(root: str, fs: Any, options: dict[str, Any]) -> None:
-    """Refuse (`invalid_arguments`) options that nothing would be done with."""
+    """Refuse (`invalid_arguments`) options that would have no effect."""
     known = {"root"} if fs is None and root.startswith("ringfence://") else set()
     unknown = sorted(options.keys() - known)
     kind = "a file system object has those it was made with" if fs is not None else "they are for stores"
@@ -179,6 +182,6 @@ def _open(root: str, fs: Any, durable: bool, options: dict[str, Any]) -> tuple[W
             return sftp, (sftp.root,)
         fs, root = open_store(root, options)
     store = store_on(fs, root)
-    # Where the store was given within a directory of fsspec's, paths are absolute in that directory.
+    # If fsspec's DirFileSystem was given, paths are absolute in its directory.
     same = store.root.strip("/") == root.strip("/")
     return store, (store.root if same else root.rstrip("/"),)
