@@ -275,7 +275,7 @@ MAY_IMPORT = {
         "policy policy.errors policy.evaluation policy.invisible_characters policy.model toolkit.errors"
         " toolkit.grant_patterns toolkit.paths toolkit.plan toolkit.tools toolkit.workspace"
     ),
-    "toolkit.catalog": words("policy policy.analysis toolkit.call toolkit.errors toolkit.tools"),
+    "toolkit.catalog": words("policy policy.analysis policy.model toolkit.call toolkit.errors toolkit.tools"),
     "toolkit.undo": words(
         "toolkit.errors toolkit.history toolkit.paths toolkit.plan toolkit.progress toolkit.protected_paths"
         " toolkit.storage toolkit.text toolkit.workspace"

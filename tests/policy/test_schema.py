@@ -13,8 +13,9 @@ from ringfence import policy
 from ringfence.policy import PolicyError, loads
 from ringfence.policy.evaluation.limits import LIMITS
 from ringfence.policy.loading.sections import KEYS
+from ringfence.toolkit.catalog.policy_schema import policy_schema
 
-SCHEMA = json.loads(Path(policy.__file__).with_name("schema.json").read_text(encoding="utf-8"))
+SCHEMA = policy_schema(json.loads(Path(policy.__file__).with_name("schema.json").read_text(encoding="utf-8")))
 TABLE = yaml.safe_load(Path(__file__).with_name("schema.yaml").read_text(encoding="utf-8"))
 ERRORS = yaml.safe_load(Path(__file__).with_name("load_errors.yaml").read_text(encoding="utf-8"))
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)

@@ -109,6 +109,13 @@ def test_schema_tools_lists_it(package: Path, root: Path) -> None:
     assert tool["needs"] == [{"action": "read", "parameter": "path"}]
 
 
+def test_editors_complete_it(package: Path) -> None:
+    schema = json.loads(python(package, "-m", "ringfence", "schema", "policy"))
+    entry = schema["$defs"]["rules"]["properties"]["count_lines"]
+    assert entry["description"] == "Tool: Count lines. Needs read on its path."
+    assert "count_lines" in schema["$defs"]["tool"]["enum"]
+
+
 def test_mcp_lists_it(package: Path, root: Path) -> None:
     hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
     messages: list[dict[str, Any]] = [

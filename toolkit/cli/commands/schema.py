@@ -17,7 +17,10 @@ from ringfence.toolkit.tools import TOOLS
 
 def policy(arguments: argparse.Namespace, screen: Screen) -> int:
     """Print the JSON Schema of policy files."""
-    screen.json(json.loads(files("ringfence.policy").joinpath("schema.json").read_text(encoding="utf-8")))
+    from ringfence.toolkit.catalog.policy_schema import policy_schema
+
+    text = files("ringfence.policy").joinpath("schema.json").read_text(encoding="utf-8")
+    screen.json(policy_schema(json.loads(text)))
     return DONE
 
 
