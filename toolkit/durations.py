@@ -27,17 +27,17 @@ def moment(text: str) -> float | None:
     second.
     """
     found = _RFC3339.fullmatch(text)
-    return None if found is None else _told(text.upper())
+    return None if found is None else _posix_seconds(text.upper())
 
 
 def instant(text: str) -> float | None:
     """Return the same for a person's input, which may be a date or lack the zone; then this host's zone
     counts.
     """
-    return _told(text)
+    return _posix_seconds(text)
 
 
-def _told(text: str) -> float | None:
+def _posix_seconds(text: str) -> float | None:
     try:
         found = datetime.fromisoformat(text).astimezone(UTC).timestamp()
     except (ValueError, OverflowError):

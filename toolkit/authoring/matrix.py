@@ -92,7 +92,7 @@ def _cell(workspace: Workspace, policy: Policy, column: tuple[str, str], path: s
     except CallError as error:
         return Cell(Effect.DENY, f"built in, whatever the policy says: {error.code}", "built in")
     effect, rule = policy.verdict(agent, action, action, path, directory, fold=workspace.fold)
-    said = decision(effect, rule, agent, action, action, path)
+    judged = decision(effect, rule, agent, action, action, path)
     where = f"{rule.where.file}:{rule.where.line}" if rule and rule.where else ""
-    text = f"{rule}: {rule.reason}" if rule and rule.reason else str(rule) if rule else said.reason
+    text = f"{rule}: {rule.reason}" if rule and rule.reason else str(rule) if rule else judged.reason
     return Cell(effect, text, where)

@@ -71,28 +71,28 @@ class Suggestion:
 def asked(records: Iterable[Mapping[str, Any]]) -> Iterator[Asked]:
     """Yield the answered requests with their last answers, from audit records."""
     calls: dict[str, tuple[str, str, tuple[str, ...]]] = {}
-    said: dict[str, str] = {}
+    answers: dict[str, str] = {}
     for record in records:
         approval = record.get("approval")
         if not isinstance(approval, str):
             continue
         if record.get("event") == "approval":
             if record.get("outcome") in ("granted", "refused", "revoked"):
-                said[approval] = str(record["outcome"])
+                answers[approval] = str(record["outcome"])
         elif record.get("event") == "call" and isinstance(paths := record.get("paths"), list) and paths:
             # Only these fields of the record: a log may hold very many records.
             paths = tuple(map(str, paths))
             calls.setdefault(approval, (str(record.get("agent")), str(record.get("tool")), paths))
     for approval, call in calls.items():
-        if said.get(approval) in ("granted", "refused"):
-            yield Asked(approval, *call, said[approval] == "granted")
+        if answers.get(approval) in ("granted", "refused"):
+            yield Asked(approval, *call, answers[approval] == "granted")
 
 
-def suggest(told: Iterable[Asked]) -> Suggestion:
+def suggest(answered: Iterable[Asked]) -> Suggestion:
     """Propose rules for each agent and tool."""
     out = Suggestion()
     groups: dict[tuple[str, str], list[Asked]] = {}
-    everything = list(told)
+    everything = list(answered)
     why_not = {each: _unsayable(each) for each in everything}
     # A rule for a path nearby could permit a refusal that no rule can express, so it is left out.
     barred = {each.tool for each in everything if why_not[each] and not each.granted}
@@ -259,13 +259,13 @@ def _confirm(out: Suggestion) -> None:
         raise AssertionError(f"the suggestion does not load: {error}") from None
     given = []
     for call in out.given:
-        said = verdict(policy, call)
-        if not call.granted and said is Effect.ALLOW:
+        effect = verdict(policy, call)
+        if not call.granted and effect is Effect.ALLOW:
             raise AssertionError(f"the suggestion allows what was refused: {call}")
-        if said is (Effect.ALLOW if call.granted else Effect.DENY):
+        if effect is (Effect.ALLOW if call.granted else Effect.DENY):
             given.append(call)
         else:
-            out.left.append((call, f"the rules of other calls, or of the agent's parents, make it {said}"))
+            out.left.append((call, f"the rules of other calls, or of the agent's parents, make it {effect}"))
     for call, _ in out.left:
         if not call.granted and not _unsayable(call) and verdict(policy, call) is Effect.ALLOW:
             raise AssertionError(f"the suggestion allows what was refused: {call}")

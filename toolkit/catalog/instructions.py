@@ -58,12 +58,12 @@ def _deleting(policy: Policy, agent: str, names: set[str]) -> str:
 def _asking(offered: tuple[Offer, ...]) -> str:
     always = [offer.tool.name for offer in offered if offer.asks == "always"]
     sometimes = [offer.tool.name for offer in offered if offer.asks == "sometimes"]
-    said = [f"always for {', '.join(always)}"] if always else []
-    said += [f"for some paths with {', '.join(sometimes)}"] if sometimes else []
-    if not said:
+    asks = [f"always for {', '.join(always)}"] if always else []
+    asks += [f"for some paths with {', '.join(sometimes)}"] if sometimes else []
+    if not asks:
         return ""
     return (
-        f"A person is asked first {'; '.join(said)}. If the answer is approval_required, say what you want to"
+        f"A person is asked first {'; '.join(asks)}. If the answer is approval_required, say what you want to"
         " do and why, wait, and send the same call again once it is granted. Give a description with it."
     )
 
@@ -72,8 +72,10 @@ def _limits(policy: Policy, agent: str, names: set[str]) -> str:
     if "delete" not in names:
         return ""
     most = [limit for limit in policy.limits(agent, "delete") if limit.max_files is not None]
-    told = [f"{limit.max_files:,} files in one {limit.per}" for limit in most if limit.max_files is not None]
-    return f"Deleting has a ceiling: {', '.join(dict.fromkeys(told))}." if told else ""
+    ceilings = [
+        f"{limit.max_files:,} files in one {limit.per}" for limit in most if limit.max_files is not None
+    ]
+    return f"Deleting has a ceiling: {', '.join(dict.fromkeys(ceilings))}." if ceilings else ""
 
 
 def _reasons(policy: Policy, agent: str) -> str:
@@ -82,5 +84,5 @@ def _reasons(policy: Policy, agent: str) -> str:
     entry = next((entry for _, entry in policy.chain(agent) if entry is not None), None)
     for rules in (policy.content.rules, entry.rules if entry else {}):
         denied += [rule for listed in rules.values() for rule in listed]
-    told = dict.fromkeys(rule.reason for rule in denied if rule.effect is Effect.DENY and rule.reason)
-    return f"Denied, whatever you need it for: {'; '.join(list(told)[:_MOST_REASONS])}." if told else ""
+    reasons = dict.fromkeys(rule.reason for rule in denied if rule.effect is Effect.DENY and rule.reason)
+    return f"Denied, whatever you need it for: {'; '.join(list(reasons)[:_MOST_REASONS])}." if reasons else ""

@@ -59,9 +59,9 @@ def answer_of(dialect: str, given: Mapping[str, Any], result: Result) -> dict[st
         return block if result.ok else {**block, "is_error": True}
     if dialect == "gemini":
         inner = given.get("functionCall", given)
-        said = {"output": text} if result.ok else {"error": text}
+        response = {"output": text} if result.ok else {"error": text}
         known = {"id": inner["id"]} if inner.get("id") else {}
-        return {"functionResponse": {**known, "name": inner["name"], "response": said}}
+        return {"functionResponse": {**known, "name": inner["name"], "response": response}}
     if "call_id" in given:
         return {"type": "function_call_output", "call_id": given["call_id"], "output": text}
     return {"role": "tool", "tool_call_id": given["id"], "content": text}

@@ -68,12 +68,12 @@ def _drop_what_is_done(
 
 def _say_that_it_is_open(outcome: Outcome) -> None:
     """Report failed items of unknown state as open: they may be done in part."""
-    told = ("io_error", "directory_not_empty")
+    unsure = ("io_error", "directory_not_empty")
     outcome.failures[:] = [
-        Missed(one.path, no_reply(one.path).message, NO_REPLY) if one.code in told else one
+        Missed(one.path, no_reply(one.path).message, NO_REPLY) if one.code in unsure else one
         for one in outcome.failures
     ]
-    if outcome.error is not None and outcome.error.code in told:
+    if outcome.error is not None and outcome.error.code in unsure:
         outcome.error = no_reply(outcome.failures[-1].path)
 
 

@@ -87,7 +87,7 @@ def amend(
     if request is not None:
         filed, _ = approvals.ask(request, most=None)
         granted = approvals.answer(filed.id, Answer(True, by=by))
-    told = f"changed by a person; send instead {json.dumps(arguments, ensure_ascii=False)}"
+    reason = f"changed by a person; send instead {json.dumps(arguments, ensure_ascii=False)}"
     if approvals.get(approval).state == PENDING:
-        approvals.answer(approval, Answer(False, reason=told, by=by))
+        approvals.answer(approval, Answer(False, reason=reason, by=by))
     return granted

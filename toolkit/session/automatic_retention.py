@@ -29,11 +29,11 @@ _DAY = 86400.0
 
 def rule_of(policy: Policy) -> Rule | None:
     """Return the policy's retention rule at this time; None if it requires everything."""
-    said = policy.retention
-    if said.days is None and said.max_bytes is None:
+    setting = policy.retention
+    if setting.days is None and setting.max_bytes is None:
         return None
-    before = None if said.days is None else time.time() - said.days * _DAY
-    return Rule(before, said.max_bytes, said.keep)
+    before = None if setting.days is None else time.time() - setting.days * _DAY
+    return Rule(before, setting.max_bytes, setting.keep)
 
 
 def waiting(approvals: Approvals) -> frozenset[str]:
@@ -89,9 +89,9 @@ def _carry_out(context: Context, rule: Rule, go_on: Callable[[], bool]) -> None:
     finally:
         done = sum_of(iter(freed))
         if done.contents or done.trees or done.changes:
-            told = replace(done, calls=choice.told.calls)
+            forgotten = replace(done, calls=choice.told.calls)
             with context.state.transaction() as db:
-                audit.append(db, record(context, "retention", told), context.state.key)
+                audit.append(db, record(context, "retention", forgotten), context.state.key)
 
 
 def _take_turn(state: State) -> bool:

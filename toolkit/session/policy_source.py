@@ -71,10 +71,10 @@ class PolicySource:
             import logging  # slow to import, and seldom needed
 
             if self._error is not None:
-                self._error, said = error, "the policy still does not load, everything is denied: %s"
+                self._error, message = error, "the policy still does not load, everything is denied: %s"
             else:
-                said = "the policy no longer loads, the last good one stays in force: %s"
-            logging.getLogger("ringfence").warning(said, first)
+                message = "the policy no longer loads, the last good one stays in force: %s"
+            logging.getLogger("ringfence").warning(message, first)
             return {
                 "event": "policy",
                 "outcome": "not loaded",

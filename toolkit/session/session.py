@@ -432,14 +432,14 @@ class Session:
         adds `preview`, a diff, and `digest`: if it is passed to the real undo, nothing is done if the plan
         has changed since. `by` is the person who undoes, for the record.
         """
-        told = Progress.of(progress)
+        steps = Progress.of(progress)
 
         def way() -> UndoPlan:
             from ringfence.toolkit.session.undo import way_of_call
 
-            return way_of_call(self.context, call, session, force=force, progress=told)
+            return way_of_call(self.context, call, session, force=force, progress=steps)
 
-        return self._take_back("undo", call, way, dry_run, digest, by, told)
+        return self._take_back("undo", call, way, dry_run, digest, by, steps)
 
     def undo_to(  # noqa: PLR0913  public options, by keyword
         self,
@@ -463,14 +463,14 @@ class Session:
         chosen = None if everyone else session or self.session
         what = f"{'everyone' if chosen is None else chosen} to {point}"
         what += f" in {tree}" if tree != "." else ""
-        told = Progress.of(progress)
+        steps = Progress.of(progress)
 
         def way() -> UndoPlan:
             from ringfence.toolkit.session.undo import way_to_point
 
-            return way_to_point(self.context, point, chosen, tree, force=force, progress=told)
+            return way_to_point(self.context, point, chosen, tree, force=force, progress=steps)
 
-        return self._take_back("undo", what, way, dry_run, digest, by, told)
+        return self._take_back("undo", what, way, dry_run, digest, by, steps)
 
     def restore(  # noqa: PLR0913  public options, by keyword
         self,
@@ -544,9 +544,9 @@ class Session:
         """
         from ringfence.toolkit.session.purge_tasks import purge
 
-        dry_run, told = dry_run or self.dry_run, Progress.of(progress)
+        dry_run, steps = dry_run or self.dry_run, Progress.of(progress)
         return self._by_a_person(
-            "purge_tasks", lambda attempt: purge(attempt, older_than, dry_run=dry_run, progress=told), by
+            "purge_tasks", lambda attempt: purge(attempt, older_than, dry_run=dry_run, progress=steps), by
         )
 
     def _by_a_person(self, tool: str, act: Callable[[Attempt], Result], by: str | None) -> Result:

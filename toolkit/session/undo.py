@@ -165,6 +165,6 @@ def prune_history(context: Context, rule: Rule, *, dry_run: bool, by: str | None
     if dry_run:
         return Result(None, "ok", f"Would forget {text}{left}", {**data, "dry_run": True})
     with context.state.transaction() as db:
-        told = record(context, "prune", found) | ({} if by is None else {"by": by})
-        audit.append(db, told, context.state.key)
+        entry = record(context, "prune", found) | ({} if by is None else {"by": by})
+        audit.append(db, entry, context.state.key)
     return Result(None, "ok", f"✓ Forgot {text}{left}", data)

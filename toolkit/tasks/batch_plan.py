@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from ringfence.toolkit.plan.changes import Change, Failed, Failure, PartialAnswer, Plan, path_of
-from ringfence.toolkit.tasks import messages as said
+from ringfence.toolkit.tasks import messages
 from ringfence.toolkit.tasks.messages import Item
 from ringfence.toolkit.text import escape, plural
 
@@ -50,8 +50,8 @@ def answer(  # noqa: PLR0913  the parts of one plan, by keyword
             code = "partial_failure" if done or half else _first(final, lost)
         elif not done:
             code = next(item.code for item in final if item.code is not None)
-        content = said.results(what, final, again, note if done else "")
-        return PartialAnswer(content, said.fields(final, again), code, _HINTS.get(code or ""))
+        content = messages.results(what, final, again, note if done else "")
+        return PartialAnswer(content, messages.fields(final, again), code, _HINTS.get(code or ""))
 
     started = tell({}, "")
     return Plan(

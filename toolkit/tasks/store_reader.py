@@ -106,25 +106,25 @@ def latest(view: View) -> dict[str, Deleted]:
 def task(view: View, entry: Entry) -> tuple[Task, tuple[Entry, ...]]:
     """Return a task folder's metadata and all its entries. Raises CallError if it cannot be opened."""
     with view.opened(entry.path) as (entries, chunks):
-        return _told(entry, entries, chunks), entries
+        return _task(entry, entries, chunks), entries
 
 
-def _told(entry: Entry, entries: tuple[Entry, ...], chunks: Callable[[str], Iterator[bytes]]) -> Task:
+def _task(entry: Entry, entries: tuple[Entry, ...], chunks: Callable[[str], Iterator[bytes]]) -> Task:
     name = entry.name.partition(".")[0].lower()
     cut = len(entry.path) + 1
     files = {short: one for one in entries if "/" not in (short := one.path[cut:])}
     size = sum(one.stat.size or 0 for one in entries if one.stat.kind == FILE)
-    said, mode, trouble = _read(files, chunks)
+    messages, mode, trouble = _read(files, chunks)
     latest = max((one.stat.modified or 0.0 for one in entries if one.stat.kind == FILE), default=0.0)
-    status = CORRUPT if trouble else metadata.COMPLETED if said.done else metadata.ACTIVE
+    status = CORRUPT if trouble else metadata.COMPLETED if messages.done else metadata.ACTIVE
     return Task(
         id=name,
-        title=said.title,
-        created=said.first,
-        active=said.last or latest or None,
+        title=messages.title,
+        created=messages.first,
+        active=messages.last or latest or None,
         status=status,
-        mode=said.mode or mode,
-        messages=None if said.trouble and not said.count else said.count,
+        mode=messages.mode or mode,
+        messages=None if messages.trouble and not messages.count else messages.count,
         size=size,
         files=sum(one.stat.kind != DIRECTORY for one in entries),
         trouble=trouble,
@@ -136,18 +136,18 @@ def _read(
 ) -> tuple[metadata.Messages, str | None, str | None]:
     name = next((name for name in metadata.MESSAGES if name in files), metadata.MESSAGES[0])
     if name in files and files[name].stat.kind == FILE:
-        said = _messages(name, files[name].stat, chunks)
+        messages = _messages(name, files[name].stat, chunks)
     else:
-        said = metadata.Messages(trouble=f"{name} is missing")
-    trouble, mode, history = said.trouble, None, files.get(metadata.HISTORY)
+        messages = metadata.Messages(trouble=f"{name} is missing")
+    trouble, mode, history = messages.trouble, None, files.get(metadata.HISTORY)
     if history is None or history.stat.kind != FILE:
         trouble = trouble or f"{metadata.HISTORY} is missing"
-    elif said.mode is None and (history.stat.size or 0) <= MOST_SAID:
+    elif messages.mode is None and (history.stat.size or 0) <= MOST_SAID:
         try:
             mode = metadata.mode_of(_at_most(chunks(metadata.HISTORY)))
         except CallError as error:
             trouble = trouble or f"{metadata.HISTORY} cannot be read ({error.code})"
-    return said, mode, trouble
+    return messages, mode, trouble
 
 
 def _messages(name: str, stat: Stat, chunks: Callable[[str], Iterator[bytes]]) -> metadata.Messages:

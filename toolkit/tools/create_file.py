@@ -21,8 +21,8 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
         place, view, overwrite=arguments["allow_overwrite"], create_parents=arguments["create_parents"]
     )
     change = Write(place.real, data, view.replaced(place), place.stat)
-    told = answers.written(change, data)
-    lines = told["lines"]
+    written = answers.written(change, data)
+    lines = written["lines"]
     content = answers.message(
         f"✓ Created file: {escape(place.named)}",
         answers.said("Purpose", arguments),
@@ -31,7 +31,7 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     verb = "Create" if place.stat is None else "Overwrite"
     return Plan(
         content=content,
-        data={"path": place.named, "created": place.stat is None, **told},
+        data={"path": place.named, "created": place.stat is None, **written},
         changes=(*parents, change),
         title=f"{verb} file {targets.led_to(place)} ({size(len(data))}, {plural(lines, 'line')})",
         draw=lambda: answers.preview(place.real, place.stat, change.before, data),

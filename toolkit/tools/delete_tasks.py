@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:
-    """Plan the deletion of tasks: to the trash, for good, or scheduled; each task succeeds or fails alone."""
-    from ringfence.toolkit.tasks import messages as said
+    """Plan the deletion of tasks: to the trash, for good, or scheduled; one by one, or all or none (`atomic`)."""
+    from ringfence.toolkit.tasks import messages
     from ringfence.toolkit.tasks import store_reader as look
     from ringfence.toolkit.tasks.batch_plan import LOCKED, answer
 
@@ -36,7 +36,7 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
             left.append(found)
     changes = _changes(view, chosen, permanent, due)
     locked = {task for task, change in changes if not view.changeable(change)}
-    left += [said.Item(task, code="permission_denied", why=LOCKED) for task in ids if task in locked]
+    left += [messages.Item(task, code="permission_denied", why=LOCKED) for task in ids if task in locked]
     changes = [(task, change) for task, change in changes if task not in locked]
     tasks = [task for task, _, _ in chosen if task.id not in locked]
     if arguments["atomic"] and left:
@@ -44,10 +44,10 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
             left[0].code or "not_found",
             f"Nothing was deleted, because atomic was asked for: {left[0].id}: {left[0].why}",
             where="task_ids",
-            data=said.fields([*(_spared(task) for task in tasks), *left], again),
+            data=messages.fields([*(_spared(task) for task in tasks), *left], again),
         )
     shown = {task.id: view.shows(task.id) for task in tasks}
-    items = [said.Item(t.id, t.title if shown[t.id] else None, readable=shown[t.id]) for t in tasks]
+    items = [messages.Item(t.id, t.title if shown[t.id] else None, readable=shown[t.id]) for t in tasks]
     return answer(
         "schedule" if due else "delete",
         ids,
@@ -57,7 +57,7 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
         atomic=arguments["atomic"],
         note=_note(due) if items else "",
         title=f"Delete {plural(len(tasks), 'task')}{' permanently' if permanent else ''}",
-        draw=lambda: said.confirmation(tasks, permanent, due, left),
+        draw=lambda: messages.confirmation(tasks, permanent, due, left),
     )
 
 
@@ -86,24 +86,24 @@ def _note(due: str | None) -> str:
 
 def _found(view: View, task: str, named: tuple[Entry, ...]) -> tuple[Task, Entry, tuple[Entry, ...]] | Item:
     """Return the task with its folder and all entries, or the reason why it is not deleted."""
-    from ringfence.toolkit.tasks import messages as said
+    from ringfence.toolkit.tasks import messages
     from ringfence.toolkit.tasks import store_reader as look
 
     if task == view.workspace.own_task:
-        return said.Item(task, code="protected_path", why="This is the agent's own running task")
+        return messages.Item(task, code="protected_path", why="This is the agent's own running task")
     if not named:
-        return said.Item(task, code="not_found", why="Task not found - its directory does not exist")
+        return messages.Item(task, code="not_found", why="Task not found - its directory does not exist")
     if len(named) > 1:
-        return said.Item(task, code="not_unique", why=look.TWINS)
+        return messages.Item(task, code="not_unique", why=look.TWINS)
     (entry,) = named
     if entry.stat.kind != DIRECTORY:
         what = "a link, which is not followed" if entry.stat.kind == LINK else "not a directory"
-        return said.Item(task, code="not_a_directory", why=f"The task's entry is {what}")
+        return messages.Item(task, code="not_a_directory", why=f"The task's entry is {what}")
     try:
         known, entries = look.task(view, entry)
         return known, entry, entries
     except CallError as error:
-        return said.Item(task, code=error.code, why=error.message)
+        return messages.Item(task, code=error.code, why=error.message)
 
 
 def _changes(
