@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:
-    """Plan the deletion of tasks: to the trash, for good, or scheduled; one by one, or all or none (`atomic`)."""
+    """Plan the deletion of tasks: to the trash, for good, or scheduled; with `atomic` all or none."""
     from ringfence.toolkit.tasks import messages
     from ringfence.toolkit.tasks import store_reader as look
     from ringfence.toolkit.tasks.batch_plan import LOCKED, answer

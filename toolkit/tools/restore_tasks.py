@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def plan(arguments: dict[str, Any], view: View) -> Plan:
-    """Plan the restoration of tasks from the trash or from a schedule, one by one or all or none (`atomic`)."""
+    """Plan the restoration of tasks from the trash or from a schedule; each task succeeds or fails alone."""
     from ringfence.toolkit.tasks import store_reader as look
     from ringfence.toolkit.tasks.batch_plan import LOCKED, answer
 
