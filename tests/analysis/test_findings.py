@@ -93,7 +93,7 @@ def test_strict_and_coverage_give_1(ringfence: Ringfence, workspace: Path) -> No
     assert ringfence("check", "--strict").status == 1
     done = ringfence("check", "--coverage", "50")
     assert done.status == 1
-    assert "cases exercise 0% of 1 rules" in done.out
+    assert "cases cover 0% of 1 rules" in done.out
 
 
 def test_prove_and_diff(ringfence: Ringfence, workspace: Path) -> None:

@@ -157,7 +157,7 @@ def test_names_file_line_tier_key_and_pattern(ringfence: Ringfence, policy: Writ
         ("move_file a", "needs two paths"),
         ("delete a b", "has one path"),
         ("--policy nowhere.yaml delete a", "neither a policy file nor one of the ready-made"),
-        ("--root nowhere delete a", "no such folder"),
+        ("--root nowhere delete a", "no such directory"),
     ],
 )
 def test_wrong_usage_is_2_with_a_reason(ringfence: Ringfence, words: str, message: str) -> None:

@@ -119,7 +119,7 @@ def test_a_root_that_is_not_there(
 ) -> None:
     root = f"{scheme}{workspace}/none"
     done = ringfence(*words, "--root", root)
-    assert (done.status, f"--root {root}: there is no such folder" in done.err) == (2, True), done
+    assert (done.status, f"--root {root}: no such directory" in done.err) == (2, True), done
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)

@@ -33,7 +33,7 @@ def test_nothing_is_left_of_what_did_not_fit(tmp_path: Path, size: int) -> None:
         write_new(tmp_path / "new", "x" * 10_000)
     assert list(tmp_path.iterdir()) == []
     write_new(tmp_path / "new", "x" * 10_000)
-    with no_more_than(0), pytest.raises(UsageError, match="is there already; it was left as it is"):
+    with no_more_than(0), pytest.raises(UsageError, match="already exists; it was not changed"):
         write_new(tmp_path / "new", "y")
     assert (tmp_path / "new").read_text() == "x" * 10_000
 

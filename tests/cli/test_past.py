@@ -124,7 +124,7 @@ def test_audit_verify_finds_what_was_altered(
     for _ in range(3):
         ringfence("call", "get_project_root", "--state", str(state))
     done = ringfence("audit", "verify", "--state", str(state))
-    assert (done.status, done.out) == (0, "the audit chain holds: 3 records\n")
+    assert (done.status, done.out) == (0, "the audit chain is intact: 3 records\n")
     (path,) = state.glob("*/state.db")
     with closing(sqlite3.connect(path)) as db, db:
         db.execute("UPDATE audit SET body = replace(body, 'get_project_root', 'read_file') WHERE seq = 2")

@@ -249,7 +249,7 @@ def test_what_reaches_further_is_named_after_the_narrow_choice_and_asked_once_mo
         "Allow it?  [y] yes  [n] no  [1] these paths for 2 hours: /src/a.py",
         "[a] this session (s1)",
         "opens 7 paths by /src/a.py",
-        "Is all of that to be granted?",
+        "Grant all of this?",
     ]
     places = [shown.index(text) for text in order]
     assert places == sorted(places)

@@ -84,7 +84,7 @@ def test_an_answer_that_cannot_be_written_is_said(words: list[str], unbuffered: 
     assert "Exception ignored" not in err
     if spoken and not swallowed:
         assert status == 1
-        assert err.endswith("ringfence: the answer cannot be written: No space left on device\n")
+        assert err.endswith("ringfence: the output cannot be written: No space left on device\n")
     assert run(words, "2> /dev/full", workspace)[0] in (0, 1, 2)
 
 

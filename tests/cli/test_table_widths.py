@@ -155,4 +155,4 @@ def test_a_matrix_of_many_agents_names_the_columns_it_leaves_out(
     capsys.readouterr()
     head = at(40, ["matrix", "services"], monkeypatch)
     assert "path" in head
-    assert "not shown for want of room:" in capsys.readouterr().err
+    assert "columns that do not fit:" in capsys.readouterr().err

@@ -300,7 +300,7 @@ def test_on_the_command_line(root: Path, postgres_url: str, capsys: pytest.Captu
     name = json.loads(capsys.readouterr().out)["data"]["call_id"]
     assert main(["undo", name, "--yes", *where]) == 0
     assert main(["audit", "verify", *where]) == 0
-    assert "the audit chain holds: 2 records" in capsys.readouterr().out
+    assert "the audit chain is intact: 2 records" in capsys.readouterr().out
     assert (root / "f").read_text() == "old"
 
 

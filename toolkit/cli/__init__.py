@@ -1,7 +1,7 @@
-"""The command line: words in; text and an exit status out.
+"""Entry point of the command line: takes words, prints text, gives an exit status.
 
-0 is done, 1 that a check or a call fell short, 2 wrong usage or a policy that does not load.
-Must stay light until a command runs: `--version` and completion import next to nothing.
+0: success; 1: a check or a call did not succeed; 2: wrong usage, or a policy that does not load.
+Must import little until a command runs: `--version` and completion import nearly nothing.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ __all__ = ["main"]
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; gives the exit status, and raises nothing that a user can cause."""
+    """Run one command; gives the exit status. No input of a user makes it raise an exception."""
     words = list(sys.argv[1:] if argv is None else argv)
     _open_if_closed("stdin", "r")
     _open_if_closed("stderr", "w")
-    if words[:1] == ["hook"]:  # a verdict that nobody can hear blocks: stdout stays as it is
+    if words[:1] == ["hook"]:  # without a stdout the call must be blocked: it is not replaced
         status = _hook(words[1:], alone=argv is None)
         if status is not None:
             return status if argv is not None else _end(status)
     _open_if_closed("stdout", "w")
-    brief = argv is None and words[:1] == ["explain"]  # a process of its own that keeps nothing
+    brief = argv is None and words[:1] == ["explain"]  # a process of its own, which keeps nothing
     if brief:
         import gc
 
-        gc.disable()  # it ends before there is much to collect
+        gc.disable()  # the process ends before there is much to collect
     try:
         if words in (["--version"], ["-V"]):  # scripts and editors run it at each start: no parser is built
             from ringfence.toolkit.cli.version_text import version_line
@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _open_if_closed(name: str, mode: str) -> None:
-    """Have nothing to read, and nobody read, where the shell closed a stream (`>&-`)."""
+    """Replace a stream that the shell closed (`>&-`) by /dev/null."""
     if getattr(sys, name) is None:
         from ringfence.toolkit.cli.streams import nowhere
 
@@ -83,7 +83,10 @@ def _unheard(error: OSError) -> int:
 
 
 def _hook(words: list[str], *, alone: bool) -> int | None:
-    """Answer a host's event without the whole command line, which takes longer to load than to judge."""
+    """Answer an event without the whole command line, which takes longer to load than to judge.
+
+    None for words that need the parser.
+    """
     try:
         import gc
 
@@ -104,7 +107,7 @@ def _hook(words: list[str], *, alone: bool) -> int | None:
 
 
 def _end(status: int) -> NoReturn:
-    """End at once: what was said is written, and tidying up takes longer than the verdict took."""
+    """Exit without the cleanup of the interpreter, which takes longer than the verdict; stdout is flushed."""
     import os
 
     sys.stderr.flush()

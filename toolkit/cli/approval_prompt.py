@@ -171,7 +171,7 @@ def answer(request: Request, terminal: Terminal, told: Callable[[Answer], list[s
             wanted = _granting(wider[chosen][0])
             for line in told(wanted):
                 screen.line(f"  {line}")
-            sure = terminal.ask("Is all of that to be granted?", {"y": "yes", "n": "no"})
+            sure = terminal.ask("Grant all of this?", {"y": "yes", "n": "no"})
             if sure == "y":
                 return wanted
             if not sure:

@@ -33,7 +33,7 @@ def channel_of(arguments: argparse.Namespace, screen: Screen) -> Iterator[Approv
     if given is not None and path is not None:
         raise UsageError("--approvals-fd and --approvals-socket: give one of them")
     if arguments.ask is not None:
-        raise UsageError(f"--ask {arguments.ask}: with an approvals channel it is the channel that is asked")
+        raise UsageError(f"--ask {arguments.ask}: not with an approvals channel, which answers the requests")
     timeout = _timeout(arguments.approvals_timeout)
     source, sink = _connected(path) if given is None else _inherited(given)
     channel = ApprovalChannel(source, sink, timeout=timeout, tell=lambda text: screen.note(text, "yellow"))
@@ -46,7 +46,7 @@ def channel_of(arguments: argparse.Namespace, screen: Screen) -> Iterator[Approv
 def _timeout(text: str | None) -> int | None:
     found = None if text is None else seconds(text)
     if text is not None and found is None:
-        raise UsageError(f"--approvals-timeout {text}: not a span such as 90s or 10m")
+        raise UsageError(f"--approvals-timeout {text}: not a duration such as 90s or 10m")
     return found
 
 

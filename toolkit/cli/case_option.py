@@ -41,7 +41,7 @@ def mention_case(fold: Folding | None, screen: Screen) -> None:
     elif fold is Folding.FORM:
         screen.note("names are compared in one Unicode form")
     elif fold is None:
-        screen.note("names are compared as written; for a workspace that ignores case: --ignore-case")
+        screen.note("names are compared case-sensitively; for a case-insensitive workspace use --ignore-case")
 
 
 def case_of(fold: Folding | None) -> str:

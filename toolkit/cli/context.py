@@ -1,4 +1,4 @@
-"""Where a command works: the workspace's root, the policy in force, and a session there."""
+"""Root, policy and session of a command, from its options and the current directory."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 def root_of(arguments: argparse.Namespace) -> tuple[str, str]:
-    """The root and how it was found: `--root`, else the nearest folder upwards that is a project.
+    """The root, as a path or a store's URL, and how it was found: `--root`, or the mark of a project upwards.
 
-    From here on nothing is imported from it.
+    Nothing is imported from the root after this call. Raises UsageError for a directory that does not exist.
     """
     if arguments.root is None:
         path, found_by = finding.find_root(str(Path.cwd()))
@@ -36,7 +36,7 @@ def root_of(arguments: argparse.Namespace) -> tuple[str, str]:
         if local is None:
             return arguments.root, "--root"
         if not Path(local).is_dir():
-            raise UsageError(f"--root {shown(arguments.root)}: there is no such folder")
+            raise UsageError(f"--root {shown(arguments.root)}: no such directory")
         path, found_by = local, "--root"
     program_files.leave(path)
     return path, found_by
@@ -52,9 +52,9 @@ def refuse_chained(root: str) -> None:
 
 
 def options_of(arguments: argparse.Namespace) -> str:
-    """`--root` and `--state` as another command needs them to find this workspace from any folder.
+    """`--root`, `--place` and `--state` for a command that is run elsewhere on this workspace, as shell text.
 
-    For a person's terminal alone: an agent is told no path of this machine.
+    Only for output to a person: results for an agent have no path of this machine.
     """
     import shlex
 
@@ -70,7 +70,10 @@ def options_of(arguments: argparse.Namespace) -> str:
 
 
 def policy_of(arguments: argparse.Namespace, root: str) -> Policy:
-    """The policy of `--policy`, else of the root, else the one under which everything asks."""
+    """The policy of `--policy`, else of the root, else the empty one, which asks for everything.
+
+    Raises PolicyError if it does not load.
+    """
     source = _source_of(arguments, root)
     return Policy.load(source) if source else Policy.empty()
 
@@ -80,7 +83,7 @@ def _source_of(arguments: argparse.Namespace, root: str) -> Path | None:
 
 
 def policy_in(arguments: argparse.Namespace, root: str) -> Path | None:
-    """The policy file of a root on this machine, if it has one. What `--root` names is trusted."""
+    """The policy file of a root on this machine, or None. A root given with `--root` is trusted."""
     if "://" in root:
         return None
     place = finding.policy_in(root, found=arguments.root is None)
@@ -88,7 +91,7 @@ def policy_in(arguments: argparse.Namespace, root: str) -> Path | None:
 
 
 def policy_file(named: str) -> Path:
-    """The file of a policy; a ready-made name wins, so that no file of that name can take its place."""
+    """The file of a policy, by path or ready-made name. A ready-made name wins over a file of that name."""
     if named in READY_MADE:
         return ready_made(named)
     if not Path(named).is_file():
@@ -99,7 +102,7 @@ def policy_file(named: str) -> Path:
 def open_session(
     arguments: argparse.Namespace, screen: Screen, channel: ApprovalChannel | None = None
 ) -> Session:
-    """The session that a command's options describe; what asks is put on the channel, if there is one."""
+    """The session for a command's options; requests go to the channel if there is one."""
     if channel is not None:
         session = _opened(arguments, "prompt", channel)
         connect(channel, session)
@@ -118,7 +121,7 @@ def open_session(
 
 
 def connect(channel: ApprovalChannel, session: Session) -> None:
-    """Have the channel answer the session's requests."""
+    """Let the channel answer the requests of the session."""
     from ringfence.toolkit.approvals.store import Answer
     from ringfence.toolkit.granting.effects import reach_of
 
@@ -131,7 +134,7 @@ def connect(channel: ApprovalChannel, session: Session) -> None:
 def approval_channel(
     arguments: argparse.Namespace, screen: Screen
 ) -> AbstractContextManager[ApprovalChannel | None]:
-    """The channel that the options ask for; None where they ask for none."""
+    """The approvals channel of the options; None without such an option."""
     if (arguments.approvals_fd, arguments.approvals_socket, arguments.approvals_timeout) == (None,) * 3:
         return nullcontext()
     from ringfence.toolkit.cli.approval_streams import (
@@ -166,7 +169,7 @@ def _opened(arguments: argparse.Namespace, ask: str, approver: Approver | None) 
 
 
 def open_as(arguments: argparse.Namespace, agent: str, name: str | None) -> Session:
-    """A session of an agent under the policy in force, for a person to try or take back something in."""
+    """A session of an agent with the policy in force, in which a person tries or undoes something."""
     from ringfence.toolkit.session.session import Session
 
     root, found_by = root_of(arguments)
@@ -185,7 +188,7 @@ def open_as(arguments: argparse.Namespace, agent: str, name: str | None) -> Sess
 
 
 def open_for(arguments: argparse.Namespace, person: str) -> Session:
-    """A session for a person's own acts on task folders: recorded, and judged by no agent's rules."""
+    """A session for a person's own changes to task folders: recorded, but not judged by agents' rules."""
     from ringfence.toolkit.session.open import tasks_of
     from ringfence.toolkit.session.session import Session
 
@@ -204,7 +207,7 @@ def open_for(arguments: argparse.Namespace, person: str) -> Session:
 
 
 def open_under_policy(arguments: argparse.Namespace) -> Session:
-    """A session that makes no call, under the policy in force."""
+    """A session that makes no call, with the policy in force."""
     from ringfence.toolkit.session.session import Session
 
     root, _ = root_of(arguments)
@@ -220,7 +223,7 @@ def open_under_policy(arguments: argparse.Namespace) -> Session:
 
 
 def open_to_look(arguments: argparse.Namespace, *, read_only: bool = False) -> Session:
-    """A session that makes no call: what is kept of the workspace, without a policy."""
+    """A session that makes no call, without a policy, to use the state of the workspace."""
     from ringfence.toolkit.session.session import Session
 
     root, _ = root_of(arguments)
@@ -237,18 +240,18 @@ def open_to_look(arguments: argparse.Namespace, *, read_only: bool = False) -> S
 
 
 def open_record(arguments: argparse.Namespace) -> Session:
-    """The same for who only looks back: where nothing is kept that is said, and nothing is made."""
+    """The same, read-only. Raises CallError if there is no state, and creates none."""
     return open_to_look(arguments, read_only=True)
 
 
 def open_to_answer(arguments: argparse.Namespace) -> Session:
-    """The same for who answers: where nothing is kept there is nothing to answer, and nothing is made."""
+    """The same, to answer requests. Raises CallError if there is no state, and creates none."""
     open_record(arguments).close()
     return open_to_look(arguments)
 
 
 def place_of(arguments: argparse.Namespace) -> str:
-    """Where the state of the workspace is, whether or not it can be used."""
+    """The directory or URL of the workspace's state, even if it cannot be used."""
     from ringfence.toolkit.state.open import default_place
     from ringfence.toolkit.workspace.workspace import Workspace
 
@@ -264,7 +267,7 @@ def place_of(arguments: argparse.Namespace) -> str:
 
 
 def auditing(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Where the audit is copied to and what seals it, for every command alike."""
+    """The arguments of Session for the audit log: the options, else the environment."""
     log = getattr(arguments, "audit_log", None) or os.environ.get("RINGFENCE_AUDIT_LOG")
     rotate = getattr(arguments, "audit_log_rotate", None) or os.environ.get("RINGFENCE_AUDIT_LOG_ROTATE")
     if rotate:
@@ -280,12 +283,12 @@ def auditing(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def audit_key(arguments: argparse.Namespace) -> str | None:
-    """The file of the key that audit records are sealed with."""
+    """The file of the key that seals audit records, or None."""
     return getattr(arguments, "audit_key", None) or os.environ.get("RINGFENCE_AUDIT_KEY") or None
 
 
 def _options(arguments: argparse.Namespace, root: str) -> dict[str, Any]:
-    """What the options say of the store; credentials come from where its own tools take them."""
+    """fsspec options for the store; credentials come from the places that its own tools use."""
     endpoint = getattr(arguments, "endpoint", None)
     if endpoint is None:
         return {}
@@ -298,7 +301,7 @@ def _options(arguments: argparse.Namespace, root: str) -> dict[str, Any]:
 
 @contextmanager
 def _known_store(root: str) -> Iterator[None]:
-    """Say which root it is that fsspec, or a package it needs, does not know."""
+    """Turn errors of opening a store into a UsageError that names the root."""
     try:
         yield
     except (ValueError, ImportError, CallError) as error:

@@ -12,7 +12,7 @@ def write_new(path: Path, text: str) -> None:
     try:
         file = path.open("x", encoding="utf-8")
     except FileExistsError:
-        raise UsageError(f"{path} is there already; it was left as it is") from None
+        raise UsageError(f"{path} already exists; it was not changed") from None
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}") from None
     try:

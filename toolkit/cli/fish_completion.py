@@ -1,4 +1,4 @@
-"""The completion script for fish, made from the table of commands: the library for the others knows no fish.
+"""Completion script for fish, made from the table of commands: shtab, used for the other shells, has no fish.
 
 Pure: from the table to text.
 """
@@ -30,7 +30,7 @@ _NO_VALUE = {"store_true", "store_const", "count", "help"}
 
 
 def script(commands: Iterable[Command], groups: Mapping[str, str]) -> str:
-    """The script; it completes commands, options, choices, files and folders."""
+    """The script; it completes commands, options, choices, files and directories."""
     return _HEAD + "\n".join(_lines(tuple(commands), groups)) + "\n"
 
 

@@ -1,6 +1,6 @@
-"""Loads policies as they were in a git revision, with the files that they extend as they were.
+"""Policies of a git revision, together with the files that they extend.
 
-Asks git for names and contents, each named exactly, and changes nothing in the repository.
+Reads names and contents from git, each by its exact name, and changes nothing in the repository.
 """
 
 from __future__ import annotations
@@ -21,9 +21,12 @@ _YAML = (".yaml", ".yml")
 
 
 def load_revision(revision: str, path: str) -> Policy:
-    """Load REV:path; as with git, a path is seen from the repository's top, with `./` from here."""
+    """The policy REV:path; as with git the path starts at the top of the repository, with `./` here.
+
+    Raises UsageError if there is no such revision or file, PolicyError if the policy does not load.
+    """
     if not revision or revision.startswith("-"):
-        raise UsageError(f"{revision}:{path}: no file, and no revision of git")
+        raise UsageError(f"{revision}:{path}: neither a file nor a revision of git")
     if path.startswith("./"):
         path = os.path.relpath(Path.cwd().resolve() / path, top_folder())
     with checkout(revision) as folder:
@@ -33,7 +36,7 @@ def load_revision(revision: str, path: str) -> Policy:
 
 
 def top_folder() -> Path:
-    """The top folder of the repository that the current folder is in."""
+    """The top directory of the repository of the current directory. Raises UsageError outside one."""
     return Path(os.fsdecode(_git("rev-parse", "--show-toplevel")).rstrip("\n"))
 
 
@@ -45,6 +48,7 @@ def policy_files() -> list[str]:
 
 
 def is_policy(path: str) -> bool:
+    """Whether a path has the name of a workspace's policy."""
     return PurePosixPath(path).name == POLICY_FILE
 
 

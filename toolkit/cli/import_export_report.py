@@ -42,6 +42,7 @@ class Report:
         return bool(self.compared.undecided) or any(map(self._looser, self.compared.found))
 
     def to_json(self) -> dict[str, Any]:
+        """The report as JSON."""
         return {
             "notes": self.notes,
             "agree": self.agree,

@@ -27,6 +27,7 @@ _BRIEFLY = {
 
 
 def short_outcome(text: str) -> str:
+    """The outcome in at most nine letters where it has a short form."""
     return _BRIEFLY.get(text, text)
 
 

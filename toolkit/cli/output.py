@@ -35,7 +35,7 @@ STYLES = {
     "asks": "yellow",
     "denied_by_policy": "red",
     "approval_refused": "red",
-    "waiting": "yellow",
+    "pending": "yellow",
     "deny": "red",
     "denied": "red",
     "refused": "red",
@@ -61,12 +61,12 @@ def is_terminal(stream: TextIO) -> bool:
 
 
 def wants_colour(stream: TextIO) -> bool:
-    """Whether to draw in colour: a terminal that can, and no NO_COLOR."""
+    """Whether to use colour: at a terminal that can, unless NO_COLOR is set."""
     return is_terminal(stream) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 class Screen:
-    """Where a command writes: answers on `stdout`, remarks and progress on `stderr`."""
+    """Output of a command: results on `stdout`, notes and progress on `stderr`."""
 
     def __init__(self, stdout: TextIO, stderr: TextIO, *, as_json: bool = False) -> None:
         self.stdout = stdout
@@ -79,27 +79,28 @@ class Screen:
         return is_terminal(self.stdout)
 
     def line(self, text: str = "", style: str = "") -> None:
-        """One answer line, or several."""
+        """One or more lines of the result; unsafe characters are escaped."""
         _write(self.stdout, escape(text, newlines=True), style)
 
     def note(self, text: str, style: str = "dim") -> None:
-        """A remark beside the answer, after what was said before even where both go to one file."""
+        """A note on stderr, after all earlier output even if both streams are one file."""
         self.stdout.flush()
         _write(self.stderr, escape(text, newlines=True), style)
 
     def problem(self, text: str) -> None:
-        """Why nothing could be done."""
+        """The reason why the command failed, on stderr."""
         _write(self.stderr, f"ringfence: {escape(text, newlines=True)}", "bold red")
 
     def json(self, value: Any) -> None:
-        """One value as ASCII JSON, which no name in it can break."""
+        """One value as ASCII JSON, so that no name in it can break the terminal."""
         print(json.dumps(value, indent=2, ensure_ascii=True), file=self.stdout)
 
     def json_line(self, value: Any) -> None:
+        """One value as ASCII JSON on one line."""
         print(json.dumps(value, ensure_ascii=True), file=self.stdout)
 
     def diff(self, text: str, stream: TextIO | None = None) -> None:
-        """A unified diff, its lines coloured by what they do."""
+        """A unified diff, with colours for added and removed lines."""
         sink = stream or self.stdout
         for line in diff_lines(text, colour=wants_colour(sink)):
             print(line, file=sink)
@@ -120,12 +121,12 @@ class Screen:
         self.left_out(left_out(known, cells, width))
 
     def left_out(self, columns: Iterable[str]) -> None:
-        """Name the columns of a table for which there was no room."""
+        """Note the columns of a table that did not fit."""
         if names := ", ".join(columns):
-            self.note(f"not shown for want of room: {names}; `--json` has all")
+            self.note(f"columns that do not fit: {names}; `--json` has all")
 
     def policy_problems(self, error: PolicyError, name: str = "the policy") -> None:
-        """Everything that is wrong with a policy, each with its line and a caret."""
+        """All problems of a policy, each with its line and a caret."""
         for problem in error.problems:
             head, _, rest = problem.format().partition("\n")
             _write(self.stderr, escape(head), "bold red")
@@ -135,6 +136,7 @@ class Screen:
         self.problem(f"{name} does not load: {count} problem{'' if count == 1 else 's'}")
 
     def call_error(self, error: CallError) -> None:
+        """A refused call: as JSON on stdout with --json, else as text with its hint on stderr."""
         if self.as_json:
             self.json({"status": "error", "error": error.to_json()})
             return
@@ -144,7 +146,7 @@ class Screen:
 
     @contextmanager
     def progress(self) -> Iterator[Progress | None]:
-        """Progress of long work, for a person at a terminal; gives None where there is none."""
+        """A progress bar at a terminal, shown for work that takes long; None elsewhere."""
         if self.as_json or not wants_colour(self.stderr):
             yield None
             return
@@ -174,6 +176,7 @@ class _Bar:
         self._stream.flush()
 
     def clear(self) -> None:
+        """Remove the line from the terminal."""
         if self._shown:
             self._stream.write("\r\x1b[K")
             self._stream.flush()

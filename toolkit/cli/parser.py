@@ -1,11 +1,12 @@
-"""The parser of the whole command line, made from the table of commands."""
+"""Parser of the whole command line, made from the table of commands."""
 
 from __future__ import annotations
 
 import argparse
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NoReturn
 
 from ringfence.toolkit.cli.table import COMMANDS, GROUPS, PURPOSE, SECTIONS
@@ -13,13 +14,17 @@ from ringfence.toolkit.cli.table.environment import EXIT_STATUS
 from ringfence.toolkit.cli.table.options import Command
 
 
-def build(words: Sequence[str] = ()) -> argparse.ArgumentParser:
+def build(
+    words: Sequence[str] = (), completions: Mapping[str, Any] = MappingProxyType({})
+) -> argparse.ArgumentParser:
     """The parser of the command line; `command` of what it parses is a key of COMMANDS.
+
+    `completions` has the value of `complete`, an attribute that shtab reads, for "file" and "directory".
 
     If the words begin with a command's full name, only that command is built: building all of them takes most
     of the start, and the result for these words is the same.
     """
-    return _build(words)[""]
+    return _build(words, completions)[""]
 
 
 def help_text(name: str = "") -> str:
@@ -27,10 +32,10 @@ def help_text(name: str = "") -> str:
 
     Raises KeyError for a name that is neither.
     """
-    return _build(name.split())[name].format_help()
+    return _build(name.split(), {})[name].format_help()
 
 
-def _build(words: Sequence[str]) -> dict[str, argparse.ArgumentParser]:
+def _build(words: Sequence[str], completions: Mapping[str, Any]) -> dict[str, argparse.ArgumentParser]:
     """Parsers by full name: "" for the whole command line, and one for each group and command."""
     parser = _Top(
         prog="ringfence",
@@ -50,7 +55,7 @@ def _build(words: Sequence[str]) -> dict[str, argparse.ArgumentParser]:
             entry = top.add_parser(group, help=GROUPS[group], description=about, formatter_class=_Sized)
             found[group] = entry
             below[group] = entry.add_subparsers(title="commands", metavar="COMMAND", required=True)
-        found[command.name] = _add(below[group] if group else top, name, command)
+        found[command.name] = _add(below[group] if group else top, name, command, completions)
     return found
 
 
@@ -60,7 +65,7 @@ def _named(words: Sequence[str]) -> list[Command]:
     return [COMMANDS[name]] if name in COMMANDS else []
 
 
-def _add(group: Any, name: str, command: Command) -> argparse.ArgumentParser:
+def _add(group: Any, name: str, command: Command, completions: Mapping[str, Any]) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = group.add_parser(
         name,
         help=command.summary,
@@ -72,7 +77,8 @@ def _add(group: Any, name: str, command: Command) -> argparse.ArgumentParser:
     for option in command.options:
         # argparse reads % as its own.
         added = parser.add_argument(*option.flags, help=option.help.replace("%", "%%"), **option.settings)
-        added.completes = option.completes  # type: ignore[attr-defined]
+        if option.completes in completions:
+            added.complete = completions[option.completes]  # type: ignore[attr-defined]
     return parser
 
 
@@ -97,6 +103,7 @@ class _Parser(argparse.ArgumentParser):
         super()._check_value(action, value)
 
     def error(self, message: str) -> NoReturn:
+        """Print the usage and the message, and exit with status 2."""
         super().error(re.sub(r"([A-Za-z][A-Za-z0-9+.-]*:/).*@", r"\1…@", message, flags=re.DOTALL))
 
 
@@ -150,8 +157,8 @@ class _Formatter(_Sized, argparse.RawDescriptionHelpFormatter):
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         if text.startswith("examples:"):
             return super()._fill_text(text, width, indent)
-        plain = argparse.HelpFormatter._fill_text
-        return "\n\n".join(plain(self, paragraph, width, indent) for paragraph in text.split("\n\n"))
+        wrapped = super(argparse.RawDescriptionHelpFormatter, self)._fill_text
+        return "\n\n".join(wrapped(paragraph, width, indent) for paragraph in text.split("\n\n"))
 
 
 class _Version(argparse.Action):

@@ -1,6 +1,6 @@
-"""What `--landlock` leaves a command that makes calls: the files it works with, by name, and no more.
+"""Confinement of a process with `--landlock`: the files and directories that its command needs.
 
-Never a folder for the sake of a file in it. What is open is said on stderr.
+Never opens a whole directory for one file in it. What the process can reach is printed on stderr.
 """
 
 from __future__ import annotations

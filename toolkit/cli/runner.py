@@ -1,6 +1,6 @@
-"""Runs the function of one parsed command and turns what it raises into text and an exit status.
+"""Runner of one parsed command: turns errors into text and an exit status.
 
-Must not hide what nobody named: what is no error of the system is a fault of ours and shows its traceback.
+Must not catch what it cannot name: any other exception is a bug, and shows its traceback.
 """
 
 from __future__ import annotations
@@ -28,20 +28,17 @@ from ringfence.toolkit.project_root import find_root
 from ringfence.toolkit.text import escape
 
 DONE, FELL_SHORT, USAGE = 0, 1, 2
-# Names of files on this machine, which may be any bytes.
+# Arguments that are names of files on this machine, which may be any bytes.
 ON_THIS_MACHINE = ("root", "policy", "state", "file", "tasks")
 
 
 class UsageError(Exception):
-    """What was asked for cannot be tried: a root that is no folder, a file that cannot be read."""
+    """Wrong usage, with exit status 2: a root that is not a directory, a file that cannot be read."""
 
 
 def perform(arguments: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> int:
-    """Run the command; gives the exit status."""
-    for stream in (stdout, stderr):
-        if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() != "utf-8":
-            stream.reconfigure(errors="backslashreplace")  # a terminal without ✓ is no reason to fail
-    screen = Screen(cast(TextIO, Answers(stdout)), cast(TextIO, Remarks(stderr)), as_json=arguments.json)
+    """Run the command of parsed arguments; gives the exit status: 0, 1 or 2."""
+    screen = _screen(stdout, stderr, as_json=arguments.json)
     module, _, function = COMMANDS[arguments.command].run.partition(":")
     try:
         _check_names(arguments)
@@ -72,7 +69,7 @@ def perform(arguments: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> in
         unheard(error.why, stdout, stderr)
         return FELL_SHORT
     except OSError as error:
-        # A folder that went, a name that is too long, a server that is not there: nothing that we could mend.
+        # A directory that was removed, a name that is too long, a server that does not answer.
         screen.problem(_told(error))
         return FELL_SHORT
     except KeyboardInterrupt:
@@ -82,16 +79,23 @@ def perform(arguments: argparse.Namespace, stdout: TextIO, stderr: TextIO) -> in
         screen.stderr.flush()
 
 
+def _screen(stdout: TextIO, stderr: TextIO, *, as_json: bool) -> Screen:
+    for stream in (stdout, stderr):
+        if isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() != "utf-8":
+            stream.reconfigure(errors="backslashreplace")  # a terminal without ✓ is no reason to fail
+    return Screen(cast(TextIO, Answers(stdout)), cast(TextIO, Remarks(stderr)), as_json=as_json)
+
+
 def _told(error: OSError) -> str:
     why = error.strerror or str(error) or type(error).__name__
     if isinstance(error.filename, str | bytes):
         return f"{os.fsdecode(error.filename)}: {why}"
-    # Only the question for it names no file.
+    # Only the call for the current directory reports no file name.
     return f"the current folder: {why}" if isinstance(error, FileNotFoundError) else why
 
 
 def deadline(seconds: int | None) -> Callable[[], bool]:
-    """What says whether so many seconds from now have passed; with None they never do."""
+    """A function that returns whether this many seconds have passed since now; never with None."""
     if seconds is None:
         return lambda: False
     end = time.monotonic() + seconds
@@ -99,10 +103,10 @@ def deadline(seconds: int | None) -> Callable[[], bool]:
 
 
 def older_than(text: str) -> int:
-    """The seconds that `--older-than` asks for."""
+    """The seconds of `--older-than`. Raises UsageError for text that is not a duration."""
     found = seconds(text, "smhdw")
     if found is None:
-        raise UsageError(f"--older-than {text}: not a span such as 30d or 12h")
+        raise UsageError(f"--older-than {text}: not a duration such as 30d or 12h")
     return found
 
 
@@ -115,7 +119,7 @@ def _check_state(url: str) -> None:
 
 
 def _check_names(arguments: argparse.Namespace) -> None:
-    """Refuse names that could not be kept or would be shown as something else."""
+    """Raise UsageError for names that cannot be stored, or that would be printed as another name."""
     listed = [("agent", agent) for agent in getattr(arguments, "agents", None) or ()]
     for name, value in (*vars(arguments).items(), *listed):
         if not isinstance(value, str):
@@ -130,4 +134,4 @@ def _check_names(arguments: argparse.Namespace) -> None:
             shown = from_disk(value)
             raise UsageError(f"{value!a} is not UTF-8; write such a name as '{shown}'") from None
         if name in ("agent", "session") and (not value or value != escape(value)):
-            raise UsageError(f"--{name} {value!a}: a name is not empty and holds no invisible characters")
+            raise UsageError(f"--{name} {value!a}: a name must not be empty or contain invisible characters")

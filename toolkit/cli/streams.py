@@ -19,7 +19,7 @@ class Unwritten(Exception):
 
 
 class _Stream:
-    """A text stream, of which what else is asked goes to the real one."""
+    """A wrapper of a text stream; other attributes are those of the stream itself."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -29,21 +29,24 @@ class _Stream:
 
 
 class Answers(_Stream):
-    """A stream whose failure is an Unwritten; that its reader has gone stays a BrokenPipeError."""
+    """Stdout: a failed write raises Unwritten, a reader that has exited BrokenPipeError."""
 
     def write(self, text: str) -> int:
+        """Write text; gives its length. Raises Unwritten, or BrokenPipeError if the reader has exited."""
         with _unwritten():
             return self._stream.write(text)
 
     def flush(self) -> None:
+        """Flush. Raises as `write` does."""
         with _unwritten():
             self._stream.flush()
 
 
 class Remarks(_Stream):
-    """A stream that is as good as closed once it fails."""
+    """Stderr: after a failed write it discards everything."""
 
     def write(self, text: str) -> int:
+        """Write text, or drop it if the stream fails; gives its length."""
         try:
             self._stream.write(text)
         except OSError:
@@ -51,6 +54,7 @@ class Remarks(_Stream):
         return len(text)
 
     def flush(self) -> None:
+        """Flush; a stream that fails is closed from then on."""
         try:
             self._stream.flush()
         except OSError:
@@ -68,10 +72,10 @@ def _unwritten() -> Iterator[None]:
 
 
 def unheard(error: OSError, stdout: TextIO, stderr: TextIO) -> None:
-    """Say that the answer could not be written; where its reader has gone that is no news to anybody."""
+    """Report on stderr that stdout failed; nothing if its reader has exited, which is normal."""
     hush(stdout)
     if not isinstance(error, BrokenPipeError):
-        Remarks(stderr).write(f"ringfence: the answer cannot be written: {error.strerror}\n")
+        Remarks(stderr).write(f"ringfence: the output cannot be written: {error.strerror}\n")
 
 
 def nowhere(mode: str) -> TextIO:

@@ -1,4 +1,4 @@
-"""The program's version in words; loaded only by who asks for it."""
+"""Text of `--version`; imported only for it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 
 
 def version_line() -> str:
-    """Return the name and version, as the installed package has it."""
+    """Return the name and the version of the installed package."""
     version = _by_folder()
     if version is None:
         from importlib.metadata import PackageNotFoundError
@@ -21,7 +21,7 @@ def version_line() -> str:
 
 
 def _by_folder() -> str | None:
-    """Return what the installer named its folder after: reading what is in it costs more."""
+    """Return the version in the name of the installed folder; reading its metadata takes longer."""
     for place in sys.path:
         try:
             names = os.listdir(place or ".")  # noqa: PTH208 pathlib is as heavy as all the rest

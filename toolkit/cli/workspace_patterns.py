@@ -1,7 +1,7 @@
-"""Patterns against the names that are in a workspace: a class that spells one, a name that is nearly one.
+"""Comparison of a policy's patterns with the names in a workspace: finds misspelt names and classes.
 
-Looks at names only, up to a bound, and follows no link. What is not there yet is no mistake: a rule for it is
-reported only where a name beside it is one slip away, or as a note where it lets something through.
+Reads names only, up to a bound, and follows no symlink. A pattern for a file that does not exist yet is not a
+mistake: it is reported only if a similar name exists, or as a note if the rule permits something.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Seen:
 
 
 def look(root: str, most: int = MOST_NAMES) -> Seen:
-    """Look at the names below a folder of this machine; OSError if it cannot be opened."""
+    """The names below a directory of this machine, at most `most`. Raises OSError if it cannot be opened."""
     fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:
         seen = Seen(folding_of(fd, root))
@@ -84,7 +84,7 @@ def _names(place: Path, most: int) -> tuple[dict[str, bool], set[str]] | None:
 
 
 def compare(rules: Iterable[Rule], seen: Seen) -> list[Finding]:
-    """Return what there is to say about the patterns of these rules in this workspace."""
+    """Return the findings about the patterns of these rules in this workspace."""
     patterns = list(dict.fromkeys(rule.pattern for rule in rules))
     used = _matching(patterns, seen)
     spelled = {each: said for each in patterns if (said := _spelled(each, seen)) is not None}

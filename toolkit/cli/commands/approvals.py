@@ -1,4 +1,4 @@
-"""`approvals`: what waits for a person's answer, and the answer. Permits; never executes."""
+"""Commands `approvals`: list, show, grant, refuse, reopen and revoke requests. Never executes a call."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def list_requests(arguments: argparse.Namespace, screen: Screen) -> int:
     if shown:
         print_table(_COLUMNS, map(_row, shown), arguments, screen)
     else:
-        screen.note("there is no such page" if requests else "nothing waits for an answer")
+        screen.note("no such page" if requests else "no pending requests")
     left = len(requests) - start - len(shown)
     if shown and left:
         screen.note(f"{plural(left, 'more request')}: --page {start // PAGE + 2}")
@@ -67,7 +67,7 @@ def _row(request: Request) -> tuple[str, ...]:
 
 
 def show(arguments: argparse.Namespace, screen: Screen) -> int:
-    """Print one request as the person at a terminal would be shown it, with the whole preview."""
+    """Print one request as the terminal prompt does, with its whole preview and scopes."""
     with open_record(arguments) as session:
         request = session.approvals.get(arguments.id)
         if screen.as_json:
@@ -85,7 +85,7 @@ def show(arguments: argparse.Namespace, screen: Screen) -> int:
 
 
 def _show_scopes(session: Session, request: Request, arguments: argparse.Namespace, screen: Screen) -> None:
-    """What it can be granted for, the narrowest first, each with how to."""
+    """Print the scopes of a grant, the narrowest first, each with its command."""
     policy = _policy(arguments)
     screen.line("  it can be granted for:", "dim")
     for scope in scopes(request):
@@ -106,7 +106,7 @@ def _options(scope: Scope) -> str:
 
 
 def grant(arguments: argparse.Namespace, screen: Screen) -> int:
-    """Permit it. What would be for next to every path is confirmed a second time."""
+    """Grant a request; a grant for nearly every path needs a second confirmation."""
     scope = PATTERN if arguments.pattern is not None else arguments.scope
     until = None if arguments.until is None else end(arguments.until, time.time())
     answer = Answer(True, scope, arguments.reason, whoami(), arguments.pattern, until, arguments.yes)
@@ -134,15 +134,15 @@ def _is_broad(request: Request, answer: Answer) -> bool:
 
 
 def _confirm(told: list[str], request: Request, screen: Screen) -> None:
-    """Ask at the terminal whether next to everything is meant."""
+    """Ask at the terminal for the second confirmation. Raises UsageError without it."""
     for line in (escape(request.title), *told):
         screen.note(f"  {line}")
-    if not confirm("Is all of that to be granted?"):
-        raise UsageError("that is next to every path: add --yes if you mean it, or grant a --pattern")
+    if not confirm("Grant all of this?"):
+        raise UsageError("this covers nearly every path: add --yes to confirm, or grant a --pattern")
 
 
 def refuse(arguments: argparse.Namespace, screen: Screen) -> int:
-    """Refuse it."""
+    """Refuse a request."""
     with open_to_answer(arguments) as session:
         answer = Answer(False, reason=arguments.reason, by=whoami())
         request = session.approvals.answer(arguments.id, answer)
@@ -150,17 +150,17 @@ def refuse(arguments: argparse.Namespace, screen: Screen) -> int:
 
 
 def reopen(arguments: argparse.Namespace, screen: Screen) -> int:
-    """Let what was refused be answered again."""
+    """Make a refused request pending again."""
     with open_to_answer(arguments) as session:
         request = session.approvals.reopen(arguments.id, by=whoami(), reason=arguments.reason)
         covering = session.approvals.covering(request)
     if covering is not None:
-        screen.note(f"the grant '{covering.id}' lets it through: {granted_in_words(covering)}", "yellow")
+        screen.note(f"the grant '{covering.id}' permits it: {granted_in_words(covering)}", "yellow")
     return _told(request, "yellow", screen)
 
 
 def revoke(arguments: argparse.Namespace, screen: Screen) -> int:
-    """Take a grant back."""
+    """Revoke a grant."""
     with open_to_answer(arguments) as session:
         request = session.approvals.revoke(arguments.id, by=whoami(), reason=arguments.reason)
     return _told(request, "red", screen)
@@ -170,7 +170,7 @@ def end(text: str, now: float) -> float:
     """When a grant ends, in POSIX seconds: `30m`, `2h`, `7d` from now, or an RFC 3339 time."""
     found = ahead(text, now)
     if found is None:
-        raise UsageError(f"--until {text}: neither a span such as 2h nor an RFC 3339 time")
+        raise UsageError(f"--until {text}: neither a duration such as 2h nor an RFC 3339 time")
     return found
 
 
@@ -183,14 +183,14 @@ def _told(request: Request, style: str, screen: Screen) -> int:
 
 
 def _state(request: Request) -> str:
-    """How it stands, and for what, in words."""
+    """The state of a request in words, with the scope of a grant."""
     if request.state == PENDING:
-        return "waiting"
+        return "pending"
     return f"granted for {granted_in_words(request)}" if request.state == GRANTED else request.state
 
 
 def _policy(arguments: argparse.Namespace) -> Policy:
-    """The policy in force; none where it does not load, which keeps nobody from answering."""
+    """The policy in force, or the empty one if it does not load: a person can still answer."""
     try:
         return policy_of(arguments, root_of(arguments)[0])
     except PolicyError:

@@ -1,4 +1,4 @@
-"""The audit as evidence: `audit who`, `verify`, `anchor` and `export`. Reads, and changes no record."""
+"""Commands `audit who`, `verify`, `anchor` and `export`. They read, and change no record."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from ringfence.toolkit.paths import lexical
 from ringfence.toolkit.text import escape, plural, rfc3339, size
 
 _MEANS = {
-    "anchor": "not what was anchored",
-    "index": "not found by what it says",
+    "anchor": "differs from the anchor",
+    "index": "missing from the index",
     "unkeyed": "sealed without the key",
-    "too long": f"a line of more than {size(MOST_BYTES)}, which is no record",
+    "too long": f"a line of more than {size(MOST_BYTES)}, which is not a record",
 }
 
 
 def verify(arguments: argparse.Namespace, screen: Screen) -> int:
-    """Check the audit chain, in the state or in a file; every place at which it does not hold is shown."""
+    """Verify the hash chain in the state or in a file, and print each record at which it is broken."""
     try:
         anchors = [as_anchor(text) for text in arguments.anchor or ()]
     except ValueError as error:
@@ -41,7 +41,7 @@ def verify(arguments: argparse.Namespace, screen: Screen) -> int:
     key = audit.read_key(audit_key(arguments))
     if arguments.file is None:
         if arguments.after is not None:
-            raise UsageError("--after is for a FILE: the audit kept begins with record 1")
+            raise UsageError("--after is for a FILE: the audit log in the state begins with record 1")
         with open_record(arguments) as session:
             found = audit.checked(session.state, key, anchors)
     else:
@@ -115,24 +115,24 @@ def _show(found: Checked, screen: Screen) -> None:
         )
         return
     for seq in found.torn:
-        screen.note(f"record {seq} is torn: a process was killed while it wrote this line")
+        screen.note(f"record {seq} is incomplete: a process was killed while it wrote this line")
     if found.faults:
         screen.table(("record", "what"), [(str(f.seq), _MEANS.get(f.what, f.what)) for f in found.faults])
     if found.more:
-        screen.line(f"and {found.more:,} more in a row with these")
+        screen.line(f"and {found.more:,} more directly after these")
     if found.stopped:
         why = f"more than {MOST_RUNS:,} pieces do not go together"
-        screen.note(f"stopped at line {found.stopped:,}: {why}, and the rest was not looked at", "yellow")
+        screen.note(f"stopped at line {found.stopped:,}: {why}, and the rest was not checked", "yellow")
     if found.unrecorded:
         calls = plural(found.unrecorded, "call")
-        screen.line(f"the history has {calls} of which there is no record: records were removed", "red")
+        screen.line(f"the history has {calls} without a record: records were removed", "red")
     if found.unchecked:
         of_all = f"{found.unchecked:,} of {plural(found.records, 'record')}"
         screen.line(f"not checked: {of_all}, sealed with a key; give it with --audit-key", "yellow")
     if not found.holds:
-        screen.line("the audit chain does not hold", "red")
+        screen.line("the audit chain is broken", "red")
     elif found.whole:
-        screen.line(f"the audit chain holds: {plural(found.records, 'record')}", "green")
+        screen.line(f"the audit chain is intact: {plural(found.records, 'record')}", "green")
 
 
 def anchor(arguments: argparse.Namespace, screen: Screen) -> int:

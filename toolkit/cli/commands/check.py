@@ -60,6 +60,7 @@ class Report:
         return 100 if not self.rules else (self.rules - len(self.unused)) * 100 // self.rules
 
     def status(self, strict: bool, least: int | None) -> int:
+        """Exit status for this policy; `least` is the per cent of covered rules that --coverage wants."""
         if self.error:
             return USAGE
         levels = {"error", "warning"} if strict else {"error"}
@@ -73,6 +74,7 @@ class Report:
         return FELL_SHORT if short else DONE
 
     def to_json(self, least: int | None) -> dict[str, Any]:
+        """The report as JSON; `coverage` is there if `least` is not None."""
         if self.error:
             return {
                 "policy": self.name,
@@ -226,6 +228,7 @@ def _shown(report: Report, notes: bool) -> list[Finding]:
 
 
 def _show(report: Report, least: int | None, notes: bool, screen: Screen) -> None:
+    """Print all of a report: problems, or findings, proofs, test cases and, with `least`, their coverage."""
     if report.error:
         screen.policy_problems(report.error, report.name)
         return
@@ -237,6 +240,15 @@ def _show(report: Report, least: int | None, notes: bool, screen: Screen) -> Non
     for proof in report.proofs:
         if proof.holds:
             screen.line(str(proof), "green")
+    _show_cases(report, screen)
+    if least is not None:
+        for rule in report.unused:
+            screen.line(f"no case covers {rule}")
+        style = "green" if report.covered >= least else "red"
+        screen.line(f"{report.name}: cases cover {report.covered}% of {report.rules} rules", style)
+
+
+def _show_cases(report: Report, screen: Screen) -> None:
     total = len(report.results) + report.not_run
     failed = [result for result in report.results if not result.passed]
     if failed:
@@ -250,11 +262,6 @@ def _show(report: Report, least: int | None, notes: bool, screen: Screen) -> Non
         errors = sum(finding.level == "error" for finding in report.findings)
         state = f"loads, with {plural(errors, 'error')}" if errors else "loads"
         screen.line(f"{report.name}: {state}; it has no cases", "red" if errors else "yellow")
-    if least is not None:
-        for rule in report.unused:
-            screen.line(f"no case exercises {rule}")
-        style = "green" if report.covered >= least else "red"
-        screen.line(f"{report.name}: cases exercise {report.covered}% of {report.rules} rules", style)
 
 
 def _row(result: CaseResult) -> tuple[str, ...]:

@@ -129,9 +129,11 @@ def _play(root: Path, state: Path, screen: Screen) -> bool:
             as_wanted = as_wanted and result.status == scene.wants
         _look_back(session, screen)
         undone = session.undo(result.data["call_id"])
-        screen.line("And back again: `ringfence undo` takes the deletion back.", "bold")
+        screen.line("Now `ringfence undo` undoes the deletion.", "bold")
         _show(undone, screen)
-    screen.line("That was it; the folder is gone. Next: `ringfence init` in a project of yours.", "bold")
+    screen.line(
+        "Done; the temporary directory was removed. Next: run `ringfence init` in your project.", "bold"
+    )
     return as_wanted and undone.ok and before == _contents(root / "old")
 
 

@@ -1,4 +1,4 @@
-"""`doctor`: what this machine has that Ringfence can use, and what to do where something is missing."""
+"""Command `doctor`: what this machine offers to Ringfence, and how to install what is missing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RENEW = "found by PATH, and PYTHONPATH may change what runs; renew it with `rin
 
 
 def doctor(arguments: argparse.Namespace, screen: Screen) -> int:
-    """Look and tell; changes nothing."""
+    """Print the report; changes nothing."""
     hooks = _hooks(arguments)
     extras = {extra: is_installed(extra) for extra in EXTRAS}
     found = {

@@ -1,7 +1,4 @@
-"""`explain`: one verdict, and every rule that was looked at on the way to it.
-
-Shows and changes nothing else.
-"""
+"""Command `explain`: one verdict, and every rule that was considered for it. Changes nothing."""
 
 from __future__ import annotations
 
@@ -45,7 +42,7 @@ _WALKED = (
 
 
 def explain(arguments: argparse.Namespace, screen: Screen) -> int:
-    """Judge what the action or tool needs, and say how the verdict came about."""
+    """Judge the needs of an action or tool, and print the reason for the verdict."""
     root, _ = root_of(arguments)
     policy = policy_of(arguments, root)
     what, agent = arguments.what, arguments.agent
@@ -81,6 +78,7 @@ class Question:
 
     @property
     def decision(self) -> Decision:
+        """The verdict with its reason, and the action and path that decided."""
         return self.policy.decide(self.agent, self.what, self.needs, fold=self.fold)
 
     def verdicts(self) -> list[tuple[Need, Effect]]:
@@ -127,10 +125,12 @@ class Question:
         return effect is Effect.DENY
 
     def limits(self) -> tuple[Limit, ...]:
+        """The limits that apply to the call; none if it only reads."""
         changing = any(need.action != "read" for need in self.needs)
         return self.policy.limits(self.agent, self.what) if changing else ()
 
     def to_json(self) -> dict[str, Any]:
+        """The answer of `explain --json`."""
         return {
             "agent": self.agent,
             "what": self.what,
@@ -190,11 +190,11 @@ def _show(question: Question, screen: Screen) -> None:
             screen.line(f"and {len(verdicts) - SHOWN_NEEDS:,} more; --json has them all")
     steps = question.steps()
     if steps:
-        screen.line(f"\nRules looked at for {decision.action} {decision.path}:")
+        screen.line(f"\nRules considered for {decision.action} {decision.path}:")
         _show_steps(steps, screen)
     limits = question.limits()
     if limits:
-        screen.line("\nLimits it would meet:")
+        screen.line("\nLimits that apply:")
         screen.table(("limit", "at most", "per", "over it"), [_limit_row(limit) for limit in limits])
 
 

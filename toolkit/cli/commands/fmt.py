@@ -36,9 +36,11 @@ class _Laid:
 
     @property
     def differs(self) -> bool:
+        """Whether formatting changes the text."""
         return self.before != self.after
 
     def diff(self) -> str:
+        """The change as a unified diff."""
         before, after = self.before.splitlines(keepends=True), self.after.splitlines(keepends=True)
         found = difflib.unified_diff(before, after, self.name, self.name)
         # A last line without an end would run into the next.

@@ -23,14 +23,17 @@ from ringfence.toolkit.protected_paths import of_program
 
 
 def claude_code(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Answer one event of Claude Code; the status is 0, or 2 to block the call."""
     return _respond("claude-code", arguments, screen)
 
 
 def codex(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Answer one event of Codex; the status is 0, or 2 to block the call."""
     return _respond("codex", arguments, screen)
 
 
 def gemini(arguments: argparse.Namespace, screen: Screen) -> int:
+    """Answer one event of Gemini CLI; the status is 0, or 2 to block the call."""
     return _respond("gemini", arguments, screen)
 
 
@@ -40,36 +43,59 @@ def _respond(host: str, arguments: argparse.Namespace, screen: Screen) -> int:
 
 
 def install(arguments: argparse.Namespace, screen: Screen) -> int:
-    """Show how the host's settings change, ask, and change them; `--undo` takes the hook out again."""
-    host, file = arguments.host, _settings_file(arguments)
+    """Print the change to the settings, ask, and write it; `--undo` removes the hook."""
+    file = _settings_file(arguments)
     if arguments.scope != "user":
         _check_inside(file, root_of(arguments)[0])
-    before = _read(file)
+    before = _read(file) or ""
+    after = _changed(before, file, arguments, screen)
+    changed = after != before
+    diff = _diff(before, after, file)
+    if changed and not arguments.dry_run:
+        if not arguments.yes and not _agreed(file, diff, screen):
+            return FELL_SHORT
+        _write(file, after)
+    _show_install(file, diff, changed, arguments, screen)
+    return DONE
+
+
+def _changed(before: str, file: Path, arguments: argparse.Namespace, screen: Screen) -> str:
+    """The new text of the settings. Raises UsageError for settings that cannot be changed safely."""
+    host = arguments.host
     try:
         if arguments.undo:
-            after = removed(before or "", host)
-        else:
-            run = command(_program(), host, arguments.agent, arguments.policy, arguments.ask)
-            after = installed(before or "", host, run)
-            with suppress(PolicyError):  # a hook blocks every call then, and says why
-                policy = policy_of(arguments, root_of(arguments)[0])
-                mention_unknown(policy, [arguments.agent], screen)
+            return removed(before, host)
+        run = command(_program(), host, arguments.agent, arguments.policy, arguments.ask)
+        after = installed(before, host, run)
     except NotPlain as error:
-        raise UsageError(f"{file}: {error}; it was left as it is") from None
-    changed = after != (before or "")
-    diff = _diff(before or "", after, file)
-    if changed and not arguments.dry_run:
-        if not arguments.yes:
-            if not screen.is_terminal or screen.as_json:
-                raise UsageError("there is no terminal to confirm at: give --yes, or --dry-run to look")
-            screen.diff(diff, screen.stderr)
-            if not confirm(f"Change {file}?"):
-                return FELL_SHORT
-        _write(file, after)
+        raise UsageError(f"{file}: {error}; it was not changed") from None
+    with suppress(PolicyError):  # the hook then blocks every call, with the reason
+        policy = policy_of(arguments, root_of(arguments)[0])
+        mention_unknown(policy, [arguments.agent], screen)
+    return after
+
+
+def _agreed(file: Path, diff: str, screen: Screen) -> bool:
+    """Whether a person confirms the change. Raises UsageError without a terminal."""
+    if not screen.is_terminal or screen.as_json:
+        raise UsageError("no terminal for the confirmation: use --dry-run to preview, then --yes")
+    screen.diff(diff, screen.stderr)
+    return confirm(f"Change {file}?")
+
+
+def _show_install(
+    file: Path, diff: str, changed: bool, arguments: argparse.Namespace, screen: Screen
+) -> None:
     protected = of_program(root_of(arguments)[0])
     if screen.as_json:
         done = changed and not arguments.dry_run
-        found = {"host": host, "file": str(file), "changed": done, "diff": diff, "protected": protected}
+        found = {
+            "host": arguments.host,
+            "file": str(file),
+            "changed": done,
+            "diff": diff,
+            "protected": protected,
+        }
         screen.json(found)
     elif not changed:
         screen.line(f"nothing to change in {file}")
@@ -79,14 +105,15 @@ def install(arguments: argparse.Namespace, screen: Screen) -> int:
         screen.diff(diff)
         screen.line(f"changed {file}")
     if protected and not arguments.undo and not screen.as_json:
-        screen.line(f"the hook's own program lies here, and no agent can change it: {', '.join(protected)}")
-    return DONE
+        screen.line(
+            f"the program of the hook is in this project, and no agent can change it: {', '.join(protected)}"
+        )
 
 
 def _program() -> list[str]:
     program = program_files.start()
     if program is None:
-        raise UsageError("a hook needs an installed Ringfence, which any folder can start: pip install it")
+        raise UsageError("a hook needs an installed Ringfence: pip install it")
     return program
 
 

@@ -1,4 +1,4 @@
-"""Looking back: `log`, `history`, `changes`."""
+"""Commands `log`, `history` and `changes`, which read the state."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def log(arguments: argparse.Namespace, screen: Screen) -> int:
 
 
 def _mention_agent(arguments: argparse.Namespace, screen: Screen) -> None:
-    """Say that the policy in force knows no such agent, if there is a policy that says."""
+    """Note that the policy in force has no entry for the agent, if there is a policy."""
     place = policy_in(arguments, root_of(arguments)[0])
     with suppress(PolicyError):
         if place is not None:
@@ -68,7 +68,7 @@ def _mention_agent(arguments: argparse.Namespace, screen: Screen) -> None:
 
 
 def wanted(arguments: argparse.Namespace) -> audit.RecordFilter:
-    """What the options say of the records that are asked for."""
+    """The conditions of the options for audit records. Raises UsageError."""
     path = None
     if arguments.path is not None:
         path = pattern_argument(arguments.path, root_of(arguments)[0])
@@ -99,18 +99,18 @@ def _check_pattern(text: str, pattern: str) -> None:
 
 
 def _at(arguments: argparse.Namespace, option: str) -> float | None:
-    """A moment: a span before now (`30m`, `2h`, `7d`) or an RFC 3339 time."""
+    """POSIX seconds of a duration before now (`30m`, `2h`, `7d`) or an RFC 3339 time."""
     text = getattr(arguments, option)
     if text is None:
         return None
     found = _moment(text)
     if found is None:
-        raise UsageError(f"--{option} {text}: neither a span such as 2h nor an RFC 3339 time")
+        raise UsageError(f"--{option} {text}: neither a duration such as 2h nor an RFC 3339 time")
     return found
 
 
 def point(text: str) -> str | float:
-    """A point to go back to: a moment as for --since, else what the history knows by that name."""
+    """The point of --to: POSIX seconds for a time as in --since, else the text itself."""
     found = _moment(text)
     return text if found is None else found
 

@@ -1,4 +1,4 @@
-"""`matrix`: a workspace's tree against agents and actions, on the terminal, as JSON or as one web page."""
+"""Command `matrix`: the verdict for each path, agent and action, as a table, as JSON or as a web page."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _VERDICT = 8  # the least width of a column of verdicts
 def show_matrix(arguments: argparse.Namespace, screen: Screen) -> int:
     """Judge every path of the tree."""
     if arguments.html and not arguments.out:
-        raise UsageError("--html: say where to with --out FILE")
+        raise UsageError("--html: give the file with --out FILE")
     root, _ = root_of(arguments)
     path = ROOT if arguments.path is None else path_argument(arguments.path, root)
     policy = policy_of(arguments, root)
@@ -64,7 +64,7 @@ def _put(found: Matrix, root: str, arguments: argparse.Namespace, screen: Screen
     elif screen.as_json:
         screen.json(data)
     elif arguments.out:
-        raise UsageError("--out: for --html")
+        raise UsageError("--out: only with --html")
     elif not found.rows:
         screen.note("no paths")
     else:

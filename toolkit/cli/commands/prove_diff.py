@@ -153,7 +153,7 @@ def _show(found: Comparison, screen: Screen) -> None:
     for line in found.undecided:
         screen.line(f"too complex: {line}", STYLES["ask"])
     if found.widens:
-        screen.line("the new policy lets more through", "red")
+        screen.line("the new policy is more permissive", "red")
     elif found.changes or found.settings:
         screen.line(
             "the new policy is stricter" + (" as far as it was compared" if found.undecided else ""), "green"

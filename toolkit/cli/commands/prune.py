@@ -21,7 +21,7 @@ def prune(arguments: argparse.Namespace, screen: Screen) -> int:
         raise UsageError(f"--max-bytes {arguments.max_bytes}: not a size such as 500MiB or 2GiB")
     asks = not arguments.yes and not arguments.dry_run
     if asks and (screen.as_json or not screen.is_terminal):
-        raise UsageError("there is no terminal to confirm at: look with --dry-run, then give --yes")
+        raise UsageError("no terminal for the confirmation: use --dry-run to preview, then --yes")
     said = (arguments.older_than, arguments.keep, arguments.max_bytes) != (None, None, None)
     with (open_to_look if said else open_under_policy)(arguments) as session:
         if asks or arguments.dry_run:
@@ -29,7 +29,7 @@ def prune(arguments: argparse.Namespace, screen: Screen) -> int:
             if not seen.ok or arguments.dry_run:
                 return _show(seen, screen)
             if not confirm(f"{seen.content}; this cannot be undone"):
-                screen.note("nothing was forgotten")
+                screen.note("nothing was removed")
                 return FELL_SHORT
         result = session.prune(age, arguments.keep, max_bytes=most, by=whoami())
     return _show(result, screen)

@@ -1,12 +1,10 @@
-"""`schema` and `completion`: what editors, models and shells complete and validate from."""
+"""Commands `schema`, `prompt` and `completion`: input for editors, agents and shells."""
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Mapping
 from importlib.resources import files
-from typing import Any
 
 from ringfence.toolkit.catalog.offers import Offer, offers
 from ringfence.toolkit.cli.context import policy_in, policy_of, root_of
@@ -33,7 +31,7 @@ def approvals(arguments: argparse.Namespace, screen: Screen) -> int:
 
 
 def tools(arguments: argparse.Namespace, screen: Screen) -> int:
-    """Print the tools an agent is offered with their schemas, in the shape that was asked for."""
+    """Print the tools that an agent is offered with their schemas, in the format of the option."""
     from ringfence.toolkit.catalog.vendor_formats import definitions
 
     screen.json(definitions(arguments.format, _offered(arguments)))
@@ -75,17 +73,6 @@ def completion(arguments: argparse.Namespace, screen: Screen) -> int:
 
     from ringfence.toolkit.cli.parser import build
 
-    parser = build()
-    _say_what_completes(parser, {"file": shtab.FILE, "directory": shtab.DIRECTORY})
+    parser = build(completions={"file": shtab.FILE, "directory": shtab.DIRECTORY})
     print(shtab.complete(parser, arguments.shell), file=screen.stdout)
     return DONE
-
-
-def _say_what_completes(parser: argparse.ArgumentParser, kinds: Mapping[str, Any]) -> None:
-    """Mark the arguments that are files or folders in the way shtab looks for."""
-    for action in parser._actions:
-        if kind := getattr(action, "completes", ""):
-            action.complete = kinds[kind]  # type: ignore[attr-defined]
-        if isinstance(action, argparse._SubParsersAction):
-            for below in action.choices.values():
-                _say_what_completes(below, kinds)

@@ -148,9 +148,9 @@ def _people(arguments: argparse.Namespace) -> tuple[People, str | None]:
 
     if arguments.people is None:
         if arguments.user_header is not None:
-            raise UsageError("--user-header: say with --people who may do what")
+            raise UsageError("--user-header: give the roles with --people FILE")
         if arguments.host.strip("[]") not in LOOPBACK:
-            raise UsageError(f"--host {arguments.host}: say with --people who may come in")
+            raise UsageError(f"--host {arguments.host}: give the accounts with --people FILE")
         token = secrets.token_urlsafe(24)
         return one_person(whoami(), token), token
     try:
@@ -167,7 +167,7 @@ def _proxy(arguments: argparse.Namespace) -> Proxy | None:
     if arguments.user_header is None and arguments.proxy_secret is None:
         return None
     if arguments.user_header is None:
-        raise UsageError("--proxy-secret: say with --user-header in which header the proxy names people")
+        raise UsageError("--proxy-secret: give the header of the proxy with --user-header NAME")
     if arguments.proxy_secret is None:
         raise UsageError(
             "--user-header: every user of this machine could send it; give --proxy-secret FILE, with what the"
@@ -197,7 +197,7 @@ def tokens_of(arguments: argparse.Namespace) -> Tokens:
         except TokensError as error:
             raise UsageError(f"--tokens {error}") from None
     if arguments.host.strip("[]") not in LOOPBACK:
-        raise UsageError(f"--host {arguments.host}: whoever can reach it needs a token; give --tokens FILE")
+        raise UsageError(f"--host {arguments.host}: callers need tokens; give --tokens FILE")
     return without_tokens(arguments.agent, arguments.session)
 
 
@@ -205,7 +205,7 @@ def _bind(arguments: argparse.Namespace) -> socket.socket:
     from ringfence.toolkit.http.server import bind
 
     if arguments.host in ANYWHERE and not arguments.allow_host:
-        raise UsageError(f"--host {arguments.host}: say with --allow-host by which name it is called")
+        raise UsageError(f"--host {arguments.host}: give the server's host name with --allow-host NAME")
     try:
         return bind(arguments.host, arguments.port)
     except OSError as error:

@@ -34,7 +34,7 @@ def check(arguments: argparse.Namespace, screen: Screen) -> int:
     elif Path(arguments.folder).is_dir():
         place = str(Path(arguments.folder).absolute())
     else:
-        raise UsageError(f"{arguments.folder}: there is no such folder")
+        raise UsageError(f"{arguments.folder}: no such directory")
     report = check_state(place, key)
     _show_report(report, screen)
     return DONE if report.sound else FELL_SHORT
@@ -76,11 +76,11 @@ def adopt(arguments: argparse.Namespace, screen: Screen) -> int:
     if screen.as_json:
         screen.json({**told, "adopted": True, "settled": settled})
         return DONE
-    screen.line(f"the state of {plan.former} is this workspace's now, with {plan.changes}", "green")
+    screen.line(f"the state of {plan.former} now belongs to this workspace, with {plan.changes}", "green")
     if settled:
         screen.line(f"settled: {plural(settled, 'change')} that had been left open")
     if plan.aside is not None:
-        screen.line(f"the state that was begun here meanwhile is kept in {plan.aside}")
+        screen.line(f"the state that was created here meanwhile is kept in {plan.aside}")
     return DONE
 
 
@@ -111,7 +111,7 @@ def salvage(arguments: argparse.Namespace, screen: Screen) -> int:
 
 def _check_asking(arguments: argparse.Namespace, screen: Screen) -> None:
     if not (arguments.yes or arguments.dry_run) and (screen.as_json or not screen.is_terminal):
-        raise UsageError("there is no terminal to confirm at: look with --dry-run, then give --yes")
+        raise UsageError("no terminal for the confirmation: use --dry-run to preview, then --yes")
 
 
 def _agreed(arguments: argparse.Namespace, screen: Screen, what: str, told: dict[str, Any]) -> bool:

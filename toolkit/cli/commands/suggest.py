@@ -73,7 +73,9 @@ def _records(name: str, file: BinaryIO) -> Iterator[dict[str, Any]]:
         if not line.strip():
             continue
         if len(line) > MOST_BYTES and not line.endswith(b"\n"):
-            raise UsageError(f"{name}:{number}: a line of more than {size(MOST_BYTES)}, which is no record")
+            raise UsageError(
+                f"{name}:{number}: a line of more than {size(MOST_BYTES)}, which is not a record"
+            )
         try:
             record = json.loads(line)
         except (ValueError, RecursionError):

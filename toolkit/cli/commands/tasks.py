@@ -1,6 +1,6 @@
-"""Task folders for people: `tasks list`, `tasks delete`, `tasks restore`, `tasks purge`.
+"""Commands `tasks list`, `tasks delete`, `tasks restore` and `tasks purge`.
 
-A person's own acts: shown and confirmed, not judged by an agent's rules, recorded like any other call.
+They are a person's own changes: confirmed by the person, not judged by an agent's rules, recorded as calls.
 """
 
 from __future__ import annotations
@@ -76,12 +76,12 @@ def delete(arguments: argparse.Namespace, screen: Screen) -> int:
 
 
 def restore(arguments: argparse.Namespace, screen: Screen) -> int:
-    """Bring tasks back from the trash."""
+    """Restore tasks from the trash."""
     return _change(arguments, screen, "restore_tasks", {"task_ids": arguments.ids})
 
 
 def purge(arguments: argparse.Namespace, screen: Screen) -> int:
-    """Empty the trash of what is old enough and carry out scheduled deletions that are due."""
+    """Remove old tasks from the trash, and run scheduled deletions that are due."""
     seconds = older_than(arguments.older_than)
     with _session(arguments, screen, _LOOK) as session:
         seen = session.purge_tasks(seconds, dry_run=True)
@@ -134,7 +134,7 @@ def _sure(arguments: argparse.Namespace, screen: Screen, question: str) -> bool:
 
 def _can_confirm(arguments: argparse.Namespace, screen: Screen) -> None:
     if not arguments.yes and (not screen.is_terminal or screen.as_json):
-        raise UsageError("there is no terminal to confirm at: give --yes")
+        raise UsageError("no terminal for the confirmation: use --yes")
 
 
 def _show(result: Result, screen: Screen) -> int:
@@ -169,5 +169,5 @@ def _of_policy(arguments: argparse.Namespace, root: str) -> str:
 
     found = tasks_of(policy_of(arguments, root), root)
     if found is None:
-        raise UsageError("no task folders are given: --tasks DIR, or `tasks: {path: DIR}` in the policy")
+        raise UsageError("no task folders: give --tasks DIR, or `tasks: {path: DIR}` in the policy")
     return found

@@ -1,6 +1,6 @@
-"""Taking back: `undo` of a call, a session or a tree, and `restore` of a version.
+"""Commands `undo` (a call, a session or a tree) and `restore` (a version of a file).
 
-At a terminal shows first what it would do and asks; elsewhere it does at once only what was named exactly.
+At a terminal they print the changes and ask; without one they run only what was named exactly, or with --yes.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ Act = Callable[..., Result]
 
 
 def undo(arguments: argparse.Namespace, screen: Screen) -> int:
-    """Take back what one call changed, or what a session changed since a point, all of it or below a path."""
+    """Undo one call, or the changes of a session since a point, all of them or below a path."""
     if arguments.call is not None:
         if arguments.to is not None or arguments.tree is not None:
-            raise UsageError("undo: --to and --tree go without a call id")
+            raise UsageError("undo: --to and --tree cannot be combined with a call id")
         return _take_back(arguments, screen, _one_call(arguments), exact=True)
     if arguments.session is None and arguments.tree is None:
-        raise UsageError("undo: name a call, or a session with --session ID --to POINT, or a --tree PATH")
+        raise UsageError("undo: give a call id, --session ID with --to POINT, or --tree PATH with --to POINT")
     if arguments.to is None and (arguments.tree is None or arguments.session is None):
-        raise UsageError("undo: say how far back: --to POINT (--to initial: all of it)")
+        raise UsageError("undo: give the point with --to POINT (--to initial: everything)")
     return _take_back(arguments, screen, _since(arguments), exact=False)
 
 
 def restore(arguments: argparse.Namespace, screen: Screen) -> int:
-    """Bring one version of a file back."""
+    """Restore one version of a file."""
     path = path_argument(arguments.path, root_of(arguments)[0])
     version = arguments.version
     if arguments.session is not None and ":" not in version:
@@ -83,10 +83,10 @@ def _point_here(point: str, root: str) -> str:
 
 
 def _take_back(arguments: argparse.Namespace, screen: Screen, act: Act, *, exact: bool) -> int:
-    """Show what would be done; do it when that is wanted, and only if it is still the same."""
+    """Print the changes, and apply them after confirmation if the plan is still the same."""
     asks = not arguments.yes and not screen.as_json and screen.is_terminal
     if not (exact or asks or arguments.yes or arguments.dry_run):
-        raise UsageError("undo: nobody is here to ask; look with --dry-run, then say --yes")
+        raise UsageError("undo: no terminal for the confirmation: use --dry-run to preview, then --yes")
     with open_session(arguments, screen) as session:
         with screen.progress() as progress:
             seen = act(session, dry_run=True, progress=progress) if asks or arguments.dry_run else None

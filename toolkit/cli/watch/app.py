@@ -87,6 +87,7 @@ class Watch(App[None]):
         self._looking = asyncio.Lock()
 
     def compose(self) -> ComposeResult:
+        """The widgets of the screen."""
         yield Header()
         with Horizontal():
             yield Tree[Shown]("workspace", id="list")
@@ -96,6 +97,7 @@ class Watch(App[None]):
         yield Footer()
 
     async def on_mount(self) -> None:
+        """Fill the tree, and start to poll the state."""
         tree = self.query_one(Tree)
         tree.show_root = False
         tree.root.expand()
@@ -182,6 +184,7 @@ class Watch(App[None]):
         self._shown = now
 
     def on_tree_node_highlighted(self, event: Tree.NodeHighlighted[Shown]) -> None:
+        """Show the selected entry on the right."""
         if event.node.data is not None and _key(event.node.data) != _key(self._shown):
             self._show(event.node.data)
 
@@ -272,6 +275,7 @@ class Watch(App[None]):
 
     @work
     async def action_refuse(self) -> None:
+        """Ask for the reason, and refuse the selected request."""
         request = self._asked()
         if request is None:
             return

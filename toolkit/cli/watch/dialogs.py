@@ -23,7 +23,7 @@ _AWAY = Binding("escape", "away", "back")
 
 
 class Question(ModalScreen[Any]):
-    """A box with a title; escape answers None."""
+    """Dialog with a title; escape closes it with None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [_AWAY]
 
@@ -32,24 +32,27 @@ class Question(ModalScreen[Any]):
         self._title = title
 
     def action_away(self) -> None:
+        """Close the dialog without a result."""
         self.dismiss(None)
 
 
 class Reason(Question):
-    """Why it is refused; the agent is told. An empty line is a refusal without a reason."""
+    """Asks for the reason of a refusal, which is reported to the agent; empty: without a reason."""
 
     def compose(self) -> ComposeResult:
+        """The widgets of the dialog."""
         with Vertical(classes="box"):
             yield Label(Text(self._title, style="bold"))
-            yield Input(placeholder="the reason, which the agent is told")
-            yield Label(Text("enter refuses, escape goes back", style="dim"))
+            yield Input(placeholder="the reason, which is reported to the agent")
+            yield Label(Text("enter refuses, escape cancels", style="dim"))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Close the dialog with the reason."""
         self.dismiss(event.value)
 
 
 class Arguments(Question):
-    """A call's arguments, to be changed; answers an object."""
+    """Editor for the arguments of a call; the result is an object."""
 
     BINDINGS: ClassVar[list[BindingType]] = [_AWAY, Binding("ctrl+s", "done", "go on")]
 
@@ -58,14 +61,14 @@ class Arguments(Question):
         self._arguments = arguments
 
     def compose(self) -> ComposeResult:
+        """The widgets of the dialog."""
         with Vertical(classes="box tall"):
             yield Label(Text(self._title, style="bold"))
             yield TextArea(json.dumps(self._arguments, indent=2, ensure_ascii=True))
-            yield Label(
-                Text("ctrl+s goes on to what it would do then, escape goes back", style="dim"), id="say"
-            )
+            yield Label(Text("ctrl+s previews the edited call, escape cancels", style="dim"), id="say")
 
     def action_done(self) -> None:
+        """Close the dialog with the arguments, or show why they are not JSON."""
         try:
             found = json.loads(self.query_one(TextArea).text)
             if not isinstance(found, dict):
@@ -77,24 +80,26 @@ class Arguments(Question):
 
 
 class Choice(Question):
-    """One of several; answers its index."""
+    """List of choices; the result is the index of one."""
 
     def __init__(self, title: str, choices: Sequence[str]) -> None:
         super().__init__(title)
         self._choices = choices
 
     def compose(self) -> ComposeResult:
+        """The widgets of the dialog."""
         with Vertical(classes="box"):
             yield Label(Text(self._title, style="bold"))
             yield OptionList(*(Option(Text(one)) for one in self._choices))
-            yield Label(Text("enter chooses, escape goes back", style="dim"))
+            yield Label(Text("enter chooses, escape cancels", style="dim"))
 
     def on_option_list_option_selected(self, event: OptionList.OptionSelected) -> None:
+        """Close the dialog with the index of the choice."""
         self.dismiss(event.option_index)
 
 
 class Sure(Question):
-    """What would be done, and whether to; answers True or None."""
+    """Preview of a change and a confirmation; the result is True or None."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         _AWAY,
@@ -107,11 +112,13 @@ class Sure(Question):
         self._preview = preview
 
     def compose(self) -> ComposeResult:
+        """The widgets of the dialog."""
         with Vertical(classes="box tall"):
             yield Label(Text(self._title, style="bold"))
             with VerticalScroll():
                 yield Static(drawn(self._preview))
-            yield Label(Text("y does it, n or escape goes back", style="dim"))
+            yield Label(Text("y confirms, n or escape cancels", style="dim"))
 
     def action_yes(self) -> None:
+        """Close the dialog with True."""
         self.dismiss(True)
