@@ -1,6 +1,6 @@
-"""Judges what agents may do to files: a YAML policy in, verdicts out.
+"""Policy engine: decides what agents may do to files, from a YAML policy to a verdict.
 
-Pure: no file system (but for reading policies), no clock, no randomness; knows nothing of `toolkit`.
+Pure: no clock, no randomness, and no file access except for reading policies. Imports nothing of `toolkit`.
 """
 
 from __future__ import annotations

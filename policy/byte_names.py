@@ -1,7 +1,7 @@
-r"""File names that are not valid UTF-8, as text: each byte that is no text stands as `\xNN`, 80 to ff.
+r"""File names that are not valid UTF-8, as text: `\xNN` stands for each undecodable byte, 80 to ff.
 
-Pure. Every file name has exactly one such text and no two have the same: a backslash of the name's own that
-would read as such a byte stands as `\x5c`.
+Pure. The mapping is one to one: every name has exactly one text, and no two names share a text. Where the
+name itself contains a backslash that would read as such a byte, the backslash is written as `\x5c`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _RAW = re.compile("[\udc80-\udcff]")
 
 
 def from_disk(name: str) -> str:
-    """The text of a name as Python gives it, where such a byte is half of a surrogate pair."""
+    """Return the text of a name as Python reports it, with a surrogate per undecodable byte (PEP 383)."""
     if "\\" in name:
         name = _WRITTEN.sub(r"\\x5cx\1", name)
     if name.isascii():
@@ -23,12 +23,12 @@ def from_disk(name: str) -> str:
 
 
 def to_disk(text: str) -> str:
-    """The name as Python wants it, of the text that `from_disk` gave."""
+    """Return the name that Python passes to the system, for a text that `from_disk` returned."""
     return _WRITTEN.sub(_character, text) if "\\" in text else text
 
 
 def canonical(text: str) -> str:
-    r"""The one text of what somebody wrote: `\xc3\xa9` is `é`, which has a character of its own.
+    r"""Return the one text for a name as somebody wrote it: `\xc3\xa9` becomes `é`.
 
     UnicodeEncodeError for text that is not valid Unicode.
     """
@@ -37,7 +37,7 @@ def canonical(text: str) -> str:
 
 
 def as_matched(name: str) -> str:
-    """The name with one character for each byte that is no text, as `?` in a pattern counts them."""
+    """Return the name with one character for each undecodable byte: `?` in a pattern matches one byte."""
     return _BYTE.sub(_character, name) if "\\" in name else name
 
 

@@ -1,6 +1,6 @@
-"""What can be wrong with a policy, as values: where, what, the line itself and what to do about it.
+"""Problems with a policy, as values: place, message, source line and hint.
 
-Text is made here only for showing a problem; nothing here reads files or decides.
+Text is made here only to display a problem. Nothing here reads files or decides.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _WIDTH = 160
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """A place in a policy file, counted from 1."""
+    """A place in a policy file; line and column count from 1."""
 
     file: str
     line: int
@@ -27,7 +27,7 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong with a policy."""
+    """One problem with a policy."""
 
     code: str
     message: str
@@ -37,7 +37,7 @@ class Problem:
     length: int = 1
 
     def format(self) -> str:
-        """Return the message, the line with a caret under the place, and the hint."""
+        """Return the message, the source line with a caret under the place, and the hint."""
         lines = [f"{self.where}: {visible(self.message)}" if self.where else visible(self.message)]
         if self.where and self.text:
             lines += _underlined(self.text, self.where.column, self.length)
@@ -50,9 +50,9 @@ class Problem:
 
 
 class PolicyError(Exception):
-    """A policy that does not load; `problems` holds everything that is wrong with it.
+    """A policy that does not load; `problems` holds every problem found.
 
-    `files` are those it was looked for in, whether or not they are there.
+    `files` are the files that were looked for, whether they exist or not.
     """
 
     code = "policy_invalid"
@@ -64,7 +64,7 @@ class PolicyError(Exception):
 
 
 def visible(text: str) -> str:
-    """Return the text with every character that cannot be seen written out, tabs as blanks."""
+    """Return the text with every invisible character written as its number, and each tab as a blank."""
     if text.isprintable() and not INVISIBLE.search(text):
         return text
     return "".join(_shown(character) for character in text)
@@ -88,7 +88,7 @@ def _underlined(text: str, column: int, length: int) -> list[str]:
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
-    """Return the known word that looks most like this one, or None when none is close."""
+    """Return the known word that is most like this one, or None when no word is close."""
     import difflib  # only a policy with a mistake in it needs this
 
     close: Sequence[str] = difflib.get_close_matches(word[:64], list(known), n=1, cutoff=0.6)

@@ -1,7 +1,8 @@
-"""Characters that cannot be seen or that change how their neighbours are shown: the only definition there is.
+"""Invisible characters, and characters that change how their neighbours are displayed: the only definition.
 
-A policy that holds one is refused; a text that is shown has it written out. Source: Unicode's categories
-Cc, Cf, Cs, Zl and Zp, its Default_Ignorable_Code_Point, and blanks that are letters or symbols by category.
+A policy that contains one is rejected; displayed text has it written as its number. Source: Unicode's
+categories Cc, Cf, Cs, Zl and Zp, its Default_Ignorable_Code_Point, and blanks that Unicode counts as letters
+or symbols.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ INVISIBLE = re.compile(
 
 
 def is_invisible(character: str) -> bool:
-    """Whether a character cannot be seen, reorders its neighbours or cannot be encoded."""
+    """Whether a character is invisible, reorders its neighbours or cannot be encoded."""
     return INVISIBLE.match(character) is not None
 
 
 def written_out(character: str) -> str:
-    """The character's number as Python escapes it: `\\x1b`, `\\u0085`, `\\u202e`, `\\U000e0041`.
+    r"""Return the character's number as Python escapes it: `\x1b`, `\u0085`, `\u202e`, `\U000e0041`.
 
-    From 0x80 on never `\\x85`, which is how a byte of a name that is no text is shown.
+    From 0x80 on the form `\x85` is not used: it stands for an undecodable byte of a name.
     """
     number = ord(character)
     if number < 0x80:

@@ -1,4 +1,4 @@
-"""The values that cross from one module to another: effects, rules, needs, decisions, limits, cases.
+"""Values that modules exchange: effects, rules, needs, decisions, limits, cases.
 
 All of them are frozen. Nothing here looks at a path, a file or a clock.
 """
@@ -77,7 +77,7 @@ _EFFECTS = ("allow", "ask", "deny")
 
 
 class Effect(enum.IntEnum):
-    """What a policy says; the greater is the stricter."""
+    """A verdict of a policy; the greater value is the stricter one."""
 
     ALLOW = 0
     ASK = 1
@@ -95,7 +95,7 @@ EFFECTS: Mapping[str, Effect] = MappingProxyType({str(effect): effect for effect
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One pattern with its effect. For the mandatory tier `paths` and `excepts` hold the whole item."""
+    """One pattern with its effect. In the mandatory tier `paths` and `excepts` hold the whole item."""
 
     tier: Tier
     agent: str | None
@@ -113,6 +113,7 @@ class Rule:
         return f'{owner} {self.key}: "{self.pattern}" says {self.effect}{place}'
 
     def to_json(self) -> dict[str, Any]:
+        """Return place, tier, agent, key, pattern and reason as JSON values; a missing one is None."""
         return {
             "file": self.where.file if self.where else None,
             "line": self.where.line if self.where else None,
@@ -126,7 +127,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Mandatory:
-    """One item of the floor: one rule for each of its paths, and what it leaves out."""
+    """One item of the mandatory rules: one rule for each of its paths, and its exceptions."""
 
     effect: Effect
     keys: tuple[str, ...]
@@ -136,7 +137,7 @@ class Mandatory:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """An action on a path. An incidental one (a parent made on the way) counts only when it is denied."""
+    """An action on a path. An incidental need (a missing parent directory) counts only if it is denied."""
 
     action: str
     path: str
@@ -146,7 +147,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """How much a call changes, or a session has changed."""
+    """How many files and bytes a call changes, or a session has changed."""
 
     files: int = 0
     bytes: int = 0
@@ -157,7 +158,7 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A ceiling; `agent` is the key under `agents` it was written for, None for everybody's."""
+    """A limit on changes; `agent` is its key under `agents`, None for everybody's limit."""
 
     key: str
     agent: str | None = None
@@ -168,6 +169,7 @@ class Limit:
     where: Where | None = None
 
     def to_json(self) -> dict[str, Any]:
+        """Return the limit and its place in the policy as JSON values; bytes and files are plain numbers."""
         return {
             "key": self.key,
             "agent": self.agent,
@@ -182,20 +184,21 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class LimitHit:
-    """A limit that would be passed, with what the call would reach."""
+    """A limit that a call would exceed, with the amount that the call would reach."""
 
     limit: Limit
     amount: Amount
     exceeded: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
+        """Return the limit as in `Limit.to_json`, with `exceeded` bounds and `amount` (files, bytes)."""
         reached = {"files": self.amount.files, "bytes": self.amount.bytes}
         return {**self.limit.to_json(), "exceeded": list(self.exceeded), "amount": reached}
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """A verdict, the rule behind it (None: nothing decided), and what to try next."""
+    """A verdict, the rule that decided (None: no rule did), and what to try next."""
 
     effect: Effect
     rule: Rule | None
@@ -208,6 +211,10 @@ class Decision:
     limit: LimitHit | None = None
 
     def to_json(self) -> dict[str, Any]:
+        """Return the decision as JSON values.
+
+        `rule` is None where no rule decided; `limit` is there only if a limit decided.
+        """
         out: dict[str, Any] = {
             "effect": str(self.effect),
             "action": self.action,
@@ -223,7 +230,7 @@ class Decision:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One rule that was looked at for one action, and why it decided or did not."""
+    """One rule that was compared for one action, and why it decided or did not."""
 
     action: str
     agent: str
@@ -235,7 +242,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """A decision and every rule that was looked at on the way to it."""
+    """A decision and every rule that was compared on the way to it."""
 
     decision: Decision
     steps: tuple[Step, ...]
@@ -260,7 +267,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Invariant:
-    """A verdict that must never (or always) be, kept for whoever proves it."""
+    """A verdict that must never (or always) occur, for `prove` and `check` to prove."""
 
     kind: str
     agent: str
@@ -273,7 +280,7 @@ class Invariant:
 
 @dataclass(frozen=True, slots=True)
 class Tasks:
-    """Where task folders are kept and how many a call may name."""
+    """Where task directories are and how many tasks a call may name."""
 
     path: str
     max_tasks: int | None = None
@@ -281,10 +288,10 @@ class Tasks:
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """For how long the contents of past changes are kept; None: that bound is not there.
+    """How long the contents of past changes are kept; None: no such bound.
 
-    The `keep` newest calls keep theirs. Of the others, those of more than `days` ago lose them, and so do the
-    oldest where all contents together are more than `max_bytes`.
+    The `keep` newest calls keep their contents. Of the others, calls older than `days` lose them, and so do
+    the oldest calls while all contents together are more than `max_bytes`.
     """
 
     days: int | None = 30
@@ -302,7 +309,7 @@ _EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Agent:
-    """What is written under one key of `agents`."""
+    """The content of one key under `agents`."""
 
     name: str
     rules: RuleMap = field(default_factory=lambda: _EMPTY)
@@ -311,7 +318,7 @@ class Agent:
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """The meaning of a policy file with everything it extends; None: the file does not say."""
+    """The content of a policy file with everything it extends; None: the file does not set the field."""
 
     mandatory: tuple[Mandatory, ...] = ()
     rules: RuleMap = field(default_factory=lambda: _EMPTY)

@@ -1,6 +1,6 @@
-"""A policy: read from a file or a text, judged by, explained.
+"""A policy: loads it from a file or a text, judges by it and explains its verdicts.
 
-Reading and explaining load their modules when they are first used: a verdict needs neither.
+Loading and explaining import their modules on first use, because a verdict needs neither.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _EMPTY_REVISION = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b
 
 
 class Policy(Engine):
-    """A policy in force. Made by `load` or `loads`, never changed afterwards."""
+    """A policy in force. `load` or `loads` makes it; it never changes afterwards."""
 
     @classmethod
     def load(cls, path: str | Path, *, tools: Mapping[str, Any] | None = None, kept: bool = True) -> Self:
-        """Read a policy file and everything it extends; PolicyError holds all that is wrong.
+        """Load a policy file and everything it extends; PolicyError holds every problem.
 
-        With `kept` a policy that was read before and has not changed comes from the cache.
+        With `kept`, a policy that was read before and has not changed comes from the cache.
         """
         if kept and tools is None:
             from ringfence.policy.loading.cache import load as load_kept
@@ -46,14 +46,17 @@ class Policy(Engine):
         base: str | Path | None = None,
         tools: Mapping[str, Any] | None = None,
     ) -> Self:
-        """Read a policy from text; relative `extends` are looked up from base."""
+        """Load a policy from text; relative `extends` are resolved from base.
+
+        PolicyError holds every problem.
+        """
         from ringfence.policy.loading.loader import loads
 
         return cls._of(loads(text, file=file, base=base, tools=tools), tools)
 
     @classmethod
     def empty(cls) -> Self:
-        """No policy at all: everything asks."""
+        """Return a policy without rules: every verdict is ask."""
         return cls(Content(), revision=_EMPTY_REVISION)
 
     @classmethod
@@ -63,7 +66,7 @@ class Policy(Engine):
     def explain(
         self, agent: str, tool_or_action: str, path: str, directory: bool = False, *, fold: Fold = False
     ) -> Explanation:
-        """Return the decision with every rule that was looked at, and why it did not decide."""
+        """Return the decision with every rule that was compared, and why each one decided or did not."""
         from ringfence.policy.evaluation.explain import explain
 
         return explain(self, agent, tool_or_action, path, directory, fold=fold)

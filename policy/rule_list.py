@@ -1,6 +1,6 @@
-"""The rules under one key, held as columns: each becomes a rule when it is first asked for.
+"""Rules under one key, stored as columns: a `Rule` object is made when it is first requested.
 
-Of a thousand rules a call looks at a few. Equal to the rules as a tuple, and like one never changed.
+A call looks at a few of a thousand rules. A list equals the tuple of its rules and is as immutable.
 """
 
 from __future__ import annotations
@@ -31,10 +31,11 @@ class RuleList(Sequence[Rule]):
 
     @property
     def patterns(self) -> list[str]:
+        """The patterns of all rules, in order, without a `Rule` object for each. Not a copy."""
         return self.said[0]
 
     def after(self, base: RuleList) -> RuleList:
-        """Return those of a base and then these."""
+        """Return the rules of `base` followed by these."""
         patterns, effects, reasons, files, lines, columns = base.said
         more = self.said
         both = (

@@ -1,1 +1,1 @@
-"""Analysis: exact statements about every path."""
+"""Analysis: exact statements about every possible path."""

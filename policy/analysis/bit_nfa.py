@@ -1,6 +1,6 @@
-"""Patterns as rows of bits that are read character by character: a bit is a place in a pattern.
+"""NFA over characters: each bit of an integer is a position in a pattern.
 
-Only lays patterns out and steps; what is searched for and when to stop is `policy.search`.
+Only builds and steps the NFA; `shortest_witness` decides what to search for and when to stop.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _DOT: Final = "."
 
 @dataclass(slots=True)
 class Layout:
-    """The bits of all patterns, by what each of them waits for."""
+    """The bits of all patterns, grouped by the character that each position waits for."""
 
     letters: dict[str, int] = field(default_factory=dict)
     classes: dict[CharClass, int] = field(default_factory=dict)
@@ -36,17 +36,20 @@ class Layout:
 
     @property
     def size(self) -> int:
+        """The number of bits in use."""
         return len(self.least)
 
     def bit(self) -> int:
+        """Add a position and return its bit."""
         self.least.append(0)
         return 1 << (self.size - 1)
 
     def letter(self, character: str) -> None:
+        """Add a position that waits for this character."""
         self.letters[character] = self.letters.get(character, 0) | self.bit()
 
     def add(self, branch: Branch, *, covers: bool) -> int:
-        """Lay out one alternative; returns its first place."""
+        """Add one alternative of a pattern; returns the number of its first position."""
         first = self.size
         last = len(branch.segments) - 1
         for at, segment in enumerate(branch.segments):
@@ -83,7 +86,7 @@ class Layout:
                     self.classes[atom] = self.classes.get(atom, 0) | self.bit()
 
     def _measure(self, first: int, end: int) -> None:
-        """Count from the end of an alternative back to its start."""
+        """Compute the least distance to a match for each position of an alternative, from its end."""
         for place in range(end - 1, first - 1, -1):
             bit = 1 << place
             if self.cross & bit:  # the place after it is inside the name that is skipped
@@ -94,7 +97,7 @@ class Layout:
 
 
 class BitNfa:
-    """Steps over a finished layout, and the characters that its patterns tell apart."""
+    """Steps over a finished layout, and the classes of characters that its patterns distinguish."""
 
     def __init__(self, layout: Layout, fold: Fold = False) -> None:
         self.least = layout.least
@@ -112,9 +115,9 @@ class BitNfa:
         self._takes: dict[int, tuple[int, ...] | None] = {}
 
     def _alphabet(self, layout: Layout, fold: Fold) -> None:
-        """Choose one character for all that no pattern tells apart; the first classes make nicer paths.
+        """Choose one character for each distinguished class; the first classes make nicer paths.
 
-        Where names are folded, only such as stay what they are, and the letters of the patterns.
+        Where names are folded, only characters that fold to themselves, and the letters of the patterns.
         """
         chosen: dict[tuple[object, ...], str] = {}
         alike: dict[str, str] = {}
@@ -136,12 +139,12 @@ class BitNfa:
         self._number = {character: number[one] for character, one in alike.items()}
 
     def close(self, bits: int) -> int:
-        """Add the places that are reached without reading anything."""
+        """Add the positions that are reachable without reading a character."""
         bits |= (bits & self._cross) << 2
         return bits | (bits & self._star) << 1
 
     def step(self, bits: int, number: int) -> int:
-        """Read a character by its number."""
+        """Return the positions after reading a character, given by its number."""
         if number == SLASH:
             moved = (bits & self._slash) << 1 | (bits & self._inside) >> 1 | bits & self.below
         else:
@@ -149,7 +152,7 @@ class BitNfa:
         return self.close(moved)
 
     def after(self, place: int, number: int) -> tuple[int, ...]:
-        """Where one place leads by a character."""
+        """Return the positions after one position reads a character."""
         key = (place, number)
         found = self._after.get(key)
         if found is None:
@@ -157,7 +160,7 @@ class BitNfa:
         return found
 
     def takes(self, place: int) -> tuple[int, ...] | None:
-        """Which characters a place can read; None: every one in the same way."""
+        """Return the characters that a position can read; None: all, with the same result."""
         if place not in self._takes:
             bit = 1 << place
             self._takes[place] = (
@@ -168,14 +171,14 @@ class BitNfa:
         return self._takes[place]
 
     def read(self, bits: int, path: str, directory: bool) -> int:
-        """The places where something matches a path of characters that a witness can have, or `NICE` ones."""
+        """Return the positions after reading a path, if all its characters can occur in a witness."""
         for character in path:
             bits = self.step(bits, self._number.get(character, SLASH))
         return bits & self.accepts[directory]
 
 
 def _candidates(layout: Layout) -> Iterable[str]:
-    """Characters among which each class of characters that can be told apart has one."""
+    """Return characters of which at least one is in each class that the patterns distinguish."""
     yield from NICE
     yield _DOT
     edges = {ord(each) + step for each in layout.letters for step in (0, 1)}

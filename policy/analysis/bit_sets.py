@@ -1,4 +1,4 @@
-"""Sets of small numbers as the bits of an integer: united, cut and compared in one operation."""
+"""Sets of small numbers as bits of an integer: union, intersection and comparison in one operation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def mask(numbers: Iterable[int]) -> int:
 
 
 def numbers(bits: int) -> tuple[int, ...]:
-    """Return the numbers of the bits that are set, the least first."""
+    """Return the numbers of the bits that are set, in ascending order."""
     if bits.bit_count() > _FEW:
         row = bits.to_bytes(bits.bit_length() // 8 + 1, "little")
         return tuple(8 * at + bit for at, byte in enumerate(row) if byte for bit in _OF_BYTE[byte])

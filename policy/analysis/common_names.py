@@ -1,7 +1,7 @@
-"""Texts that stand for all texts that some names of patterns have in common.
+"""Representative texts: a few texts that stand for all texts which several name patterns match together.
 
-A text is typical if whatever it fits, apart from what is called doubtful, all the texts fit that it stands
-for: what no typical text escapes, nothing escapes.
+Where a pattern (apart from doubtful ones) matches a representative text, it matches every text that it stands
+for. If no representative is outside some patterns, no text is.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ NO_NAMES: Final = frozenset({"", ".", ".."})
 
 @dataclass(frozen=True, slots=True)
 class Typical:
-    """A text, the places at which it can be read, and those of them at which each text can that it stands
-    for."""
+    """A text, the positions that can read it, and those that can read every text that it stands for."""
 
     text: str
     reads: int
@@ -30,8 +29,10 @@ class Typical:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """Typical texts; `all` says whether every text of the names has one that stands for it. `shortest` is the
-    only text of the least length but for a character that may be any, or None: not known."""
+    """Representative texts; `all` says whether they stand for every text of the names.
+
+    `shortest` is the only text of the least length, apart from a character that may be any; None: not known.
+    """
 
     typical: tuple[Typical, ...]
     all: bool
@@ -42,7 +43,7 @@ NOTHING: Final = Texts((), True, None)
 
 
 class NameTexts:
-    """The texts for each few names of some rows."""
+    """The representative texts for a few name patterns at a time."""
 
     def __init__(self, rows: NameNfa, characters: Sequence[str]) -> None:
         self._rows = rows
@@ -60,7 +61,7 @@ class NameTexts:
         self._run = self.filler * (1 + min(max(wild, default=0), _MOST_FILLED))
 
     def of(self, numbers: frozenset[int]) -> Texts:
-        """Return the texts that fit all of these names, given by number in the rows; of none: any text."""
+        """Return the texts that match all of these names, given by number; without names: any text."""
         found = self._known.get(numbers)
         if found is None:
             names = [self._rows.names[number] for number in sorted(numbers)]
@@ -85,7 +86,7 @@ class NameTexts:
         return self._example(listed)
 
     def _least(self, names: list[Name]) -> list[Name]:
-        """Leave out names that another one is a part of."""
+        """Leave out names that contain another of these names."""
         out = list(names)
         for name in names:
             if _plain(name) and len(out) > 1:
@@ -102,7 +103,7 @@ class NameTexts:
         return Texts((self._typical(text, [name]),), True, shortest)
 
     def _two(self, one: Name, other: Name) -> Texts:
-        """Two names of a beginning, a star and an end each."""
+        """Return the texts of two names that each consist of a prefix, a star and a suffix."""
         (head, tail), (front, back) = _text_pieces(one), _text_pieces(other)
         head, tail = max(head, front, key=len), max(tail, back, key=len)
         inside = [
@@ -117,7 +118,7 @@ class NameTexts:
         return Texts((self._typical(head + self._run + tail, [one, other]), *overlapping), True, shortest)
 
     def _example(self, names: list[Name]) -> Texts:
-        """Names of which not all texts are told: the head, all that is within and the tail, one by one."""
+        """Return examples only, not all texts: prefix, inner texts and suffix, one name after the other."""
         head, tail = (max((_end(name, which) for name in names), key=len) for which in (0, -1))
         middle = [_as_example(piece, self._any) for name in names for piece in name.pieces[1:-1]]
         text = (self._run or self._any).join([head, *middle, tail])
@@ -130,7 +131,7 @@ class NameTexts:
         return Texts(self._literal(each for each in texts if self._fit(names, each)), False, short)
 
     def _filled(self, name: Name) -> str:
-        """A text of a name with the filler for all that is not text in it; empty if it cannot be."""
+        """Return a text of a name, with the filler for every wildcard; empty if there is none."""
         filler = self.filler
         if not filler or any(
             isinstance(atom, CharClass) and filler not in atom for piece in name.pieces for atom in piece
@@ -139,7 +140,7 @@ class NameTexts:
         return self._run.join(_as_example(piece, filler) for piece in name.pieces)
 
     def _short(self, name: Name) -> str | None:
-        """The shortest text of a name, with the first of all characters where any will do."""
+        """Return the shortest text of a name, with the first of all characters for each wildcard."""
         if any(
             isinstance(atom, CharClass) and self._any not in atom for piece in name.pieces for atom in piece
         ):
@@ -158,7 +159,7 @@ class NameTexts:
         return Typical(text, reads, self._rows.waiting(surely))
 
     def _literal(self, texts: Iterable[str]) -> tuple[Typical, ...]:
-        """Texts that stand for themselves."""
+        """Return texts that stand only for themselves."""
         listed = [text for text in texts if text not in NO_NAMES]
         return tuple(Typical(text, reads, reads) for text in listed for reads in [self._rows.reads(text)])
 
@@ -173,7 +174,7 @@ class NameTexts:
 
 
 def _plain(name: Name) -> bool:
-    """Whether a name is of text and stars alone."""
+    """Whether a name consists of text and stars alone."""
     return all(as_text(piece) is not None for piece in name.pieces)
 
 
@@ -184,12 +185,12 @@ def _text_pieces(name: Name) -> tuple[str, str]:
 
 
 def _end(name: Name, which: int) -> str:
-    """The text that a name begins (0) or ends (-1) with, if it is one."""
+    """Return the literal prefix (0) or suffix (-1) of a name."""
     return as_text(name.pieces[which]) or ""
 
 
 def _agree(names: Sequence[Name], which: int) -> bool:
-    """Whether the names can have their beginnings (0) or ends (-1) in common."""
+    """Whether the names can have a common prefix (0) or suffix (-1)."""
     ends = sorted((_end(name, which) for name in names), key=len)
     begins: Callable[[str, str], bool] = str.endswith if which else str.startswith
     return all(begins(ends[-1], end) for end in ends)

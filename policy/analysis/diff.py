@@ -1,4 +1,4 @@
-"""Compares two policies over every path: what is newly allowed, asked and denied, for whom, with an example.
+"""Policy diff over every path: newly allowed, asked and denied paths, for whom, with an example.
 
 Reads no files. Each example is the shortest path, confirmed by both engines.
 """
@@ -30,7 +30,7 @@ from ringfence.policy.patterns.syntax import Fold, Folding
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Paths of one pattern that have another verdict now, with the shortest of them."""
+    """The paths of one pattern whose verdict changed, with the shortest of them."""
 
     agent: str
     tool: str
@@ -43,9 +43,11 @@ class Change:
 
     @property
     def widens(self) -> bool:
+        """Whether the new verdict is looser."""
         return self.after < self.before
 
     def to_json(self) -> dict[str, Any]:
+        """Return the change as JSON values; `rule` is None where no rule decides now."""
         return {
             "agent": self.agent,
             "tool": self.tool,
@@ -62,7 +64,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What differs; `undecided` names what passed the bound."""
+    """The differences of two policies; `undecided` names the questions that exceeded the bound."""
 
     changes: tuple[Change, ...]
     settings: tuple[str, ...]
@@ -71,13 +73,17 @@ class Comparison:
 
     @property
     def widens(self) -> bool:
+        """Whether any verdict, setting or limit became looser."""
         return self.looser or any(change.widens for change in self.changes)
 
 
 def compare(
     old: Engine, new: Engine, budget: Budget | None = None, *, fold: Fold = Folding.NONE
 ) -> Comparison:
-    """Return what differs between two policies; `fold`: what makes no difference between two names."""
+    """Return the differences of two policies.
+
+    `fold`: differences between names that the workspace's file system ignores.
+    """
     budget = budget or Budget()
     changes: list[Change] = []
     undecided: list[str] = []
@@ -106,7 +112,7 @@ def compare(
 
 
 def _plain(where: QueryContext) -> object:
-    """What a context says, apart from where it is written."""
+    """Return a context's meaning, without the places of its rules."""
     ladders = tuple(
         tuple(tuple(tuple((r.pattern, r.effect) for r in rules) for rules in tier) for tier in ladder)
         for ladder in where.ladders
@@ -119,7 +125,7 @@ def _floor(floor: Iterable[Mandatory]) -> list[tuple[Effect, tuple[str, ...], tu
 
 
 def _changes(ask: VerdictQueries, before: QueryContext, after: QueryContext) -> Iterator[Change]:
-    """Only a path that some changed rule matches can have another verdict: each is looked at alone."""
+    """Yield the changes for paths that some changed rule matches; no other path can change."""
     for pattern in dict.fromkeys(_changed(before, after)):
         near = _near(ask, pattern, (before, after))
         old, new = _restricted(before, near), _restricted(after, near)
@@ -151,7 +157,7 @@ def _maps(where: QueryContext) -> list[tuple[Rule, ...]]:
 
 
 def _changed(before: QueryContext, after: QueryContext) -> Iterator[str]:
-    """The patterns of rules that were added, removed, moved or given another effect."""
+    """Return the patterns of rules that were added, removed, moved or given another effect."""
     old, new = _maps(before), _maps(after)
     aligned = [len(ladder) for ladder in before.ladders] == [len(ladder) for ladder in after.ladders]
     if not aligned:
@@ -168,13 +174,14 @@ def _changed(before: QueryContext, after: QueryContext) -> Iterator[str]:
 
 
 def _common(one: Sequence[Rule], other: Sequence[Rule]) -> list[tuple[int, int]]:
-    """The places, in both lists, of as many rules as can be that stand in the same order in both.
+    """Return the indexes, in both lists, of the longest run of rules in the same order.
 
-    Only of what is once in each. A longest increasing row takes n log n steps, where a diff can take n * n.
+    Only rules that occur once in each list count. A longest increasing subsequence takes n log n steps, a
+    diff can take n * n.
     """
     first, second = _once(one), _once(other)
     pairs = [(n, second[what]) for what, n in first.items() if what in second]
-    ends: list[int] = []  # for each length the least end, in the second list, of a row that long
+    ends: list[int] = []  # for each length the least end, in the second list, of a run that long
     rows: list[tuple[int, int, Any]] = []
     for n, m in pairs:
         at = bisect.bisect_left(ends, m)
@@ -189,14 +196,14 @@ def _common(one: Sequence[Rule], other: Sequence[Rule]) -> list[tuple[int, int]]
 
 
 def _once(rules: Sequence[Rule]) -> dict[tuple[str, Effect], int]:
-    """The place of each pattern and effect that is there once, in order."""
+    """Return the index of each pattern and effect that occurs once, in order."""
     texts = [(rule.pattern, rule.effect) for rule in rules]
     often = Counter(texts)
     return {text: n for n, text in enumerate(texts) if often[text] == 1}
 
 
 def _near(ask: VerdictQueries, pattern: str, wheres: Iterable[QueryContext]) -> frozenset[str]:
-    """The patterns that some path has in common with this one; no other can matter."""
+    """Return the patterns that share a path with this one; no other pattern can matter."""
     number = ask.number[pattern]
     texts = {rule.pattern for where in wheres for rules in _maps(where) for rule in rules}
     texts |= {rule.pattern for where in wheres for item in where.floor for rule in item.rules}
@@ -219,7 +226,7 @@ def _restricted(where: QueryContext, near: frozenset[str]) -> QueryContext:
 
 
 def _settings(old: Engine, new: Engine, names: Iterable[str]) -> tuple[list[str], bool]:
-    """Differences outside the rules, as text, and whether one of them lets more through."""
+    """Return differences outside the rules, as text, and whether one of them is looser."""
     said: list[str] = []
     looser = False
     for name in ("mode", "hard_links", "durable"):
@@ -245,7 +252,7 @@ def _settings(old: Engine, new: Engine, names: Iterable[str]) -> tuple[list[str]
 
 
 def _keeps_as_much(one: Retention, other: Retention) -> bool:
-    """Whether all that a retention keeps, another one keeps too."""
+    """Whether one retention keeps everything that the other keeps."""
 
     def as_long(mine: int | None, theirs: int | None) -> bool:
         return mine is None or (theirs is not None and mine >= theirs)
@@ -255,7 +262,7 @@ def _keeps_as_much(one: Retention, other: Retention) -> bool:
 
 
 def _as_strict(one: Limit, other: Limit) -> bool:
-    """Whether a limit stops all that another one stops, as strictly."""
+    """Whether one limit stops everything that the other stops, as strictly."""
 
     def within(mine: int | None, theirs: int | None) -> bool:
         return theirs is None or (mine is not None and mine <= theirs)

@@ -1,6 +1,6 @@
-"""How long a path must be, at least, that two patterns both match; None: there is no such path.
+"""Lower bounds for the length of a path that two patterns both match; None: there is no such path.
 
-Works name by name and only ever errs towards shorter: a bound that saves searches, never an answer.
+Works name by name and errs only towards shorter: a bound saves searches, and is never an answer.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def both(one: str, other: str, fold: Fold = Folding.NONE) -> int | None:
 
 @functools.lru_cache(maxsize=20_000)
 def _measured(text: str, fold: Fold) -> list[tuple[Sequence[Segment], Sequence[int], Sequence[int]]]:
-    """The segments of each alternative with their own lengths and those of all that follow."""
+    """Return the segments of each alternative with their own lengths and those of all segments after them."""
     return [
         (
             branch.segments,
@@ -40,7 +40,7 @@ def _measured(text: str, fold: Fold) -> list[tuple[Sequence[Segment], Sequence[i
     ]
 
 
-def _branches(
+def _branches(  # noqa: PLR0913  three parallel lists for each of two patterns
     a: Sequence[Segment], own_a: Sequence[int], rest_a: Sequence[int],
     b: Sequence[Segment], own_b: Sequence[int], rest_b: Sequence[int],
 ) -> int:  # fmt: skip
@@ -63,7 +63,7 @@ def _branches(
 
 
 def _rests(branch: Branch) -> list[int]:
-    """For each name the least length of it and all that follow, each with its slash."""
+    """Return for each name the least length of it and all names after it, each with its slash."""
     rests = [0]
     for segment in reversed(branch.segments):
         rests.append(rests[-1] + (0 if segment is CROSS else 1 + _length(segment)))
@@ -76,7 +76,7 @@ def _length(name: Name) -> int:
 
 @functools.lru_cache(maxsize=50_000)
 def _meet(one: Name, other: Name) -> int:
-    """The least length of a name that both fit, or of one that they might."""
+    """Return a lower bound for the length of a name that both match; None if there is no such name."""
     least = max(_length(one), _length(other))
     if one.literal is not None or other.literal is not None:
         text, name = (one.literal, other) if one.literal is not None else (other.literal, one)

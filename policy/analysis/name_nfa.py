@@ -1,7 +1,7 @@
-"""Patterns as rows of bits that are read name by name: a bit is a place in an alternative of a pattern.
+"""NFA over names: each bit is a position in an alternative of a pattern, and one step reads one name.
 
-A layer of bits has one for each alternative, and a layer's number is how many segments are still to come, so
-that a step is a shift and a match is layer 0. Only for patterns whose match covers everything below it.
+A layer of bits has one bit per alternative; its number is the count of segments still to come, so a step is a
+shift and layer 0 is a match. Only for patterns whose match covers everything below it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _MOST_TEXTS: Final = 50_000  # remembered
 
 
 class NameNfa:
-    """The rows, and what a path's names do to them."""
+    """The layers of bits, and the steps that a path's names make."""
 
     def __init__(self, patterns: Sequence[Sequence[Branch]]) -> None:
         self.own = _own_bits(patterns)
@@ -55,19 +55,19 @@ class NameNfa:
         self._matched: dict[tuple[str, bool], int] = {}
 
     def close(self, places: int) -> int:
-        """Add the places behind each `**` that may stand for no name."""
+        """Add the positions behind each `**` that may match no name."""
         return places | (places & self.cross) >> self.width
 
     def step(self, places: int, reads: int) -> int:
-        """Read a name by the places that it may be read at; layer 0 of the outcome are the matches."""
+        """Read a name at the positions that can read it; layer 0 of the result holds the matches."""
         return self.close((places & reads) >> self.width | places & self.cross)
 
     def ended(self, places: int, directory: bool) -> int:
-        """Return the alternatives that match a path whose last name has led to some places."""
+        """Return the alternatives that match a path whose last name led to these positions."""
         return places & (self.every if directory else self.files)
 
     def reads(self, text: str) -> int:
-        """Return the places at which a name can be read."""
+        """Return the positions at which a name can be read."""
         found = self._reads.get(text)
         if found is None:
             if len(self._reads) > _MOST_TEXTS:
@@ -76,22 +76,22 @@ class NameNfa:
         return found
 
     def fitting(self, text: str) -> tuple[int, ...]:
-        """Return the numbers of the names that a text fits."""
+        """Return the numbers of the name patterns that match a text."""
         return self._index.find(text)
 
     def waiting(self, names: Iterable[int]) -> int:
-        """Return the places that wait for one of these names."""
+        """Return the positions that wait for one of these names."""
         places = 0
         for number in names:
             places |= self.waits[number]
         return places
 
     def starts(self, patterns: int) -> int:
-        """Return the places where these patterns start."""
+        """Return the positions where these patterns start."""
         return self.begin & self.spread(patterns)
 
     def spread(self, patterns: int) -> int:
-        """Return every place of these patterns."""
+        """Return every position of these patterns."""
         bits = patterns
         for number in numbers(patterns & self._many):
             bits |= self.own[number]
@@ -126,7 +126,7 @@ class NameNfa:
 
 
 def _own_bits(patterns: Sequence[Sequence[Branch]]) -> list[int]:
-    """The alternatives of each pattern: its first one has the pattern's number, the others come after all."""
+    """Return the alternatives of each pattern: the first has the pattern's number, all others come after."""
     own, after = [], len(patterns)
     for number, some in enumerate(patterns):
         more = len(some) - 1
@@ -136,7 +136,7 @@ def _own_bits(patterns: Sequence[Sequence[Branch]]) -> list[int]:
 
 
 def _wide(places: Sequence[int]) -> int:
-    """The same as `mask`, for thousands of bits far apart: without an integer for each."""
+    """Return the same as `mask`, for thousands of distant bits, without one integer for each."""
     row = bytearray(max(places, default=0) // 8 + 1)
     for place in places:
         row[place >> 3] |= 1 << (place & 7)

@@ -1,7 +1,7 @@
-"""Questions about paths answered name by name: is there one, and which are the shortest ones.
+"""Search name by name: whether a path with some matches exists, and the shortest such paths.
 
-Wild names go by a few typical texts. What these cannot settle is said to be open, never guessed: it is for
-`policy.search` then, which goes character by character.
+A few representative texts stand for each name with wildcards. A question that they cannot settle is reported
+as open, never guessed; `shortest_witness` then searches character by character.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ Positions = tuple[int, ...]  # for each of some alternatives how many of its seg
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A path, or none; `sure` says whether there is none where none was found."""
+    """A path, or none; `sure`: without a path, that none exists."""
 
     witness: Witness | None
     sure: bool
 
 
 class _Move(NamedTuple):
-    """One name read: its texts, where that leads, whether that is all, and as a directory only."""
+    """One name read: its texts, the positions after it, whether the path ends, and only as a directory."""
 
     texts: Texts
     after: Positions
@@ -54,7 +54,7 @@ class _Node(NamedTuple):
 
 
 class NameSearch:
-    """Questions about alternatives of patterns, which are known by their numbers in the rows."""
+    """Questions about alternatives of patterns, which are given by number."""
 
     def __init__(self, rows: NameNfa, texts: NameTexts, branches: Sequence[Branch], budget: Budget) -> None:
         self._rows = rows
@@ -70,7 +70,7 @@ class NameSearch:
         self._shortest: dict[tuple[int, ...], tuple[Witness, ...] | None] = {}
 
     def some(self, wanted: tuple[int, ...], none: int) -> Answer:
-        """Return a path that all of these alternatives match and none of those patterns."""
+        """Return a path that all of these alternatives match and none of those patterns matches."""
         rows = self._rows
         start = rows.starts(none)
         cost = _STEP + start.bit_length() // _WORDS
@@ -103,9 +103,9 @@ class NameSearch:
         return Answer(None, not open_)
 
     def shortest(self, wanted: tuple[int, ...]) -> tuple[Witness, ...] | None:
-        """Return the shortest paths that all of these match; None where it is not known which they are.
+        """Return the shortest paths that all of these match; None where they are not known.
 
-        Of paths that differ by characters that may be any there is one only.
+        Of paths that differ only in characters that may be any, one is returned.
         """
         if wanted not in self._shortest:
             if len(self._shortest) > _MOST_KNOWN:
@@ -126,12 +126,11 @@ class NameSearch:
                 continue
             if least.setdefault(positions, length) < length:
                 continue
-            for move in self._from(wanted, positions):
-                if move.free:
-                    continue
+            moves = [move for move in self._from(wanted, positions) if not move.free]
+            if any(move.texts.shortest is None and _is_open(move.texts) for move in moves):
+                return None
+            for move in moves:
                 if move.texts.shortest is None:
-                    if move.texts.typical or not move.texts.all:
-                        return None
                     continue
                 longer = path + move.texts.shortest
                 if move.done:
@@ -152,7 +151,7 @@ class NameSearch:
         return moves
 
     def _next(self, wanted: tuple[int, ...], positions: Positions) -> list[_Move]:
-        """Every way to read one name: a `**` may end before it, or take it."""
+        """Return every way to read one name: a `**` may end before the name, or take it."""
         rows = [self._segments[number] for number in wanted]
         options = [
             (at, at + 1) if at < len(row) and row[at] is None else (at,)
@@ -175,8 +174,13 @@ class NameSearch:
         return moves
 
 
+def _is_open(texts: Texts) -> bool:
+    """Whether some text may match although no shortest one is known."""
+    return bool(texts.typical) or not texts.all
+
+
 def _keep(kept: list[_Node], node: _Node) -> bool:
-    """Keep a node, unless another one with less that must not match makes it superfluous."""
+    """Keep a node, unless another node with fewer forbidden matches makes it redundant."""
     for other in kept:
         if (
             not other.surely & ~node.surely

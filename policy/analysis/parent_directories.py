@@ -1,7 +1,7 @@
-"""Parents made on the way: the shortest path at which a tool meets a directory that it may not make.
+"""Missing parent directories: the shortest path at which a tool would make a directory that is denied.
 
-A tool that makes the missing directories above a path needs `write` on each; of these only a deny counts.
-Which of them are missing is the workspace's affair, so a statement has to hold whichever are. Reads no files.
+A tool that makes the missing directories above a path needs `write` on each; for these only a deny counts. A
+statement must hold whichever of them are missing in the workspace. Reads no files.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _SPECIAL = frozenset("*?[{}")
 
 @dataclass(frozen=True, slots=True)
 class Above:
-    """Directories below which a pattern matches something: those of `pattern`, without those of `but`."""
+    """The directories below which a pattern matches: those of `pattern`, without those of `but`."""
 
     pattern: str
     but: str | None = None
 
 
 def above(pattern: str) -> list[Above]:
-    """Return all directories below which a pattern matches something; Undecided if it is too long to say."""
+    """Return all directories below which a pattern matches; Undecided if there are too many."""
     found = [Above(pattern)]  # a match covers everything below it
     for picked in expand(pattern):
         names, tied = names_of("".join(pattern[offset] for offset in picked))
@@ -50,7 +50,7 @@ def _bounded(pattern: str) -> str:
 
 
 def names_of(alternative: str) -> tuple[list[str], bool]:
-    """Return the names of a pattern without braces, and whether it is tied to the root."""
+    """Return the names of a pattern without braces, and whether the pattern starts at the root."""
     text = alternative.removesuffix("/")
     names = text.removeprefix("./").removeprefix("/").split("/")
     return names, len(names) > 1 or text.startswith(("/", "./"))
@@ -61,7 +61,7 @@ def _crosses(name: str) -> bool:
 
 
 def patterns(pattern: str) -> Iterator[str]:
-    """Yield the patterns that `denied_parent` asks about."""
+    """Yield the patterns that `denied_parent` uses."""
     for each in above(pattern):
         yield each.pattern
         if each.but is not None:
@@ -69,7 +69,7 @@ def patterns(pattern: str) -> Iterator[str]:
 
 
 def denied_parent(ask: VerdictQueries, where: QueryContext, pattern: str) -> tuple[Witness, Witness] | None:
-    """Return the shortest path of a pattern below a directory that may not be made, and that directory."""
+    """Return the shortest path of a pattern below a directory that must not be made, and that directory."""
     best: tuple[Witness, Witness] | None = None
     for each in above(pattern):
         region = ask.inside(each.pattern) & Wanted(directory=True)

@@ -1,6 +1,6 @@
-"""Which patterns may have a path in common, for all pairs at once.
+"""Pattern overlaps: which patterns may match a common path, for all pairs at once.
 
-Only ever errs towards more: two patterns that are left out have no path in common.
+Errs only towards more: two patterns that are not listed have no common path.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ringfence.policy.patterns.syntax import CROSS, Branch, Name, Segment, as_te
 
 
 def overlaps(patterns: Sequence[Sequence[Branch]], rows: NameNfa, budget: Budget) -> list[int]:
-    """Return for each pattern, as bits, the numbers of those that it may have a path in common with."""
+    """Return for each pattern, as bits, the numbers of the patterns that may share a path with it."""
     if rows.too_large:
         return [(1 << len(patterns)) - 1] * len(patterns)
     walk = _Walk(rows, budget)
@@ -31,7 +31,7 @@ def overlaps(patterns: Sequence[Sequence[Branch]], rows: NameNfa, budget: Budget
 
 
 class _Walk:
-    """Where all patterns can stand after the segments of one; patterns share their beginnings."""
+    """The positions of all patterns after the segments of one pattern; patterns share prefixes."""
 
     def __init__(self, rows: NameNfa, budget: Budget) -> None:
         self._rows = rows
@@ -68,7 +68,7 @@ class _Walk:
 
 
 def _meets(rows: NameNfa) -> list[list[int]]:
-    """For each name the numbers of those that it may have a text in common with."""
+    """Return for each name the numbers of the names that may share a text with it."""
     listed = rows.names
     wild = [at for at, name in enumerate(listed) if name.literal is None]
     number = {at: n for n, at in enumerate(wild)}
@@ -87,13 +87,13 @@ def _meets(rows: NameNfa) -> list[list[int]]:
 
 
 def _edge(name: Name, which: int) -> str:
-    """The text a name begins (0) or, backwards, ends (-1) with; empty where that is not text alone."""
+    """Return a name's literal prefix (0) or reversed suffix (-1); empty where it is not plain text."""
     text = as_text(name.pieces[which]) or ""
     return text[::-1] if which else text
 
 
 def _agreeing(edges: Sequence[str]) -> dict[str, int]:
-    """For each edge, as bits, those of which one is the beginning of the other."""
+    """Return for each edge, as bits, the edges of which one is a prefix of the other."""
     exact: dict[str, int] = {}
     longer: dict[str, int] = {}
     for n, edge in enumerate(edges):

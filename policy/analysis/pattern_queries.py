@@ -1,7 +1,7 @@
-"""Questions about patterns by number: which path do these match and those not, does one cover another.
+"""Pattern queries: the shortest path that some patterns match and others do not; whether one covers another.
 
-An example that is known answers most questions, a search name by name most others, and one character by
-character the rest. Every answer is exact; past its bound a question raises `Undecided`, it never guesses.
+Most questions are answered by a known example, most others by a search name by name, the rest by a search
+character by character. Every answer is exact; beyond its bound a question raises `Undecided`.
 """
 
 from __future__ import annotations
@@ -36,9 +36,11 @@ Unless = Callable[["Wanted"], bool]
 
 
 class Wanted(NamedTuple):  # a tuple, since a lint makes millions of them
-    """Paths that one pattern of each group in `every` matches, none of `none`, and for each item of
-    `unless` nothing of its first part unless something of its second. Patterns are given by number,
-    those of `none` as bits. `directory`: only directories."""
+    """Paths with one match in each group of `every`, and no match in `none`. Patterns are given by number.
+
+    For each item of `unless`, a path matches nothing of the first part unless it matches something of the
+    second. `none` is given as bits. `directory`: only directories.
+    """
 
     every: tuple[tuple[int, ...], ...] = ()
     none: int = 0
@@ -56,7 +58,7 @@ class Wanted(NamedTuple):  # a tuple, since a lint makes millions of them
         return Wanted(every, self.none | other.none, unless, self.directory or other.directory)
 
     def settled(self) -> Wanted:
-        """The same paths, without the exceptions that cannot be or have nothing to be an exception to."""
+        """Return the same paths, without `unless` items that have no effect."""
         if not self.unless:
             return self
         none, unless = self.none, []
@@ -69,7 +71,7 @@ class Wanted(NamedTuple):  # a tuple, since a lint makes millions of them
         return self._replace(none=none, unless=kept)
 
     def impossible(self) -> bool:
-        """Whether one and the same pattern is wanted and not wanted."""
+        """Whether the same pattern must match and must not match."""
         none = self.none
         for group in self.every:
             for number in group:
@@ -80,7 +82,7 @@ class Wanted(NamedTuple):  # a tuple, since a lint makes millions of them
         return False
 
     def fits(self, matched: int) -> bool:
-        """Whether a path that exactly these patterns match, as bits, is one of these."""
+        """Whether a path belongs to these paths, given its exact matches as bits."""
         if self.none & matched:
             return False
         for group in self.every:
@@ -95,8 +97,9 @@ class Wanted(NamedTuple):  # a tuple, since a lint makes millions of them
 class PatternQueries:
     """Patterns by number, and questions about them. `covers`: a match covers everything below.
 
-    `fold`: what makes no difference between two names. Answers are then about names that fold letter by
-    letter: not about those with a letter that folds to several, or in another Unicode form than NFC.
+    `fold`: differences between names that the file system ignores. Answers are then about names that fold
+    letter by letter, not about names with a letter that folds to several, or in another Unicode form than
+    NFC. Methods raise Undecided beyond the budget.
     """
 
     def __init__(
@@ -130,7 +133,7 @@ class PatternQueries:
         self._by_name(parsed, covers=covers)
 
     def _by_name(self, parsed: Sequence[Pattern], *, covers: bool) -> None:
-        """Lay the patterns out name by name too, unless they are too large or match no more than they say."""
+        """Build the NFA over names too, unless patterns are too large or match no more than their text."""
         self._parsed = parsed
         self._names: NameSearch | None = None
         self._near = [(1 << len(parsed)) - 1] * len(parsed)
@@ -145,7 +148,7 @@ class PatternQueries:
         self._near = overlaps([each.branches for each in parsed], rows, self.budget)
 
     def near(self, number: int) -> int:
-        """Return, as bits, the patterns that may have a path in common with one."""
+        """Return, as bits, the patterns that may share a path with one pattern."""
         return self._near[number]
 
     def find(
@@ -155,11 +158,11 @@ class PatternQueries:
         first: bool = False,
         unless: Unless = lambda _: False,
     ) -> Witness | None:
-        """Return the shortest path that one of these describes, or None: there is none.
+        """Return the shortest path that one of these describes; None: no such path exists.
 
-        A name in it that begins with a dot gets a letter in front where that is as good an example (`a.md`).
-        The root is returned only if there is no other. With `first` any path will do. What `unless` is true
-        of does not count; it is asked late, and seldom.
+        A name that begins with a dot gets a letter in front where that is as good an example (`a.md`). The
+        root is returned only if there is no other path. With `first` any path will do. Paths for which
+        `unless` is true do not count; it is called late, and rarely.
         """
         best: tuple[Witness, Wanted] | None = None
         rooted = False
@@ -177,7 +180,7 @@ class PatternQueries:
         return self._with_stems(self._sure(best[0]), best[1])
 
     def _sure(self, witness: Witness) -> Witness:
-        """The witness; Undecided if it is no folded name, so that it may match something else."""
+        """Return the witness; Undecided if it is not a folded name, because it may match something else."""
         if not self._is_folded(witness):
             raise Undecided("too complex: the only example is another name once it is folded")
         return witness
@@ -186,15 +189,15 @@ class PatternQueries:
         return not self.fold or folded(witness.path, self.fold) == witness.path
 
     def holds(self, left: int, right: Iterable[int]) -> bool:
-        """Whether everything that one pattern matches is matched by one of others."""
+        """Whether every path that one pattern matches is matched by one of the others."""
         return self.find([Wanted(((left,),), mask(right))], first=True) is None
 
     def meet(self, one: int, other: int) -> bool:
-        """Whether some path is matched by both."""
+        """Whether some path is matched by both patterns."""
         return self.find([Wanted(((one,), (other,)))], first=True) is not None
 
     def _any(self, wanted: Wanted, unless: Unless) -> Witness | None:
-        """Any path that is wanted: a known one if there is one."""
+        """Return any wanted path, a known one if possible; None if there is none."""
         known = self._known(wanted)
         if known or unless(wanted):
             return known
@@ -203,10 +206,10 @@ class PatternQueries:
     def _nearest(
         self, some: Sequence[Wanted], unless: Unless, best: tuple[Witness, Wanted] | None
     ) -> tuple[Witness, Wanted] | None:
-        """The shortest path that one of some describes, with that one, if it is shorter than the best so far.
+        """Return the shortest path of some descriptions, and its description; else the best so far.
 
-        They are looked at by the least length that they can have. A length that costs nothing comes first;
-        the better one is worked out for what is next only.
+        Descriptions are tried in the order of their least possible length. A cheap bound comes first; the
+        better bound is computed only for the next description.
         """
         heap = [(self._at_least(each), at, False) for at, each in enumerate(some)]
         heapq.heapify(heap)
@@ -237,7 +240,7 @@ class PatternQueries:
         return max((self._lengths[group[0]] for group in wanted.every if len(group) == 1), default=1)
 
     def _least(self, wanted: Wanted) -> int:
-        """How long a path must be at least: of one pattern of each group, and of each two of them."""
+        """Return a lower bound for a path's length, by single patterns of each group and by pairs."""
         least = 1
         groups = [group for group in wanted.every if len(group) <= _FEW]
         for at, group in enumerate(groups):
@@ -251,7 +254,7 @@ class PatternQueries:
         return least
 
     def _with_stems(self, witness: Witness, wanted: Wanted) -> Witness:
-        """Put a letter before each dot that begins a name, where the path stays what is wanted."""
+        """Put a letter before each dot that begins a name, where the path is still wanted."""
         names = witness.path.split("/")
         for at, name in enumerate(names):
             if name.startswith("."):
@@ -261,7 +264,7 @@ class PatternQueries:
         return witness
 
     def _some(self, wanted: Wanted) -> Witness | None:
-        """Any path that is wanted, or None: there is none."""
+        """Return any wanted path; None: no such path exists."""
         if self._names is None or (combined := self._combined(wanted)) is None:
             return self._search(wanted, sys.maxsize)
         none = self._relevant(wanted)
@@ -275,7 +278,7 @@ class PatternQueries:
         return self._search(wanted, sys.maxsize) if open_ else None
 
     def _shortest(self, wanted: Wanted, most: int) -> Witness | None:
-        """The shortest path that is wanted, unless it is longer than what would do."""
+        """Return the shortest wanted path, unless it is longer than the limit."""
         if self._names is None or (combined := self._combined(wanted)) is None:
             return self._search(wanted, most)
         each = [self._names.shortest(branches) for branches in combined]
@@ -299,7 +302,7 @@ class PatternQueries:
         return self._search(wanted, most)
 
     def _combined(self, wanted: Wanted) -> list[tuple[int, ...]] | None:
-        """One alternative of each group, in every way; None if these are too many, or there is no group."""
+        """Return every combination of one alternative per group; None if there are too many, or no group."""
         own = self._name_rows.own
         groups = [[b for number in group for b in numbers(own[number])] for group in wanted.every]
         count = 1
@@ -310,7 +313,7 @@ class PatternQueries:
         return [tuple(dict.fromkeys(each)) for each in itertools.product(*groups)]
 
     def _relevant(self, wanted: Wanted) -> int:
-        """Those of `none` that can match a path which is wanted otherwise."""
+        """Return the patterns in `none` that can match a path which is otherwise wanted."""
         none = wanted.none
         for group in wanted.every:
             if len(group) == 1:
@@ -344,7 +347,7 @@ class PatternQueries:
         return bits
 
     def _known(self, wanted: Wanted) -> Witness | None:
-        """An example that is what is wanted."""
+        """Return a known example that is wanted, or None."""
         if self._names is not None:
             for number in wanted.every[0] if wanted.every else ():
                 for witness, matched in self.examples(number):
@@ -366,7 +369,7 @@ class PatternQueries:
         return found or []
 
     def _matched(self, witness: Witness) -> int:
-        """The patterns that match a path, as bits."""
+        """Return the patterns that match a path, as bits."""
         if self._names is None:
             return self._matched_by_character(witness)
         self.budget.spend(8 + len(witness.path) * (1 + self._name_rows.width // 256))
@@ -379,7 +382,7 @@ class PatternQueries:
         return mask(bisect.bisect_right(self._first, place) - 1 for place in reached)
 
     def _remember(self, witness: Witness | None, wanted: Wanted) -> Witness | None:
-        """Keep a path as an example, and return it."""
+        """Store a path as an example, and return it."""
         some = [number for group in wanted.every for number in group if number in self._examples]
         if not some or witness is None or not self._is_folded(witness):
             return witness
@@ -391,12 +394,12 @@ class PatternQueries:
 
 
 def _suits(witness: Witness, wanted: Wanted) -> bool:
-    """Whether a path is a directory if only directories are wanted."""
+    """Whether a path is a directory, if only directories are wanted."""
     return witness.directory or not wanted.directory
 
 
 def _written(branch: Branch, filler: str) -> Iterator[Witness]:
-    """A few paths that an alternative should match: with stars for nothing and for something, and deeper."""
+    """Yield a few paths that an alternative should match: stars as nothing and as text, and deeper paths."""
     for star, cross in (("", ""), (filler, ""), (filler, f"{filler}/")):
         path = ""
         for segment in branch.segments:

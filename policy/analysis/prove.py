@@ -1,6 +1,6 @@
-"""Proves or refutes statements about every path: never or always a verdict, for agents, a tool and a pattern.
+"""Proofs about every path: a verdict never or always occurs, for agents, a tool and a pattern.
 
-Reads no files. A refutation is the shortest path, confirmed by the engine; past its bound a statement is
+Reads no files. A refutation is the shortest path, confirmed by the engine; beyond its bound a statement is
 undecided, never guessed.
 """
 
@@ -29,7 +29,7 @@ from ringfence.policy.patterns.syntax import Fold, Folding
 
 @dataclass(frozen=True, slots=True)
 class Proof:
-    """A statement and what became of it: `holds` is None where the bound was reached."""
+    """A statement and its result: `holds` is None where the bound was reached."""
 
     statement: Invariant
     holds: bool | None
@@ -42,6 +42,7 @@ class Proof:
     missing: str = ""  # the directory that breaks it if it is not there yet
 
     def to_json(self) -> dict[str, Any]:
+        """Return the proof as JSON values; None for every part that the result has not."""
         return {
             "statement": describe(self.statement),
             "holds": self.holds,
@@ -82,7 +83,7 @@ def prove(
 ) -> list[Proof]:
     """Prove each of these statements, or find the shortest path that breaks it, before a deadline expires.
 
-    `fold`: what makes no difference between two names in the workspace.
+    `fold`: differences between names that the workspace's file system ignores.
     """
     return [_prove(policy, statement, Budget(expired=expired), fold) for statement in statements]
 
@@ -109,7 +110,7 @@ def _prove(policy: Engine, statement: Invariant, budget: Budget, fold: Fold) -> 
 
 
 def _is_shorter(found: Witness, best: Proof | None) -> bool:
-    """Whether a path is a better example than the one so far; any other is better than the root."""
+    """Whether a path is a better example than the best so far; any other path is better than the root."""
     return best is None or best.witness is None or _length(found) < _length(best.witness)
 
 
@@ -120,7 +121,7 @@ def _length(witness: Witness) -> tuple[bool, int]:
 def _on_the_way(
     ask: VerdictQueries, statement: Invariant, where: QueryContext, best: Proof | None
 ) -> Proof | None:
-    """A shorter path that breaks a statement, as a directory above it may not be made, or the best so far."""
+    """Return a shorter path that breaks a statement by a denied parent directory, or the best so far."""
     denied = parents.denied_parent(ask, where, statement.path)
     if denied is None or not _is_shorter(denied[0], best):
         return best
@@ -130,7 +131,7 @@ def _on_the_way(
 
 
 def _refuted(statement: Invariant, wheres: list[QueryContext], found: Witness, effect: Effect) -> Proof:
-    """The engine's own verdict on a path that breaks a statement."""
+    """Return the refutation, with the engine's own verdict on its path."""
     said, rule = max((judge(where, found) for where in wheres[1:] or wheres), key=lambda each: each[0])
     assert said is effect, f"the engine says {said} where the analysis says {effect}: {found}"
     where = wheres[0]
@@ -140,7 +141,7 @@ def _refuted(statement: Invariant, wheres: list[QueryContext], found: Witness, e
 def _contexts(
     policy: Engine, statement: Invariant, names: list[str], fold: Fold
 ) -> Iterator[list[QueryContext]]:
-    """What a statement speaks of: a context, and for several actions on one path all of them behind it."""
+    """Yield the contexts of a statement, and for several actions on one path their combination at the end."""
     seen: set[tuple[object, ...]] = set()
     for name in names:
         if statement.action in ACTIONS:

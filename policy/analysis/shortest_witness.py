@@ -1,7 +1,7 @@
-"""One question about all paths: is there one that some patterns match and others do not, which is shortest?
+"""Search for the shortest path that some patterns match and others do not.
 
-The nearest to a match is looked at first, and only what no other node makes superfluous is kept
-(antichains). Past its bound it raises `Undecided`; it never guesses.
+Nodes nearest to a match come first, and redundant nodes are dropped (antichains; De Wulf, Doyen, Henzinger
+and Raskin 2006). Beyond its bound the search raises `Undecided`; it never guesses.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ Expired = Callable[[], bool]
 
 
 class Undecided(Exception):
-    """The question is too complex for the bound; there is no answer, not a "no"."""
+    """The question is too complex for the bound; the answer is unknown, not "no"."""
 
 
 @dataclass(slots=True)
 class Budget:
-    """The work that is left for a row of questions; `expired` says whether a deadline has passed.
+    """The work left for a sequence of questions; `expired` says whether a deadline has passed.
 
-    What is reserved is for later questions, however much the first ones would take.
+    The reserved part is left for later questions, however much the first ones take.
     """
 
     work: int = MAX_WORK
@@ -44,10 +44,11 @@ class Budget:
         return self.work < self.reserved or (self.expired is not None and self.expired())
 
     def share(self, parts: int) -> None:
-        """Leave all but one of so many equal parts of the work for later."""
+        """Reserve all but one of `parts` equal parts of the work for later questions."""
         self.reserved = self.work - self.work // parts if self.work > 0 else 0
 
     def spend(self, amount: int) -> None:
+        """Take an amount of work; Undecided once the budget is spent or the deadline has passed."""
         self.work -= amount
         if self.work < self.reserved:
             raise Undecided("too complex: the bound on the work was reached")
@@ -68,8 +69,10 @@ class Witness:
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """What is wanted, as bits: one place of each group, none of `none`, and for each of `unless` no place
-    of its first part unless one of its second."""
+    """The goal, as bits: one position of each group, and none of `none`.
+
+    For each item of `unless`, no position of the first part unless there is one of the second.
+    """
 
     groups: tuple[tuple[int, ...], ...]
     none: int
@@ -80,7 +83,7 @@ class Places:
 
 
 class _Node(NamedTuple):
-    """Where the wanted patterns stand (one place each), and the sets of places of all others."""
+    """The positions of the wanted patterns (one each), and the sets of positions of all others."""
 
     places: tuple[int, ...]
     valid: int
@@ -108,7 +111,7 @@ class Search:
         self._held = 0
 
     def run(self) -> Witness | None:
-        """Return the shortest path, or None: there is none that is short enough."""
+        """Return the shortest path; None: no path within the limit exists."""
         wanted = self._wanted
         for places in itertools.product(*wanted.groups):
             self._budget.spend(1)
@@ -162,7 +165,7 @@ class Search:
                 self._add(one, valid, none, items, excepts, length, at, character)
 
     def _characters(self, node: _Node) -> Iterator[int]:
-        """The characters worth reading here: one stands for all that lead to the same."""
+        """Return the characters worth reading here, one for each set of equivalent characters."""
         if node.valid == _NAMED:
             yield SLASH
         lists = [taken for place in node.places if (taken := self._rows.takes(place)) is not None]
@@ -179,7 +182,7 @@ class Search:
                 plain = True
                 yield number
 
-    def _add(
+    def _add(  # noqa: PLR0913  the inner loop: an object per node would cost more than the step
         self,
         places: tuple[int, ...],
         valid: int,

@@ -1,7 +1,7 @@
-"""Turns questions about verdicts into questions about patterns, and has the engine confirm each answer.
+"""Verdict queries: turns questions about verdicts into pattern queries, and has the engine confirm answers.
 
 A policy is, for one agent, tool and action, a few lists in which the last match decides. "Is there a path
-with this verdict" is then: matched by these, by none of those, one such pair for each way to get there.
+with this verdict" becomes: matched by these and not by those patterns, once for each way to the verdict.
 """
 
 from __future__ import annotations
@@ -29,17 +29,18 @@ _MAX_CLASSES = 2_000
 
 
 def up_to(effect: Effect) -> Effects:
-    """An effect and all that are looser."""
+    """Return an effect and all looser effects."""
     return frozenset(each for each in Effect if each <= effect)
 
 
 def only(effect: Effect) -> Effects:
+    """Return the set of this effect alone."""
     return frozenset({effect})
 
 
 @dataclass(frozen=True, slots=True)
 class QueryContext:
-    """What one agent, tool and action look at; the same as the engine, rule by rule."""
+    """The lists that apply to one agent, tool and action; the same as in the engine, rule by rule."""
 
     policy: Engine
     agent: str
@@ -60,6 +61,7 @@ def context(policy: Engine, agent: str, tool: str, action: str, fold: Fold = Fol
     own = "" if tool in ACTIONS else tool
 
     def tier(rules: object) -> Tier:
+        """Return a tier's lists for the tool, for the action and for `*`."""
         found = tuple(rules.get(key, ()) if key else () for key in (own, action, "*"))  # type: ignore[attr-defined]
         return found[0], found[1], found[2]
 
@@ -70,7 +72,7 @@ def context(policy: Engine, agent: str, tool: str, action: str, fold: Fold = Fol
 
 
 def together(wheres: list[QueryContext]) -> QueryContext:
-    """Several actions on one path as one context: the strictest verdict is the call's."""
+    """Return several actions on one path as one context: the strictest verdict is the call's."""
     first = wheres[0]
     ladders = tuple(dict.fromkeys(ladder for where in wheres for ladder in where.ladders))
     floor = tuple(dict.fromkeys(item for where in wheres for item in where.floor))
@@ -78,7 +80,10 @@ def together(wheres: list[QueryContext]) -> QueryContext:
 
 
 def pairs(policies: Iterable[Engine]) -> list[tuple[str, str]]:
-    """The tools and actions that can differ: each action for a tool without a key of its own, then others."""
+    """Return the tools and actions that can differ.
+
+    These are each action for the tools without a key of their own, then each tool with one.
+    """
     named: set[str] = set()
     tools: dict[str, tuple[tuple[str, str], ...]] = {}
     for policy in policies:
@@ -95,7 +100,7 @@ def pairs(policies: Iterable[Engine]) -> list[tuple[str, str]]:
 
 
 def patterns(policy: Engine) -> Iterator[str]:
-    """Every pattern that verdicts depend on."""
+    """Yield every pattern that verdicts depend on."""
     content = policy.content
     for rules in (content.rules, *(agent.rules for agent in content.agents.values())):
         for listed in rules.values():
@@ -107,7 +112,7 @@ def patterns(policy: Engine) -> Iterator[str]:
 
 
 class _Numbered:
-    """The numbers of a list's patterns, and as bits those of its last 0, 1, 2, … rules."""
+    """The numbers of a list's patterns; `after[n]` holds the patterns of its last n rules, as bits."""
 
     __slots__ = ("after", "numbers", "places", "rules")
 
@@ -122,13 +127,16 @@ class _Numbered:
             self.places.setdefault(number, []).append(at)
 
     def last(self, matched: int, end: int | None = None) -> int | None:
-        """Return the place of the last rule of those matched, before an end."""
+        """Return the index of the last matching rule before an end, or None."""
         places = (at for n in numbers_of(matched & self.after[-1]) for at in self.places[n])
         return max((at for at in places if end is None or at < end), default=None)
 
 
 class VerdictQueries:
-    """Questions about some policies, all their patterns in one automaton."""
+    """Questions about one or more policies, with all their patterns in one automaton.
+
+    A `Wanted` describes one way for a path to get a verdict; several are alternatives.
+    """
 
     def __init__(
         self,
@@ -145,18 +153,19 @@ class VerdictQueries:
         self.automaton = PatternQueries(list(texts), budget=budget, fold=fold)
 
     def inside(self, *texts: str) -> Wanted:
-        """Paths that one of these patterns matches."""
+        """Return the paths that one of these patterns matches."""
         return Wanted((tuple(self.number[text] for text in texts),))
 
     def outside(self, texts: Iterable[str]) -> Wanted:
-        """Paths that none of these patterns matches."""
+        """Return the paths that none of these patterns matches."""
         return Wanted(none=mask(self.number[text] for text in texts))
 
     def none_of(self, rules: Sequence[Rule]) -> Wanted:
+        """Return the paths that no rule of a list matches."""
         return Wanted(none=self.numbered(rules).after[-1]) if rules else ANYTHING
 
     def numbered(self, rules: Sequence[Rule]) -> _Numbered:
-        """Return the numbers of a list's patterns; a policy's own lists are looked up once."""
+        """Return the numbers of a list's patterns; remembered for lists of a policy."""
         found = self._lists.get(id(rules))
         if found is None:
             texts = rules.patterns if isinstance(rules, RuleList) else [rule.pattern for rule in rules]
@@ -166,7 +175,7 @@ class VerdictQueries:
         return found
 
     def last_in(self, rules: Sequence[Rule], effects: Effects) -> Iterator[Wanted]:
-        """Ways for the last match in one list to have one of these effects."""
+        """Yield the ways for the last match in one list to have one of these effects."""
         later = 0
         for rule, number in zip(reversed(rules), reversed(self.numbered(rules).numbers), strict=True):
             if rule.effect not in effects:
@@ -175,18 +184,18 @@ class VerdictQueries:
                 yield Wanted(((number,),), later)
 
     def is_last(self, rules: Sequence[Rule], at: int) -> Wanted:
-        """Paths for which exactly this rule is the last match."""
+        """Return the paths for which exactly this rule is the last match."""
         numbered = self.numbered(rules)
         return Wanted(((numbered.numbers[at],),), numbered.after[len(rules) - 1 - at])
 
     def not_denied(self, rules: Sequence[Rule]) -> Iterator[Wanted]:
-        """Ways for the last match in one list not to be a deny, or for there to be none."""
+        """Yield the ways for the last match in one list not to be a deny, or for no rule to match."""
         yield self.outside(rule.pattern for rule in rules if rule.effect is Effect.DENY)
         first = next((at for at, rule in enumerate(rules) if rule.effect is Effect.DENY), len(rules))
         yield from self.last_in(rules[first:], up_to(Effect.ASK))
 
     def tier(self, tier: Tier, effects: Effects) -> Iterator[Wanted]:
-        """Ways for one tier to decide with one of these effects."""
+        """Yield the ways for one tier to decide with one of these effects."""
         tool, action, anything = tier
         if Effect.DENY in effects:
             yield from self.last_in(action, only(Effect.DENY))
@@ -201,7 +210,7 @@ class VerdictQueries:
         yield from (chosen & passed for chosen in self.last_in(anything, effects))
 
     def ladder(self, ladder: Ladder, effects: Effects) -> Iterator[Wanted]:
-        """Ways for the agent's tier, else the global one, else `ask`, to have one of these effects."""
+        """Yield the ways for a tier chain (agent, global, then `ask`) to have one of these effects."""
         passed = ANYTHING
         for tier in ladder:
             yield from (passed & each for each in self.tier(tier, effects))
@@ -211,7 +220,7 @@ class VerdictQueries:
             yield passed
 
     def floor_below(self, floor: Iterable[Mandatory], effect: Effect) -> Wanted:
-        """Paths for which no mandatory item is stricter than this."""
+        """Return the paths for which no mandatory item is stricter than this effect."""
         out = ANYTHING
         for item in floor:
             if item.effect <= effect:
@@ -225,39 +234,40 @@ class VerdictQueries:
         return out
 
     def floor_at(self, floor: Iterable[Mandatory], effect: Effect) -> Iterator[Wanted]:
-        """Ways for a mandatory item to have this effect."""
+        """Yield the ways for a mandatory item to have this effect."""
         for item in floor:
             if item.effect is effect:
                 yield self.inside(*(rule.pattern for rule in item.rules)) & self.outside(item.excepts)
 
     def verdict(self, where: QueryContext, effect: Effect) -> Iterator[Wanted]:
-        """Ways for the verdict to be this one."""
+        """Yield the ways for the verdict to be this effect."""
         under = self.floor_below(where.floor, effect)
         if effect is not Effect.ALLOW:
             most = up_to(effect)
             rest = [ANYTHING] if effect is Effect.DENY else None
             for at_floor in self.floor_at(where.floor, effect):
-                for each in rest or self._all(where.ladders, [most] * len(where.ladders)):
+                for each in rest or self.chains(where.ladders, [most] * len(where.ladders)):
                     yield under & at_floor & each
         for chosen in range(len(where.ladders)) if effect is not Effect.ALLOW else (0,):
             wanted = [up_to(effect)] * len(where.ladders)
             wanted[chosen] = only(effect)
-            for each in self._all(where.ladders, wanted):
+            for each in self.chains(where.ladders, wanted):
                 yield under & each
 
-    def _all(self, ladders: Sequence[Ladder], effects: Sequence[Effects]) -> Iterator[Wanted]:
+    def chains(self, ladders: Sequence[Ladder], effects: Sequence[Effects]) -> Iterator[Wanted]:
+        """Yield the ways for each tier chain to have one of the effects at its place in `effects`."""
         if not ladders:
             yield ANYTHING
             return
         if effects[0] == EVERY_EFFECT:
-            yield from self._all(ladders[1:], effects[1:])
+            yield from self.chains(ladders[1:], effects[1:])
             return
-        for rest in self._all(ladders[1:], effects[1:]):
+        for rest in self.chains(ladders[1:], effects[1:]):
             for each in self.ladder(ladders[0], effects[0]):
                 yield each & rest
 
     def both(self, some: Iterable[Wanted], others: Sequence[Wanted]) -> Iterator[Wanted]:
-        """Ways to be in one of some and in one of others, without most of those that cannot be."""
+        """Yield the ways that are in both sets, without most of the impossible ones."""
         automaton = self.automaton
         firsts = [each.every[0][0] if each.every and len(each.every[0]) == 1 else -1 for each in others]
         for one in some:
@@ -271,11 +281,11 @@ class VerdictQueries:
                     yield one & other
 
     def find(self, wanted: Iterable[Wanted], region: Wanted = ANYTHING) -> Witness | None:
-        """Return the shortest path, in a region, or None: a proof that there is none."""
+        """Return the shortest path in a region; None: no such path exists, which is proved."""
         return self.automaton.find(each & region for each in wanted)
 
     def ever(self, where: QueryContext, effect: Effect, region: Wanted = ANYTHING) -> Witness | None:
-        """Return the shortest path with this verdict, confirmed by the engine, or None: a proof."""
+        """Return the shortest path with this verdict, confirmed by the engine; None: there is none."""
         found = self.find(self.verdict(where, effect), region)
         if found is not None:
             confirm(where, found, effect)
@@ -283,17 +293,17 @@ class VerdictQueries:
 
 
 def judge(where: QueryContext, witness: Witness) -> tuple[Effect, Rule | None]:
-    """What the engine says of a witness."""
+    """Return the engine's verdict on a witness, with the rule that decides."""
     path, directory = witness.path, witness.directory
     return where.policy.verdict(where.agent, where.tool, where.action, path, directory, fold=where.fold)
 
 
 def confirm(where: QueryContext, witness: Witness, effect: Effect) -> Rule | None:
-    """Have the engine confirm a witness; a disagreement is a fault of this program, and is no answer."""
-    said, rule = judge(where, witness)
-    if said is not effect:
+    """Have the engine confirm a witness; AssertionError, a defect of this program, if it disagrees."""
+    judged, rule = judge(where, witness)
+    if judged is not effect:
         raise AssertionError(
-            f"the engine says {said} where the analysis says {effect}: {where.agent} {where.tool}"
+            f"the engine says {judged} where the analysis says {effect}: {where.agent} {where.tool}"
             f" {where.action} {witness}"
         )
     return rule
@@ -302,7 +312,7 @@ def confirm(where: QueryContext, witness: Witness, effect: Effect) -> Rule | Non
 def agents(policies: Sequence[Engine], selector: str = "**", budget: Budget | None = None) -> list[str]:
     """Return one name for every kind of agent that some policy tells apart, plain names first.
 
-    The selector is a pattern of names as in `agents:`; `*` and `**` are every agent.
+    The selector is a pattern of names as in `agents:`; `*` and `**` match every agent.
     """
     keys = list(dict.fromkeys(key for policy in policies for key in policy.content.agents))
     depth = max((key.count("/") + 1 for key in keys), default=1)
@@ -334,7 +344,7 @@ def agents(policies: Sequence[Engine], selector: str = "**", budget: Budget | No
 
 
 def _meaning(policies: Sequence[Engine], name: str) -> tuple[object, ...]:
-    """The entries that speak for an agent and its parents, in each policy."""
+    """Return the entries that apply to an agent and its parents, in each policy."""
     return tuple(
         tuple(dict.fromkeys(entry.name if entry else None for _, entry in policy.chain(name)))
         for policy in policies
@@ -342,7 +352,7 @@ def _meaning(policies: Sequence[Engine], name: str) -> tuple[object, ...]:
 
 
 def _as_a_name(name: str, keys: Iterable[str]) -> str:
-    """The shortest name of a kind of agents, made to look like one where it is of no entry's letters."""
+    """Return the shortest name of a kind of agents, made readable where no entry fixes its letters."""
     written = {part for key in keys for part in key.split("/")}
     parts = name.split("/")
     for at, part in enumerate(parts):
@@ -357,7 +367,7 @@ Entry = tuple[tuple[str, ...], tuple[str, ...]]  # keys that fit, and keys that 
 
 
 def _entries(policies: Sequence[Engine], length: int) -> Iterator[tuple[Entry, ...]]:
-    """Every way for the keys to speak for a name and its parents, level by level."""
+    """Yield every combination of keys that can apply to a name and its parents, level by level."""
     levels = []
     for policy in policies:
         for level in range(1, length + 1):

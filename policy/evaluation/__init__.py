@@ -1,1 +1,1 @@
-"""Evaluation: what a policy says about a call, and why."""
+"""Evaluation: the verdict on a call, and its explanation."""

@@ -14,13 +14,14 @@ from ringfence.policy.patterns.syntax import Fold, Folding
 
 @dataclass(frozen=True, slots=True)
 class CaseResult:
-    """A case with the decision it got."""
+    """A case with the decision that the engine made."""
 
     case: Case
     decision: Decision
 
     @property
     def passed(self) -> bool:
+        """Whether the decision has the effect that the case expects."""
         return self.decision.effect is self.case.want
 
 
@@ -31,7 +32,7 @@ def check(
     expired: Callable[[], bool] = lambda: False,
     fold: Fold = Folding.NONE,
 ) -> tuple[CaseResult, ...]:
-    """Run these cases, or the policy's own ones; none any more once a deadline has expired."""
+    """Run these cases, or the policy's own; stops at the first case after the deadline has expired."""
     chosen = policy.cases if cases is None else cases
     return tuple(
         CaseResult(case, run(policy, case, fold))
@@ -40,7 +41,7 @@ def check(
 
 
 def run(policy: Engine, case: Case, fold: Fold = Folding.NONE) -> Decision:
-    """Judge one case; with an amount the limits are applied too, as in a session that has changed nothing."""
+    """Judge one case. If it has an amount, limits apply too, as in a session that has changed nothing."""
     needs = needs_of(policy, case)
     decision = policy.decide(case.agent, case.tool, needs, fold=fold)
     if case.files is None and case.bytes is None:
@@ -56,7 +57,7 @@ def _nothing(_agent: str, _key: str) -> Amount:
 
 
 def needs_of(policy: Engine, case: Case) -> tuple[Need, ...]:
-    """Return what the call of a case needs, with the parents that it makes if the case has them missing."""
+    """Return the needs of a case's call, with the missing parents that the call would make."""
     if case.tool in ACTIONS:
         return (Need(case.tool, case.path, case.directory),)
     pairs = policy.tools[case.tool]
@@ -71,7 +72,7 @@ def needs_of(policy: Engine, case: Case) -> tuple[Need, ...]:
 
 
 def made_on_the_way(tool: str, need: Need) -> Iterator[Need]:
-    """Yield the making of each directory above what a tool writes, outermost first."""
+    """Yield a need for each parent directory that a tool would make, outermost first."""
     if tool in MAKES_PARENTS and need.action == "write":
         names = need.path.split("/")
         for depth in range(1, len(names)):
@@ -79,7 +80,7 @@ def made_on_the_way(tool: str, need: Need) -> Iterator[Need]:
 
 
 def cases_beside(path: str | Path) -> Path | None:
-    """Return the file of cases that belongs to a policy file, if there is one."""
+    """Return the file of cases that belongs to a policy file, or None."""
     place = Path(path)
     beside = place.with_name(f"{place.stem}.cases.yaml")
     return beside if beside.is_file() else None

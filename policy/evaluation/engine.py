@@ -1,7 +1,7 @@
-"""Judges what a call needs against a policy: the floor, the agent's rules, everybody's rules, else ask.
+"""Policy engine: judges a call's needs by mandatory rules, the agent's rules, everybody's rules, else ask.
 
 Pure: no file system, no clock, no randomness; paths are text in canonical form. The strictest verdict over
-everything a call needs, and over an agent and all its parents, is the call's.
+all needs of a call, and over an agent and all its parents, is the call's verdict.
 """
 
 from __future__ import annotations
@@ -65,36 +65,44 @@ class Engine:
 
     @property
     def mode(self) -> Literal["enforce", "monitor"]:
+        """The policy's `mode`; `enforce` if the policy sets none."""
         return self.content.mode or "enforce"
 
     @property
     def hard_links(self) -> Literal["replace", "refuse"]:
+        """What happens to a file with several hard links; `replace` if the policy does not set it."""
         return self.content.hard_links or "replace"
 
     @property
     def retention(self) -> Retention:
+        """How long the contents of past changes are kept."""
         return self.content.retention
 
     @property
     def durable(self) -> bool:
+        """Whether each change is synced to disk before its call returns; the default is true."""
         return self.content.durable is not False
 
     @property
     def tasks(self) -> Tasks | None:
+        """The policy's section `tasks`, or None without one."""
         return self.content.tasks
 
     @property
     def cases(self) -> tuple[Case, ...]:
+        """The policy's own test cases, in the order of its files."""
         return self.content.cases
 
     @property
     def invariants(self) -> tuple[Invariant, ...]:
+        """The policy's invariants, in the order of its files."""
         return self.content.invariants
 
     def decide(self, agent: str, tool: str, needs: Iterable[Need], *, fold: Fold = False) -> Decision:
-        """Judge everything a call needs: the strictest need decides, of equal ones that which changes most.
+        """Judge all needs of a call: the strictest verdict decides.
 
-        Needing nothing is allowed.
+        Of equally strict verdicts the need that changes most is named. A call without needs is allowed.
+        ValueError if a path is not canonical.
         """
         worst: tuple[Effect, Rule | None, Need] | None = None
         for need in needs:
@@ -110,13 +118,13 @@ class Engine:
         effect, rule, need = worst
         return decision(effect, rule, agent, tool, need.action, need.path)
 
-    def effect(
+    def effect(  # noqa: PLR0913  a query and its path, without an object per verdict
         self, agent: str, tool: str, action: str, path: str, directory: bool = False, *, fold: Fold = False
     ) -> Effect:
-        """Return the verdict alone, for filtering many paths."""
+        """Return the verdict alone, to filter many paths. ValueError if the path is not canonical."""
         return self.verdict(agent, tool, action, path, directory, fold=fold)[0]
 
-    def verdict(
+    def verdict(  # noqa: PLR0913  a query and its path, without an object per verdict
         self, agent: str, tool: str, action: str, path: str, directory: bool = False, *, fold: Fold = False
     ) -> Verdict:
         """Return the verdict with its rule. ValueError if the path is not canonical."""
@@ -136,15 +144,17 @@ class Engine:
     def within(
         self, agent: str, tool: str, action: str, path: str, *, fold: Fold = False
     ) -> Callable[[str, bool], Effect]:
-        """Return what gives the verdict of a name directly in the directory `path`, and whether it is one.
+        """Return a function that judges names directly in the directory `path`.
 
-        What the directory itself comes to is worked out once for all the names. ValueError as in `verdict`.
+        The function takes a name and whether the name is a directory. The directory's own part of the verdict
+        is computed once for all names. ValueError as in `verdict`.
         """
         query = self._queries.get((agent, tool, action)) or self._query(agent, tool, action)
         machine = self._machines.get(fold) or self._machine(fold)
         inside, step, leaf, number = machine.inside(path), machine.step, machine.leaf, query.number
 
         def judge(name: str, directory: bool) -> Effect:
+            """Return the verdict on one name directly in the directory."""
             found = step(inside, name).directory if directory else leaf(inside, name)
             first = found.first
             known = first[1] if first[0] == number else found.memo.get(number)
@@ -153,9 +163,9 @@ class Engine:
         return judge
 
     def opens_below(self, agent: str, tool: str, action: str, path: str, *, fold: Fold = False) -> bool:
-        """Return whether something below the directory `path` may have another verdict than deny.
+        """Return whether any path below the directory `path` may have another verdict than deny.
 
-        A no is certain. ValueError as in `verdict`.
+        False is certain; true is not. ValueError as in `verdict`.
         """
         query = self._queries.get((agent, tool, action)) or self._query(agent, tool, action)
         machine = self._machines.get(fold) or self._machine(fold)
@@ -167,7 +177,7 @@ class Engine:
         return bool(known)
 
     def limits(self, agent: str, tool: str) -> tuple[Limit, ...]:
-        """Return every limit that a call meets, those of the agent's parents included."""
+        """Return every limit that applies to a call, including those of the agent's parents."""
         return tuple(dict.fromkeys(limit for _, limit in self._limits(agent, tool)))
 
     def tighten(
@@ -178,12 +188,12 @@ class Engine:
         usage: Mapping[str, Amount],
         totals: Callable[[str, str], Amount],
     ) -> Decision:
-        """Apply the limits to what a plan would change; only ever stricter."""
+        """Apply the limits to the amount that a plan would change. The result is never looser."""
         worst: LimitHit | None = None
         for name, limit in self._limits(agent, tool):
             amount = ceilings.counted(limit.key, usage)
             if amount == Amount():
-                continue  # what changes nothing passes no ceiling, even one that was passed before
+                continue  # a call that changes nothing exceeds no limit, even one that was exceeded before
             if limit.per == "session":
                 amount += totals(name, limit.key)
             hit = ceilings.over(limit, amount)
@@ -202,7 +212,7 @@ class Engine:
         )
 
     def chain(self, agent: str) -> tuple[tuple[str, Agent | None], ...]:
-        """Return an agent and its parents, nearest first, each with the entry that speaks for it."""
+        """Return an agent and its parents, nearest first, each with its entry under `agents`."""
         parts = agent.split("/")
         entry: Agent | None = None
         found: list[tuple[str, Agent | None]] = []
@@ -213,7 +223,7 @@ class Engine:
         return tuple(reversed(found))
 
     def floor(self, tool: str, action: str) -> tuple[Mandatory, ...]:
-        """Return the mandatory items that speak of a tool or an action."""
+        """Return the mandatory items that apply to a tool or an action."""
         keys = {tool, action, "*"}
         return tuple(item for item in self.content.mandatory if keys & set(item.keys))
 
@@ -246,13 +256,13 @@ class Engine:
         entries = dict.fromkeys(entry.name if entry else None for _, entry in self.chain(agent))
         if len(self._queries) >= _MAX_QUERIES:
             self._queries.clear()
-        # No number twice, whichever threads ask: what was concluded is known by it.
+        # Unique across threads: conclusions are stored under this number.
         query = self._laid.query(next(self._numbers), tuple(entries), keys)
         self._queries[agent, tool, action] = query
         return query
 
     def _judged(self, machine: Matcher, found: Matches, query: Query) -> Verdict:
-        """Judge what was found, and remember it."""
+        """Judge what was found, and remember the verdict."""
         verdict = self._laid.judge(found.last, query)
         machine.note(found, query.number, verdict)
         return verdict
@@ -273,7 +283,7 @@ def _names_agent(names: tuple[Name, ...], parts: list[str]) -> bool:
     return all(part and NameMatcher(name).fits(part) for name, part in zip(names, parts, strict=True))
 
 
-def decision(effect: Effect, rule: Rule | None, agent: str, tool: str, action: str, path: str) -> Decision:
+def decision(effect: Effect, rule: Rule | None, agent: str, tool: str, action: str, path: str) -> Decision:  # noqa: PLR0913  the fields of a Decision
     """Return a verdict as a decision, with its reason and what to try next."""
     if rule is None:
         reason = "no rule decides, so a person is asked"

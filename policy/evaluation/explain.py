@@ -1,6 +1,6 @@
-"""How a verdict came about: every rule that was looked at, and why it decided or did not.
+"""Explanation of a verdict: every rule that was compared, and why it decided or did not.
 
-Follows the order of the engine with each pattern for itself, and takes the verdict itself from the engine.
+Follows the engine's order, compares each pattern by itself, and takes the verdict from the engine.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from ringfence.policy.patterns.spelled_classes import spelled_out
 from ringfence.policy.patterns.syntax import Fold
 
 
-def explain(
+def explain(  # noqa: PLR0913  the parameters of Engine.verdict
     policy: Engine, agent: str, tool: str, path: str, directory: bool, *, fold: Fold = False
 ) -> Explanation:
-    """Judge one path for all that a tool does to it, or for one action."""
+    """Judge one path for all actions of a tool, or for one action, and list every rule compared."""
     actions = (tool,) if tool in ACTIONS else tuple(dict.fromkeys(a for a, _ in policy.tools.get(tool, ())))
     if not actions:
         raise ValueError(f"neither a tool nor an action: {tool!r}")
@@ -37,9 +37,9 @@ def explain(
 
 
 class _Look:
-    """One question: an agent, a tool, an action and a path, with the rule that the engine chose."""
+    """One question: agent, tool, action and path, with the rule that the engine chose."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  the parameters of Engine.verdict and its rule
         self,
         policy: Engine,
         agent: str,
@@ -74,7 +74,7 @@ class _Look:
                     yield self._step(rule, self.agent, matched, why)
 
     def ladder(self, name: str, entry: Agent | None) -> Iterator[Step]:
-        """Yield a step for each rule of one agent's tier and of everybody's, in the order they are asked."""
+        """Yield a step for each rule of one agent's tier and of everybody's, in the order of comparison."""
         decided: str | None = None
         tiers = [("agent's rules", entry.rules)] if entry else []
         for title, rules in [*tiers, ("global rules", self.policy.content.rules)]:
@@ -114,9 +114,9 @@ class _Look:
             elif rule is choice:
                 yield self._step(rule, name, True, "matches, but a stricter verdict holds")
             else:
-                asked = choice.key if choice else self.action
-                earlier = self.keys.index(rule.key) < self.keys.index(asked)
-                other = f"the deny under {asked} stands" if earlier else f"{asked} is asked first"
+                preferred = choice.key if choice else self.action
+                earlier = self.keys.index(rule.key) < self.keys.index(preferred)
+                other = f"the deny under {preferred} stands" if earlier else f"{preferred} takes precedence"
                 yield self._step(rule, name, True, f"matches, but {other}")
 
     def _fits(self, pattern: str) -> tuple[bool, str]:
@@ -135,7 +135,7 @@ class _Look:
 
 
 def _tried(patterns: list[str], path: str, directory: bool, fold: Fold) -> list[tuple[bool, str]]:
-    """Return for each pattern whether it matches, and why it does not."""
+    """Return whether each pattern matches, and why it does not."""
     as_file, as_directory = _matching(patterns, path, fold)
     hit = as_directory if directory else as_file
     tied = {
@@ -162,7 +162,7 @@ def _tried(patterns: list[str], path: str, directory: bool, fold: Fold) -> list[
 def _spelled(
     patterns: list[str], hit: Container[int], path: str, directory: bool, fold: Fold
 ) -> dict[int, str]:
-    """Return the patterns that would match if their classes were names, as they would have to be written."""
+    """Return the patterns that would match if their character classes were names, written that way."""
     if "[" not in path:
         return {}
     meant = {number: spelled_out(each) for number, each in enumerate(patterns) if "[" in each}
@@ -174,10 +174,10 @@ def _spelled(
 
 
 def _matching(patterns: list[str], path: str, fold: Fold) -> tuple[Container[int], Container[int]]:
-    """Return the numbers of those that match, each for itself, a file at the path and a directory."""
+    """Return the numbers of the matching patterns, each compared by itself: as a file, as a directory."""
     try:
         state = Matcher(patterns, fold, range(len(patterns))).at(path)
-    except ValueError:  # one of them is none, as it has become too long: it alone matches nothing
+    except ValueError:  # a pattern that is too long after expansion matches nothing
         as_file, as_directory = (
             {number for number, each in enumerate(patterns) if matches(each, path, directory, fold=fold)}
             for directory in (False, True)

@@ -1,7 +1,6 @@
-"""Ceilings on what a call, or a whole session, may change.
+"""Limits on what a call, or a whole session, may change.
 
-Pure counting: what has been changed so far is given by the caller. A limit only ever makes
-a verdict stricter.
+Pure counting: the caller provides the amount changed so far. A limit never makes a verdict looser.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ def _bytes(limit: Limit, amount: Amount) -> bool:
     return limit.max_bytes is not None and amount.bytes > limit.max_bytes
 
 
-# What can be counted: the field in a policy, and whether an amount is over it.
+# Countable bounds: the field in a policy, and whether an amount exceeds it.
 LIMITS: Mapping[str, Callable[[Limit, Amount], bool]] = MappingProxyType(
     {"max_bytes": _bytes, "max_files": _files}
 )
@@ -30,7 +29,7 @@ BUILT_IN = Limit(key="delete", max_files=500, per="call", over=Effect.ASK)
 
 
 def keys_of(tool: str, tools: Mapping[str, tuple[tuple[str, str], ...]] = TOOL_ACTIONS) -> tuple[str, ...]:
-    """Return the keys whose limits a tool (or a bare action) meets."""
+    """Return the keys whose limits apply to a tool (or a bare action)."""
     if tool in ACTIONS:
         return (tool, "*")
     actions = dict.fromkeys(action for action, _ in tools[tool]) if tool in tools else ACTIONS
@@ -38,7 +37,7 @@ def keys_of(tool: str, tools: Mapping[str, tuple[tuple[str, str], ...]] = TOOL_A
 
 
 def in_force(own: LimitMap, everybody: LimitMap, keys: Iterable[str]) -> tuple[Limit, ...]:
-    """Return one agent's limits for these keys: its own, else everybody's, else the built-in one."""
+    """Return one agent's limits for these keys: its own, else everybody's, else the built-in limit."""
     found: list[Limit] = []
     for key in keys:
         limits = own.get(key) or everybody.get(key) or ()
@@ -50,20 +49,20 @@ def in_force(own: LimitMap, everybody: LimitMap, keys: Iterable[str]) -> tuple[L
 
 
 def counted(key: str, usage: Mapping[str, Amount]) -> Amount:
-    """Return what a key counts: an action's own share, everything for a tool or `*`."""
+    """Return the amount that a key counts: one action's share, or everything for a tool or `*`."""
     if key in ACTIONS:
         return usage.get(key, Amount())
     return sum(usage.values(), Amount())
 
 
 def over(limit: Limit, amount: Amount) -> LimitHit | None:
-    """Return the hit if this amount is more than the limit."""
+    """Return the hit if this amount exceeds the limit, else None."""
     exceeded = tuple(name for name, test in LIMITS.items() if test(limit, amount))
     return LimitHit(limit, amount, exceeded) if exceeded else None
 
 
 def describe(hit: LimitHit) -> str:
-    """Return one line that says which ceiling would be passed, and by how much."""
+    """Return one line that names the exceeded limit and the amount reached."""
     reached = {"max_bytes": hit.amount.bytes, "max_files": hit.amount.files}
     ceiling = {"max_bytes": hit.limit.max_bytes, "max_files": hit.limit.max_files}
     parts = [f"{reached[name]:,} {name[4:]} where {ceiling[name]:,} are allowed" for name in hit.exceeded]

@@ -1,7 +1,7 @@
-"""A policy's rules laid out in one row of patterns, and what those of them that matched come to.
+"""Rule table: all patterns of a policy in one sequence, and the verdict for those that matched.
 
-Rules of which only the last to match counts are a group. Knows nothing of how patterns are matched: it is
-told the last of each group.
+Rules of which only the last match counts form a group. The table does not match patterns: it receives the
+last match of each group.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Floor = Mapping[int, tuple[Mandatory, int]]
 
 
 class Query:
-    """What one agent, tool and action look at: the floor, then a ladder of maps for it and each parent."""
+    """Lists for one agent, tool and action: mandatory rules, and a tier chain per agent and parent."""
 
     __slots__ = ("floor", "ladders", "number")
 
@@ -30,7 +30,7 @@ class Query:
 
 
 class RuleTable:
-    """The row of a policy's patterns, each with its group, for a machine to match."""
+    """All patterns of a policy in one sequence, each with its group, for a matcher."""
 
     def __init__(self, content: Content) -> None:
         self.patterns: list[str] = []
@@ -46,12 +46,12 @@ class RuleTable:
             for key, listed in rules.items():
                 self._maps[owner, key] = self._group(_patterns(listed), listed)
         for item in content.mandatory:
-            # The last to match is to be the first one written.
+            # Reversed, so that the last match is the rule written first.
             backwards = item.rules[::-1]
             self._floor[self._group(_patterns(backwards), backwards)] = item, self._group(item.excepts)
 
     def query(self, number: int, entries: tuple[str | None, ...], keys: tuple[str, str, str]) -> Query:
-        """Return what is looked at for an agent and its parents, by the entries that speak for them."""
+        """Return the lists that apply to an agent and its parents, given their entries under `agents`."""
         everybody = self._ladder(None, keys)
         ladders = tuple(
             (everybody,) if name is None else (self._ladder(name, keys), everybody) for name in entries
@@ -60,7 +60,7 @@ class RuleTable:
         return Query(number, floor, ladders)
 
     def judge(self, last: Mapping[int, int], query: Query) -> Verdict:
-        """Return the verdict of those that matched, the last of each group."""
+        """Return the verdict for the matching rules, given as the last match of each group."""
         effect, rule = self._judge_floor(last, query.floor)
         best: Verdict | None = None
         for ladder in query.ladders:
@@ -73,10 +73,10 @@ class RuleTable:
         return (effect, rule) if rule is not None and effect >= best[0] else best
 
     def may_open(self, last: Mapping[int, int], query: Query, ahead: Callable[[], Collection[int]]) -> bool:
-        """Whether something may come to another verdict than deny: these match it in any case, and of those
-        that `ahead` gives some may.
+        """Whether a path below may have another verdict than deny.
 
-        Each of the patterns is looked at by itself, so a yes is not certain; a no is.
+        The patterns in `last` match in any case; of those in `ahead` some may match. Each pattern is
+        considered by itself: true is not certain, false is.
         """
         for group, (item, excepts) in query.floor.items():
             if item.effect is not Effect.DENY or group not in last or excepts in last:
@@ -100,14 +100,14 @@ class RuleTable:
     def _may_be_loose(
         self, last: Mapping[int, int], group: int, ahead: Callable[[], Collection[int]]
     ) -> bool:
-        """Whether the last rule of a group to match may be another than a deny."""
+        """Whether the last match of a group may be a rule other than deny."""
         if group == _NO_GROUP:
             return False
         known = last.get(group, -1)
         if known >= 0 and self._rule(group, known).effect is not Effect.DENY:
             return True
         if self._last_loose(group) <= known:
-            return False  # the usual case, for which nothing else has to be known
+            return False  # the usual case, decided without the patterns below
         return any(
             number > known and self.groups[number] == group
             and self._rule(group, number).effect is not Effect.DENY
@@ -115,7 +115,7 @@ class RuleTable:
         )  # fmt: skip
 
     def _last_loose(self, group: int) -> int:
-        """Return the number of the last rule of a group that is no deny; -1 if all are."""
+        """Return the number of a group's last rule that is not deny; -1 if all deny."""
         found = self._loosest.get(group)
         if found is None:
             first, rules = self._rules[group]
@@ -124,7 +124,7 @@ class RuleTable:
         return found
 
     def _judge_floor(self, last: Mapping[int, int], floor: Floor) -> Verdict:
-        """Return the strictest mandatory rule that matched, the first one written of equals."""
+        """Return the strictest mandatory rule that matched; of equals the one written first."""
         effect, rule = Effect.ALLOW, None
         for group in sorted(floor.keys() & last.keys()):
             item, excepts = floor[group]
@@ -133,7 +133,7 @@ class RuleTable:
         return effect, rule
 
     def _decides(self, last: Mapping[int, int], tier: Ladder) -> Rule | None:
-        """Return the rule that decides in a tier: the tool's, the action's, else that of `*`."""
+        """Return the deciding rule of a tier: the tool's, else the action's, else that of `*`."""
         by_tool, by_action, by_any = (
             self._rule(group, last[group]) if group in last else None for group in tier
         )
@@ -144,7 +144,7 @@ class RuleTable:
         return by_action if stands and by_tool.effect is not Effect.DENY else by_tool
 
     def _ladder(self, owner: str | None, keys: tuple[str, str, str]) -> Ladder:
-        """Return the groups that speak for an agent (None: for everybody) under these keys."""
+        """Return the groups that apply to an agent (None: to everybody) under these keys."""
         by_tool, by_action, by_any = (self._maps.get((owner, key), _NO_GROUP) for key in keys)
         return by_tool, by_action, by_any
 

@@ -1,7 +1,7 @@
-"""Comments of a policy file, each at the entry that it belongs to, so that it stays there when entries move.
+"""Comments of a policy file, each attached to its entry, so that a comment moves with the entry.
 
-Pure. A comment on a line of its own belongs to what follows, unless it is indented further: then it ends the
-collection before. One at the end of a line belongs to what stands on that line.
+Pure. A comment on its own line belongs to the next entry, unless it is indented further: then it ends the
+previous collection. A comment at the end of a line belongs to the entry on that line.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class CommentedEntry:
 
 @dataclass(slots=True, eq=False)
 class Collection:
-    """A mapping or a list; `end` is the offset behind its last bracket, None where it has no brackets."""
+    """A mapping or a list; `end` is the offset behind its last bracket, None without brackets."""
 
     node: Node
     owner: CommentedEntry | None
@@ -45,7 +45,7 @@ class Collection:
 
     @property
     def is_commented(self) -> bool:
-        """Whether a comment stands in it, at any depth."""
+        """Whether the collection contains a comment, at any depth."""
         inside = (each.value.is_commented for each in self.entries if isinstance(each.value, Collection))
         return any(filter(None, self.below)) or any(map(_has_comment, self.entries)) or any(inside)
 
@@ -55,7 +55,7 @@ def _has_comment(entry: CommentedEntry) -> bool:
 
 
 class Source:
-    """The text of a file (line ends are `\\n`) with the tree that was read from it."""
+    r"""The text of a file (line ends are `\n`) with the tree parsed from it."""
 
     def __init__(self, text: str, root: Node) -> None:
         self.text = text
@@ -74,19 +74,19 @@ class Source:
                 entry.above.append("")
 
     def offset(self, mark: Any) -> int:
-        """The offset of one of YAML's marks."""
+        """Return the character offset of one of YAML's marks."""
         at: int = self._starts[mark.line] + mark.column
         return min(at, len(self.text))
 
     def content(self, node: Node) -> list[str]:
-        """The lines of a block scalar below its header, without blank ones at its end."""
+        """Return the lines of a block scalar below its header, without blank lines at its end."""
         lines = self.text[self.offset(node.start) : self.offset(node.end)].split("\n")[1:]
         while lines and not lines[-1].strip():
             lines.pop()
         return lines
 
     def _parted(self, root: Node) -> tuple[list[tuple[int, str]], str]:
-        """Every comment with its offset; and the text with blanks for comments and scalars."""
+        """Return every comment with its offset, and the text with blanks in place of comments and scalars."""
         comments: list[tuple[int, str]] = []
         pieces: list[str] = []
         at = 0
@@ -150,7 +150,7 @@ class Source:
     def _place_alone(
         self, at: int, column: int, before: CommentedEntry | None, after: CommentedEntry | None
     ) -> list[str]:
-        """The list of comments to which one on a line of its own is added."""
+        """Return the list of comments to which a comment on its own line is added."""
         if before is not None and self._is_in_value(at, before):
             return before.above
         around = None if after is None else after.holder
@@ -168,7 +168,7 @@ class Source:
         return after.above if after is not None else self.root.below
 
     def _is_in_value(self, at: int, entry: CommentedEntry) -> bool:
-        """Whether the place lies between an entry's key and its value, or in brackets around nothing."""
+        """Whether the place lies between an entry's key and its value, or inside empty brackets."""
         value = entry.value
         if isinstance(value, Node):
             return at < self.offset(value.start)

@@ -1,6 +1,6 @@
-"""Layout of policy files: one order of keys, one style of quotes, indentation by two; every comment stays.
+"""Formatter of policy files: one order of keys, one style of quotes, indentation by two; every comment stays.
 
-Pure. A text that could not be laid out with the same content and the same comments is refused, never changed.
+Pure. A text that cannot be formatted with the same content and comments is rejected, never changed.
 """
 
 from __future__ import annotations
@@ -28,14 +28,13 @@ _BLOCK = re.compile(r"[|>][-+]?")
 
 
 class LayoutError(Exception):
-    """A policy loads, and was left as it is because laying it out would change more than its layout."""
+    """A policy loads, but formatting would change more than its layout; the text is left unchanged."""
 
 
 def laid_out(data: bytes, file: str = "<string>", tools: Mapping[str, Any] | None = None) -> str:
-    """Return the text of a policy, or of a file of cases, as it is to be laid out.
+    """Return the formatted text of a policy or of a file of cases.
 
-    Raises PolicyError where the file's own text does not load; what it extends is not read; else
-    LayoutError.
+    PolicyError if the text itself does not load (files that it extends are not read); else LayoutError.
     """
     report = Report(file, file)
     text = (decode(data, report) or "").replace("\r\n", "\n").replace("\r", "\n")
@@ -51,7 +50,7 @@ def laid_out(data: bytes, file: str = "<string>", tools: Mapping[str, Any] | Non
 
 
 def is_policy(data: bytes) -> bool:
-    """Whether a file is meant as a policy or as cases: it says `version: 1` and has no unknown key."""
+    """Whether a file is a policy or a file of cases: it has `version: 1` and no unknown key."""
     report = Report("", "")
     text = decode(data, report)
     root = _tree(text, report) if text is not None else None
@@ -66,7 +65,7 @@ def _tree(text: str, report: Report) -> Node | None:
 
 
 def _prove_same(source: Source, out: str, file: str) -> None:
-    """Raises LayoutError unless the text laid out has the content and the comments of its source."""
+    """Raise LayoutError unless the formatted text has the same content and comments as its source."""
     report = Report(file, file)
     root = _tree(out, report)
     if root is not None and _content(root, POLICY) == _content(source.root.node, POLICY):
@@ -78,7 +77,7 @@ def _prove_same(source: Source, out: str, file: str) -> None:
 
 
 def _content(node: Node, shape: KeyOrder) -> Any:
-    """What a tree says: the order of pairs counts where the keys are not known ones."""
+    """Return the content of a tree; the order of pairs counts where keys are free."""
     if node.kind == "scalar":
         return node.text, node.is_text
     if node.kind == "sequence":
@@ -91,7 +90,7 @@ def _content(node: Node, shape: KeyOrder) -> Any:
 
 
 def _document(source: Source) -> list[str]:
-    """The lines of the file: comments over a blank line at its top stay there, whichever key comes first."""
+    """Return the lines of the file; comments above a blank line at the top stay first."""
     root = source.root
     ordered = _ordered(root, POLICY)
     if root.entries != ordered:
@@ -106,7 +105,7 @@ def _document(source: Source) -> list[str]:
 
 
 def _from_text(lines: list[str]) -> list[str]:
-    """The lines from the first one that is not blank."""
+    """Return the lines from the first line that is not blank."""
     return lines[next(at for at, line in enumerate(lines) if line) :]
 
 
@@ -118,7 +117,7 @@ def _ordered(collection: Collection, shape: KeyOrder) -> list[CommentedEntry]:
 
 
 def _block(collection: Collection, shape: KeyOrder, indent: int, source: Source) -> Iterator[str]:
-    """The lines of a collection without brackets."""
+    """Return the lines of a collection without brackets."""
     margin = " " * indent
     for entry in _ordered(collection, shape):
         lines, over = _lines(entry, shape, indent, source)
@@ -133,7 +132,7 @@ def _block(collection: Collection, shape: KeyOrder, indent: int, source: Source)
 def _lines(
     entry: CommentedEntry, shape: KeyOrder, indent: int, source: Source
 ) -> tuple[list[str], list[str]]:
-    """The lines of an entry, and the comments beside it that have no place on its first line."""
+    """Return the lines of an entry, and its comments that have no place on the first line."""
     margin = " " * indent
     if entry.key is None:
         return _under(f"{margin}-", entry, shape.items or ANYTHING, indent, source)
@@ -149,7 +148,7 @@ def _lines(
 def _under(
     head: str, entry: CommentedEntry, below: KeyOrder, indent: int, source: Source
 ) -> tuple[list[str], list[str]]:
-    """The same, for an entry of which a line begins so."""
+    """Return the lines of an entry whose first line begins with the given text."""
     *others, beside = entry.beside or [""]
     value = entry.value
     if isinstance(value, Node):
@@ -169,12 +168,12 @@ def _under(
 
 
 def _is_ignored(entry: CommentedEntry) -> bool:
-    """Whether a comment leaves out what is found on this line, so that the line has to stay one."""
+    """Whether a comment suppresses findings on this line, so that the entry has to stay on one line."""
     return any(COMMENT.search(each) for each in (*entry.beside, *entry.above[-1:]))
 
 
 def _value(node: Node, shape: KeyOrder, indent: int, source: Source) -> list[str]:
-    """A scalar's lines, the first without its margin: a block scalar keeps the lines that it has."""
+    """Return a scalar's lines, the first one without its margin; a block scalar keeps its lines."""
     header = _BLOCK.match(source.text, source.offset(node.start)) if not node.plain else None
     if header is None or shape.is_pattern:
         return [_scalar(node, shape.is_pattern)]
@@ -187,7 +186,7 @@ def _value(node: Node, shape: KeyOrder, indent: int, source: Source) -> list[str
 
 
 def _flat(value: Node | Collection, shape: KeyOrder) -> str:
-    """A value on one line, in brackets."""
+    """Return a value on one line, in brackets."""
     if isinstance(value, Node):
         return _scalar(value, shape.is_pattern)
     if value.node.kind == "sequence":
@@ -201,7 +200,7 @@ def _flat(value: Node | Collection, shape: KeyOrder) -> str:
 
 
 def _scalar(node: Node, is_pattern: bool) -> str:
-    """A scalar on one line: a pattern in quotes, a word without, anything else in quotes if it was."""
+    """Return a scalar on one line: patterns in quotes, words without, others in quotes if they had them."""
     if is_pattern or "\n" in node.text:
         return _quoted(node.text)
     is_word = _WORD.fullmatch(node.text) and Node("scalar", None, None, node.text, plain=True).is_text

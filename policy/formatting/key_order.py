@@ -1,6 +1,6 @@
-"""Shape of a policy file, for its layout: the order of the keys of each mapping and where patterns stand.
+"""Shape of a policy file, for its layout: the order of keys in each mapping, and where patterns stand.
 
-Says nothing of what is valid; `policy.keys` does.
+Does not say what is valid; `policy.loading.sections` does.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class KeyOrder:
-    """What stands below one key: known keys in their order, or keys or items of one shape each."""
+    """The shape of what is below one key: known keys in order, or any keys or items of one shape each."""
 
     keys: Mapping[str, KeyOrder] = field(default_factory=lambda: _NONE)
     others: KeyOrder | None = None  # of what stands under any other key
@@ -24,6 +24,7 @@ class KeyOrder:
     has_pattern_keys: bool = False
 
     def below(self, key: str) -> KeyOrder:
+        """Return the shape below a key; any content for a key without a known shape."""
         return self.keys.get(key) or self.others or ANYTHING
 
 
@@ -33,7 +34,7 @@ _PATTERNS = KeyOrder(is_pattern=True, items=_PATTERN)
 
 
 def _keys(*names: str, **shaped: KeyOrder) -> Mapping[str, KeyOrder]:
-    """The keys in this order; those that say more than their order are given by name, too."""
+    """Return a shape with these keys in order; `shaped` gives keys whose values have a known shape."""
     return {name: shaped.get(name, ANYTHING) for name in names}
 
 

@@ -1,1 +1,1 @@
-"""What `check` looks for, one file for each kind of finding."""
+"""Lint: the findings of `check`, one module for each kind."""

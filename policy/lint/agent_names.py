@@ -1,6 +1,6 @@
-"""Names of agents in cases, invariants and options: whether a policy has an entry for one.
+"""Agent names in cases, invariants and options: whether a policy has an entry for each.
 
-Reads no files. A name that no entry fits is no error: everybody's rules are its rules.
+Reads no files. A name without an entry is no error: everybody's rules apply to it.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ _WILD = frozenset("*?[")
 
 
 def unknown_agent(policy: Engine, name: str) -> str | None:
-    """Return what to say of a name, or pattern of names, that no entry under `agents` fits, else None.
+    """Return a message about a name, or pattern of names, that matches no entry under `agents`; else None.
 
-    Without entries there is nothing that a name could miss; `default` is the name of who has none.
+    A policy without entries gets no message, nor does `default`, the name of an agent without a name.
     """
     entries = policy.content.agents
     if not entries or name in (DEFAULT_AGENT, "*", "**"):
@@ -37,7 +37,7 @@ def unknown_agent(policy: Engine, name: str) -> str | None:
 
 
 def unknown_agents(policy: Engine, cases: Iterable[Case], invariants: Iterable[Invariant]) -> list[Finding]:
-    """Return a finding for each case and invariant whose agent no entry fits."""
+    """Return a finding for each case and invariant whose agent matches no entry."""
     named = [(case.agent, case.where) for case in cases]
     named += [(invariant.agent, invariant.where) for invariant in invariants]
     known = {name: unknown_agent(policy, name) for name, _ in named}

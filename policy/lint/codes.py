@@ -1,4 +1,4 @@
-"""Every code that `check` can report about a policy that loads: its level and what it means.
+"""Lint codes: the level, meaning and hint of every finding about a policy that loads.
 
 A table only. A code never changes its meaning; each has a page in docs/reference/checks.
 """
@@ -150,9 +150,9 @@ STRICTER: frozenset[str] = frozenset({"agent-unknown", "pattern-near-miss"})
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing about a policy, with the shortest path that shows it where there is one.
+    """One finding about a policy, with the shortest path that demonstrates it where there is one.
 
-    `strict`: found by a check that takes the notes of `STRICTER` for warnings.
+    `strict`: the check treats the notes in `STRICTER` as warnings.
     """
 
     code: str
@@ -164,9 +164,11 @@ class Finding:
 
     @property
     def level(self) -> Level:
+        """The level of the code; `warning` for a note in `STRICTER` in a strict check."""
         return "warning" if self.strict and self.code in STRICTER else FINDINGS[self.code][0]
 
     def to_json(self) -> dict[str, Any]:
+        """Return the finding as JSON values; place and path are None where the finding has none."""
         return {
             "code": self.code,
             "level": self.level,

@@ -1,6 +1,6 @@
-"""One look at a policy: its rules, where they are looked at, and how a rule comes to decide.
+"""Lint context: a policy's rules, where each map of rules applies, and the paths for which a rule decides.
 
-Reads no files, and finds nothing by itself.
+Reads no files and reports no findings.
 """
 
 from __future__ import annotations
@@ -27,7 +27,12 @@ _MOST_NAMED = 12
 
 
 class LintContext:
-    """One look at a policy."""
+    """One policy under examination; results of questions are remembered.
+
+    `files`: only rules of these files, as `Where.file` names them, get findings; None: rules of all files.
+    `fold`: differences between names that the workspace's file system ignores. Methods raise Undecided once
+    the budget is spent.
+    """
 
     def __init__(
         self, policy: Engine, files: frozenset[str] | None, budget: Budget, fold: Fold = Folding.NONE
@@ -42,50 +47,53 @@ class LintContext:
         self.dead: set[tuple[str | None, str, int]] = set()
         self._within: dict[tuple[int, int], bool] = {}
         self._places: dict[tuple[str | None, str], list[tuple[QueryContext, int, int, int]]] = {}
-        self._machines: dict[int, Matcher] = {}  # by a map's identity, as below
+        self._machines: dict[int, Matcher] = {}  # by the identity of a map, which is its key here
         self._denied: dict[tuple[int, ...], list[Wanted]] = {}
         self._contexts: dict[tuple[str, str, str], QueryContext] = {}
 
     def own(self, rule: Rule | Limit) -> bool:
+        """Whether a rule or limit is written in one of the files under examination."""
         return self.files is None or (rule.where is not None and rule.where.file in self.files)
 
     def within(self, one: int, other: int) -> bool:
-        """Whether one pattern, by number, matches nothing that the other does not."""
+        """Whether every path that one pattern matches is matched by the other; both are given by number."""
         known = self._within.get((one, other))
         if known is None:
             known = self._within[one, other] = self.questions.automaton.holds(one, [other])
         return known
 
     def hits(self, rules: Sequence[Rule], witness: Witness) -> list[int]:
-        """Return the places of all rules of a map that match a path, as the engine finds them."""
+        """Return the indexes of all rules of a map that match a path, as the engine finds them."""
         machine = self._machines.get(id(rules))
         if machine is None:
-            # Each in a group of its own, so that all that match are told and not the last one only.
+            # Each rule is a group of its own: the matcher then reports every match, not only the last.
             machine = Matcher([rule.pattern for rule in rules], self.fold, range(len(rules)))
             self._machines[id(rules)] = machine
         state = machine.at(witness.path)
         return sorted((state.directory if witness.directory else state.file).last.values())
 
     def denied(self, tier: Tier) -> list[Wanted]:
-        """Ways for one of the policy's tiers to deny."""
+        """Return the ways for one of the policy's tiers to deny."""
         key = tuple(map(id, tier))
         if key not in self._denied:
             self._denied[key] = list(self.questions.tier(tier, only(Effect.DENY)))
         return self._denied[key]
 
     def context(self, name: str, tool: str, action: str) -> QueryContext:
+        """Return the query context of one agent, tool and action."""
         key = name, tool, action
         if key not in self._contexts:
             self._contexts[key] = context(self.policy, *key, self.fold)
         return self._contexts[key]
 
     def maps(self) -> Iterator[tuple[str | None, str, Sequence[Rule]]]:
+        """Return each map of rules as agent (None: everybody), key and rules."""
         content = self.policy.content
         owners = [(None, content.rules), *((agent.name, agent.rules) for agent in content.agents.values())]
         return ((owner, key, listed) for owner, rules in owners for key, listed in rules.items())
 
     def contexts(self, owner: str | None, key: str) -> list[tuple[QueryContext, int, int, int]]:
-        """Where a map is looked at: the context, its ladder, its tier, and its place in the tier."""
+        """Return where a map applies: the context, and the indexes of its tier chain, tier and map."""
         found = self._places.get((owner, key))
         if found is None:
             found = self._places[owner, key] = list(self._contexts_of(owner, key))
@@ -107,7 +115,7 @@ class LintContext:
                     yield where, ladder, tier, place
 
     def deciding(self, where: QueryContext, ladder: int, tier: int, place: int, at: int) -> Iterator[Wanted]:
-        """Ways for one rule to be what the engine names as deciding."""
+        """Yield the ways for one rule to be the rule that the engine names."""
         rule = where.ladders[ladder][tier][place][at]
         under = self.questions.floor_below(where.floor, Effect(max(rule.effect - 1, 0)))
         others = [
@@ -117,11 +125,11 @@ class LintContext:
         if any(not effects for effects in others):
             return
         for way in self.settling(where, ladder, tier, place, at):
-            for more in self.questions._all(rest, others):
+            for more in self.questions.chains(rest, others):
                 yield way & under & more
 
     def settling(self, where: QueryContext, ladder: int, tier: int, place: int, at: int) -> Iterator[Wanted]:
-        """Ways for one rule to decide its ladder, whatever the floor and the other ladders say."""
+        """Yield the ways for one rule to decide its tier chain, other chains and mandatory rules aside."""
         ask = self.questions
         tool, action, _ = here = where.ladders[ladder][tier]
         rule = here[place][at]
@@ -141,7 +149,7 @@ class LintContext:
         yield from ways
 
     def covering(self, rules: Sequence[Rule], at: int) -> list[Rule]:
-        """As few later rules as can be found that together match all that one rule matches."""
+        """Return few later rules that together match every path that one rule matches."""
         ask = self.questions
         number = ask.number[rules[at].pattern]
         every = rules[at + 1 :]
@@ -158,17 +166,21 @@ class LintContext:
 
 
 def only_below(effect: Effect, *, strict: bool) -> frozenset[Effect]:
+    """Return the effects that are looser than this one; unless strict, the effect itself too."""
     return frozenset(each for each in EVERY_EFFECT if each < effect or (each == effect and not strict))
 
 
 def said(rule: Rule) -> str:
+    """Return a rule as it is written in a policy: pattern and effect."""
     return f'"{rule.pattern}": {rule.effect}'
 
 
 def line(rule: Rule) -> str:
+    """Return a rule as written, with its line number where it has one."""
     return f"{said(rule)} (line {rule.where.line})" if rule.where else said(rule)
 
 
 def listed(rules: Sequence[Rule]) -> str:
+    """Return the rules as one text; after the first 12 only the number of the others."""
     more = f" and {len(rules) - _MOST_NAMED} more" if len(rules) > _MOST_NAMED else ""
     return ", ".join(line(rule) for rule in rules[:_MOST_NAMED]) + more

@@ -1,4 +1,4 @@
-"""Rules that decide nothing, and rules without which every verdict would be the same."""
+"""Rules that decide nothing, and rules whose removal changes no verdict."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ringfence.policy.model import ACTIONS, Effect, Rule
 
 
 def dead_rules(look: LintContext) -> Iterator[Finding]:
-    """Rules that decide nothing: covered in their own map, or by what is looked at before it."""
+    """Yield rules that decide nothing: covered in their own map, or by rules that are compared before."""
     for owner, key, rules in look.maps():
         for at, rule in enumerate(rules):
             if not look.own(rule):
@@ -27,7 +27,7 @@ def dead_rules(look: LintContext) -> Iterator[Finding]:
                     rule.where,
                 )
             elif not _decides(look, owner, key, at) and not _matters(look, owner, key, rules, at):
-                # One that decides nothing may still keep a stricter rule of its own map from deciding.
+                # A rule that decides nothing may still prevent a stricter rule of its map from deciding.
                 look.dead.add((owner, key, at))
                 yield _outside(look, owner, key, rules, at)
 
@@ -66,7 +66,7 @@ def _outside(look: LintContext, owner: str | None, key: str, rules: Sequence[Rul
 
 
 def idle_rules(look: LintContext) -> Iterator[Finding]:
-    """Rules without which every verdict would be the same."""
+    """Yield rules whose removal changes no verdict."""
     for owner, key, rules in look.maps():
         for at, rule in enumerate(rules):
             if not look.own(rule) or (owner, key, at) in look.dead:
@@ -81,7 +81,7 @@ def _matters(look: LintContext, owner: str | None, key: str, rules: Sequence[Rul
     if _shown(look, owner, key, rules, at):
         return True
     for where, ladder, tier, place in look.contexts(owner, key):
-        free = replace(where, floor=())  # the floor is the same with and without it
+        free = replace(where, floor=())  # mandatory rules are the same with and without it
         with_it = _with_map(free, ladder, tier, place, (rules[at],))
         without = _with_map(free, ladder, tier, place, tuple(rules[:at]))
         effects = sorted(Effect, key=lambda effect: effect is not rules[at].effect)
@@ -98,7 +98,7 @@ def _matters(look: LintContext, owner: str | None, key: str, rules: Sequence[Rul
 
 
 def _shown(look: LintContext, owner: str | None, key: str, rules: Sequence[Rule], at: int) -> bool:
-    """Whether an example of what a rule matches has another verdict without it."""
+    """Whether an example of a path that a rule matches has another verdict without the rule."""
     ask = look.questions
     region, numbered = ask.is_last(rules, at), ask.numbered(rules)
     for _, matched in ask.automaton.examples(numbered.numbers[at]):
@@ -119,7 +119,7 @@ def _shown(look: LintContext, owner: str | None, key: str, rules: Sequence[Rule]
 def _said(
     look: LintContext, where: QueryContext, matched: int, rules: Sequence[Rule], mine: Effect | None
 ) -> Effect:
-    """What the ladders say of a path that these patterns match, if one map's last match has an effect."""
+    """Return the tier chains' verdict on a path with these matches, where the map `rules` says `mine`."""
 
     def effect(listed: Sequence[Rule]) -> Effect | None:
         if listed is rules:
@@ -131,7 +131,7 @@ def _said(
 
 
 def _first(tiers: Sequence[Sequence[Effect | None]]) -> Effect:
-    """The effect of the first tier that says something: of its last match by tool, by action and by `*`."""
+    """Return the effect of the first tier with a match: of its last match by tool, by action and by `*`."""
     for tool, action, anything in tiers:
         if tool is not None:
             return Effect.DENY if action is Effect.DENY else tool
@@ -142,7 +142,7 @@ def _first(tiers: Sequence[Sequence[Effect | None]]) -> Effect:
 
 
 def _floor(look: LintContext, where: QueryContext, matched: int) -> Effect:
-    """The strictest mandatory item that speaks of a path that these patterns match."""
+    """Return the strictest mandatory effect on a path that these patterns match."""
     number = look.questions.number
     said = [
         item.effect
@@ -156,7 +156,7 @@ def _floor(look: LintContext, where: QueryContext, matched: int) -> Effect:
 def _with_map(
     where: QueryContext, ladder: int, tier: int, place: int, rules: tuple[Rule, ...]
 ) -> QueryContext:
-    """The same context with other rules in one map."""
+    """Return the same context with other rules in one map."""
     old = where.ladders[ladder][tier]
     new: Tier = (
         (rules, old[1], old[2])
@@ -170,7 +170,7 @@ def _with_map(
     for number, each in enumerate(where.ladders):
         if number == ladder:
             ladders.append((*each[:tier], new, *each[tier + 1 :]))
-        elif shared:  # everybody's tier stands at the end of each ladder
+        elif shared:  # everybody's tier is the last of each tier chain
             ladders.append((*each[:-1], new))
         else:
             ladders.append(each)

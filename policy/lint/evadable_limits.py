@@ -11,7 +11,7 @@ from ringfence.policy.model import Effect, Limit, LimitMap
 
 
 def per_call(look: LintContext) -> Iterator[Finding]:
-    """Limits that deny by what one call changes, where none counts the same over the session."""
+    """Yield limits that deny by the size of one call while no limit counts the same over the session."""
     everybody = look.policy.content.limits
     for own in (everybody, *(agent.limits for agent in look.policy.content.agents.values())):
         for key, listed in own.items():
@@ -31,7 +31,7 @@ def _beside(own: LimitMap, everybody: LimitMap, keys: tuple[str, ...]) -> list[L
 def _passed_in_parts(limit: Limit, beside: list[Limit]) -> bool:
     if limit.per != "call" or limit.over is not Effect.DENY:
         return False
-    # A ceiling of nothing stops the smallest call, too.
+    # A limit of zero stops even the smallest call.
     bounded = [name for name in LIMITS if getattr(limit, name)]
     over_all = [other for other in beside if other.per == "session"]
     return any(all(getattr(other, name) is None for other in over_all) for name in bounded)

@@ -1,4 +1,4 @@
-"""Findings about invariants: a proof that failed, and one that found no end."""
+"""Findings about invariants: a proof that failed, and a proof that reached its bound."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ringfence.policy.lint.codes import Finding
 
 
 def broken(proofs: Iterable[Proof]) -> list[Finding]:
-    """Proofs that failed, as findings."""
+    """Yield a finding for each proof that failed or reached its bound."""
     found = []
     for proof in proofs:
         where = proof.statement.where

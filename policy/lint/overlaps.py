@@ -1,4 +1,4 @@
-"""Later rules that cut into earlier ones, and agents' rules that loosen what is denied to all."""
+"""Later rules that override part of earlier rules, and agents' rules that loosen a global deny."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ringfence.policy.model import Effect, Rule
 
 
 def _cuts(look: LintContext, later: Effect, earlier: Effect, code: str) -> Iterator[Finding]:
-    """Rules that decide on a part of what an earlier rule of their map decided."""
+    """Yield rules that decide for some of the paths for which an earlier rule of the same map decided."""
     for _, key, rules in look.maps():
         for at, rule in enumerate(rules):
             if rule.effect is later and look.own(rule) and (found := _cut(look, rules, at, earlier)):
@@ -23,7 +23,7 @@ def _cuts(look: LintContext, later: Effect, earlier: Effect, code: str) -> Itera
 
 
 def _cut(look: LintContext, rules: Sequence[Rule], at: int, earlier: Effect) -> tuple[Witness, Rule] | None:
-    """The shortest path that one rule takes from an earlier one, where neither is a part of the other."""
+    """Return the shortest path that one rule takes from an earlier one; neither pattern covers the other."""
 
     def within(way: Wanted) -> bool:
         (own,), (other,) = way.every
@@ -38,7 +38,7 @@ def _cut(look: LintContext, rules: Sequence[Rule], at: int, earlier: Effect) -> 
 
 
 def _taken(look: LintContext, rules: Sequence[Rule], at: int, earlier: Effect) -> list[Wanted]:
-    """Ways for one rule to decide where an earlier one would without it, in their order."""
+    """Return the ways for one rule to decide where an earlier rule would decide without it, in order."""
     ask = look.questions
     numbers = ask.numbered(rules).numbers
     own, none = numbers[at], ask.is_last(rules, at).none
@@ -54,15 +54,17 @@ def _taken(look: LintContext, rules: Sequence[Rule], at: int, earlier: Effect) -
 
 
 def allows_that_cut(look: LintContext) -> Iterator[Finding]:
+    """Yield a finding for each allow that opens part of an earlier deny in its map."""
     return _cuts(look, Effect.ALLOW, Effect.DENY, "allow-cuts-deny")
 
 
 def denies_that_cut(look: LintContext) -> Iterator[Finding]:
+    """Yield a finding for each deny that closes part of an earlier allow in its map."""
     return _cuts(look, Effect.DENY, Effect.ALLOW, "deny-cuts-allow")
 
 
 def loosening(look: LintContext) -> Iterator[Finding]:
-    """Agents' rules that let through what the global rules deny."""
+    """Yield agents' rules that allow, or ask about, a path that the global rules deny."""
     for owner, key, rules in look.maps():
         for at, rule in enumerate(rules):
             if owner is None or rule.effect is Effect.DENY or not look.own(rule):
@@ -91,14 +93,14 @@ def _loosened(look: LintContext, owner: str, key: str, at: int) -> tuple[QueryCo
         if ladder:
             continue
         ask, looser = look.questions, up_to(Effect.ASK)
-        # A parent's rule may be what the engine names: what counts is that nobody else denies it.
+        # The engine may name a parent's rule: what counts is that no other rule denies the path.
         under = ask.floor_below(where.floor, Effect.ASK)
         settling = (way & under for way in look.settling(where, ladder, tier, place, at))
         parents = where.ladders[1:]
         found = ask.find(
             way & parent
             for way in ask.both(settling, look.denied(where.ladders[0][-1]))
-            for parent in ask._all(parents, [looser] * len(parents))
+            for parent in ask.chains(parents, [looser] * len(parents))
         )
         if found:
             return where, found

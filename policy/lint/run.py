@@ -1,6 +1,6 @@
-"""Looks for what is wrong with a policy that loads. Exact: what it does not report is not there.
+"""Lint of a policy that loads. Exact: a problem that is not reported does not exist.
 
-Reads no files. A question that passes its bound is reported as `too-complex`, never guessed.
+Reads no files. A question that exceeds its bound is reported as `too-complex`, never guessed.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ def lint(
     budget: Budget | None = None,
     fold: Fold = Folding.NONE,
 ) -> list[Finding]:
-    """Return what there is to say about the rules of these files (as `Where.file` names them), or of all.
+    """Return the findings about the rules of these files (as `Where.file` names them), or of all files.
 
-    `fold`: what makes no difference between two names in the workspace.
+    `fold`: differences between names that the workspace's file system ignores.
     """
     try:
         look = LintContext(policy, files, budget or Budget(), fold)
@@ -57,7 +57,7 @@ def lint(
 
 
 def _sort_in(name: str, findings: list[Finding], found: list[Finding], cut: dict[str, list[Finding]]) -> None:
-    """Put the findings of one of `LINTS` with those that are final, or with those that a bound cut short."""
+    """Add the findings of one lint to the final findings, or to those that the bound cut short."""
     if any(finding.code == "too-complex" for finding in findings):
         cut[name] = [*cut.get(name, ()), *findings]
     else:
@@ -66,7 +66,7 @@ def _sort_in(name: str, findings: list[Finding], found: list[Finding], cut: dict
 
 
 def run(look: LintContext, name: str) -> list[Finding]:
-    """Return what one of `LINTS` finds."""
+    """Return the findings of one lint of `LINTS`."""
     found: list[Finding] = []
     try:
         found.extend(LINTS[name](look))
@@ -76,7 +76,7 @@ def run(look: LintContext, name: str) -> list[Finding]:
 
 
 def place_of(finding: Finding) -> tuple[str, int, int, str]:
-    """Where a finding stands among others."""
+    """Return the sort key of a finding: by file, line and column."""
     where = finding.where
     return (where.file, where.line, where.column, finding.code) if where else ("", 0, 0, finding.code)
 

@@ -1,4 +1,4 @@
-"""Comments that leave a finding out: `# ringfence: ignore CODE reason`, on its line or the line before it."""
+"""Comments that suppress a finding: `# ringfence: ignore CODE reason`, on its line or the line before."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COMMENT = re.compile(r"#\s*ringfence:\s*ignore\b\s*([a-z-]*)[\s:]*(.*)$")
 
 
 def ignoring(findings: Iterable[Finding], file: str, text: str) -> list[Finding]:
-    """Return the findings that no comment of this file ignores, and what is wrong with its comments."""
+    """Return the findings that no comment of this file suppresses, and findings about the comments."""
     comments = {
         number: (match[1], match[2].strip(), not line[: match.start()].strip(), match.start() + 1)
         for number, line in enumerate(text.splitlines(), 1)

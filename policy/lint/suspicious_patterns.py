@@ -1,4 +1,4 @@
-"""Patterns that load but look like mistakes: judged by their text alone."""
+"""Patterns that load but look like mistakes, judged by their text alone."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _HOST = re.compile(
 # A class with nothing but letters, after the dots of a route that takes the rest, up to a dot or a slash.
 _WORD = re.compile(r"(?:^|[/{,])\[{1,2}(?:\.{3})?([A-Za-z_][A-Za-z0-9_]+)\]{1,2}(?=$|[./,}])")
 _REGEX = re.compile(r"\.\+|^\^|\$$|\(\?|\([^()]*\|[^()]*\)|\[[^\]/]+\]\+")
-# Strokes and stars that no compatibility form leads from.
+# Slashes and stars without a compatibility form.
 _SIGNS = frozenset("\u2044\u2215\u2217\u29f8\u2010\u2212")
-# The scripts that are taken for Latin, with the letters of theirs that look like one of ASCII.
+# Scripts with letters that look like ASCII letters, and those letters.
 _ALIKE = MappingProxyType(
     {
         "LATIN": "",
@@ -44,8 +44,11 @@ def _directory_name(pattern: str) -> bool:
 
 
 def _look_alike(pattern: str) -> bool:
-    """Whether a word has Latin letters beside a script's that look the same, or only such, or ASCII in
-    another shape. Words of a script whose own letters are in the pattern too are meant."""
+    """Whether a word mixes Latin letters with look-alikes of another script.
+
+    So does a word of look-alikes alone, and a word with ASCII characters in another shape. A word of a script
+    whose other letters occur in the pattern too is intended.
+    """
     if pattern.isascii():
         return False
     words = [{*word} for letters, word in groupby(pattern, str.isalpha) if letters]
@@ -62,7 +65,7 @@ def _script(letter: str) -> str:
 
 
 def _as_ascii(character: str) -> bool:
-    """Whether a character is a letter of ASCII, or a sign that patterns use, in another shape."""
+    """Whether a character is an ASCII letter, or a sign that patterns use, in another shape."""
     if character in _SIGNS:
         return True
     meant = unicodedata.normalize("NFKC", character)
@@ -73,7 +76,7 @@ def _as_ascii(character: str) -> bool:
 
 
 def _class_word(pattern: str) -> bool:
-    """Whether a class that is a whole name, or all before its first dot, could be a word."""
+    """Whether a character class that is a whole name, or all before its first dot, could be a word."""
     return any(
         not (len(word) == 2 and word[0].lower() == word[1].lower())
         and any(ord(after) - ord(before) != 1 for before, after in pairwise(word))
@@ -96,5 +99,5 @@ SUSPECTS: Mapping[str, Callable[[str], bool]] = MappingProxyType(
 
 
 def suspects(pattern: str) -> Iterator[str]:
-    """The codes of all that looks wrong with a pattern."""
+    """Return the codes of all findings about a pattern."""
     return (code for code, test in SUSPECTS.items() if test(pattern))

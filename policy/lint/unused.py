@@ -1,4 +1,4 @@
-"""What can never be used: exceptions, limits and agents' entries that nothing reaches."""
+"""Policy parts that can never be used: exceptions, limits and agents' entries that nothing reaches."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ringfence.policy.patterns.matcher import ROOT
 
 
 def excepts(look: LintContext) -> Iterator[Finding]:
+    """Yield exceptions of mandatory items that leave nothing of the item, or exclude nothing."""
     ask = look.questions
     for item in look.policy.content.mandatory:
         if not item.excepts or not look.own(item.rules[0]):
@@ -36,7 +37,7 @@ def _unused_excepts(ask: VerdictQueries, item: Mandatory) -> Iterator[Finding]:
 
 
 def limits(look: LintContext) -> Iterator[Finding]:
-    """Limits that no call can pass: it changes nothing that counts, or is asked about or denied anyway."""
+    """Yield limits that no call can exceed: it changes nothing that counts, or asks or is denied anyway."""
     content = look.policy.content
     for listed in (content.limits, *(agent.limits for agent in content.agents.values())):
         for key, some in listed.items():
@@ -59,7 +60,7 @@ def _tools(look: LintContext) -> tuple[str, ...]:
 
 
 def _countable(look: LintContext, tool: str, limit: Limit) -> bool:
-    """Whether one call of a tool, or a session of them, can come over the ceiling."""
+    """Whether one call of a tool, or a session of such calls, can exceed the limit."""
     changes = POLICY_TOOLS[tool].changes if tool in POLICY_TOOLS else "files"
     if limit.key not in keys_of(tool, look.policy.tools) or changes == "no file":
         return False
@@ -99,7 +100,7 @@ def _let(look: LintContext, name: str, tool: str, effects: frozenset[Effect]) ->
 
 
 def unused_agents(look: LintContext) -> Iterator[Finding]:
-    """Entries with a pattern of which no name is left for them."""
+    """Yield entries under `agents` for which later or exact entries leave no name."""
     content: Mapping[str, Agent] = look.policy.content.agents
     keys = list(content)
     automaton = PatternQueries(

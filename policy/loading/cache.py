@@ -1,7 +1,7 @@
-"""Keeps policies that were read before as plain data, so that a start need not read their YAML again.
+"""Policy cache: stores loaded policies as plain data, so that a start need not parse their YAML again.
 
-A kept form is used only if every source has the bytes it was made from, this very program made it, and nobody
-else can have written it: otherwise the sources are read as if it were not there. It never makes a load fail.
+An entry is used only if every source has the same bytes as before, the same program wrote the entry, and
+nobody else can have written it; otherwise the sources are loaded. The cache never makes a load fail.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ if TYPE_CHECKING:
     from hashlib import sha256
     from pathlib import Path
 else:
-    # The interpreter's own, by its names of today: to load OpenSSL would take longer than all the rest.
+    # The interpreter's built-in SHA-256: importing hashlib loads OpenSSL, which takes longer than the rest.
     for name in ("_sha2", "_sha256", "hashlib"):
         with suppress(ImportError, AttributeError):
             sha256 = import_module(name).sha256
             break
 
 _JUDGE = os.path.dirname(os.path.dirname(__file__))
-VARIABLE = "RINGFENCE_CACHE"  # "off", or a folder
+VARIABLE = "RINGFENCE_CACHE"  # "off", or a directory
 _FORMAT = 3
 _MAX_SOURCE = 1024 * 1024
 _MAX_BYTES = 64 * 1024 * 1024
-_MOST = 256  # kept policies; above that the oldest half goes
+_MOST = 256  # entries; beyond that the oldest half is removed
 _OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def folder() -> str | None:
-    """Return where kept forms are, or None where none are kept: switched off, or no file owners to check."""
+    """Return the cache directory, or None without a cache: switched off, or no file owners to check."""
     named = os.environ.get(VARIABLE, "")
     if named == "off" or not hasattr(os, "geteuid"):
         return None
@@ -56,7 +56,7 @@ def folder() -> str | None:
 
 
 def load(path: str | Path) -> Loaded:
-    """Return the policy of a file, from its kept form if that can be believed."""
+    """Return the policy of a file, from its cache entry if the entry can be trusted."""
     place = folder()
     program = _program() if place else None
     name = sha256(
@@ -83,7 +83,8 @@ def load(path: str | Path) -> Loaded:
 
 
 def _program() -> str | None:
-    """Return what tells this program from another version of it, whoever changed it: its files."""
+    """Return a digest of the names, sizes and times of this program's files; None if they cannot be listed.
+    """
     try:
         found = list(_files(_JUDGE))
     except OSError:
@@ -118,7 +119,7 @@ def _read(place: str, name: str, program: str) -> Loaded | None:
 
 
 def _revision(sources: list[tuple[str, str]]) -> str:
-    """Return the revision that the sources have as they are now; ValueError if one is another file now."""
+    """Return the current revision of the sources; ValueError if one of them is another file now."""
     digest = sha256()
     for path, real in sources:
         if os.path.realpath(path) != real:
@@ -131,7 +132,7 @@ def _revision(sources: list[tuple[str, str]]) -> str:
 
 @contextmanager
 def _own(place: str) -> Iterator[int]:
-    """Hold the folder open; PermissionError if anybody else could have put something into it."""
+    """Open the cache directory; PermissionError if anybody else could have written to it."""
     at = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         _check(os.fstat(at), stat.S_ISDIR)
@@ -152,7 +153,7 @@ def _bytes(descriptor: int) -> bytes:
 
 
 def _write(place: str, name: str, text: bytes) -> None:
-    """Put a kept form in place at once; whoever writes the same policy at the same time writes the same."""
+    """Write a cache entry by atomic rename; two processes with the same policy write the same bytes."""
     temporary = f"{name}.{os.getpid()}-{os.urandom(4).hex()}"
     try:
         os.makedirs(os.path.dirname(place), exist_ok=True)
@@ -178,7 +179,7 @@ def _made(place: str) -> Iterator[int]:
 
 
 def _prune(at: int) -> None:
-    """Forget the oldest; what a killed process left goes with them."""
+    """Remove the oldest entries, and temporary files of killed processes."""
     names = os.listdir(at)
     if len(names) > _MOST:
         ages = sorted((os.stat(name, dir_fd=at, follow_symlinks=False).st_mtime_ns, name) for name in names)

@@ -1,4 +1,4 @@
-"""What loading gives: the content of a policy, and what it was made from."""
+"""Result of loading: the content of a policy and its sources."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ringfence.policy.model import Content
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The content of a policy, with its revision (SHA-256 in hex) and the files of its author (absolute)."""
+    """The content of a policy, its revision (SHA-256 in hex) and the absolute paths of the author's files."""
 
     content: Content
     revision: str

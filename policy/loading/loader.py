@@ -1,7 +1,7 @@
-"""Reads a policy file with everything it extends, and puts them together: the base first, then the file.
+"""Loader: reads a policy file with everything it extends and merges them, the base first.
 
 The only module of this package that reads files, and it reads only policies. All problems of all files are
-raised at once; a policy with a problem is no policy.
+raised at once; a policy with a problem does not load.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MAX_FILES = 64
 
 
 def load(path: str | Path, *, tools: Mapping[str, Any] | None = None) -> Loaded:
-    """Return the policy of a file; PolicyError holds everything that is wrong with it."""
+    """Return the policy of a file; PolicyError holds every problem of all its files."""
     place = Path(path)
     loading = _Loading(tools, place.absolute().parent)
     report = Report(str(path), place.name)
@@ -40,7 +40,10 @@ def loads(
     base: str | Path | None = None,
     tools: Mapping[str, Any] | None = None,
 ) -> Loaded:
-    """Return the policy of a text; relative files it extends are looked up from base."""
+    """Return the policy of a text; relative files it extends are resolved from base.
+
+    PolicyError holds every problem of all its files.
+    """
     folder = Path(base).absolute() if base is not None else None
     loading = _Loading(tools, folder)
     data = text if isinstance(text, bytes) else text.encode("utf-8", "surrogatepass")
@@ -49,7 +52,7 @@ def loads(
 
 
 def load_cases(path: str | Path, *, tools: Mapping[str, Any] | None = None) -> tuple[Case, ...]:
-    """Return the cases of a file that holds nothing else."""
+    """Return the cases of a file that contains only cases. PolicyError holds every problem."""
     report = Report(str(path), Path(path).name)
     data = _bytes(Path(path), report, None)
     text = decode(data, report) if data is not None else None
@@ -62,7 +65,7 @@ def load_cases(path: str | Path, *, tools: Mapping[str, Any] | None = None) -> t
 
 
 class _Loading:
-    """One load: the files seen so far, their bytes, and what is wrong with them."""
+    """One load: the files read so far, their bytes and their problems."""
 
     def __init__(self, tools: Mapping[str, Any] | None, folder: Path | None) -> None:
         self.tools = tools
@@ -87,14 +90,14 @@ class _Loading:
         keep: bool,
         at: tuple[Report, Node] | None = None,
     ) -> None:
-        """Read one file, unless it was read before; `at` is the place that asked for it."""
+        """Read one file, unless it was read before; `at` is the node that names the file."""
         identity = str(path) if "\0" in str(path) else os.path.realpath(path)
         if identity in trail:
             asker, node = at or (report, None)
             asker.add("extends_cycle", f"'{node.text if node else path}' leads back to itself", node)
             return
         if identity in self.seen:
-            return  # a base that is reached twice counts once, where it was reached first
+            return  # a base that is extended twice counts once, at its first place
         self.seen.add(identity)
         if len(self.seen) > _MAX_FILES and at:
             at[0].add("policy_too_large", f"more than {_MAX_FILES} files", at[1], "put some of them together")
@@ -111,7 +114,7 @@ class _Loading:
         self.add(data, report, path.absolute().parent, (*trail, identity), own=at is None, keep=keep)
         self.sources.append(str(path.absolute()))
 
-    def add(
+    def add(  # noqa: PLR0913  one file and its place among the files that extend it
         self,
         data: bytes,
         report: Report,
@@ -121,7 +124,7 @@ class _Loading:
         own: bool,
         keep: bool = True,
     ) -> None:
-        """Read the bytes of one file: what it extends comes first."""
+        """Read the bytes of one file; the files that it extends come first."""
         text = decode(data, report)
         root = compose(text, report) if text is not None else None
         read = read_policy(Reader(report, self.known, self.budget), root) if root else Read()
@@ -195,7 +198,7 @@ def _bytes(path: Path, report: Report, at: tuple[Report, Node] | None) -> bytes 
         return None
 
 
-# Putting files together: tier by tier and key by key, the base's entries first.
+# Merging files: tier by tier and key by key, the base's entries first.
 
 
 def _together(reads: list[Read], cases: tuple[Case, ...]) -> tuple[Content, list[Problem]]:

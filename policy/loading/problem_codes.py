@@ -1,6 +1,6 @@
-"""Every code a problem with a policy can have: what it means, and what to do when nothing better is known.
+"""Problem codes: the meaning of every problem with a policy, and a default hint.
 
-A table only. A code never changes its meaning; a test sees that each one can be produced and is documented.
+A table only. A code never changes its meaning; a test checks that each can be produced and is documented.
 """
 
 from __future__ import annotations

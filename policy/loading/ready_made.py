@@ -1,6 +1,6 @@
-"""The ready-made policies: their names, and where their files are.
+"""Ready-made policies: their names and their files.
 
-They lie in `ringfence/rules`, which is a link to `rules/` in a checkout.
+The files are in `ringfence/rules`, which is a link to `rules/` in a checkout.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ READY_MADE = ("agents", "baseline", "locked-down", "read-only", "trusted-local")
 
 
 def ready_made(name: str) -> Path:
-    """Return the file of a ready-made policy; KeyError for a name that is none."""
+    """Return the file of a ready-made policy; KeyError for an unknown name."""
     from pathlib import Path  # a policy without a base needs none
 
     if name not in READY_MADE:

@@ -1,6 +1,6 @@
-"""The keys of a policy file, each read by one function into what the file says.
+"""Sections of a policy file: one function for each key.
 
-A table from key to function. Reads no other file; `extends` is only noted.
+A table from key to function. Reads no other file; `extends` is only recorded.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from ringfence.policy.patterns.syntax import PatternError, parse_agent
 
 @dataclass(slots=True)
 class Read:
-    """What one file says."""
+    """The content of one file."""
 
     extends: list[Node] = field(default_factory=list)
     mandatory: tuple[Mandatory, ...] = ()
@@ -44,7 +44,7 @@ class Read:
 
 
 def read_policy(reader: Reader, root: Node) -> Read:
-    """Read a policy."""
+    """Read the tree of a policy file; problems go into the reader's report."""
     out = Read()
     found = reader.mapping(root, KEYS, "a policy")
     if "version" not in found and root.kind == "mapping":
@@ -56,7 +56,7 @@ def read_policy(reader: Reader, root: Node) -> Read:
 
 
 def read_cases(reader: Reader, root: Node) -> tuple[Case, ...]:
-    """Read a file that holds cases only."""
+    """Read the tree of a file that contains only cases; problems go into the reader's report."""
     out = Read()
     found = reader.mapping(root, ("version", "cases"), "a file of cases")
     for key in ("version", "cases"):
@@ -202,7 +202,7 @@ def _case(reader: Reader, node: Node) -> Case | None:
 
 
 def _parents(reader: Reader, node: Node, tool: str) -> Parents:
-    """Read whether the directories above a case's path are there."""
+    """Read whether the parent directories of a case's path exist."""
     if tool not in MAKES_PARENTS:
         message = f"{tool} makes no directories on the way"
         reader.report.add("case_invalid", message, node, f"only for {', '.join(sorted(MAKES_PARENTS))}")
@@ -210,7 +210,7 @@ def _parents(reader: Reader, node: Node, tool: str) -> Parents:
 
 
 def _subject(reader: Reader, node: Node, found: Mapping[str, Node], what: str) -> str | None:
-    """Read the one of `action` and `tool` that a case or an invariant is about."""
+    """Read the `action` or `tool` of a case or an invariant: one of the two."""
     names = [name for name in ("action", "tool") if name in found]
     if len(names) != 1:
         if node.kind == "mapping":

@@ -1,7 +1,7 @@
-"""What a policy says as plain data (texts, numbers, lists, mappings), and back.
+"""Serialization of policies: content to plain data (texts, numbers, lists, mappings), and back.
 
-Nothing is looked up by a name in the data and nothing in it is run. Data that is not of this form raises one
-of MISTAKES; whether it may be believed is for who reads it to find out.
+No name in the data is looked up and nothing in it is executed. Malformed data raises one of MISTAKES; the
+caller decides whether the data can be trusted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _EFFECTS = tuple(Effect)
 
 
 def to_plain(content: Content) -> dict[str, Any]:
-    """Return everything that a policy says."""
+    """Return the content of a policy as plain data."""
     tasks = content.tasks
     return {
         "mandatory": [
@@ -63,7 +63,7 @@ def to_plain(content: Content) -> dict[str, Any]:
 
 
 def from_plain(data: Mapping[str, Any]) -> Content:
-    """Return the policy that `to_plain` said; raises one of MISTAKES for what it cannot have said."""
+    """Return the content that `to_plain` serialized; raises one of MISTAKES for malformed data."""
     hard_links, mode, durable = data["settings"]
     return Content(
         mandatory=tuple(
@@ -121,7 +121,7 @@ def _map_in(rules: Mapping[str, Any], tier: Tier, agent: str | None) -> RuleMap:
     return {key: RuleList(tier, agent, key, _columns_in(*said)) for key, said in rules.items()}
 
 
-def _columns_in(
+def _columns_in(  # noqa: PLR0913  one parameter per column of the data
     patterns: list[str],
     effects: list[int],
     reasons: list[str | None],

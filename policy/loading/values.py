@@ -1,6 +1,6 @@
-"""Values, rules and limits out of the tree of texts of a policy file.
+"""Reader of values, rules and limits in the YAML tree of a policy file.
 
-Strict: what is not known here is an error, and all errors of a file are found in one go.
+Strict: unknown keys and words are errors, and all errors of a file are found in one pass.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MAX_CHARACTERS = 2_000_000  # in all patterns of a policy together, braces expan
 _NUMBER = re.compile(r"(0|[1-9][0-9]{0,17})\Z")
 _UNITS = ("", "KiB", "MiB", "GiB", "TiB")  # each 1024 of the one before
 _SIZE = re.compile(rf"(0|[1-9][0-9]{{0,17}})({'|'.join(_UNITS)})\Z")
-UNLIMITED = "unlimited"  # what stands for no bound
+UNLIMITED = "unlimited"  # the words for no bound
 _SYNONYMS = {
     "accept": "allow", "approve": "ask", "auto": "allow", "block": "deny", "confirm": "ask", "forbid": "deny",
     "grant": "allow", "never": "deny", "no": "deny", "off": "deny", "on": "allow", "permit": "allow",
@@ -34,16 +34,16 @@ _SYNONYMS = {
 
 @dataclass(slots=True)
 class Draft:
-    """One limit as written: only the fields that the file states."""
+    """One limit as written: only the fields that the file sets."""
 
     fields: dict[str, Any]
     where: Where
-    problem: Problem  # what to say if it counts nothing, not even with what it extends
+    problem: Problem  # the problem if the limit has no bound, its bases included
 
 
 @dataclass(frozen=True, slots=True)
 class Drafts:
-    """What is written under one key of `limits`: one mapping, or a list of them."""
+    """The limits under one key of `limits`: one mapping, or a list of mappings."""
 
     drafts: tuple[Draft, ...]
     single: bool
@@ -51,7 +51,7 @@ class Drafts:
 
 @dataclass(slots=True)
 class Tiered:
-    """The rules and limits of everybody, or of one agent."""
+    """The rules and limits of one tier: everybody's, or one agent's."""
 
     rules: dict[str, RuleList] = field(default_factory=dict)
     limits: dict[str, Drafts] = field(default_factory=dict)
@@ -59,13 +59,17 @@ class Tiered:
 
 @dataclass(slots=True)
 class Budget:
-    """How many characters of patterns may still be held; shared by all files of a policy."""
+    """How many more characters of patterns may be stored; shared by all files of a policy."""
 
     left: int = MAX_CHARACTERS
 
 
 class Reader:
-    """Reads the tree of one file; what is wrong goes into the report."""
+    """Reads the YAML tree of one file; problems go into the report.
+
+    Every method takes a node, and `what` to call it in a message; None or an empty value means that the
+    report has the problem.
+    """
 
     def __init__(
         self, report: Report, tools: Mapping[str, Sequence[tuple[str, str]]], budget: Budget
@@ -78,7 +82,7 @@ class Reader:
     # Values
 
     def mapping(self, node: Node, known: Iterable[str], what: str) -> dict[str, Node]:
-        """Return the pairs of a mapping with known keys."""
+        """Return the pairs of a mapping; an unknown key is a problem."""
         if node.kind != "mapping":
             self.report.add("value_invalid", f"{what} is a mapping, not {node.describe()}", node)
             return {}
@@ -103,12 +107,14 @@ class Reader:
         return []
 
     def listed(self, node: Node, what: str) -> Sequence[Node]:
+        """Return the items of a list."""
         if node.kind == "sequence":
             return node.items
         self.report.add("value_invalid", f"{what} is a list, not {node.describe()}", node)
         return []
 
     def text(self, node: Node, what: str) -> str | None:
+        """Return text without blanks at its ends; invisible characters are a problem."""
         if node.kind != "scalar" or not node.is_text or not node.text.strip():
             hint = "put quotes around it" if node.kind == "scalar" and node.text else None
             self.report.add("value_invalid", f"{what} is text, not {node.describe()}", node, hint)
@@ -121,6 +127,7 @@ class Reader:
         return node.text.strip()
 
     def word(self, node: Node, known: Sequence[str], what: str) -> str | None:
+        """Return one of the known words."""
         if node.kind == "scalar" and node.text in known:
             return node.text
         close = nearest(node.text, known) if node.kind == "scalar" else None
@@ -129,6 +136,7 @@ class Reader:
         return None
 
     def flag(self, node: Node, what: str) -> bool | None:
+        """Return a boolean: the plain word `true` or `false`."""
         if node.kind == "scalar" and node.plain and node.text in {"true", "false"}:
             return node.text == "true"
         self.report.add(
@@ -137,6 +145,7 @@ class Reader:
         return None
 
     def number(self, node: Node, what: str, most: int | None = None) -> int | None:
+        """Return a whole number from 0 to `most`; None for `most` is no upper bound."""
         if node.kind == "scalar" and node.plain and _NUMBER.match(node.text):
             found = int(node.text)
             if most is None or found <= most:
@@ -147,7 +156,7 @@ class Reader:
         return None
 
     def size(self, node: Node, what: str) -> int | None:
-        """Return a number of bytes, written with a binary unit or without one."""
+        """Return a number of bytes, written with a binary unit or without a unit."""
         found = size_of(node.text) if node.kind == "scalar" and node.plain else None
         if found is not None:
             return found
@@ -158,6 +167,7 @@ class Reader:
         return None
 
     def effect(self, node: Node, allowed: Sequence[str] = ("allow", "ask", "deny")) -> Effect | None:
+        """Return an effect among those allowed here."""
         if node.kind == "scalar" and node.text in allowed:
             return EFFECTS[node.text]
         if node.kind == "scalar" and node.text.startswith("*"):
@@ -171,7 +181,7 @@ class Reader:
         return None
 
     def pattern(self, node: Node) -> str | None:
-        """Return a pattern that can be read."""
+        """Return a pattern that compiles; its characters are taken from the budget."""
         if node.kind != "scalar" or not node.is_text:
             self.report.add("pattern_not_text", f"a pattern is text, not {node.describe()}", node)
             return None
@@ -191,11 +201,12 @@ class Reader:
         return node.text
 
     def pattern_problem(self, node: Node, error: PatternError) -> None:
+        """Add a pattern's problem to the report, at the characters that caused it."""
         at, length = self.report.raw_offset(node, error.offset, error.length)
         self.report.add(error.code, error.message, node, error.hint, at=at, length=length)
 
     def path(self, node: Node, what: str) -> tuple[str, bool] | None:
-        """Return a canonical path and whether a slash at its end says that it is a directory."""
+        """Return a canonical path, and whether a slash at its end makes it a directory."""
         text = self.text(node, what)
         if text is None:
             return None
@@ -340,7 +351,7 @@ _RULE = ("effect", "reason", "match", "not_match")
 
 
 def size_of(text: str) -> int | None:
-    """Return the bytes that `500MiB`, `2GiB` or a plain number say; None for what is no size."""
+    """Return the bytes that `500MiB`, `2GiB` or a plain number stand for; None for any other text."""
     match = _SIZE.match(text)
     return int(match[1]) << _UNITS.index(match[2]) * 10 if match else None
 
@@ -350,4 +361,5 @@ def _empty(node: Node) -> str:
 
 
 def either(words: Sequence[str]) -> str:
+    """Return the words as an alternative: `a, b or c`."""
     return " or ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

@@ -1,7 +1,7 @@
-"""YAML as a tree of texts with their places, so that every problem can point at what it means.
+"""YAML as a tree of texts with their places, so that every problem can point at its source.
 
-Reads events, never objects: no alias, anchor, merge, tag or second document gets in, and what a plain
-word would turn into (a number, a date, true) is decided by who reads the tree, never by YAML.
+Reads events, never objects: aliases, anchors, merges, tags and second documents are rejected. The reader of
+the tree decides what a plain word means (a number, a date, true), never YAML.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Kind = Literal["scalar", "mapping", "sequence"]
 
 
 class Node:
-    """A scalar's text, a mapping's pairs or a sequence's items; where they stand is asked of the report."""
+    """A scalar's text, a mapping's pairs or a sequence's items; the report knows the place of a node."""
 
     __slots__ = ("end", "items", "kind", "pairs", "plain", "start", "tagged", "text")
 
@@ -46,10 +46,11 @@ class Node:
 
     @property
     def is_text(self) -> bool:
-        """False: YAML would make a number, a date, true or nothing of it."""
+        """Whether YAML would read the scalar as text, and not as a number, a date, a boolean or null."""
         return not self.plain or self.tagged or _is_text(self.text)
 
     def describe(self) -> str:
+        """Return the node in words, for a message; at most 80 characters of its text."""
         if self.kind == "mapping":
             return "a mapping"
         if self.kind == "sequence":
@@ -58,19 +59,20 @@ class Node:
 
 
 class Report:
-    """Collects the problems of one file. Holds its text, to show the lines."""
+    """Collects the problems of one file, and holds its text to display the lines."""
 
     def __init__(self, display: str, name: str, text: str = "") -> None:
-        self.display = display  # for the problems: a name that the reader can open
-        self.name = name  # for the rules: a name that says nothing about this machine
+        self.display = display  # for problems: a name that the reader of a message can open
+        self.name = name  # for rules: a name without anything about this machine
         self.text = text
         self.problems: list[Problem] = []
 
     @functools.cached_property
     def lines(self) -> list[str]:
+        """The lines of the text, without their ends."""
         return _BREAK.split(self.text)
 
-    def add(
+    def add(  # noqa: PLR0913  the fields of a Problem
         self,
         code: str,
         message: str,
@@ -80,21 +82,25 @@ class Report:
         at: int = 0,
         length: int = 0,
     ) -> None:
-        """Note a problem at a node, or at a part of it."""
+        """Add a problem at a node, or at `length` characters from `at` in it.
+
+        Without a node the place is the start of the file.
+        """
         line, column, whole = self.span(node.start, node.end) if node else (0, 0, 1)
         self.add_at(code, message, line, column + at, length or whole, hint)
 
-    def add_at(
+    def add_at(  # noqa: PLR0913  the fields of a Problem
         self, code: str, message: str, line: int, column: int, length: int, hint: str | None = None
     ) -> None:
+        """Add a problem at a line and column, which count from 0; ignored once the report is full."""
         if len(self.problems) < _MAX_PROBLEMS:
             self.problems.append(self._problem(code, message, line, column, length, hint))
 
     def problem(self, code: str, message: str, node: Node, hint: str) -> Problem:
-        """Return a problem that may yet turn out to be none."""
+        """Return a problem without adding it to the report."""
         return self._problem(code, message, *self.span(node.start, node.end), hint)
 
-    def _problem(
+    def _problem(  # noqa: PLR0913  the fields of a Problem
         self, code: str, message: str, line: int, column: int, length: int, hint: str | None
     ) -> Problem:
         text = self.lines[line] if 0 <= line < len(self.lines) else ""
@@ -103,20 +109,21 @@ class Report:
         return Problem(code, message, where, text, advice, max(1, length))
 
     def sorted(self) -> list[Problem]:
-        """Return the problems from the top of the file to its end."""
+        """Return the problems in the order of the file."""
         return sorted(self.problems, key=lambda p: (p.where.line, p.where.column) if p.where else (0, 0))
 
     def where(self, node: Node) -> Where:
+        """Return a node's place, which counts from 1."""
         return Where(self.name, node.start.line + 1, node.start.column + 1)
 
     def span(self, start: Any, end: Any) -> tuple[int, int, int]:
-        """Return the line, column and length, from 0, of what lies between two marks; within one line."""
+        """Return line, column and length, from 0, of the text between two marks, within one line."""
         line = self.lines[start.line] if start.line < len(self.lines) else ""
         stop = end.column if end.line == start.line else len(line.rstrip())
         return start.line, start.column, max(1, stop - start.column)
 
     def raw_offset(self, node: Node, offset: int, length: int) -> tuple[int, int]:
-        """Return offset and length within a node's source, or the whole node if they cannot be told."""
+        """Return offset and length in a node's source, or of the whole node if they cannot be determined."""
         number, column, whole = self.span(node.start, node.end)
         line = self.lines[number] if number < len(self.lines) else ""
         start = column + (0 if node.plain else 1)
@@ -126,7 +133,7 @@ class Report:
 
 
 def decode(data: bytes, report: Report) -> str | None:
-    """Return the text of a file, or None when it is no text that may be read as a policy."""
+    """Return the text of a file, or None when the bytes are not text that a policy can contain."""
     if len(data) > MAX_BYTES:
         report.add("file_too_large", f"the file is larger than {MAX_BYTES:,} bytes")
         return None
@@ -153,8 +160,8 @@ def _refuse_hidden(report: Report) -> None:
                 report.add_at("hidden_character", message, number, column, 1)
 
 
-def compose(text: str, report: Report) -> Node | None:
-    """Return the tree of a policy's text; what is wrong with it goes into the report."""
+def compose(text: str, report: Report) -> Node | None:  # noqa: C901  one flat branch per kind of YAML event, in a hot loop
+    """Return the tree of a policy's text, or None; problems go into the report."""
     inside: list[Node] = []  # the nodes of the innermost open collection
     stack: list[tuple[Node, list[Node]]] = []  # open collections, each with the nodes around it
     top = inside
@@ -250,7 +257,7 @@ def _finish(node: Node, inside: list[Node], report: Report) -> None:
 
 
 def _sound(keys: list[Node], values: list[Node], report: Report) -> Iterator[tuple[Node, Node]]:
-    """Leave out the pairs that no mapping can have."""
+    """Yield the pairs with usable keys; others are problems."""
     first: dict[str, Node] = {}
     for key, value in zip(keys, values, strict=True):
         if key.kind != "scalar":
@@ -292,7 +299,7 @@ def _syntax(error: yaml.MarkedYAMLError, report: Report) -> None:
 
 
 def _key_start(source: str, end: int) -> int:
-    """Where the key begins that stands before a colon, quotes included."""
+    """Return where the key before a colon begins, its quotes included."""
     text = source[:end].rstrip()
     quote = text[-1:]
     if quote not in ("'", '"'):

@@ -1,1 +1,1 @@
-"""Patterns: text to pattern to matcher."""
+"""Patterns: parses pattern texts and matches paths against them."""

@@ -1,6 +1,6 @@
-"""The braces of a pattern, written out as the patterns they stand for, and what can be wrong with a pattern.
+"""Brace expansion: a pattern's alternatives, and the errors that a pattern can have.
 
-Each alternative is kept as the offsets of its characters, so that an error in it can be shown where it is.
+Each alternative stores the offsets of its characters, so that an error in it points at the source text.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ MAX_ALTERNATIVES: Final = 256
 
 
 class PatternError(ValueError):
-    """What is wrong with a pattern, and where in its text."""
+    """An error in a pattern, and its place in the text."""
 
     def __init__(self, code: str, message: str, hint: str, offset: int = 0, length: int = 1) -> None:
         super().__init__(message)
@@ -22,15 +22,18 @@ class PatternError(ValueError):
         self.length = length
 
 
-def fail(
+def fail(  # noqa: PLR0913  the fields of a PatternError and its text
     code: str, message: str, hint: str, text: str, offset: int = 0, length: int | None = None
 ) -> NoReturn:
-    """Raise what is wrong with a pattern, of the whole of it unless told."""
+    """Raise PatternError at a place in a pattern; without a place, for the whole pattern."""
     raise PatternError(code, message, hint, offset, max(1, len(text) if length is None else length))
 
 
 def expand(text: str) -> list[tuple[int, ...]]:
-    """Return the alternatives of a pattern; one if it has no braces."""
+    """Return the alternatives of a pattern, one if it has no braces.
+
+    PatternError for unbalanced braces, an unclosed class or too many alternatives.
+    """
     if "{" not in text and "}" not in text:
         return [tuple(range(len(text)))]
     outer: list[tuple[list[tuple[int, ...]], list[tuple[int, ...]], int]] = []

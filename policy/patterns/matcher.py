@@ -1,8 +1,8 @@
-"""All patterns of a policy as one machine that reads a path name by name.
+"""Matcher: all patterns of a policy as one lazy automaton that reads a path name by name.
 
-The patterns form a tree of names. A state is the nodes to go on from, and what has matched by then: of each
-group only the last pattern, so few states are told apart however many patterns there are. States are
-remembered, within a bound, and can be forgotten at any time: one that is held stays right. Never backtracks.
+The patterns form a trie of names. A state holds the trie nodes reached and the last match of each group, so
+states are few. A bounded cache holds states; a state stays valid after the cache is cleared. Never
+backtracks.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NOT_NAMES: Final = frozenset({"", ".", ".."})
 _NONE: Final = -1
 _MANY: Final = sys.maxsize
 _NOT_YET: Final[tuple[int, object]] = (_NONE, None)
-_NO_MEMO: Final[dict[int, object]] = {}  # of nobody's own, never written to
+_NO_MEMO: Final[dict[int, object]] = {}  # shared, never written to
 _NOTHING: Final[frozenset[int]] = frozenset()
 
 Nodes = frozenset[int]
@@ -34,7 +34,7 @@ Leads = tuple[Mapping[int, int], ...]
 
 
 class Matches:
-    """The patterns that match, the last of each group; what the caller concluded from it is noted here."""
+    """The matching patterns, as the last match of each group; callers store their conclusions here."""
 
     __slots__ = ("first", "last", "memo")
 
@@ -45,10 +45,10 @@ class Matches:
 
 
 class MatcherState:
-    """What has matched a path, a directory there and all below one; `nodes` are the nodes to go on from.
+    """Matches of a path, of a directory there and of all paths below; `nodes` are the nodes to go on from.
 
-    Whatever the name, a path goes on from those that `stays` holds too, and has matched what `ends` holds;
-    `any_file` is what matches a file by a name that no pattern is about.
+    Whatever the next name, a path also goes on from `stays`, and has also matched `ends`; `any_file` holds
+    the matches of a file whose name no pattern mentions.
     """
 
     __slots__ = ("any_file", "below", "directory", "ends", "file", "files", "next", "nodes", "opens", "stays")
@@ -69,10 +69,10 @@ class MatcherState:
 
 
 class NameClass:
-    """All names that no pattern tells apart: where they lead to, and what they do wherever they stand.
+    """All names that no pattern distinguishes: where they lead, and their matches in any directory.
 
-    `alone` is the only pattern that a file matches by its name, whatever its directory, and `group` the group
-    of it. _NONE if there is none, _MANY if there are several.
+    `alone` is the only pattern that matches a file by its name, whatever its directory, and `group` is that
+    pattern's group. _NONE if there is none, _MANY if there are several.
     """
 
     __slots__ = ("alone", "ends", "group", "leads", "nodes")
@@ -87,9 +87,10 @@ class NameClass:
 
 
 class Matcher:
-    """Reads paths against patterns, which are known by their numbers in the order given.
+    """Matches paths against patterns, which are numbered in the order given.
 
-    Each is of a group, of which only the last one to match is told; without groups all are of one.
+    Each pattern belongs to a group, of which only the last match is reported; without groups all are one
+    group.
     """
 
     def __init__(self, patterns: Sequence[str], fold: Fold = False, groups: Sequence[int] = ()) -> None:
@@ -112,7 +113,7 @@ class Matcher:
         self._forget()
 
     def at(self, path: str) -> MatcherState:
-        """Return the state for a canonical path; ValueError for text that is none."""
+        """Return the state for a canonical path; ValueError for any other text."""
         if path == ROOT:
             return self.top
         head, slash, name = path.rpartition("/")
@@ -127,12 +128,12 @@ class Matcher:
         return after if after is not None else self._step(state, kind)
 
     def file(self, path: str) -> Matches:
-        """Return what matches a canonical path if it is a file: the same as at it, for less."""
+        """Return the matches of a canonical path as a file: as by `at`, at lower cost."""
         head, slash, name = path.rpartition("/")
         return self.leaf(self._directory(head) if slash else self.root, name)
 
     def leaf(self, state: MatcherState, name: str) -> Matches:
-        """Return what matches a file by its name and the state of its directory."""
+        """Return the matches of a file, given its name and the state of its directory."""
         kind = self._kinds_of.get(name)
         if kind is None:
             kind = self._kind(name)
@@ -143,20 +144,20 @@ class Matcher:
         return found if found is not None else self._leaf(state, kind)
 
     def inside(self, path: str) -> MatcherState:
-        """Return the state from which the names directly in a directory are reached by `step`."""
+        """Return the state from which `step` leads to the names directly in a directory."""
         return self.root if path == ROOT else self._directory(path)
 
     def ahead(self, state: MatcherState) -> frozenset[int]:
-        """Return the patterns that may yet come to match something below a directory, by its state.
+        """Return the patterns that may match something below a directory, given its state.
 
-        Each of them matches some path below; what matches already is not among them for that alone.
+        Each of them matches some path below; a pattern that already matches is not included for that alone.
         """
         if self._ends_anywhere is None:
             self._ends_anywhere = self._ends_under([self._everywhere])
         return self._ends_anywhere | self._ends_under(state.nodes)
 
     def note_below(self, state: MatcherState, key: int, value: object) -> None:
-        """Remember a conclusion on all that is below a directory."""
+        """Store a conclusion about all paths below a directory."""
         if state.opens is _NO_MEMO:
             state.opens = {}
             self._spent += 200
@@ -169,11 +170,11 @@ class Matcher:
         return bool((state.directory if directory else state.file).last)
 
     def note(self, found: Matches, key: int, value: object) -> None:
-        """Remember a conclusion from what was found."""
+        """Store a conclusion about these matches."""
         if self._spent > _MAX_BYTES:
             self._forget()
         if found.first is _NOT_YET:
-            found.first = key, value  # at once, as there may be other threads
+            found.first = key, value  # in one assignment, because other threads may read it
             return
         if found.memo is _NO_MEMO:
             found.memo = {}
@@ -182,7 +183,7 @@ class Matcher:
         self._spent += 100
 
     def _ends_under(self, nodes: Iterable[int]) -> frozenset[int]:
-        """Return the patterns that end at a node which some names lead to from `nodes`."""
+        """Return the patterns that end at a node reachable from `nodes` by names."""
         under = self._under if self._under is not None else self._turned()
         todo = [after for node in nodes for after in under.get(node, ())]
         seen = set(todo)
@@ -197,7 +198,7 @@ class Matcher:
         return frozenset(found)
 
     def _turned(self) -> dict[int, list[int]]:
-        """Return for each node those that come after it; made once somebody asks."""
+        """Return the successors of each node; computed on first use."""
         under: dict[int, list[int]] = {}
         for leads in (*self._leads, self._any, self._cross):
             for node, after in leads.items():
@@ -279,7 +280,7 @@ class Matcher:
         return state
 
     def _latest(self, above: Matches, numbers: tuple[int, ...]) -> Matches:
-        """Return what is found once these numbers join what was found above."""
+        """Return the matches after these numbers are added to the matches above."""
         last = above.last
         for number in numbers:
             group = self._groups[number]
@@ -297,7 +298,7 @@ class Matcher:
         return found
 
     def _ended(self, nodes: Iterable[int], others: Ends) -> Ends:
-        """Return what ends at some nodes and elsewhere, the last of each group."""
+        """Return the matches that end at some nodes and elsewhere, the last of each group."""
         every = [own for node in nodes if (own := self._ends.get(node)) is not None]
         if others is not NO_ENDS:
             every.append(others)
@@ -315,7 +316,7 @@ class Matcher:
         return tuple({self._groups[number]: number for number in numbers}.values())
 
     def _open(self, nodes: Iterable[int]) -> list[int]:
-        """Return where a path may go on once it has reached some nodes: there, and at a `**` after one."""
+        """Return the nodes where a path may continue from some nodes: themselves, and nodes behind a `**`."""
         inner, cross = self._inner, self._cross
         found: list[int] = []
         for node in nodes:
@@ -343,9 +344,9 @@ class Matcher:
         return kind
 
     def _fits(self, name: str) -> tuple[int, ...]:
-        """Return the names of patterns that fit, where some differences between two names make none.
+        """Return the name patterns that match, with the file system's differences between names ignored.
 
-        A letter that folds to several is looked at as it is written, too: `?` and a class match one letter.
+        A letter that folds to several letters is also compared as written: `?` and a class match one letter.
         """
         text = folded(name, self.fold)
         letters = text if name.isascii() else by_letter(name, self.fold)
@@ -396,7 +397,7 @@ class Matcher:
 
 
 def _reached(kind: Leads, nodes: Nodes) -> list[int]:
-    """Return where names of a kind lead from `nodes`, each at the cost of the smaller of the two."""
+    """Return where names of one class lead from `nodes`, at the cost of the smaller of the two sets."""
     if len(nodes) == 1:
         (node,) = nodes
         return [leads[node] for leads in kind if node in leads]
@@ -410,7 +411,7 @@ def _reached(kind: Leads, nodes: Nodes) -> list[int]:
 
 
 def matches(pattern: str, path: str, directory: bool = False, *, fold: Fold = False) -> bool:
-    """Whether one pattern matches a path, or a directory above it. Text that is no path is not matched."""
+    """Whether one pattern matches a path, or a directory above it. Text that is not a path does not match."""
     try:
         return Matcher([pattern], fold).matches(path, directory or path == ROOT)
     except ValueError:

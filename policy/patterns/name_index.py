@@ -1,6 +1,6 @@
-"""Finds which names of patterns fit a name of a path: by dict where it can, one by one for the rest.
+"""Index of name patterns: finds the patterns that match a name, by dict lookup where possible.
 
-What is looked up grows with the name's length, not with the number of patterns. Never backtracks.
+The number of lookups grows with the length of the name, not with the number of patterns. Never backtracks.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final
 from ringfence.policy.patterns.syntax import Atom, CharClass, Name, as_text
 
 _FEW: Final = 8  # names that are as quickly tried one by one
-_EDGE: Final = 3  # outermost characters that tell what to try
+_EDGE: Final = 3  # outermost characters that are looked up
 _LONGEST: Final = 4  # characters of a text that is looked up wherever it stands
 _FIRST: Final = slice(_EDGE)
 _LAST: Final = slice(-_EDGE, None)
@@ -34,13 +34,13 @@ Edges = dict[str, "Listed | Near | _Many"]
 
 
 def key(name: Name) -> Key:
-    """Return what a name is known by."""
+    """Return the key of a name pattern: its text if it is text and stars, else the pattern itself."""
     texts = [as_text(piece) for piece in name.pieces]
     return name if any(text is None or ANY in text for text in texts) else ANY.join(texts)  # type: ignore[arg-type]
 
 
 class NameIndex:
-    """An index of names by their whole text, else by the rarer of beginning and end, else by text within."""
+    """Name patterns indexed by whole text, else by the rarer of prefix and suffix, else by inner text."""
 
     def __init__(self, names: Iterable[Key]) -> None:
         self._whole: dict[str, int] = {}
@@ -77,8 +77,8 @@ class NameIndex:
         self._rest = _Within(rest, slice(None)) if rest else None
         self._seldom = bool(self._short or rest)
 
-    def find(self, name: str) -> tuple[int, ...]:
-        """Return the indexes of all that fit."""
+    def find(self, name: str) -> tuple[int, ...]:  # noqa: C901  the two ends are written out for speed, as the comment says
+        """Return the indexes of all matching patterns, ascending."""
         whole = self._whole.get(name)
         found: tuple[int, ...] = () if whole is None else (whole,)
         first, last = name[_FIRST], name[_LAST]
@@ -118,7 +118,7 @@ class NameIndex:
         return found
 
     def _others(self, name: str) -> tuple[int, ...]:
-        """Return the indexes of those that fit by less than an edge, or by none."""
+        """Return the indexes of matching patterns with a prefix or suffix too short for an edge, or none."""
         found: tuple[int, ...] = ()
         for edges, which, size in self._short:
             found += _meet(edges, name[-size:] if which else name[:size], which, name)
@@ -126,7 +126,7 @@ class NameIndex:
 
 
 def _meet(edges: Edges, edge: str, which: int, name: str) -> tuple[int, ...]:
-    """Return the indexes of those of an edge that fit; made ready when it is met, as most never are."""
+    """Return the matching patterns with this edge; the list for an edge is prepared on first use."""
     those = edges.get(edge)
     if isinstance(those, list):
         those = edges[edge] = _Many(those, which) if len(those) > _FEW else _chain(those, which)
@@ -167,7 +167,7 @@ def _row(index: int, name: Key) -> Row:
 
 
 class _Many:
-    """Names with the same outermost characters, by the whole text at that end."""
+    """Patterns with the same outermost characters, indexed by the whole text at that end."""
 
     def __init__(self, names: Listed, which: int) -> None:
         listed: dict[str, Listed] = {}
@@ -180,7 +180,7 @@ class _Many:
         self._known = {text: _Within(each, cuts[len(text)][1]) for text, each in listed.items()}
 
     def find(self, name: str) -> tuple[int, ...]:
-        """Return the indexes of those that fit."""
+        """Return the indexes of the matching patterns."""
         found: tuple[int, ...] = ()
         for cut in self._cuts:
             known = self._known.get(name[cut])
@@ -190,9 +190,9 @@ class _Many:
 
 
 class _Within:
-    """Names that nothing else tells apart: if they are many, by the rarest text in each.
+    """Patterns that no edge distinguishes; if there are many, indexed by the rarest inner text of each.
 
-    It is looked for in a part of them only; the rest is what they have in common.
+    The inner text is compared only in the part of the patterns that differs.
     """
 
     def __init__(self, names: Listed, part: slice) -> None:
@@ -206,7 +206,7 @@ class _Within:
         self._lengths = sorted({len(text) for text in self._inside})
 
     def find(self, name: str) -> tuple[int, ...]:
-        """Return the indexes of those that fit."""
+        """Return the indexes of the matching patterns."""
         found = [row[4] for row in self._tried if _fits(row, name)]
         for length in self._lengths:
             texts = map("".join, zip(*(name[at:] for at in range(length)), strict=False))
@@ -227,7 +227,7 @@ def _fits(row: Row, name: str) -> bool:
 
 
 class NameMatcher:
-    """Fits a name against the pieces between the stars, each found once and leftmost: linear work."""
+    """Matches a name against the pieces between stars, each at its leftmost place: linear work."""
 
     __slots__ = ("_after", "_head", "_least", "_middle", "_plain", "_single", "_tail", "_tail_length")
 
@@ -244,10 +244,11 @@ class NameMatcher:
         self._plain = all(isinstance(piece, str) for piece in pieces)
 
     def fits(self, name: str) -> bool:
+        """Whether the whole name matches."""
         if len(name) < self._least or (self._single and len(name) > self._least):
             return False
         at, end = self._after, len(name) - self._tail_length
-        if self._plain:  # as below, without asking each piece what it is: most names are
+        if self._plain:  # as below, without the type check of each piece: most names are
             if not (name.startswith(self._head) and name.endswith(self._tail)):  # type: ignore[arg-type]
                 return False
             for piece, size in self._middle:
@@ -270,7 +271,7 @@ Piece = str | re.Pattern[str]
 
 
 def _inner(name: Key, part: slice) -> list[str]:
-    """Return the texts by which a name can be looked up wherever they stand in it, in a fixed order."""
+    """Return the texts that a name can be indexed by wherever they occur in it, in a fixed order."""
     found: dict[str, None] = {}
     for run in name[part].split(ANY) if isinstance(name, str) else _runs(name):
         for at in range(max(1, len(run) - _LONGEST + 1)):
@@ -285,7 +286,7 @@ def _runs(name: Name) -> Iterable[str]:
 
 
 def _end(name: Key, which: int) -> str:
-    """Return the text a name begins (0) or ends (-1) with, up to its star; nothing if it has no star."""
+    """Return the literal prefix (0) or suffix (-1) of a pattern, up to its star; empty if it has no star."""
     if isinstance(name, str):
         return name.split(ANY)[which]
     return (as_text(name.pieces[which]) or "") if len(name.pieces) > 1 else ""

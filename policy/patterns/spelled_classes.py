@@ -1,4 +1,4 @@
-"""Character classes that were meant as names: a pattern as it would have to be written."""
+"""Character classes that were meant as names: the pattern as it should be written."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from ringfence.policy.patterns.syntax import MAX_LENGTH
 
 
 def spelled_out(pattern: str) -> str | None:
-    """Return the pattern that takes each class of several characters as it is written; None without one."""
+    """Return the pattern with each class of several characters as literal text; None without such a class."""
     out: list[str] = []
     at, found = 0, False
     while at < len(pattern):

@@ -1,7 +1,7 @@
-"""Patterns: .gitignore patterns on workspace-relative paths, read into names, stars and classes.
+"""Pattern syntax: .gitignore patterns on workspace-relative paths, parsed into names, stars and classes.
 
-Only reads text and says precisely what is wrong with it; matching is `policy.machine`.
-Never guesses: what a reader could take for something else is an error with a hint.
+Only parses text and reports errors precisely; `matcher` matches. Ambiguous text is an error with a hint,
+never guessed. Source: gitignore(5), with the differences in docs/reference.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MAX_LENGTH: Final = 1024
 
 @dataclass(frozen=True, slots=True)
 class CharClass:
-    """One character out of some ranges, or (negated) any other one. `?` is the negation of nothing."""
+    """One character in some ranges, or (negated) outside of them. `?` is the negation of no range."""
 
     negated: bool
     ranges: tuple[tuple[str, str], ...]
@@ -38,7 +38,7 @@ Atom = str | CharClass
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """One name of a pattern: runs of atoms of fixed length with a star between each two of them."""
+    """One name of a pattern: runs of atoms of fixed length, with a star between each two runs."""
 
     pieces: tuple[tuple[Atom, ...], ...]
 
@@ -56,7 +56,7 @@ Segment = Name | None
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """One alternative of a pattern, written out from the root: it matches a path name by name."""
+    """One alternative of a pattern, complete from the root: it matches a path name by name."""
 
     segments: tuple[Segment, ...]
     directory: bool  # matches directories only
@@ -65,7 +65,7 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """A pattern as written, and its alternatives once the braces are expanded."""
+    """A pattern as written, and its alternatives after brace expansion."""
 
     text: str
     branches: tuple[Branch, ...]
@@ -80,7 +80,7 @@ def as_text(piece: tuple[Atom, ...]) -> str | None:
 
 
 class Folding(IntEnum):
-    """What makes no difference to a workspace's file system between two names."""
+    """The differences between two names that a workspace's file system ignores."""
 
     NONE = 0
     CASE = 1  # letter case and Unicode normal form
@@ -92,7 +92,7 @@ FoldText = Callable[[str, Fold], str]
 
 
 def folded(text: str, fold: Fold = Folding.CASE) -> str:
-    """Return text as the file system compares it; two names that are one have one such text."""
+    """Return text as the file system compares it; two equivalent names have the same folded text."""
     if text.isascii():
         return text.lower() if fold == Folding.CASE else text
     if fold != Folding.CASE:
@@ -101,9 +101,9 @@ def folded(text: str, fold: Fold = Folding.CASE) -> str:
 
 
 def by_letter(text: str, fold: Fold = Folding.CASE) -> str:
-    """Return text with only those letters folded that stay one letter: what `?` and a class look at.
+    """Return text with only those letters folded that stay one letter: `?` and classes match one letter.
 
-    `ß` folds to two letters and stays as it is written, so that `?` matches it.
+    `ß` folds to two letters and stays as written, so that `?` matches it.
     """
     if fold != Folding.CASE or text.isascii():
         return text.lower() if fold == Folding.CASE else text
@@ -117,7 +117,7 @@ def _one_letter(letter: str) -> str:
 
 
 def check(text: str) -> int:
-    """Return how many alternatives a pattern has; PatternError says what is wrong with it."""
+    """Return the number of alternatives of a pattern; PatternError for an invalid pattern."""
     return 1 if plain_names(text) else len(parse(text).branches)
 
 
@@ -127,7 +127,7 @@ _PLAIN: Final = re.compile(rf'[ "->@-Z^-z|~]{{1,{MAX_LENGTH}}}')
 
 
 def plain_names(text: str) -> list[str]:
-    """Return the names of such a pattern; none if it is not one, or not a good one."""
+    """Return the names of a pattern of plain names and stars; empty if it is not one, or invalid."""
     if not _PLAIN.fullmatch(text):
         return []
     names = text.split("/")
@@ -140,7 +140,7 @@ def plain_names(text: str) -> list[str]:
 
 @functools.lru_cache(maxsize=20_000)
 def parse(text: str, fold: Fold = Folding.NONE, letters: bool = False) -> Pattern:
-    """Read a pattern, folded as a whole or letter by letter; PatternError says what is wrong with it."""
+    """Parse a pattern, folded as a whole or letter by letter; PatternError for an invalid pattern."""
     names = plain_names(text)
     if names:
         segments = [_plain_segment(name, fold) for name in names]
@@ -164,7 +164,7 @@ def _plain_segment(name: str, fold: Fold) -> Segment:
 
 @functools.lru_cache(maxsize=2_000)
 def parse_agent(text: str) -> tuple[Name, ...]:
-    """Read an agent's key: names with `*`, `?` and classes, separated by slashes, nothing else."""
+    """Parse an agent's key: names with `*`, `?` and classes, separated by slashes; else PatternError."""
     _check_text(text)
     if "{" in text or "}" in text:
         fail("agent_name", "braces are not used in agents' names", "write one key for each agent", text)
@@ -236,7 +236,7 @@ def _branch(
 
 
 def _placed(segments: list[Segment], floats: bool, directory: bool, whole: str) -> Branch:
-    """Return the names as a branch from the root; a single one that nothing ties to it is at any depth."""
+    """Return the names as a branch from the root; a single name without a slash matches at any depth."""
     if floats and len(segments) == 1:
         # Without a slash `**` is one name at any depth.
         segments = [CROSS, ANY_NAME if segments[0] is CROSS else segments[0]]
@@ -244,7 +244,7 @@ def _placed(segments: list[Segment], floats: bool, directory: bool, whole: str) 
 
 
 def _normal(segments: list[Segment]) -> tuple[Segment, ...]:
-    """Return the segments without `**` in a row, and with at least one name after the last `**`."""
+    """Return the segments without adjacent `**`, and with at least one name after the last `**`."""
     if all(segment is not CROSS for segment in segments):
         return tuple(segments)
     out: list[Segment] = []
@@ -256,7 +256,7 @@ def _normal(segments: list[Segment]) -> tuple[Segment, ...]:
     return tuple(out)
 
 
-def _segment(
+def _segment(  # noqa: PLR0913  a span of a pattern and how to fold it
     text: str, picked: tuple[int, ...], inner: tuple[int, ...], low: int, fold: Fold, fold_text: FoldText
 ) -> Segment:
     name = "".join(text[offset] for offset in picked)
@@ -289,7 +289,7 @@ def _name(text: str, picked: tuple[int, ...], fold: Fold, fold_text: FoldText) -
         at += 1
         if character == "*":
             settle()
-            if atoms or not pieces:  # otherwise the star before this one says it already
+            if atoms or not pieces:  # otherwise the star before this one is enough
                 pieces.append(tuple(atoms))
                 atoms = []
         elif character == "?":
@@ -308,7 +308,7 @@ def _name(text: str, picked: tuple[int, ...], fold: Fold, fold_text: FoldText) -
 
 
 def _class(text: str, start: int, end: int, fold: Fold) -> Atom:
-    """Read the class between the brackets text[start] and text[end - 1]."""
+    """Parse the class between the brackets text[start] and text[end - 1]."""
     at = start + 1
     negated = text[at] in "!^"
     at += negated
@@ -340,6 +340,6 @@ def _folded_ranges(ranges: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 @functools.cache
 def _case_pairs() -> tuple[tuple[str, str], ...]:
-    """Every character that folds to one other character; paths are folded before they are matched."""
+    """Return every character that folds to one other character; paths are folded before they are matched."""
     pairs = ((chr(number), folded(chr(number))) for number in range(0x20000))
     return tuple((character, small) for character, small in pairs if small != character and len(small) == 1)

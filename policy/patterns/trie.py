@@ -1,7 +1,7 @@
-"""The patterns of a policy put together as a tree of names: beginnings they share are there once.
+"""Trie of patterns: names as edges, with common prefixes stored once.
 
-Nearly all patterns are names and stars in ASCII, and get here without an object being made of them. Only
-builds; what a path does in the tree is `policy.machine`.
+Nearly all patterns are names and stars in ASCII, and enter without an object for each. Only builds the trie;
+`matcher` walks it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _STARS: Final = re.compile(r"\*{2,}")
 
 
 class PatternTrie:
-    """Nodes are numbers; a name, or a `**`, leads from one to another."""
+    """Nodes are numbers; a name, or a `**`, leads from one node to another."""
 
     __slots__ = ("at_root", "cross", "ends", "inner", "names", "size")
 
@@ -88,7 +88,7 @@ def _keys(branch: Branch) -> list[Key | None]:
 
 
 def _normal(keys: list[str | None]) -> list[str | None]:
-    """Return the names with no two stars in a row, nor two `**`, and with a name after the last `**`."""
+    """Return the names without adjacent stars or `**`, and with a name after the last `**`."""
     out: list[str | None] = []
     for name in keys:
         if name is not CROSS and "**" in name:

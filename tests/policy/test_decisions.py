@@ -208,6 +208,6 @@ agents:
     assert why["delete fix/"] == "decides"
     assert why["delete_file fix/a*"] == "matches, but the deny under delete stands"
     assert why["delete fix/*"] == 'matches, but "fix/" comes later (line 5)'
-    assert why["* *"] == "matches, but delete is asked first"
+    assert why["* *"] == "matches, but delete takes precedence"
     why = {s.rule.pattern: s.why for s in policy.explain("x", "delete", "d/a/x.key").steps}
     assert why["a/*.key"] == "does not match: a slash ties the pattern to the root"
