@@ -83,8 +83,7 @@ def load(path: str | Path) -> Loaded:
 
 
 def _program() -> str | None:
-    """Return a digest of the names, sizes and times of this program's files; None if they cannot be listed.
-    """
+    """Return a digest of the names, sizes and times of this program's files; None if unreadable."""
     try:
         found = list(_files(_JUDGE))
     except OSError:

@@ -263,3 +263,12 @@ def test_a_session_protects_what_is_kept(tmp_path: Path, monkeypatch: pytest.Mon
         error = session.call({"tool": "delete_file", "arguments": arguments}).error
         assert error is not None
         assert error["code"] == "protected_path"
+
+
+@pytest.mark.parametrize("missing", [(), ("_sha2",), ("_sha2", "_sha256")])
+def test_digests_need_no_built_in_module(missing: tuple[str, ...]) -> None:
+    """`_sha2` and `_sha256` are private to CPython: a version without them falls back on hashlib."""
+    code = f"import sys; sys.modules.update(dict.fromkeys({missing!r}))\n"
+    code += "from ringfence.policy.loading import cache; print(cache.sha256(b'x').hexdigest())"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == hashlib.sha256(b"x").hexdigest()

@@ -1,1 +1,1 @@
-"""Storage: confined trees over the local disk and every other store."""
+"""Storage: confined trees on the local disk and on every other store."""

@@ -1,7 +1,7 @@
-"""Ambiguous outcome of a change on a store: refused after it was sent twice, or no reply came.
+"""Ambiguous outcomes: a change on a store that was refused after it was sent twice, or got no reply.
 
-A backend sends the same conditional request again until a final reply comes; after that no late copy of
-it can be carried out. Then it looks, and `was_made` says what that shows. Never guesses.
+A backend repeats a conditional request until a final reply arrives; after that no late copy of it can take
+effect. Then the backend looks at the entry, and `was_made` interprets the result. Never guesses.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ UNSURE = ("io_error", "partial_failure", "directory_not_empty")
 def was_made(path: str, *, ours: bool, as_judged: bool) -> bool:
     """Whether the change at `path` was made, by a look after the final reply.
 
-    `ours`: what is there is what the change leaves; `as_judged`: it is what was there before.
-    Raises CallError `outcome_unknown` where it is neither.
+    `ours`: the entry is what the change leaves. `as_judged`: the entry is what was there before. CallError
+    `outcome_unknown` if neither is true.
     """
     if ours or as_judged:
         return ours
@@ -28,20 +28,22 @@ def was_made(path: str, *, ours: bool, as_judged: bool) -> bool:
 
 
 def outcome_unknown(path: str) -> CallError:
+    """Return the error for a change about which nobody knows whether it was made."""
     message = f"Whether '{path}' was changed by this call or by somebody else cannot be told"
     return CallError(OUTCOME_UNKNOWN, message, where=path)
 
 
 def no_reply(path: str) -> CallError:
-    """The final reply never came: the intent stays open, and is settled before the next call."""
+    """Return the error for a missing final reply: the intent stays open and is recovered later."""
     message = f"The store did not answer, so it is not known yet whether '{path}' was changed"
     return CallError(NO_REPLY, message, where=path)
 
 
 def have_sends_counted(session: Any) -> None:
-    """Keep an aiohttp session from sending a PUT or DELETE again by itself when its connection ends.
+    """Prevent an aiohttp session from repeating a PUT or DELETE by itself when its connection ends.
 
-    Nobody above it is told of that, so no count of sendings would be true. The library above sends again.
+    aiohttp does not report such a repetition, so the count of sends would be wrong. The client library above
+    it repeats the request instead.
     """
     if getattr(session, "_retry_connection", False):
-        session._retry_connection = False
+        session._retry_connection = False  # noqa: SLF001  aiohttp has no public switch

@@ -1,6 +1,6 @@
-"""What each kind of store can do, and the shape every backend has.
+"""Storage protocol: the methods of every backend, and the table of guarantees for each kind of store.
 
-`BACKENDS` is the one table; a store that is not in it gets the conservative row.
+`BACKENDS` is that table; a store without a row gets the conservative one.
 """
 
 from __future__ import annotations
@@ -21,13 +21,18 @@ from ringfence.toolkit.plan.metadata import Metadata, NotKept
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What a store promises. A result never claims more than its row here.
+    """Guarantees of a store. A result never claims more than the store's row.
 
-    `exclusive_create`: a name that is taken meanwhile is not written over. `conditional`,
-    `conditional_delete`, `conditional_move`: what is replaced, deleted or moved is what was judged, or the
-    store refuses it; else a look comes right before, and the record says so. `keeps`: what it takes without
-    an error it has; else every change is looked at again. `read_only`: nothing in it can
-    be changed.
+    `links`, `directories`, `rename`, `modes`: the store has symbolic links, real directories, an atomic
+    rename and file modes. `durable`: a finished change survives a power cut. `race_free`: a path swapped by
+    another process during a call cannot redirect it. `catches`: deletions go to the quarantine first.
+
+    `exclusive_create`: creating never overwrites a name that was taken meanwhile. `conditional`,
+    `conditional_delete`, `conditional_move`: the store itself refuses to replace, delete or move anything but
+    the judged version; without them the version is checked right before the change, and the record says so.
+
+    `keeps`: the store has everything that it accepted without an error; otherwise every change is read back.
+    `read_only`: nothing in the store can be changed.
     """
 
     links: bool = False
@@ -92,23 +97,26 @@ CONSERVATIVE = Traits()
 
 
 class Spot(Protocol):
-    """A place in the tree, resolved once: `path` is canonical, the rest is the backend's own."""
+    """Resolved handle of a path; `path` is canonical, all else belongs to the backend."""
 
     @property
-    def path(self) -> str: ...
+    def path(self) -> str:
+        """The canonical path, relative to the root."""
 
 
 class Folder(Protocol):
     """An open directory."""
 
-    def scan(self) -> list[tuple[str, Stat]]: ...
+    def scan(self) -> list[tuple[str, Stat]]:
+        """Return name and stat of each entry, sorted by name. CallError if the directory cannot be listed."""
 
-    def spot(self, name: str) -> Spot: ...
+    def spot(self, name: str) -> Spot:
+        """Return the spot of a name in this directory; the caller releases it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """One entry of a tree that could not be removed, and why."""
+    """One entry of a tree that could not be removed, with the reason and the code of the error."""
 
     path: str
     why: str
@@ -116,68 +124,100 @@ class Missed:
 
 
 class Tree(Protocol):
-    """A confined tree of files, to look at.
+    """A confined tree of files, read-only.
 
-    Every method raises CallError, never OSError, and takes only spots that this tree resolved, whose type
-    each kind of tree has for itself.
+    Methods raise CallError, never OSError: `permission_denied`, `io_error` or, for a store,
+    `outcome_unknown`, and the codes that a method names. They accept only spots that this tree resolved; each
+    kind of tree has its own type of spot. Sizes and limits are bytes.
     """
 
     @property
-    def traits(self) -> Traits: ...
+    def traits(self) -> Traits:
+        """The guarantees of the store."""
 
     @property
-    def fold(self) -> Fold: ...
+    def fold(self) -> Fold:
+        """The differences between names that the store ignores, such as letter case."""
 
     @property
     def root(self) -> str:
-        """What an absolute path in a call has to begin with to be inside."""
+        """The prefix of an absolute path inside the tree."""
 
     @property
     def place(self) -> StoragePlace:
-        """Which tree this is among all others; the state that is kept for it goes by it."""
+        """The identity of this tree among all trees; the state kept for the tree is found by it."""
 
     def is_there(self) -> bool:
-        """Whether the root is still the directory that was opened; of a store the next request tells."""
+        """Whether the root is still the directory that was opened; always true for a remote store."""
 
-    def resolve(self, names: tuple[str, ...], *, follow: bool) -> Spot: ...
-    def is_link(self, names: tuple[str, ...]) -> bool: ...
-    def stat(self, spot: Any) -> Stat | None: ...
-    def read(self, spot: Any, limit: int | None = None, known: Stat | None = None) -> bytes:
-        """The content. `known` is what was judged: a store may give what it read of exactly that before,
-        because the change that follows is made only if it is still there."""
+    def resolve(self, names: tuple[str, ...], *, follow: bool) -> Spot:
+        """Return the spot that `names` lead to; the caller releases it.
 
-    def chunks(self, spot: Any, known: Stat | None = None) -> Iterator[bytes]:
-        """The content piece by piece, where the backend can read it so; only where `traits.catches` is it
-        `path_changed` when it is not the `known` one."""
-
-    def metadata(self, spot: Any, stat: Stat, *, copied: bool = False) -> Metadata | None:
-        """What is attached to the entry `stat`, as far as it can be put on again; with `copied` only the
-        fields that a copy takes along. None where there is nothing.
-
-        Of a file it is asked after `read` or `chunks` of the same `stat`: a store may remember what came with
-        the content. `path_changed` where the backend sees that it is not the `stat` any more.
+        `names` are path components and may contain `..`. With `follow` a link at the last name is followed.
+        The path need not exist. CallError `outside_root`, `path_invalid` or `permission_denied`.
         """
 
-    def folder(self, spot: Any) -> AbstractContextManager[Folder]: ...
+    def is_link(self, names: tuple[str, ...]) -> bool:
+        """Whether the last of the names is a symbolic link, wherever it leads."""
+
+    def stat(self, spot: Any) -> Stat | None:
+        """Return kind, size, times and identity of the entry; None if there is none."""
+
+    def read(self, spot: Any, limit: int | None = None, known: Stat | None = None) -> bytes:
+        """Return the content of a file.
+
+        `limit`: CallError `too_large` for more bytes. `known`: the judged version; CallError `path_changed`
+        for any other, and a store may return what it read of exactly that version before, because the change
+        that follows is made only if that version is still there. CallError `not_found`, `is_directory` or
+        `not_regular_file`.
+        """
+
+    def chunks(self, spot: Any, known: Stat | None = None) -> Iterator[bytes]:
+        """Yield the content of a file in pieces, where the backend can read it so.
+
+        CallError `path_changed` for another version than `known`, but only where `traits.catches`.
+        """
+
+    def metadata(self, spot: Any, stat: Stat, *, copied: bool = False) -> Metadata | None:
+        """Return the metadata of the entry `stat` that can be set again; None if there is none.
+
+        `copied`: only the fields that a copy takes along. For a file, call it after `read` or `chunks` of the
+        same `stat`: a store may have received metadata with the content. CallError `path_changed` where the
+        backend notices another version.
+        """
+
+    def folder(self, spot: Any) -> AbstractContextManager[Folder]:
+        """Return a context manager that opens the directory and closes it. CallError `not_a_directory`."""
+
     def rights(self, spot: Any, stat: Stat) -> tuple[bool, bool]:
-        """Whether what is there, and was `stat` just now, may be read and may be written by its mode."""
+        """Return whether the entry, which was `stat` just now, may be read and may be written by its mode."""
 
     def changeable(self, spot: Any, *, leaves: bool) -> bool:
-        """Whether a name can come or go here by the rights of its directory, as far as the backend knows;
-        `leaves`: what is there goes to another directory."""
+        """Whether the directory's permissions allow adding or removing this name, as far as is known.
 
-    def missing(self, spot: Any) -> tuple[str, ...]: ...
+        `leaves`: the entry moves to another directory.
+        """
+
+    def missing(self, spot: Any) -> tuple[str, ...]:
+        """Return the missing parent directories of the spot, outermost first. CallError `not_a_directory`."""
+
     def check(self, spot: Any) -> None:
-        """Refuse (`path_changed`) a spot that is no longer where it was judged."""
+        """Raise CallError `path_changed` for a spot that is no longer where it was judged."""
 
-    def release(self, spot: Any) -> None: ...
-    def close(self) -> None: ...
+    def release(self, spot: Any) -> None:
+        """Free what the spot holds open. A second call does nothing."""
+
+    def close(self) -> None:
+        """Free what the tree holds open; no other method may be called afterwards."""
 
 
 class WritableTree(Tree, Protocol):
-    """The same tree, to change. Who may have one is a list in the tests; `Workspace.writable` gives it.
+    """A confined tree of files that can be changed. `Workspace.writable` returns it; tests list its users.
 
-    What puts content or metadata somewhere gives the fields that could not be kept, in words for people.
+    Methods that write content or metadata return the fields that the store could not keep, in words for
+    people. `temporary` is a name that belongs to this change alone; `sweep` removes it after a crash. The
+    entry at the spot is compared with the judged version (`stat` or `change`): CallError `path_changed` if it
+    differs.
     """
 
     def create(
@@ -187,8 +227,14 @@ class WritableTree(Tree, Protocol):
         mode: int | None,
         temporary: str,
         metadata: Metadata | None = None,
-    ) -> NotKept: ...
-    def replace(
+    ) -> NotKept:
+        """Create a file, completely or not at all; CallError `already_exists` when the name is taken.
+
+        `mode` None leaves the mode to the system. CallError `read_only_store` in a store that cannot be
+        changed; this holds for every method below.
+        """
+
+    def replace(  # noqa: PLR0913  one flat call for every backend
         self,
         spot: Any,
         data: bytes | StreamedContent,
@@ -198,44 +244,70 @@ class WritableTree(Tree, Protocol):
         before: bytes | None = None,
         metadata: Metadata | None = None,
     ) -> NotKept:
-        """Put new content in the place of the file `stat`; `path_changed` where it is another, or does not
-        hold `before` any more.
+        """Replace the content of the file `stat`.
 
-        What is attached to the file stays, but for the fields that are in `metadata`.
+        CallError `path_changed` where the file is another version, or its content is not `before`. Metadata
+        of the old file stays, except for the fields in `metadata`.
         """
 
-    def remove(self, spot: Any, change: Delete, temporary: str) -> Iterator[str | Missed]: ...
-    def quarantine(self, spot: Any, change: Delete, name: str) -> Iterator[str | Missed]:
-        """Rename what is there to `name` among the hidden; it stays there if it is what was judged.
+    def remove(self, spot: Any, change: Delete, temporary: str) -> Iterator[str | Missed]:
+        """Delete exactly the listed entries for good.
 
-        This and `discard` only where `traits.catches`.
+        Yields the path of each removed entry, and a Missed for each entry that stays.
+        """
+
+    def quarantine(self, spot: Any, change: Delete, name: str) -> Iterator[str | Missed]:
+        """Rename the entry to `name` in the quarantine, and yield as `remove` does.
+
+        An entry that differs from the judged version is put back. `quarantine` and `discard` work only where
+        `traits.catches`.
         """
 
     def discard(self, name: str) -> None:
-        """Remove for good what was put away under `name`, or what is left of it."""
+        """Delete for good what is in the quarantine under `name`, or what is left of it."""
 
     def quarantine_beside(self, state: str, *, make: bool = True) -> None:
-        """Put away in the directory `state` of this machine, from now on, where one rename reaches it."""
+        """Use the directory `state` of this machine as the quarantine, where a single rename reaches it.
+
+        `make`: create the directory if it is missing.
+        """
 
     @property
     def quarantine_name(self) -> str | None:
-        """The directory of the workspace in which is put away; None where it is beside the state."""
+        """The workspace's quarantine directory; None where the quarantine is beside the state."""
 
-    def move(self, source: Any, destination: Any, change: Move) -> NotKept: ...
-    def make_directory(self, spot: Any) -> None: ...
-    def remove_directory(self, spot: Any) -> None: ...
-    def make_link(self, spot: Any, target: str) -> None: ...
+    def move(self, source: Any, destination: Any, change: Move) -> NotKept:
+        """Move the entry and everything below it; `change.over` is the only file that may be replaced.
+
+        CallError `already_exists` when the destination is taken, `partial_failure` where part of it stays
+        moved.
+        """
+
+    def make_directory(self, spot: Any) -> None:
+        """Create a directory; its parent exists. CallError `already_exists`."""
+
+    def remove_directory(self, spot: Any) -> None:
+        """Remove an empty directory. CallError `directory_not_empty` or `not_found`."""
+
+    def make_link(self, spot: Any, target: str) -> None:
+        """Create a symbolic link with this text. CallError `already_exists`."""
+
     def set_metadata(self, spot: Any, mode: int | None, metadata: Metadata | None) -> NotKept:
-        """Give a directory or a link that was made again what it had; a directory once all is in it."""
+        """Set mode and metadata of a directory or link that was made again; a directory is filled before."""
 
-    def sweep(self, spot: Any, temporary: str) -> None: ...
+    def sweep(self, spot: Any, temporary: str) -> None:
+        """Remove the temporary file that a process left beside `spot` when it died, if there is one."""
+
     def together(self) -> AbstractContextManager[None]:
-        """Make durable all at once what is changed inside, where the backend can."""
+        """Return a context manager.
+
+        Changes inside are made durable all at once at its end, where possible.
+        """
 
 
 @dataclass(frozen=True, slots=True)
 class NewContent:
-    """What a file is to hold and to have; `temporary` is the name that a store may make it under."""
+    """Content, mode and metadata of a new file; `temporary` is the name that a store may write it under."""
 
     data: bytes
     mode: int | None
@@ -244,7 +316,7 @@ class NewContent:
 
 
 class StoreBase:
-    """What every store does that is no directory of this machine; a kind of store has its `_put_…`."""
+    """Defaults for every remote store; each kind of store implements `_put_new` and `_put_over`."""
 
     def is_there(self) -> bool:
         return True
@@ -259,7 +331,7 @@ class StoreBase:
     ) -> NotKept:
         return self._put_new(spot, NewContent(whole(data), mode, temporary, metadata or {}))
 
-    def replace(
+    def replace(  # noqa: PLR0913  one flat call for every backend
         self,
         spot: Any,
         data: bytes | StreamedContent,
@@ -273,11 +345,11 @@ class StoreBase:
         return self._put_over(spot, new, stat, before)
 
     def _put_new(self, spot: Any, new: NewContent) -> NotKept:
-        """Put a file where nothing is. Raises CallError `already_exists`."""
+        """Create a file. CallError `already_exists`."""
         raise NotImplementedError
 
     def _put_over(self, spot: Any, new: NewContent, stat: Stat, before: bytes | None) -> NotKept:
-        """Put new content in the place of the file `stat`, which holds `before` where that is given."""
+        """Replace the content of the file `stat`, whose content is `before` where that is given."""
         raise NotImplementedError
 
     def metadata(self, spot: Any, stat: Stat, *, copied: bool = False) -> Metadata | None:
@@ -293,7 +365,7 @@ class StoreBase:
         raise CallError("io_error", "This store has put nothing away")
 
     def quarantine_beside(self, state: str, *, make: bool = True) -> None:
-        """A store keeps what is deleted in the history."""
+        """Do nothing: the history keeps what is deleted from a store."""
 
     @property
     def quarantine_name(self) -> str | None:
@@ -303,19 +375,19 @@ class StoreBase:
         return nullcontext()
 
     def note_resolved(self, path: str) -> None:
-        """Keep the path of a change whose reply was lost, and which a look has shown to be made."""
+        """Record the path of a change whose reply was lost and which was verified to be made."""
         self.__dict__.setdefault("_resolved", []).append(path)
 
     def take_resolved(self) -> tuple[str, ...]:
-        """The paths kept by `note_resolved` since this was last asked."""
+        """Return the paths recorded by `note_resolved` since the last call."""
         return tuple(dict.fromkeys(self.__dict__.pop("_resolved", ())))
 
 
 def spot_at(backend: Tree, path: str) -> Spot:
     """Resolve again a canonical path that was judged or recorded; the caller releases the spot.
 
-    Everything that comes back to a path later goes through here. Raises CallError `path_changed` where the
-    path leads elsewhere now, through a link for instance, and `permission_denied`.
+    Everything that returns to a path later uses this function. CallError `path_changed` where the path leads
+    elsewhere now, through a link for instance, or `permission_denied`.
     """
     try:
         spot = backend.resolve(paths.parts(path), follow=False)
@@ -331,7 +403,7 @@ def spot_at(backend: Tree, path: str) -> Spot:
 
 @contextmanager
 def at(backend: Tree, path: str) -> Iterator[Spot]:
-    """The spot of `spot_at`, for as long as the block runs."""
+    """Yield the spot of `spot_at`, and release it at the end of the block."""
     spot = spot_at(backend, path)
     try:
         yield spot
@@ -340,28 +412,30 @@ def at(backend: Tree, path: str) -> Iterator[Spot]:
 
 
 def path_changed(path: str) -> CallError:
+    """Return the error for an entry that differs from the judged version."""
     return CallError("path_changed", f"'{path}' changed after it was judged", where=path)
 
 
 def traits_at(backend: Tree, path: str) -> Traits:
-    """The traits of the part of a tree that a path is in: a task store is joined to a workspace."""
+    """Return the guarantees for a path; a task store joined to a workspace has its own."""
     of_part = getattr(backend, "traits_at", None)
     found: Traits = backend.traits if of_part is None else of_part(path)
     return found
 
 
 def only_read(path: str) -> CallError:
+    """Return the error for a change in a read-only store."""
     return CallError("read_only_store", "Nothing in this store can be changed", where=path)
 
 
 def check_content(backend: Tree, spot: Spot, before: bytes | None) -> None:
-    """Refuse (`path_changed`) a file that does not hold `before` any more; None stands for anything."""
+    """Raise CallError `path_changed` for a file whose content is not `before`; None accepts any content."""
     if before is not None and backend.read(spot) != before:
         raise CallError("path_changed", f"'{spot.path}' changed after it was read", where=spot.path)
 
 
 def is_link(backend: Tree, names: tuple[str, ...]) -> bool:
-    """Whether a link is at a place, wherever it leads; for backends that can have any."""
+    """Whether the entry is a symbolic link, wherever it leads; for backends that may have links."""
     spot = backend.resolve(names, follow=False)
     try:
         found = backend.stat(spot)

@@ -1,6 +1,6 @@
-"""What of a plan the store cannot promise: files that could not be brought back, changes without a condition.
+"""Guarantees that a store cannot give for a plan: files that cannot be restored, unconditional changes.
 
-Pure: from the plan and what the backend can do; nothing is read.
+Pure: computed from the plan and the backend's traits; nothing is read.
 """
 
 from __future__ import annotations
@@ -11,28 +11,28 @@ from ringfence.toolkit.plan.changes import FILE, Change, Delete, Entry, Move, St
 from ringfence.toolkit.protected_paths import TASKS
 from ringfence.toolkit.storage.backend import Traits
 
-MAX_FILE = 64 << 20  # what is read at once
+MAX_FILE = 64 << 20  # the most bytes that are read at once
 
 
 def is_kept(path: str, stat: Stat, traits: Traits) -> bool:
-    """Whether a file that goes can be kept: where it is caught whatever its size, else up to a bound."""
+    """Whether a removed file can be kept: of any size where there is a quarantine, else up to a bound."""
     return in_pieces(path, traits) or stat.kind != FILE or (stat.size or 0) <= MAX_FILE
 
 
 def in_pieces(path: str, traits: Traits) -> bool:
-    """Whether a file there is read and kept piece by piece, whatever its size."""
+    """Whether a file is read and kept in pieces, whatever its size."""
     return traits.catches and path.partition("/")[0] != TASKS
 
 
 def unkept(changes: tuple[Change, ...], traits: Traits) -> tuple[str, ...]:
-    """The files that these changes would take away for good."""
+    """Return the files that these changes would remove for good."""
     return tuple(entry.path for entry in _going(changes) if not is_kept(entry.path, entry.stat, traits))
 
 
 def unconditional(changes: tuple[Change, ...], traits_at: Callable[[str], Traits]) -> tuple[str, ...]:
-    """The kinds of change (create, replace, delete, move) that the store makes whatever is there by now.
+    """Return the kinds of change (create, replace, delete, move) that the store makes without a condition.
 
-    What was judged is looked at right before; a change by somebody else after that look is not noticed.
+    The judged version is compared right before; a change by somebody else after that is not noticed.
     """
     kinds = (_kind(change) for change in changes if not _promised(change, traits_at(path_of(change))))
     return tuple(dict.fromkeys(kinds))

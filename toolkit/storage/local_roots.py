@@ -1,7 +1,7 @@
-"""Which roots are directories of this machine, however they are spelt: a path, a URL, a file system object.
+"""Local roots: which paths, URLs and file system objects name a directory of this machine.
 
-Gives the plain path of those that name exactly one, and refuses (`not_confined`) whatever else reaches the
-local disk. Opens no store.
+Returns the plain path of a root that names exactly one directory, and refuses (`not_confined`) any other way
+to reach the local disk. Opens no store.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _HINT = "give the directory by its path or as file:///path, without a chain or a
 
 
 def local_path(root: str, fs: Any = None, options: dict[str, Any] | None = None) -> str | None:
-    """The path on this machine that a root names; None for a root elsewhere, or one that is chained.
+    """Return the path on this machine that a root names; None for a root elsewhere, or a chained URL.
 
-    Raises CallError `path_invalid` for a spelling with two meanings, `outside_root` for a path that leaves
-    the directory of `fs`, `not_confined` for a local disk that is not fsspec's own.
+    CallError `path_invalid` for an ambiguous spelling, `outside_root` for a path that leaves the directory of
+    `fs`, `not_confined` for a local disk that is not fsspec's own.
     """
     if fs is not None:
         return _path_on(fs, root)
@@ -38,7 +38,7 @@ def local_path(root: str, fs: Any = None, options: dict[str, Any] | None = None)
 
 
 def refuse_local(fs: Any) -> None:
-    """Raise CallError `not_confined` for a file system that is the local disk, or passes calls on to it."""
+    """Raise CallError `not_confined` for a file system that is, or delegates to, the local disk."""
     if any(_reaches(type(inner)) for inner in _within(fs, set())):
         raise _refused(type(fs))
 
@@ -52,7 +52,7 @@ def _path_of_url(url: str, options: dict[str, Any]) -> str | None:
     protocol, _, rest = url.partition("://")
     try:
         kind = ConfinedFileSystem if protocol == "ringfence" else fsspec.get_filesystem_class(protocol)
-    except Exception:
+    except Exception:  # noqa: BLE001  opening the store reports an unknown or missing protocol
         return None  # one that is not known or not installed: whoever opens the store says so
     if kind is ConfinedFileSystem:
         return _path_of_confined(url, options)
@@ -65,14 +65,14 @@ def _path_of_url(url: str, options: dict[str, Any]) -> str | None:
             "path_invalid", f"The root {shown(url)} names no directory", hint="write file:///path"
         )
     # The class knows no other scheme than its own two, and aliases of it are no different.
-    return str(LocalFileSystem._strip_protocol(f"file://{rest}"))
+    return str(LocalFileSystem._strip_protocol(f"file://{rest}"))  # noqa: SLF001  fsspec's own way to a path
 
 
 def _path_of_confined(url: str, options: dict[str, Any]) -> str:
     from ringfence.toolkit.storage.local.fsspec_adapter import ConfinedFileSystem
 
-    named: dict[str, Any] = {"root": ".", **ConfinedFileSystem._get_kwargs_from_urls(url), **options}
-    base, inner = str(named["root"]), ConfinedFileSystem._strip_protocol(url)
+    named: dict[str, Any] = {"root": ".", **ConfinedFileSystem._get_kwargs_from_urls(url), **options}  # noqa: SLF001  fsspec's own reading of a URL
+    base, inner = str(named["root"]), ConfinedFileSystem._strip_protocol(url)  # noqa: SLF001  fsspec's own way to a path
     if not inner or not os.path.isdir(base):
         return base
     fs = ConfinedFileSystem(base)
@@ -89,7 +89,7 @@ def _path_on(fs: Any, root: str) -> str | None:
     from ringfence.toolkit.storage.local.fsspec_adapter import ConfinedFileSystem
 
     if type(fs) is LocalFileSystem:
-        return str(fs._strip_protocol(root))
+        return str(fs._strip_protocol(root))  # noqa: SLF001  fsspec's own way to a path
     if type(fs) is ConfinedFileSystem:
         return fs.real_path(root)
     if type(fs) is not DirFileSystem:
@@ -102,7 +102,7 @@ def _path_on(fs: Any, root: str) -> str | None:
 
 
 def _within(fs: Any, seen: set[int]) -> Iterator[Any]:
-    """A file system and all those that it passes calls on to; an archive's own file is none of them."""
+    """Yield a file system and all that it delegates to; the file of an archive is not among them."""
     if id(fs) in seen:
         return
     seen.add(id(fs))

@@ -1,7 +1,7 @@
-"""Moves what a store cannot rename: copy, then remove; where that fails, all of it is put back.
+"""Move for stores without a rename: copy, then delete the originals; a failure restores everything.
 
-Never removes a copy that it did not make or that is the only one, and says `partial_failure` where something
-stays moved.
+Never deletes a copy that it did not make or that is the only one, and raises `partial_failure` where
+something stays moved.
 """
 
 from __future__ import annotations
@@ -24,9 +24,11 @@ def move_by_copy(
     give_back: Act,
     uncopy: Act,
 ) -> None:
-    """Move `entries`, parents first: `remove` takes the originals away, `give_back` makes one again from its
-    copy where it is not there, `uncopy` takes a copy away. Raises CallError, `partial_failure` where not all
-    is as it was."""
+    """Move `entries`, parents first. CallError, `partial_failure` where not everything was restored.
+
+    `copy` copies one entry, `remove` deletes the originals, `give_back` restores one missing original from
+    its copy, `uncopy` deletes a copy.
+    """
     copied: list[Entry] = []
     try:
         for entry in entries:
@@ -37,10 +39,10 @@ def move_by_copy(
                 raise CallError(step.code, step.why, where=step.path)
     except CallError as error:
         if error.code == NO_REPLY:
-            raise  # it may be carried out still, also after all was put back; it is settled later
-        # Looked at one by one: what the store says it did not remove may be gone all the same.
+            raise  # the change may still take effect after the restore; recovery resolves it
+        # One by one: an entry that the store reports as not removed may be gone all the same.
         failed = [(entry, failure) for entry in copied if (failure := _tried(give_back, entry)) is not None]
-        # The copy of what could not be given back is all that there is of it.
+        # The copy of an entry that could not be restored is the only one left.
         only = {entry.path for entry, _ in failed}
         back = [entry for entry in reversed(copied) if entry.path not in only]
         stuck = [failure for _, failure in failed]

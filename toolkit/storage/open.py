@@ -1,4 +1,4 @@
-"""Opens stores: the file system of a URL, and the confined tree on a file system, by its kind."""
+"""Opens stores: the file system of a URL, and the confined tree on it, by the kind of store."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ from ringfence.toolkit.storage.fsspec_store.errors import changing as changing
 from ringfence.toolkit.storage.fsspec_store.errors import errors as errors
 from ringfence.toolkit.storage.fsspec_store.options import refused_option, wrong_option
 
-# For the backends that are built on this one, too.
+# Also for backends that are built on this one.
 from ringfence.toolkit.storage.fsspec_store.view import StoreSpot as StoreSpot
 from ringfence.toolkit.storage.fsspec_store.view import in_parts as in_parts
 from ringfence.toolkit.storage.local_roots import refuse_local
 
 
 def open_store(url: str, options: dict[str, Any]) -> tuple[Any, str]:
-    """The file system of an fsspec URL, without a cache of listings, and the path on it.
+    """Return the file system of an fsspec URL, without a cache of listings, and the path on it.
 
-    Raises CallError `invalid_arguments` for an option that is not one, else `io_error`, whatever the library
-    raises.
+    CallError `invalid_arguments` for an unknown option, else `io_error`, whatever the library raises.
     """
     ours = {"use_listings_cache": False, "skip_instance_cache": True}
     for name in sorted(options.keys() & ours.keys()):
@@ -35,11 +34,11 @@ def open_store(url: str, options: dict[str, Any]) -> tuple[Any, str]:
         except TypeError as error:
             if "'use_listings_cache'" not in str(error):
                 raise
-            found = _opened(url, {"skip_instance_cache": True, **options})  # one that has no such cache
+            found = _opened(url, {"skip_instance_cache": True, **options})  # a file system without that cache
     except ImportError as error:
         extra = SCHEMES.get(url.partition("://")[0])
         raise _not_installed(install(extra) if extra else str(error)) from None
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  a store's library raises anything; it becomes a CallError
         extra = SCHEMES.get(url.partition("://")[0])
         if isinstance(error, ValueError) and extra and not is_installed(extra):
             raise _not_installed(install(extra)) from None  # a scheme that the extra makes known
@@ -59,12 +58,12 @@ def _opened(url: str, options: dict[str, Any]) -> tuple[Any, str]:
 
     found: tuple[Any, str] = fsspec.core.url_to_fs(url, **options)
     if kind_of(found[0]) == "s3":
-        found[0].connect()  # it looks at its options only then, and sends nothing
+        found[0].connect()  # s3fs checks its options only here, and sends nothing
     return found
 
 
 def _reason(error: Exception) -> str:
-    """Why a store cannot be opened: a library's own words may hold a password, or a path of this machine."""
+    """Return why a store cannot be opened; a library's message may contain a password or a local path."""
     unknown = re.fullmatch(r"Protocol not known: [A-Za-z0-9+.-]+", str(error))
     if unknown is not None:
         return unknown[0]
@@ -72,9 +71,9 @@ def _reason(error: Exception) -> str:
 
 
 def store_on(fs: Any, root: str) -> WritableTree:
-    """The backend for a path on an fsspec file system, by the protocol it has.
+    """Return the backend for a path on an fsspec file system, by the file system's kind.
 
-    Raises CallError `not_confined` for one that reaches the local disk.
+    CallError `not_confined` for a file system that reaches the local disk.
     """
     refuse_local(fs)
     fs, root = unwrapped(fs, root)
@@ -95,10 +94,12 @@ def store_on(fs: Any, root: str) -> WritableTree:
 
 
 def private_memory() -> Any:
-    """A memory file system of its own: fsspec's shares one store among all of a process."""
+    """Return a separate memory file system: fsspec's own is shared by the whole process."""
     from fsspec.implementations.memory import MemoryFileSystem
 
     class PrivateMemory(MemoryFileSystem):  # type: ignore[misc]
+        """A memory file system with a store of its own."""
+
         cachable = False
 
         def __init__(self) -> None:

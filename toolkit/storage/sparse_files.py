@@ -1,6 +1,6 @@
-"""Holes of sparse files: given as zeros that nobody reads, and made again where such zeros are written.
+"""Sparse files: holes are read as shared zeros without I/O, and written as holes again.
 
-Only what the file system says is a hole is one; content with zeros in it is read and written as it is.
+Only a hole that the file system reports is a hole; zeros in the content are read and written as they are.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _NO_HOLES = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENOTTY)  # of a file system t
 
 
 def pieces_of(fd: int, info: os.stat_result) -> Iterator[bytes]:
-    """The content of the regular file open as `fd`, from its start, piece by piece. Raises OSError."""
+    """Yield the content of the regular file open as `fd`, from its start, in pieces. OSError."""
     at = 0
     if hasattr(os, "SEEK_DATA") and info.st_size - info.st_blocks * 512 > CHUNK and not is_faked():
         while (start := _data(fd, at)) is not None:
@@ -28,7 +28,7 @@ def pieces_of(fd: int, info: os.stat_result) -> Iterator[bytes]:
                 start += len(data)
                 yield data
             if start < end:
-                return  # it was cut off meanwhile
+                return  # the file was truncated meanwhile
             at = end
         size = os.fstat(fd).st_size
         if at < size and _is_hole(fd, at):
@@ -40,7 +40,7 @@ def pieces_of(fd: int, info: os.stat_result) -> Iterator[bytes]:
 
 
 def write_all(fd: int, pieces: Iterable[bytes]) -> None:
-    """Write pieces at the start of a new file; a hole's zeros are left out. Raises OSError."""
+    """Write pieces at the start of a new file; zeros of a hole are skipped. OSError."""
     ends_in_hole = False
     for piece in pieces:
         ends_in_hole = piece is ZEROS
@@ -55,7 +55,7 @@ def write_all(fd: int, pieces: Iterable[bytes]) -> None:
 
 
 def _data(fd: int, at: int) -> int | None:
-    """Where the next data begin; None where there are none, or nobody knows."""
+    """Return the offset of the next data; None where there are none, or the system does not know."""
     try:
         return os.lseek(fd, at, os.SEEK_DATA)
     except OSError as error:

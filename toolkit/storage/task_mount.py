@@ -1,6 +1,6 @@
-"""The workspace's tree with the task store joined to it as `@tasks`, and its trash as `@tasks/.trash`.
+"""Task mount: the workspace's tree with the task store as `@tasks`, and its trash as `@tasks/.trash`.
 
-Each side keeps its own confinement. No name reaches the other side, and no link leads across or inside.
+Each side keeps its own confinement. No name of one side reaches the other, and no link leads across.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ringfence.toolkit.storage.backend import (
 from ringfence.toolkit.storage.move_by_copy import move_by_copy
 from ringfence.toolkit.task_ids import IN_TRASH, TASKS, TRASH
 
-CAUGHT = ".ringfence"  # where each side of a local disk keeps what it caught for deletion
+CAUGHT = ".ringfence"  # the quarantine directory of each side of a local disk
 
 
 @dataclass(slots=True)
@@ -71,13 +71,13 @@ class TaskFolder:
 
 
 class Joined:
-    """A backend made of two: `main`, and `store` below `@tasks`. `trash` opens what is beside the store, and
-    `make_trash` makes it, which is done when something is first put in it.
+    """A backend of two: `main`, and `store` below `@tasks`.
 
-    With `reopen` the store at `root` is opened when it is needed, and again when another one is there.
+    `trash` opens the trash beside the store, and `make_trash` creates it when it is first needed. With
+    `reopen` the store at `root` is opened when it is needed, and again when it was replaced.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  two trees and how to open the trash
         self,
         main: WritableTree,
         store: WritableTree | None,
@@ -99,7 +99,7 @@ class Joined:
         return self._main.traits
 
     def traits_at(self, path: str) -> Traits:
-        """The traits of the side that a path is on."""
+        """Return the guarantees of the side that a path is on."""
         side = self._store if paths.parts(path)[:1] == (TASKS,) else None
         return (side or self._main).traits
 
@@ -121,9 +121,9 @@ class Joined:
                 side.close()
 
     def renew(self) -> None:
-        """See that the store is there. Raises CallError, also where it was opened once and went since.
+        """Make sure that the store is there. CallError, also if it was open before and is gone.
 
-        Only between calls: what a call found in a store or a trash that went is of no more use.
+        Only between calls: a call's spots in a store or trash that is gone are of no use.
         """
         if self._store is not None and not self._store.is_there():
             self._store.close()
@@ -133,7 +133,7 @@ class Joined:
             self._opened = None
         self._tasks()
 
-    # ------------------------------------------------------------------ looking
+    # ------------------------------------------------------------------ reading
 
     def is_there(self) -> bool:
         return self._main.is_there()
@@ -225,7 +225,7 @@ class Joined:
         side, inner = self._there(spot)
         return side.create(inner, data, mode, temporary, metadata)
 
-    def replace(
+    def replace(  # noqa: PLR0913  the protocol's parameters
         self,
         spot: Spot,
         data: bytes | StreamedContent,
@@ -236,7 +236,7 @@ class Joined:
         metadata: Metadata | None = None,
     ) -> NotKept:
         side, inner = self._there(spot)
-        if not side.traits.catches:  # which would say it of the path that it knows the file by
+        if not side.traits.catches:  # because its message would name the path on that side
             check_content(self, spot, before)
             before = None
         return side.replace(inner, data, stat, mode, temporary, before, metadata)
@@ -251,15 +251,17 @@ class Joined:
             yield _shown(step, head)
 
     def use_facts(self, facts: object) -> None:
+        """Let each side store facts about its server there."""
         use: Callable[[object], None] = getattr(self._main, "use_facts", lambda _: None)
         use(facts)
 
     def forget_content(self) -> None:
+        """Drop content that an earlier call read, on each side."""
         forget: Callable[[], None] = getattr(self._main, "forget_content", lambda: None)
         forget()
 
     def take_resolved(self) -> tuple[str, ...]:
-        """Of the workspace, the store and the trash, by their paths in the joined tree."""
+        """Return the resolved paths of workspace, store and trash, as paths in the joined tree."""
         found: list[str] = []
         for side, prefix in ((self._main, ""), (self._store, TASKS), (self._opened, IN_TRASH)):
             taken: tuple[str, ...] = getattr(side, "take_resolved", tuple)()
@@ -318,7 +320,7 @@ class Joined:
     # ------------------------------------------------------------------- inside
 
     def _caught(self, names: tuple[str, ...]) -> Spot:
-        """What was renamed out of the way for deletion: on the side where it is."""
+        """Yield the steps of a quarantined deletion, on the side of its path."""
         with suppress(CallError):  # what is in the workspace is found also where there is no store
             self._tasks()
         for side in (self._store, self._trash()):
@@ -353,11 +355,11 @@ class Joined:
         return self._opened
 
     def make_trash(self) -> None:
-        """Make the trash of the store, for its owner alone, unless it is there."""
+        """Create the trash of the store, accessible only to its owner, unless it exists."""
         self._make()
 
     def _make_trash(self, spot: Spot) -> None:
-        """Make the trash when something is first put in it, and lead a spot that waited for it there."""
+        """Create the trash on first use, and resolve a spot that waited for it."""
         if not isinstance(spot, TaskSpot) or spot.prefix != IN_TRASH:
             return
         if spot.side is None or not _is_local(spot.side):
@@ -374,7 +376,7 @@ def _is_local(side: WritableTree) -> bool:
 
 
 def _shown(step: str | Missed, head: str) -> str | Missed:
-    """A step of one side under its name in the joined tree."""
+    """Return a step of one side with its path in the joined tree."""
     return replace(step, path=head + step.path) if isinstance(step, Missed) else head + step
 
 
@@ -384,17 +386,19 @@ def _inside(change: Delete, head: str) -> Delete:
     return Delete(change.path[cut:], change.stat, entries)
 
 
-def _carry(
+def _carry(  # noqa: C901  the steps of a move by copy share its state
     there: WritableTree, here: WritableTree, source: TaskSpot, destination: TaskSpot, change: Move
 ) -> NotKept:
-    """Copy, verify, then delete: between two places of a store that has no rename."""
+    """Copy, verify, then delete, between two places of a store without a rename."""
     if here.stat(destination.inner) is not None:
         raise CallError("already_exists", f"'{destination.path}' already exists", where=destination.path)
     old, new = source.inner.path, destination.inner.path
     lost: dict[str, None] = {}
 
     def at(side: WritableTree, top: str, entry: Entry) -> Spot:
-        return spot_at(side, top + entry.path[len(change.source) :])  # a store's spot holds nothing open
+        return spot_at(
+            side, top + entry.path[len(change.source) :]
+        )  # spots of these stores hold nothing open
 
     def put(entry: Entry, giver: WritableTree, original: Spot, taker: WritableTree, target: Spot) -> None:
         if entry.stat.kind == DIRECTORY:

@@ -1,6 +1,6 @@
-"""Where the task folders are: opens the second root, and refuses places that can never be one.
+"""Opens the task store as a second root, and refuses places that can never be one.
 
-Opens; makes nothing. The trash beside the store is made when something is first put in it.
+Creates nothing. The trash beside the store is created when it is first needed.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ _TOP = ("/", "/home", "/media", "/mnt", "/opt", "/private", "/root", "/run", "/s
 
 
 def join(main: WritableTree, place: str, fs: Any, durable: bool, options: dict[str, Any]) -> Joined:
-    """`main` with the task store at `place` joined to it.
+    """Return `main` with the task store at `place` joined to it.
 
-    Raises CallError `protected_path` for a place that is never one to delete folders in, `not_confined`; a
-    folder of this machine is looked for when it is needed.
+    CallError `protected_path` for a place where nothing may ever be deleted, `not_confined`. A directory of
+    this machine is opened when it is first needed.
     """
     path = local_path(place, fs, options)
     if path is not None:
@@ -51,6 +51,7 @@ def join(main: WritableTree, place: str, fs: Any, durable: bool, options: dict[s
     beside = f"{place}.trash"
 
     def make_trash() -> None:
+        """Create the trash beside the store. CallError."""
         with errors(IN_TRASH):
             fs.makedirs(beside, exist_ok=True)  # a store may want the prefix that it writes below to be there
 
@@ -105,9 +106,9 @@ def _local(main: WritableTree, place: str, durable: bool) -> Joined:
 
 
 def is_trash(beside: str, store: str) -> bool:
-    """Whether the trash is there. Raises CallError where it is a link, or somebody else may have made it.
+    """Whether the trash exists. CallError where it is a link, or somebody else may have created it.
 
-    Whoever owns the store has the tasks anyway.
+    The owner of the store can read and change the tasks anyway.
     """
     trash = Path(beside)
     if trash.is_symlink():
@@ -123,7 +124,7 @@ def is_trash(beside: str, store: str) -> bool:
 
 
 def _check_there(real: str) -> None:
-    """Refuse what is no folder, or none that can be read, or is another one's by a link."""
+    """Refuse a place that is no directory, cannot be read, or belongs to somebody else through a link."""
     code, hint = "not_found", "it does not exist; name the folder with --tasks"
     try:
         if os.path.realpath(real) != real:

@@ -1,6 +1,6 @@
-"""Walk through a directory tree, parents before children: how deep it is costs neither stack nor descriptors.
+"""Tree walk, parents before children: its depth costs neither stack nor descriptors.
 
-Follows no link and holds no more open than the backend's own folders do.
+Follows no link, and holds no more directories open than the backend's own folders do.
 """
 
 from __future__ import annotations
@@ -19,16 +19,17 @@ Missed = Callable[[Entry, CallError], None]
 
 
 def everything(path: str, folder: Folder) -> Iterator[Entry]:
-    """What is listed in the open directory at `path`."""
+    """Return all entries of the open directory at `path`."""
     above = paths.child(path, "")
     return (Entry(above + name, stat) for name, stat in folder.scan())
 
 
 def fail(_: Entry, error: CallError) -> None:
+    """Raise the error: the default of `missed`."""
     raise error
 
 
-def walk(
+def walk(  # noqa: PLR0913  a place and four choices by name
     tree: Tree,
     spot: Spot,
     path: str,
@@ -37,10 +38,10 @@ def walk(
     refuse: Refuse = lambda _: None,
     missed: Missed = fail,
 ) -> Iterator[tuple[Entry, Folder]]:
-    """Each entry below the directory at `spot`, shown as `path`, and the open directory that it is listed in.
+    """Yield each entry below the directory at `spot`, displayed as `path`, with its open directory.
 
-    `choose` says which entries of a directory there are. A directory that cannot be opened, or that `refuse`
-    raises a CallError for, is given to `missed`; what that does not raise is passed over.
+    `choose` returns the entries of a directory. A directory that cannot be opened, or for which `refuse`
+    raises a CallError, is passed to `missed`; if that does not raise, the directory is skipped.
     """
     opened: list[tuple[ExitStack, Folder, Iterator[Entry]]] = []
 

@@ -1,4 +1,4 @@
-"""Azure blobs as a confined tree."""
+"""Azure Blob Storage as a confined tree."""
 
 from ringfence.toolkit.storage.azure.backend import Azure
 

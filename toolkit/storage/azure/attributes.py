@@ -1,4 +1,4 @@
-"""Metadata of a blob: content settings, own metadata, index tags, access tier; and how a PUT says them."""
+"""Metadata of a blob: content settings, own metadata, index tags, access tier; and the PUT that sets them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _BLOCK = "BlockBlob"  # the only type that is made here
 
 
 def fields_of(properties: Any, tags: dict[str, str] | None) -> Metadata:
-    """The fields of a blob; `tags` is None where its tags may not be read."""
+    """Return the fields of a blob; `tags` is None where its tags may not be read."""
     settings = properties.content_settings
     found: dict[str, Any] = {
         SETTINGS: {name: value for name in _SETTINGS if (value := getattr(settings, name)) is not None},
@@ -25,7 +25,7 @@ def fields_of(properties: Any, tags: dict[str, str] | None) -> Metadata:
 
 
 def put_with(fields: Metadata) -> tuple[dict[str, Any], NotKept]:
-    """What a PUT has to say for a blob to have these fields, and the ones that it cannot say."""
+    """Return the arguments of a PUT that sets these fields, and the fields that a PUT cannot set."""
     from azure.storage.blob import ContentSettings, StandardBlobTier
 
     said: dict[str, Any] = {}

@@ -1,7 +1,7 @@
-"""Azure blobs, by adlfs, as a confined tree; listed by exact prefixes, changed by conditional requests.
+"""Azure blobs, through adlfs, as a confined tree: listed by exact prefix, changed by conditional requests.
 
-Never asks adlfs to list: beside an empty object that marks a directory it does not see what is in it. Never
-has it change anything: it sends no conditions but for a new blob.
+Never lists through adlfs, which hides the content of a directory that has an empty marker object. Never
+changes anything through adlfs, which sends conditions only for new blobs.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ringfence.toolkit.storage.fsspec_store.backend import Store
 from ringfence.toolkit.storage.fsspec_store.errors import changing, errors
 from ringfence.toolkit.storage.fsspec_store.view import StoreSpot
 
-_REMEMBERED = 64  # blobs whose metadata is kept between the look at it and the change
+_REMEMBERED = 64  # blobs whose metadata is remembered between planning and the change
 
 
 class Azure(Store):
@@ -31,10 +31,10 @@ class Azure(Store):
         self._requests = Requests(fs.service_client, container, self._resolve)
         self._attached: dict[tuple[str, str], Metadata] = {}
 
-    # ------------------------------------------------------------------ looking
+    # ------------------------------------------------------------------ reading
 
     def read(self, spot: StoreSpot, limit: int | None = None, known: Stat | None = None) -> bytes:
-        """The bytes of a blob, of exactly the `known` one or, without it, of the one that is there now."""
+        """Return the bytes of a blob: exactly the `known` version, or the current one without it."""
         path, found = spot.path, known or self._info(spot.path)
         if found is None:
             raise CallError("not_found", f"'{path}' does not exist", where=path)
@@ -49,13 +49,13 @@ class Azure(Store):
         return data
 
     def metadata(self, spot: StoreSpot, stat: Stat, *, copied: bool = False) -> Metadata | None:
-        """Settings, metadata, tags and tier of a blob; a copy takes all of it along."""
+        """Return settings, metadata, tags and tier of a blob; a copy takes all of them along."""
         return self._fields(spot.path, stat) if stat.kind == FILE else None
 
     def level(self, path: str) -> tuple[list[tuple[str, Stat]], list[str]]:
-        """The names directly below `path` with what they are, and blobs that no path names.
+        """Return the names directly below `path` with their stats, and the blobs that no path names.
 
-        A file comes before a directory of its name.
+        A file comes before a directory of the same name.
         """
         start = self._prefix if path == paths.ROOT else self._blob(path) + "/"
         with errors(path):
@@ -67,7 +67,7 @@ class Azure(Store):
         for below, stat in rows:
             name = below.removesuffix("/")
             if not below:
-                if stat.size:  # a marker that holds something
+                if stat.size:  # a marker with content
                     left_out.append(below)
             elif name in ("", ".", ".."):
                 left_out.append(below)
@@ -86,7 +86,7 @@ class Azure(Store):
         return Stat(DIRECTORY, 0) if there else None
 
     def _fields(self, path: str, stat: Stat) -> Metadata:
-        """What is attached to exactly the blob that was `stat`."""
+        """Return the metadata of exactly the blob that was `stat`."""
         key = path, stat.identity
         if key not in self._attached:
             with errors(path):
@@ -105,7 +105,7 @@ class Azure(Store):
             return self._put(spot.path, new.data, None, new.metadata)[1]
 
     def _put_over(self, spot: StoreSpot, new: NewContent, stat: Stat, before: bytes | None) -> NotKept:
-        """`before` was read after `stat`, so the tag of `stat` stands for it."""
+        """Replace a blob. `before` was read after `stat`, so the tag in `stat` stands for the content too."""
         with changing(spot.path):
             fields = {**self._fields(spot.path, stat), **new.metadata}
             return self._put(spot.path, new.data, stat.identity, fields)[1]

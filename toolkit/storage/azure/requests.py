@@ -1,7 +1,7 @@
-"""Requests about blobs, each on a condition, and what became of one whose reply was lost.
+"""Requests on blobs, each with a condition, and the outcome of requests whose reply was lost.
 
-The client sends a request again by itself. One that is refused after that, or never answered, may have been
-carried out: then the blob itself is looked at, and what it does not tell is raised.
+The client repeats requests by itself. A request that is refused after that, or never answered, may have taken
+effect: then the blob itself is compared, and an outcome that stays unclear is raised.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ _EXISTS = "BlobAlreadyExists"
 
 
 class Requests:
-    """Requests about the blobs of one container; `note` is told the paths of changes that a look settled."""
+    """Requests on the blobs of one container; `note` receives the path of each change a look confirmed."""
 
     def __init__(self, service: Any, container: str, note: Callable[[str], None]) -> None:
         self._service = service
         self._container = container
         self._note = note
 
-    # ------------------------------------------------------------------ looking
+    # ------------------------------------------------------------------ reading
 
     async def properties(self, blob: str, tag: str | None = None) -> Any:
-        """The properties of a blob, of exactly the one with this tag. None where it is not."""
+        """Return the properties of exactly the blob with this tag; None if there is none."""
         from azure.core.exceptions import ResourceModifiedError, ResourceNotFoundError
 
         async with self._client(blob) as client:
@@ -42,7 +42,7 @@ class Requests:
                 return None
 
     async def content(self, blob: str, tag: str) -> bytes | None:
-        """The content of exactly the blob with this tag, None where it is not."""
+        """Return the content of exactly the blob with this tag; None if there is none."""
         from azure.core.exceptions import ResourceModifiedError, ResourceNotFoundError
 
         async with self._client(blob) as client:
@@ -53,7 +53,7 @@ class Requests:
                 return None
 
     async def fields(self, blob: str, tag: str) -> Metadata | None:
-        """What is attached to exactly the blob with this tag, None where it is not."""
+        """Return the metadata of exactly the blob with this tag; None if there is none."""
         found = await self.properties(blob, tag)
         return None if found is None else fields_of(found, await self._tags(blob, found.tag_count))
 
@@ -69,9 +69,9 @@ class Requests:
                 return None  # a right of its own
 
     async def below(self, start: str, *, only_whether: bool = False) -> tuple[list[tuple[str, Stat]], bool]:
-        """Names below a prefix, and whether anything begins with it, be it only its own marker.
+        """Return the names below a prefix, and whether any key has the prefix, its own marker included.
 
-        Those of directories end with a slash; an empty name is the marker's.
+        Names of directories end with a slash; the marker's name is empty.
         """
         rows, there = [], False
         async with self._service.get_container_client(self._container) as client:
@@ -88,10 +88,9 @@ class Requests:
     async def put(
         self, blob: str, path: str, data: bytes, tag: str | None, fields: Metadata
     ) -> tuple[str, NotKept]:
-        """Put a blob where none is, or over the one with this tag. The tag it has then, and what it lacks.
+        """Create a blob, or replace the one with this tag; returns its tag and the fields not kept.
 
-        Raises FileExistsError, CallError `path_changed` and `outcome_unknown`, and ConnectionError where no
-        final reply came.
+        FileExistsError, CallError `path_changed` or `outcome_unknown`; ConnectionError without a final reply.
         """
         said, lost = put_with(fields)
         try:
@@ -118,7 +117,7 @@ class Requests:
         return str(answer["etag"]).strip('"')
 
     async def _settled_put(self, blob: str, path: str, data: bytes, tag: str | None) -> str:
-        """The tag of a blob that was put there after all."""
+        """Return the tag of a blob that was written after all."""
         found = await self.properties(blob)
         if found is None:
             raise outcome_unknown(path)
@@ -158,9 +157,10 @@ class _Refused(Exception):
 
 @contextmanager
 def _answers() -> Iterator[None]:
-    """The service's answers to a change, by what they mean for it.
+    """Translate the service's replies to a change into errors.
 
-    Without a final reply, and after one that only says that the service failed, it may have been made.
+    Without a final reply, and after a reply that only reports a failure of the service, the change may have
+    been made.
     """
     from azure.core.exceptions import (
         AzureError,
@@ -195,7 +195,7 @@ def _code(error: Any) -> str:
 
 
 def _only(tag: str | None) -> dict[str, Any]:
-    """The condition that a blob still has this tag."""
+    """Return the condition that a blob still has this tag."""
     from azure.core import MatchConditions
 
     if tag is None:
@@ -208,8 +208,8 @@ def _tag(blob: Any) -> str:
 
 
 def stat_of(blob: Any) -> Stat:
-    """What a blob is, by its properties."""
-    # Where the account has real directories, they are blobs that say so. What has content is a file.
+    """Return the stat of a blob, given its properties."""
+    # An account with real directories reports them as blobs with a flag. A blob with content is a file.
     marks = {key.lower(): value for key, value in (blob.metadata or {}).items()}
     if marks.get("hdi_isfolder") == "true" and not blob.size:
         return Stat(DIRECTORY, 0)

@@ -1,6 +1,6 @@
-"""Sent: how often a request really went out, counted where the bytes leave.
+"""Send counter: how often a request really went out, counted where the bytes leave.
 
-Two layers send again without a word: Azure's client after a failure, and below it aiohttp where a connection
+Two layers repeat requests silently: Azure's client after a failure, and aiohttp below it where a connection
 ends before the reply. Counts only; changes no request.
 """
 
@@ -18,7 +18,7 @@ _SENDING: ContextVar[Sent | None] = ContextVar("_SENDING", default=None)
 
 
 class Sent:
-    """The requests of one operation, which may be several of different addresses."""
+    """The requests of one operation, which may have several addresses."""
 
     def __init__(self) -> None:
         self._went_out: Counter[tuple[str, str]] = Counter()
@@ -26,14 +26,15 @@ class Sent:
 
     @property
     def again(self) -> bool:
-        """Whether any of them went out more than once."""
+        """Whether any of the requests went out more than once."""
         return self._retried or any(count > 1 for count in self._went_out.values())
 
     def hooks(self) -> dict[str, Any]:
-        """What to give to an operation of Azure's client."""
+        """Return the arguments with which an operation of Azure's client reports its sends."""
         return {"raw_request_hook": _watch, "retry_hook": self._retry}
 
     def note(self, method: str, url: str) -> None:
+        """Count one request by its method and URL."""
         self._went_out[method, url] += 1
 
     def _retry(self, **_: Any) -> None:
@@ -42,7 +43,7 @@ class Sent:
 
 @contextmanager
 def counting() -> Iterator[Sent]:
-    """What goes out in this task meanwhile."""
+    """Count the requests that this task sends during the block."""
     sent = Sent()
     token = _SENDING.set(sent)
     try:
@@ -52,7 +53,7 @@ def counting() -> Iterator[Sent]:
 
 
 def _watch(request: Any) -> None:
-    """See to it that the connection pool tells what it sends; called before the first sending."""
+    """Make the connection pool report its sends; call it before the first request."""
     transport = request.context.transport
     session = getattr(getattr(transport, "_transport", transport), "session", None)
     configs = getattr(session, "trace_configs", None)
@@ -61,7 +62,7 @@ def _watch(request: Any) -> None:
 
 
 class _Trace(TraceConfig):
-    """Tells of every request that a connection pool sends."""
+    """Reports every request that a connection pool sends."""
 
     def __init__(self) -> None:
         super().__init__()

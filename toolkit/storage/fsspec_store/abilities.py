@@ -1,6 +1,6 @@
-"""Abilities of an fsspec file system as far as its class tells: its kind, its traits, the one below it.
+"""Abilities of an fsspec file system by its class: its kind, its guarantees, and the file system it wraps.
 
-Looks at the object alone and asks the store nothing. Promises nothing for a class that is not known.
+Examines the object alone and sends no request. An unknown class gets no guarantees.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _REMOVING = ("rm", "rm_file", "_rm", "_rm_file")
 # These have methods that change, and are no workspace to change things in: what is put into references is
 # forgotten with the process, and GitHub's files can be removed and not written.
 _ONLY_READ = {"reference", "github"}
-_BELOW = ("fs", "sync_fs")  # what wrappers call the file system that they pass calls on to
+_BELOW = ("fs", "sync_fs")  # attributes in which wrappers keep the wrapped file system
 
 
 def kind_of(fs: Any) -> str:
-    """The row of BACKENDS whose promises hold for a file system; empty where none does.
+    """Return the row of BACKENDS that holds for a file system; empty if none does.
 
-    By more than the protocol's name, which classes of others take as well.
+    The protocol's name is not enough, because other libraries' classes use the same names.
     """
     from fsspec.implementations.memory import MemoryFileSystem
 
@@ -37,16 +37,17 @@ def kind_of(fs: Any) -> str:
 
 
 def protocols_of(fs: Any) -> tuple[str, ...]:
+    """Return the protocol names of a file system."""
     return (fs.protocol,) if isinstance(fs.protocol, str) else tuple(fs.protocol)
 
 
 def traits_of(fs: Any) -> Traits:
-    """What a file system promises."""
+    """Return the guarantees of a file system."""
     return replace(BACKENDS.get(kind_of(fs), CONSERVATIVE), read_only=is_read_only(fs))
 
 
 def is_read_only(fs: Any) -> bool:
-    """Whether nothing in a file system can be changed: opened so, or of a class that cannot remove a file."""
+    """Whether nothing in a file system can be changed: opened read-only, or its class cannot remove files."""
     inner = _inner(fs)
     if inner is not None:
         return is_read_only(inner)
@@ -57,7 +58,7 @@ def is_read_only(fs: Any) -> bool:
 
 
 def takes_create(fs: Any) -> bool:
-    """Whether `pipe_file` knows `mode="create"`; one that takes whatever it is given may not look at it."""
+    """Whether `pipe_file` supports `mode="create"`; a class that accepts any argument may ignore it."""
     inner = _inner(fs)
     if inner is not None:
         return takes_create(inner)
@@ -65,11 +66,11 @@ def takes_create(fs: Any) -> bool:
 
 
 def unwrapped(fs: Any, root: str) -> tuple[Any, str]:
-    """The store below caches and directories of fsspec, and the path on it.
+    """Return the store below fsspec's caches and directory wrappers, and the path on it.
 
-    A cache answers with what was there before, and takes a write for made that the store did not keep.
-    Raises CallError `outside_root` for a path that leaves its directory, `io_error` for an archive that is
-    open for writing, which cannot be read meanwhile.
+    A cache returns old content, and reports a write as made that the store did not keep. CallError
+    `outside_root` for a path that leaves its directory, `io_error` for an archive that is open for writing
+    and cannot be read.
     """
     from fsspec.archive import AbstractArchiveFileSystem
     from fsspec.implementations.cached import CachingFileSystem
@@ -99,7 +100,7 @@ def _inner(fs: Any) -> Any:
 
 
 def _has_own(kind: type, method: str) -> bool:
-    """Whether a class has a method that is more than fsspec's own, which only fails or passes calls on."""
+    """Whether a class overrides fsspec's own method, which only fails or delegates."""
     from fsspec import AbstractFileSystem
     from fsspec.asyn import AsyncFileSystem
 

@@ -1,7 +1,7 @@
-"""Any fsspec file system as a confined tree to change, one object an operation.
+"""Any fsspec file system as a confined tree that can be changed, one object per operation.
 
-Never calls an fsspec method that expands globs in its argument, and never takes what a store says it did for
-done unless the store is known to keep its word.
+Never calls an fsspec method that expands globs in its argument. Never trusts a reported success unless the
+store is known to keep what it accepts.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from ringfence.toolkit.storage.move_by_copy import move_by_copy
 
 
 class Store(StoreView):
-    """A tree below `root` of the fsspec file system `fs`."""
+    """A writable tree below `root` of the fsspec file system `fs`."""
 
     def __init__(self, fs: Any, root: str) -> None:
         super().__init__(fs, root)
         self._takes_create = self.traits.exclusive_create or takes_create(fs)
-        self._not_kept: dict[str, NotKept] = {}  # by the path that something was moved to
+        self._not_kept: dict[str, NotKept] = {}  # by the destination of a move
 
     # ----------------------------------------------------------------- changing
 
@@ -49,7 +49,7 @@ class Store(StoreView):
         return self._lost(spot.path, {**attached, **new.metadata})
 
     def remove(self, spot: StoreSpot, change: Delete, temporary: str) -> Iterator[str | Missed]:
-        """Delete exactly what was listed, files first; anything that differs by now is kept and reported."""
+        """Delete exactly the listed entries, files first; an entry that differs by now is kept."""
         self._check_writable(spot.path)
         for entry in (*reversed(change.entries), Entry(change.path, change.stat)):
             try:
@@ -71,12 +71,12 @@ class Store(StoreView):
         try:
             self.remove_directory(StoreSpot(path))
         except CallError as error:
-            # Where directories are only what keys lie below, the last key took it along.
+            # Where directories are only key prefixes, the last key took the directory along.
             if error.code != "not_found":
                 raise
 
     def _keep_parent(self, path: str) -> None:
-        """A directory whose last entry went stays, as it does on disk, where the store can have it."""
+        """Keep a directory whose last entry was removed, as on disk, where the store can."""
         parent = paths.parent(path)
         if parent != paths.ROOT and self._info(parent) is None:
             with errors(parent):
@@ -84,16 +84,16 @@ class Store(StoreView):
             self._mark(parent)
 
     def _mark(self, path: str) -> None:
-        """Where directories are only what keys lie below, an empty object `name/` keeps one.
+        """Create an empty object `name/`, which keeps a directory where directories are only key prefixes.
 
-        Never puts one over what somebody has written there meanwhile.
+        Never overwrites an object that somebody else has written meanwhile.
         """
         if self._info(path) is None:
             with errors(path), suppress(FileExistsError):
                 self._create(path + "/", b"")
 
-    def move(self, source: StoreSpot, destination: StoreSpot, change: Move) -> NotKept:
-        """Copy, verify, then delete: a store has no rename of its own that can be relied on."""
+    def move(self, source: StoreSpot, destination: StoreSpot, change: Move) -> NotKept:  # noqa: C901  the steps of a move by copy share its state
+        """Copy, verify, then delete: no rename of a store is reliable."""
         self._check_writable(source.path)
         if change.over is not None:
             self._same(destination.path, change.over)
@@ -121,7 +121,7 @@ class Store(StoreView):
                 self._copy(at(entry), copies[at(entry)], entry.path, None)
 
         def uncopy(entry: Entry) -> None:
-            if change.over is not None:  # whose content is not here any more
+            if change.over is not None:  # its old content is gone
                 raise CallError("io_error", f"'{at(entry)}' was replaced", where=at(entry))
             if entry.stat.kind == DIRECTORY:
                 self._remove_own(at(entry))
@@ -149,7 +149,7 @@ class Store(StoreView):
             raise _not_kept(f"the directory '{spot.path}'", spot.path)
 
     def _remove_own(self, path: str) -> None:
-        """Take back a directory that was made just now; what others put into it meanwhile keeps it."""
+        """Remove a directory that was made just now, unless somebody else has put something into it."""
         try:
             self.remove_directory(StoreSpot(path))
         except CallError as error:
@@ -172,7 +172,7 @@ class Store(StoreView):
         raise CallError("io_error", "This store has no links")
 
     def sweep(self, spot: StoreSpot, temporary: str) -> None:
-        """A store writes one object at a time and leaves no temporary."""
+        """Do nothing: a store writes one object at a time and leaves no temporary."""
 
     # ------------------------------------------------------------------- inside
 
@@ -181,7 +181,7 @@ class Store(StoreView):
             raise only_read(path)
 
     def _confirm(self, path: str, data: bytes) -> None:
-        """Raise CallError `io_error` unless the store has what it was given; some take it and drop it."""
+        """Raise CallError `io_error` unless the store has the content; some stores accept it and drop it."""
         if self.traits.keeps:
             return
         found = self._info(path)
@@ -195,16 +195,16 @@ class Store(StoreView):
             raise CallError("io_error", message, where=path, hint=_SWALLOWED)
 
     def _lost(self, path: str, wanted: Metadata) -> NotKept:
-        """What of the fields a file has not by now, where nothing can put them on it."""
+        """Return the wanted fields that a file does not have, where nothing can set them."""
         if not wanted:
             return ()
         row = self._row(path)
         return not_kept(wanted, {} if row is None else told(row))
 
-    # What a store with conditions of its own does by them; here a look comes right before.
+    # A store with conditions overrides these; here the object is compared right before.
 
     def _create(self, path: str, data: bytes) -> None:
-        """Put an object where none is. Raises FileExistsError."""
+        """Create an object. FileExistsError if the name is taken."""
         if not self.traits.exclusive_create and self._info(path) is not None:
             raise FileExistsError
         if self._takes_create:
@@ -213,7 +213,7 @@ class Store(StoreView):
             self._fs.pipe_file(self._key(path), data)
 
     def _replace(self, path: str, data: bytes, judged: Stat) -> Metadata:
-        """Put an object in the place of the one judged; what was attached to that."""
+        """Replace the judged object; returns its old metadata."""
         attached = self._told(path, judged)
         self._fs.pipe_file(self._key(path), data)
         return attached
@@ -223,7 +223,7 @@ class Store(StoreView):
         self._fs.rm_file(self._key(path))
 
     def _copy(self, source: str, judged: Stat, target: str, over: Stat | None) -> Stat:
-        """Copy what was judged to where nothing is, or `over` the file judged there; what is there then."""
+        """Copy the judged object to a free name, or `over` the file judged there; returns the copy's stat."""
         attached = self._told(source, judged)
         with errors(target):
             data = bytes(self._fs.cat_file(self._key(source)))

@@ -1,6 +1,6 @@
-"""Errors of a store as the codes of a call: whatever the library of a store raises is a CallError here.
+"""Errors of a store: every exception of a store's library becomes a CallError with a code.
 
-Never shows a library's own words, which may hold a password or a path of this machine.
+Never shows a library's own message, which may contain a password or a path of this machine.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from ringfence.toolkit.storage.ambiguous_outcome import no_reply
 
 @contextmanager
 def errors(path: str) -> Iterator[None]:
+    """Translate exceptions about `path` during the block into CallError."""
     try:
         yield
     except CallError:
@@ -27,20 +28,20 @@ def errors(path: str) -> Iterator[None]:
     except NotADirectoryError:
         raise CallError("not_a_directory", f"'{path}' is not a directory", where=path) from None
     except PermissionError:
-        # A store that will not say is not a store where nothing is.
+        # A refused request does not mean that nothing is there.
         raise CallError("io_error", f"The store does not permit it: '{path}'", where=path) from None
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise CallError("io_error", f"The store failed on '{path}': {reason}", where=path) from None
     except Exception as error:
-        # The libraries of stores raise what they like; here that is the store's failure and not ours.
+        # Libraries of stores raise any exception; here it is a failure of the store, not a defect.
         reason = type(error).__name__
         raise CallError("io_error", f"The store failed on '{path}': {reason}", where=path) from error
 
 
 @contextmanager
 def changing(path: str) -> Iterator[None]:
-    """As `errors`, for a request that changes something: without a reply it may be carried out still."""
+    """Translate as `errors` does, for a change: without a reply the code is `outcome_unknown`."""
     with errors(path):
         try:
             yield

@@ -1,6 +1,6 @@
-"""FTP by fsspec, whose client has one connection: one request at a time, and connected again where it went.
+"""FTP through fsspec, whose client has one connection: one request at a time, with reconnection.
 
-A look is asked once more then. A change is not: it may have been made, and a look has to tell.
+A read is repeated over the new connection. A change is not: it may have been made, and has to be verified.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-_LOOKS = ("info", "ls", "cat_file")  # what may be asked twice
+_LOOKS = ("info", "ls", "cat_file")  # calls that may be repeated
 
 
 class OneAtATime:
-    """What Ringfence uses of an fsspec FTPFileSystem. Raises ConnectionError where the connection went."""
+    """The part of fsspec's FTPFileSystem that Ringfence uses. ConnectionError for a lost connection."""
 
     def __init__(self, fs: Any) -> None:
         self._fs = fs
@@ -38,22 +38,22 @@ class OneAtATime:
                 raise _lost()
             try:
                 return getattr(self._fs, name)(*arguments, **more)
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001  raised again, as a lost connection or as it is
                 raise _lost() if self._is_lost(error) else error from None
 
     def _connect(self) -> None:
         self._fs.invalidate_cache()
         self._fs.ftp.close()
         try:
-            self._fs._connect()
+            self._fs._connect()  # noqa: SLF001  fsspec's only way to connect again
             if getattr(self._fs, "tls", False):
                 self._fs.ftp.prot_p()
-        except Exception:
+        except Exception:  # noqa: BLE001  whatever fails, the connection is lost
             raise _lost() from None
         self._have_failures_told()
 
     def _have_failures_told(self) -> None:
-        """Keep fsspec from taking a passing failure of the server for an empty directory, or for no file."""
+        """Make fsspec raise temporary failures, which it reports as an empty directory or a missing file."""
         ftp = self._fs.ftp
         for name in ("mlsd", "retrbinary"):
             setattr(ftp, name, partial(_told, getattr(ftp, name)))
@@ -81,6 +81,6 @@ def _lost() -> ConnectionError:
 
 
 def steady(fs: Any) -> Any:
-    """`fs`, or where it is one on FTP what asks it one thing at a time."""
+    """Return `fs`, wrapped in OneAtATime where it is an FTP file system."""
     protocols = (fs.protocol,) if isinstance(fs.protocol, str) else tuple(fs.protocol)
     return OneAtATime(fs) if "ftp" in protocols and hasattr(fs, "_connect") else fs

@@ -1,7 +1,7 @@
-"""Identity of an fsspec file system: what it tells of its server and its account.
+"""Identity of an fsspec file system: its server and its account.
 
-Reads what the file system was made with, and takes nothing from it that is a password or a token. Where that
-tells too little, the authority of the place is None.
+Reads the arguments that the file system was made with, and never uses a password or token among them. Where
+they identify no account, the authority of the place is None.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit
 
 from ringfence.toolkit.locations import StoragePlace
 
-# Protocols whose paths mean the same to every account, with the options that say more than the path does.
+# Protocols whose paths mean the same for every account, with the options that are part of the identity.
 _EVERYWHERE: dict[str, tuple[str, ...]] = {
     "gcs": ("endpoint_url",),
     "github": ("org", "repo", "ref", "sha"),
@@ -30,11 +30,11 @@ _MORE = (
 )
 _SECRET = ("pass", "secret", "token", "tok", "cred", "auth", "key", "kerb", "sas", "cookie", "sign")
 _SFTP_PORT = 22
-_BELOW = ("fs", "_fs", "base_fs", "sync_fs")  # what wrappers call the file system that they pass calls on to
+_BELOW = ("fs", "_fs", "base_fs", "sync_fs")  # attributes in which wrappers keep the wrapped file system
 
 
 def identity_of(fs: Any, root: str) -> StoragePlace:
-    """The place of a path on a file system."""
+    """Return the place of a path on a file system."""
     own = _own(fs, root)
     if own is not None:
         return own
@@ -50,7 +50,7 @@ def identity_of(fs: Any, root: str) -> StoragePlace:
 
 
 def s3_place(endpoint: str, root: str) -> StoragePlace:
-    """The place of `bucket/prefix` at an endpoint; Amazon's buckets are the same from all of its own."""
+    """Return the place of `bucket/prefix` at an endpoint; all of Amazon's endpoints are one."""
     if endpoint.endswith(".amazonaws.com"):
         return StoragePlace(("s3",), "", root)
     split = urlsplit(endpoint)
@@ -60,9 +60,9 @@ def s3_place(endpoint: str, root: str) -> StoragePlace:
 
 
 def azure_place(account: str, url: str, root: str, told: str | None = None) -> StoragePlace:
-    """The place of `container/prefix` in an account; `url` is where the account is served.
+    """Return the place of `container/prefix` in an account; `url` is the address of the account.
 
-    `told` is the account that the file system itself tells, which it does not of a connection string.
+    `told` is the account that the file system reports, which is missing for a connection string.
     """
     split = urlsplit(url)
     served = split.hostname or ""
@@ -77,12 +77,12 @@ def azure_place(account: str, url: str, root: str, told: str | None = None) -> S
 
 
 def sftp_authority(account: str, host: str, port: int) -> str:
-    """The authority of an account on a server."""
+    """Return the authority of an account on a server."""
     return f"{quote(account, safe='')}@{f'[{host}]' if ':' in host else host.lower()}:{port}"
 
 
 def _own(fs: Any, root: str) -> StoragePlace | None:
-    """The place on a file system that a backend of ours is made for."""
+    """Return the place on a file system that has a backend of its own."""
     protocols = (fs.protocol,) if isinstance(fs.protocol, str) else tuple(fs.protocol)
     if "s3" in protocols and hasattr(fs, "call_s3"):
         client = getattr(getattr(fs, "s3", None), "meta", None)
@@ -126,7 +126,7 @@ def _wrapped(options: dict[str, Any], inner: StoragePlace) -> str | None:
 
 
 def _archive(protocol: str, options: dict[str, Any]) -> tuple[tuple[str, ...], str | None]:
-    """The chain and the authority of an archive that is opened by the name of its file."""
+    """Return chain and authority of an archive that is opened by the name of its file."""
     scheme, _, _ = options["fo"].rpartition("://")
     target = str(options.get("target_protocol") or scheme or "file")
     if target in ("file", "local"):
@@ -144,12 +144,12 @@ def _authority(protocol: str, options: dict[str, Any]) -> str | None:
         return None
     account = next((str(options[name]) for name in _ACCOUNT if name in options), _of_pair(options))
     if not account and any(mark in name.lower() for name in options for mark in _SECRET):
-        return None  # an account there is, and only its secret tells which
+        return None  # there is an account, but only its secret identifies it
     return _joined(account, where)
 
 
 def _options(fs: Any) -> dict[str, Any]:
-    """What the file system was made with, by name, without what says nothing."""
+    """Return the arguments that the file system was made with, by name, without those that mean nothing."""
     given = dict(getattr(fs, "storage_options", {}))
     found = dict(given)
     try:
@@ -168,7 +168,7 @@ def _options(fs: Any) -> dict[str, Any]:
 
 
 def _of_pair(options: dict[str, Any]) -> str:
-    """The account in `auth=(account, password)`, or in the URL of the server."""
+    """Return the account in `auth=(account, password)`, or in the server's URL."""
     pair = options.get("auth")
     if isinstance(pair, tuple | list) and len(pair) == 2:
         return str(pair[0])
@@ -177,7 +177,7 @@ def _of_pair(options: dict[str, Any]) -> str:
 
 
 def _joined(account: str, where: dict[str, Any]) -> str:
-    """An authority, its parts quoted so that none can be taken for another."""
+    """Return an authority with its parts quoted, so that no part reads as another."""
     where = {name: _plain(value) for name, value in where.items()}
     host, port = where.pop("host", ""), where.pop("port", "")
     parts = [quote(host, safe="[]") + (f":{port}" if port else "")] if host or port else []
@@ -186,7 +186,7 @@ def _joined(account: str, where: dict[str, Any]) -> str:
 
 
 def _plain(value: Any) -> str:
-    """A value, of a URL only scheme, host and path."""
+    """Return a value; of a URL only scheme, host and path."""
     text = str(value)
     if "://" not in text:
         return text

@@ -1,6 +1,6 @@
-"""Keys of an fsspec file system in the form that it has itself, from paths of the workspace.
+"""Keys of an fsspec file system in its own form, from paths of the workspace.
 
-Never gives a key that the store would take for another: such a path is refused.
+Never returns a key that the store would read as another key: such a path is refused.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _WITHOUT_SLASH = {"reference"}  # whose keys have none in front, and which say n
 
 
 class Keys:
-    """The keys below `root`, which is in the store's own form here."""
+    """The keys below `root`, which is in the store's own form."""
 
     def __init__(self, fs: Any, root: str) -> None:
-        self._strip = fs._strip_protocol
+        self._strip = fs._strip_protocol  # noqa: SLF001  fsspec's own way to a key
         protocols = set(protocols_of(fs))
         root = str(self._strip(root)).rstrip("/")
         self.root = root.lstrip("/") if protocols & _WITHOUT_SLASH else root
@@ -35,7 +35,7 @@ class Keys:
             self._refused = _NOT_IN_WEBDAV if protocols & {"webdav", "dav"} else _NOT_IN_URLS
 
     def key(self, path: str) -> str:
-        """The key of a path; of a marker, with the slash at its end. Raises CallError `path_invalid`."""
+        """Return the key of a path, or of a marker with the slash at its end. CallError `path_invalid`."""
         if path == paths.ROOT:
             return self._top
         key = self._above + path

@@ -1,6 +1,6 @@
-"""Metadata of a file in a store that fsspec alone reaches: what a row of it tells, none of which can be set.
+"""Metadata of a file in a store that only fsspec reaches: read from a listing, never set.
 
-Only what people attach to a file; never what the store notes of a write itself: times, checksums, ids.
+Only metadata that people attach to a file; never what the store itself records: times, checksums, ids.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 
-_OF_THE_FILE_ALONE = frozenset({"owner", "group"})  # what a copy does not take along
+_OF_THE_FILE_ALONE = frozenset({"owner", "group"})  # fields that a copy does not take along
 # By the key in a row, in lower case and without signs, as fsspec's many stores write it.
 _WORDS = {
     "accesstier": "storage class",
@@ -46,7 +46,7 @@ _WORDS = {
 
 
 def told(row: dict[str, Any]) -> Metadata:
-    """The fields of a row: by their word what the row has under each of its keys."""
+    """Return the metadata fields in a row of a listing, by their names in our records."""
     found: dict[str, dict[str, Any]] = {}
     for key, value in row.items():
         word = _WORDS.get("".join(filter(str.isalnum, str(key))).lower())
@@ -56,8 +56,10 @@ def told(row: dict[str, Any]) -> Metadata:
 
 
 def of_a_copy(fields: Metadata) -> Metadata:
+    """Return the fields that a copy takes along."""
     return {word: value for word, value in fields.items() if word not in _OF_THE_FILE_ALONE}
 
 
 def not_kept(wanted: Metadata, now: Metadata) -> NotKept:
+    """Return the wanted fields that the file does not have now, in words."""
     return tuple(sorted(word for word, value in wanted.items() if now.get(word) != value))

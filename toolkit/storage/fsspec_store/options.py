@@ -1,6 +1,6 @@
-"""Options of a store that its library does not take, as errors of the call that gave them.
+"""Storage options that a library rejects, as errors about the caller's arguments.
 
-Never shows a value, which may be a password, nor a library's own words.
+Never shows a value, which may be a password, nor a library's own message.
 """
 
 from __future__ import annotations
@@ -10,19 +10,20 @@ from typing import Any
 
 from ringfence.toolkit.errors import CallError
 
-# What botocore raises of a value that it cannot use, beside TypeError and ValueError.
+# botocore's exceptions for an unusable value, beside TypeError and ValueError.
 _UNFIT = ("InvalidS3AddressingStyleError", "InvalidConfigError", "ParamValidationError", "ProfileNotFound")
 
 
 def wrong_option(name: str, why: str) -> CallError:
+    """Return the error for an option, with the reason."""
     message = f"The root takes no option '{name}'"
     return CallError("invalid_arguments", message, where="options", hint=f"leave it out: {why}")
 
 
 def refused_option(error: Exception, options: dict[str, Any]) -> CallError | None:
-    """The option that a library did not take, as a CallError; None where the error is about something else.
+    """Return a CallError for the option that a library rejected; None for an error about anything else.
 
-    Such an option may lie in one that is a mapping.
+    Such an option may be inside an option that is a mapping.
     """
     nested = {name: key for key, value in options.items() if isinstance(value, dict) for name in value}
     unknown = re.search(r"unexpected keyword argument '(\w+)'", str(error))

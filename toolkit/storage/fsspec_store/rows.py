@@ -1,6 +1,6 @@
-"""Rows that an fsspec file system lists, as names and stats.
+"""Rows of a listing by fsspec, as names and stats.
 
-Never takes a link for the file it leads to: what a link leads to has a path of its own, which is judged.
+Never treats a link as the file it leads to: that file has its own path, which is judged.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ringfence.toolkit.plan.changes import DIRECTORY, FILE, OTHER, Stat
 
 
 def below(directory: str, key: str) -> str:
-    """A key relative to the directory it was listed in: empty for the directory itself and its marker."""
+    """Return a key relative to its directory; empty for the directory itself and its marker."""
     if key in (directory, f"{directory}/"):
         return ""
     if directory and not key.startswith(f"{directory}/"):
@@ -28,7 +28,7 @@ _MARKS = (
 
 
 def stat_of(row: dict[str, Any]) -> Stat:
-    """What a row says is there; a link is neither file nor directory."""
+    """Return the stat in a row; a link is neither file nor directory."""
     kind = {"file": FILE, "directory": DIRECTORY}.get(str(row.get("type")), OTHER)
     if row.get("islink") or row.get("linkname"):
         kind = OTHER
@@ -56,7 +56,7 @@ def _seconds(value: Any) -> float | None:
 
 
 def _of_text(value: str) -> float | None:
-    """The moment in RFC 3339, or in what FTP servers write (`20261128211555`, in UTC)."""
+    """Return the time in a text of RFC 3339, or of FTP servers (`20261128211555` in UTC)."""
     try:
         written = datetime.strptime(value[:14], "%Y%m%d%H%M%S") if value[:14].isdecimal() else None
         found = written or datetime.fromisoformat(value)

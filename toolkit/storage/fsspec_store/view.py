@@ -1,7 +1,7 @@
-"""What an fsspec file system holds, as a confined tree to look at: exact keys only, one object an operation.
+"""Any fsspec file system as a confined read-only tree: exact keys only, one object per operation.
 
-Never calls an fsspec method that expands globs in its argument, never takes a failed look for absence, and
-never lets a name reach the store that the store would rewrite.
+Never calls an fsspec method that expands globs in its argument, never treats a failed request as absence, and
+never passes a name to the store that the store would rewrite.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ CHUNK = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class StoreSpot:
-    """A key of the store by its workspace-relative path; stores without links need no more."""
+    """A path relative to the workspace; a store without links needs nothing else."""
 
     path: str
 
 
 class StoreFolder:
-    """A directory or prefix; `left_out` is what is in it that no path names, once it was scanned."""
+    """A directory or prefix; after a scan `left_out` holds the keys in it that no path names."""
 
     def __init__(self, store: StoreView, path: str) -> None:
         self._store = store
@@ -51,7 +51,7 @@ class StoreFolder:
 
 
 class StoreView(StoreBase):
-    """A tree below `root` of the fsspec file system `fs`, to look at."""
+    """A read-only tree below `root` of the fsspec file system `fs`."""
 
     def __init__(self, fs: Any, root: str) -> None:
         self._fs = steady(fs)
@@ -62,9 +62,9 @@ class StoreView(StoreBase):
         self.place = identity_of(fs, self.root)
 
     def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no handle is open."""
 
-    # ------------------------------------------------------------------ looking
+    # ------------------------------------------------------------------ reading
 
     def resolve(self, names: tuple[str, ...], *, follow: bool) -> StoreSpot:
         return StoreSpot(paths.lexical(names))
@@ -73,7 +73,7 @@ class StoreView(StoreBase):
         return False
 
     def release(self, spot: StoreSpot) -> None:
-        """Nothing is held open."""
+        """Do nothing: no handle is open."""
 
     def stat(self, spot: StoreSpot) -> Stat | None:
         return self._info(spot.path)
@@ -94,7 +94,7 @@ class StoreView(StoreBase):
         return in_parts(self, spot, lambda start, end: bytes(self._fs.cat_file(key, start=start, end=end)))
 
     def metadata(self, spot: StoreSpot, stat: Stat, *, copied: bool = False) -> Metadata | None:
-        """What the store tells of the file; nothing of it can be put on again, only missed."""
+        """Return the file's metadata for comparison; the store cannot set any of it."""
         if stat.kind != FILE:
             return None
         found = self._told(spot.path, stat)
@@ -105,7 +105,7 @@ class StoreView(StoreBase):
         yield StoreFolder(self, spot.path)
 
     def level(self, path: str) -> tuple[list[tuple[str, Stat]], list[str]]:
-        """The names directly below `path` with what they are, by name, and the keys that no path names."""
+        """Return the names directly below `path` with their stats, and the keys that no path names."""
         key = self._key(path)
         with errors(path):
             self._forget()
@@ -121,7 +121,7 @@ class StoreView(StoreBase):
             stat, inside = stat_of(row), below(key.strip("/"), str(row["name"]).lstrip("/"))
             name = inside.removesuffix("/")
             if not inside:
-                if stat.kind == FILE and stat.size:  # a marker that holds something
+                if stat.kind == FILE and stat.size:  # a marker with content
                     left_out.append(inside)
             elif name in ("", ".", "..") or "/" in name or name in found:
                 left_out.append(inside)
@@ -133,10 +133,10 @@ class StoreView(StoreBase):
         return True, not self.traits.read_only
 
     def changeable(self, spot: StoreSpot, *, leaves: bool) -> bool:
-        return True  # only trying tells
+        return True  # only an attempt shows it
 
     def check(self, spot: StoreSpot) -> None:
-        """A key is the same key however long it is held."""
+        """Do nothing: a key stays the same key."""
 
     def missing(self, spot: StoreSpot) -> tuple[str, ...]:
         names = paths.parts(spot.path)
@@ -157,7 +157,7 @@ class StoreView(StoreBase):
         return self._keys.key(path)
 
     def _forget(self) -> None:
-        """Forget what the file system remembers of listings: others change the store as well."""
+        """Clear the file system's cache of listings, because others change the store as well."""
         self._fs.invalidate_cache()
 
     def _row(self, path: str) -> dict[str, Any] | None:
@@ -178,7 +178,7 @@ class StoreView(StoreBase):
         _check_same(path, judged, self._info(path))
 
     def _told(self, path: str, judged: Stat) -> Metadata:
-        """What is attached to the entry that was judged. Raises CallError `path_changed`."""
+        """Return the metadata of the judged entry. CallError `path_changed`."""
         row = self._row(path) or {}
         _check_same(path, judged, stat_of(row) if row else None)
         return told(row)
@@ -194,7 +194,7 @@ def _check_same(path: str, judged: Stat, now: Stat | None) -> None:
 
 
 def in_parts(store: Tree, spot: Spot, part: Callable[[int, int], bytes]) -> Iterator[bytes]:
-    """The content of a file by as many requests as it takes; `part` asks for the bytes of one range."""
+    """Yield the content of a file in several requests; `part` requests one range of bytes."""
     found = store.stat(spot)
     if found is None or found.size is None or found.size <= CHUNK:
         yield store.read(spot)

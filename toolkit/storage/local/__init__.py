@@ -1,7 +1,7 @@
-"""Local disk, confined by directory descriptors: what is judged and what is acted on are one spot.
+"""Local disk, confined by directory descriptors: the spot that was judged is the spot that is changed.
 
-No access leaves the root however names are swapped meanwhile. Does not promise anything against a process
-that moves a directory out of the root while it is held.
+No access leaves the root, however names are swapped meanwhile. No promise against a process that moves a
+directory out of the root while it is open.
 """
 
 from __future__ import annotations

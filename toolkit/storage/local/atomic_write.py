@@ -1,6 +1,6 @@
-"""A new file whole beside its place, and what takes a place: only a free one, or the one that was judged.
+"""Atomic write: a complete new file beside its place, then a rename to a free name or over the judged file.
 
-Never leaves a half-written file under a name that anybody else would look for.
+Never leaves a partial file under a name that anybody else uses.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ringfence.toolkit.storage.local import syscalls as kernel
 from ringfence.toolkit.storage.local.entries import LIST, NEW, lstat, open_regular, unlink_quietly
 from ringfence.toolkit.storage.local.resolver import LocalSpot
 
-# What a file system says that has no hard links, or a kernel that has no such call.
+# Errors of a file system without hard links, and of a kernel without the call.
 _CANNOT = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EINVAL)
 
 
 def opened(spot: LocalSpot, *, needed: bool) -> tuple[int, os.stat_result]:
-    """The file at `spot`, open (-1 where it need not be and cannot), and what it is."""
+    """Return a descriptor of the file at `spot` (-1 where it need not and cannot be opened), and its stat."""
     try:
         return open_regular(spot)
     except (OSError, CallError):
@@ -32,7 +32,7 @@ def opened(spot: LocalSpot, *, needed: bool) -> tuple[int, os.stat_result]:
         return -1, lstat(spot)
 
 
-def write(
+def write(  # noqa: PLR0913  a new file and its place
     folder: int,
     name: str,
     data: bytes | StreamedContent,
@@ -41,9 +41,11 @@ def write(
     durable: bool,
     metadata: Metadata,
 ) -> NotKept:
-    """Make the file `name` in the directory `folder`, or nothing; `mode` None leaves it to the umask.
+    """Create the file `name` in the directory `folder`, or nothing.
 
-    Gives the fields of `metadata` that could not be kept. Raises OSError.
+    `mode` None leaves the mode to the umask.
+
+    Returns the fields of `metadata` that could not be kept. OSError.
     """
     fd = os.open(name, NEW, 0o666 if mode is None else 0o600, dir_fd=folder)
     try:
@@ -60,13 +62,13 @@ def write(
 
 
 def name_new(able: kernel.Kernel, temporary: LocalSpot, spot: LocalSpot) -> None:
-    """Give the file at `temporary` its name, if it is free. Raises OSError."""
+    """Rename the file at `temporary` to its name, if that is free. OSError."""
     try:
         rename_new(able, temporary, spot, checked=True)
     except OSError as error:
         if error.errno not in _CANNOT:
             raise
-        # Neither: claim the name exclusively, then rename over our own claim.
+        # Neither: create the name exclusively, then rename over our own empty file.
         os.close(os.open(spot.name, NEW, 0o600, dir_fd=spot.fd))
         os.rename(temporary.name, spot.name, src_dir_fd=spot.fd, dst_dir_fd=spot.fd)
 
@@ -74,8 +76,10 @@ def name_new(able: kernel.Kernel, temporary: LocalSpot, spot: LocalSpot) -> None
 def rename_new(
     able: kernel.Kernel, source: LocalSpot, destination: LocalSpot, *, checked: bool = False
 ) -> None:
-    """Rename onto nothing. Where neither kernel nor hard links can do it in one step, look first
-    (unless `checked`, which fails instead). Raises OSError."""
+    """Rename to a free name. OSError.
+
+    Where neither the kernel nor hard links can do so in one step, check first; with `checked`, fail instead.
+    """
     ends = {"src_dir_fd": source.fd, "dst_dir_fd": destination.fd}
     if able.rename_new:
         try:
@@ -102,7 +106,7 @@ def rename_new(
 
 
 def sync(folder: int) -> None:
-    """Write the directory through."""
+    """Sync the directory to disk."""
     # An O_PATH descriptor cannot be synced, so the directory is opened once more.
     fresh = os.open(".", LIST, dir_fd=folder)
     try:

@@ -1,6 +1,6 @@
-"""Metadata of a local entry: owner and group, times, extended attributes; read, and put on a new one.
+"""Metadata of a local entry: reads owner, group, times and extended attributes, and sets them on a new entry.
 
-What the system refuses is named. Set-id bits and file capabilities come only with the owner and the group.
+What the system refuses is reported. Set-id bits and file capabilities are set only with owner and group.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from ringfence.toolkit.storage.local.resolver import LocalSpot
 OWNER, TIMES, USER, SYSTEM = "owner", "times", "user", "system"  # the fields
 Values = dict[str, str | None]  # by name, in base64; None for one that cannot be read
 _CAPABILITY = "security.capability"
-# What the kernel itself makes of content and inode.
+# Attributes that the kernel derives from content and inode.
 _MADE = {"security.ima", "security.evm"}
 
 
 def metadata_of(spot: LocalSpot, stat: Stat, *, copied: bool) -> Metadata:
-    """What is attached to the entry that was `stat`; a copy takes along what users attached to a file.
+    """Return the metadata of the entry that was `stat`; a copy takes along what users attached to a file.
 
-    Raises CallError `path_changed` for another file, unless it is copied.
+    CallError `path_changed` for another file, unless it is copied.
     """
     with errors(spot.path):
         fd, info = _opened(spot, stat)
@@ -41,14 +41,14 @@ def metadata_of(spot: LocalSpot, stat: Stat, *, copied: bool) -> Metadata:
                 os.close(fd)
     if copied:
         return {USER: attached[USER]} if USER in attached else {}
-    # Reading moves the time of access, and the content was read just now.
+    # Reading changed the access time, and the content was read just now.
     early = stat.accessed is not None and stat.accessed < info.st_atime
     accessed = round((stat.accessed or 0) * 10**9) if early else info.st_atime_ns
     return {OWNER: [info.st_uid, info.st_gid], TIMES: [accessed, info.st_mtime_ns], **attached}
 
 
 def _opened(spot: LocalSpot, stat: Stat) -> tuple[int, os.stat_result]:
-    """The entry, open (-1 where it cannot be), and what it is."""
+    """Return a descriptor of the entry (-1 where it cannot be opened), and its stat."""
     if stat.kind != LINK:
         with suppress(PermissionError):
             if stat.kind != DIRECTORY:
@@ -61,11 +61,13 @@ def _opened(spot: LocalSpot, stat: Stat) -> tuple[int, os.stat_result]:
 def for_replacing(
     fd: int, info: os.stat_result, mode: int | None, given: Metadata | None
 ) -> tuple[Metadata, int, NotKept]:
-    """The fields and the mode of a new file that takes the place of the one at `fd` (-1: it could not be
-    opened), and what is lost: the old one's, but for those that are given."""
+    """Return fields and mode for a file that replaces the one at `fd`, and the fields that are lost.
+
+    `fd` is -1 where the old file could not be opened. Given fields win over the old file's.
+    """
     given = given or {}
     attached = _extended(fd)
-    # The kernel itself takes it from a file whose content is changed.
+    # The kernel itself removes it from a file whose content changes.
     lost = attached.get(SYSTEM, {}).pop(_CAPABILITY, None) is not None and SYSTEM not in given
     if mode is None:
         mode = S.S_IMODE(info.st_mode)
@@ -76,18 +78,20 @@ def for_replacing(
 
 
 def put_on(fd: int, metadata: Metadata, mode: int | None) -> NotKept:
-    """Give the new file or directory open as `fd` the fields and the mode; gives what could not be.
+    """Set fields and mode of the new file or directory open as `fd`.
 
-    Raises OSError for the mode alone.
+    Returns the fields that were refused.
+
+    OSError only for the mode.
     """
     lost: list[str] = []
-    # Before all else: changing the owner takes set-id bits and capabilities away.
+    # First, because changing the owner removes set-id bits and capabilities.
     owned = _put_owner(fd, metadata.get(OWNER), lost)
     for kind in (USER, SYSTEM):
         if kind in metadata:
             _put_extended(fd, kind, metadata[kind], lost, owned=owned)
     if mode is not None:
-        # What was kept of a directory before there was metadata has them, whoever's it was.
+        # Records from before there was metadata have a mode with them, whoever the owner was.
         if mode & SET_ID and not owned and (OWNER in metadata or not S.S_ISDIR(os.fstat(fd).st_mode)):
             lost.append("set-id bits")
             mode &= ~SET_ID
@@ -101,7 +105,7 @@ def put_on(fd: int, metadata: Metadata, mode: int | None) -> NotKept:
 
 
 def put_on_link(spot: LocalSpot, metadata: Metadata) -> NotKept:
-    """The same for a link that was made again, which has an owner and times."""
+    """Set owner and times of a link that was made again; returns the fields that were refused."""
     lost = []
     owner, (accessed, modified) = metadata[OWNER], metadata[TIMES]
     found = lstat(spot)
@@ -121,7 +125,7 @@ def put_on_link(spot: LocalSpot, metadata: Metadata) -> NotKept:
 
 
 def _put_owner(fd: int, wanted: list[int] | None, lost: list[str]) -> bool:
-    """Whether owner and group are the ones wanted, or this process's own where none are known."""
+    """Whether owner and group are the wanted ones, or this process's own where none are known."""
     new = os.fstat(fd)
     if wanted is None:
         return is_own(new)
@@ -145,7 +149,7 @@ def _put_owner(fd: int, wanted: list[int] | None, lost: list[str]) -> bool:
 
 
 def _extended(fd: int) -> dict[str, Values]:
-    """The extended attributes, those that users attach and the others; no fields where there can be none."""
+    """Return the extended attributes, users' and others; no fields on a file system without them."""
     if fd < 0 or not hasattr(os, "listxattr") or is_faked():
         return {}
     try:
@@ -167,7 +171,7 @@ def _value(fd: int, name: str) -> str | None:
 
 
 def _put_extended(fd: int, kind: str, wanted: Values, lost: list[str], *, owned: bool) -> None:
-    """Have exactly these attributes of one kind, also where the directory gave a new file some of its own."""
+    """Set exactly these attributes of one kind, and remove those that the directory gave to the new file."""
     now = _extended(fd).get(kind, {})
     for name in _unwanted(now, wanted):
         with suppress(OSError):
@@ -184,7 +188,7 @@ def _put_extended(fd: int, kind: str, wanted: Values, lost: list[str], *, owned:
 
 
 def _unwanted(now: Values, wanted: Values) -> Iterator[str]:
-    """What to take away; the kernel's own labels stay as the directory gives them."""
+    """Return the attributes to remove; the kernel's own labels stay as the directory gives them."""
     return (name for name in now if name not in wanted and not name.startswith("security."))
 
 

@@ -1,6 +1,6 @@
-"""The local backend: every look and every change made on a descriptor that was judged.
+"""Local backend: every read and every change goes through a descriptor that was judged.
 
-Only `toolkit.execution.apply` calls what changes something.
+Only `toolkit.execution.apply` calls the methods that change anything.
 """
 
 from __future__ import annotations
@@ -76,13 +76,12 @@ class Local:
         except OSError:
             return False
 
-    # ------------------------------------------------------------------ looking
+    # ------------------------------------------------------------------ reading
 
     def resolve(self, names: tuple[str, ...], *, follow: bool) -> LocalSpot:
-        """Go to `names` (which may hold `..`) on descriptors; the caller releases the spot.
+        """Follow `names` (which may contain `..`) on descriptors; the caller releases the spot.
 
-        Raises CallError `outside_root`, `path_invalid` (`..` through a link, too many links) or
-        `permission_denied`.
+        CallError `outside_root`, `path_invalid` (`..` through a link, too many links) or `permission_denied`.
         """
         if self._quarantine is not None and names[:1] == (OWN_DIRECTORY,) and len(names) > 1:
             caught = self._in_quarantine(names)
@@ -96,7 +95,7 @@ class Local:
         return spot or self.walk(names, follow=follow)
 
     def walk(self, names: tuple[str, ...], *, follow: bool) -> LocalSpot:
-        """What `resolve` gives, without the kernel's help."""
+        """Return the same as `resolve`, without the kernel's help."""
         walk = Walk(self.fd, names, follow)
         try:
             return walk.run()
@@ -127,7 +126,10 @@ class Local:
             raise translated(error, spot.path) from None
 
     def read(self, spot: LocalSpot, limit: int | None = None, known: Stat | None = None) -> bytes:
-        """The bytes of a regular file; past `limit` it is `too_large`, not the `known` one `path_changed`."""
+        """Return the bytes of a regular file.
+
+        CallError `too_large` beyond `limit`, `path_changed` if not `known`.
+        """
         with errors(spot.path):
             fd, info = open_regular(spot)
             try:
@@ -136,16 +138,19 @@ class Local:
                 os.close(fd)
 
     def chunks(self, spot: LocalSpot, known: Stat | None = None) -> Iterator[bytes]:
-        """The content of a regular file, piece by piece; `path_changed` if it is not the `known` one."""
+        """Yield the content of a regular file in pieces.
+
+        CallError `path_changed` if it is not the `known` one.
+        """
         return chunks(spot, known)
 
     def metadata(self, spot: LocalSpot, stat: Stat, *, copied: bool = False) -> Metadata | None:
-        """Owner and group, times, extended attributes; a copy takes those attributes along that users set."""
+        """Return owner, group, times and extended attributes; a copy takes users' attributes along."""
         return attributes.metadata_of(spot, stat, copied=copied)
 
     @contextmanager
     def folder(self, spot: LocalSpot) -> Iterator[LocalFolder]:
-        """The directory at `spot`, open; another mount than the root's is refused."""
+        """Open the directory at `spot`; another mount than the root's is refused."""
         with errors(spot.path):
             folder = LocalFolder(self._open_folder(spot), spot.names, self.kernel, spot.folder)
         try:
@@ -154,18 +159,18 @@ class Local:
             folder.close()
 
     def rights(self, spot: LocalSpot, stat: Stat) -> tuple[bool, bool]:
-        """A file without any write bit is not writable even for root."""
+        """Return the access rights; a file without any write bit is not writable even for root."""
         if stat.kind == LINK:
             return True, True
         readable = writable = self._permits(spot, os.R_OK | os.W_OK)
         if not readable:
             if self.stat(spot) is None:
-                return True, True  # what went away is not forbidden; whoever acts on it finds that out
+                return True, True  # a vanished entry is not forbidden; the change itself will report it
             readable, writable = self._permits(spot, os.R_OK), self._permits(spot, os.W_OK)
         return readable, writable and bool((stat.mode or 0) & 0o222)
 
     def changeable(self, spot: LocalSpot, *, leaves: bool) -> bool:
-        """A directory that goes to another one is written itself, for its `..`."""
+        """Whether the directory may be changed; moving a directory also writes its `..`."""
         rights = os.W_OK | os.X_OK
         if not os.access(".", rights, dir_fd=spot.fd):
             return False
@@ -179,7 +184,7 @@ class Local:
         return os.access(spot.name, rights, dir_fd=spot.fd, **follow)
 
     def missing(self, spot: LocalSpot) -> tuple[str, ...]:
-        """The parents of `spot` that are not there, outermost first. Raises CallError `not_a_directory`."""
+        """Return the missing parents of `spot`, outermost first. CallError `not_a_directory`."""
         first = len(spot.names) - spot.rest
         if spot.blocked:
             path = paths.join(spot.names[:first])
@@ -189,12 +194,12 @@ class Local:
     # ----------------------------------------------------------------- changing
 
     def check(self, spot: LocalSpot) -> None:
-        """Refuse (`path_changed`) when the spot's directory is no longer where it was judged."""
+        """Raise CallError `path_changed` when the spot's directory is no longer where it was judged."""
         if spot.rest:
-            # A parent is gone: the name that would be made is the parent's.
+            # A parent is gone, so the missing name is the parent's.
             raise path_changed(spot.path)
         if spot.fd == self.fd and len(spot.names) < 2:
-            return  # right in the root, which is what is held open
+            return  # directly in the root, which is open
         folder = spot.names[: max(len(spot.names) - 1, 0)]
         try:
             now = self.resolve((*folder, "."), follow=False)
@@ -215,7 +220,7 @@ class Local:
         temporary: str,
         metadata: Metadata | None = None,
     ) -> NotKept:
-        """Make a new file, whole or not at all; `already_exists` when the name is taken."""
+        """Create a file, completely or not at all; CallError `already_exists` when the name is taken."""
         with errors(spot.path):
             lost = placing.write(
                 spot.fd, temporary, data, mode, durable=self.durable, metadata=metadata or {}
@@ -228,7 +233,7 @@ class Local:
             self.sync(spot.fd)
         return lost
 
-    def replace(
+    def replace(  # noqa: PLR0913  the protocol's parameters
         self,
         spot: LocalSpot,
         data: bytes | StreamedContent,
@@ -238,10 +243,11 @@ class Local:
         before: bytes | None = None,
         metadata: Metadata | None = None,
     ) -> NotKept:
-        """Put new content in a file's place by rename, keeping mode, owner and extended attributes, but for
-        what is in `metadata`.
+        """Replace a file by rename.
 
-        `path_changed` where it is not the one in `stat`, or does not hold `before` any more.
+        Mode, owner and extended attributes stay, except for those in `metadata`.
+
+        CallError `path_changed` where the file is not the one in `stat`, or its content is not `before`.
         """
         with errors(spot.path):
             old, info = placing.opened(spot, needed=before is not None)
@@ -267,15 +273,15 @@ class Local:
         return lost
 
     def remove(self, spot: LocalSpot, change: Delete, temporary: str) -> Iterator[str | Missed]:
-        """Rename what is there out of the way, make sure it is what was listed, then let go of it.
+        """Rename the entry into the quarantine, compare it with the listing, then delete it.
 
-        Yields the path of each entry removed and a Missed for each that was not. A catch that is not
-        what was judged is put back and `path_changed` raised.
+        Yields the path of each removed entry and a Missed for each that stays. An entry that is not the
+        judged one is put back; CallError `path_changed`.
         """
         yield from self._caught(spot, change, temporary, stays=False)
 
     def quarantine(self, spot: LocalSpot, change: Delete, name: str) -> Iterator[str | Missed]:
-        """The same, except that what was caught stays where it is, as `name`."""
+        """Quarantine as `remove` does, but keep the quarantined entry under `name`."""
         yield from self._caught(spot, change, name, stays=True)
 
     def _caught(self, spot: LocalSpot, change: Delete, name: str, *, stays: bool) -> Iterator[str | Missed]:
@@ -286,7 +292,7 @@ class Local:
 
     @contextmanager
     def _catching(self) -> Iterator[int]:
-        """The directory that a deletion renames to, open."""
+        """Open the quarantine directory for a deletion."""
         if self._quarantine is not None:
             yield self._quarantine.fd
             return
@@ -296,13 +302,13 @@ class Local:
             yield folder
 
     def quarantine_beside(self, state: str, *, make: bool = True) -> None:
-        """Catch what is deleted beside the state in the directory `state`, where one rename reaches it."""
+        """Quarantine in the directory `state`, where one rename reaches it."""
         from ringfence.toolkit.storage.local.quarantine import beside
 
         with errors(OWN_DIRECTORY):
             fd = beside(state, self.fd, self.kernel, make=make)
         if fd is not None:
-            # The same mount, so all that is known of the one holds for the other.
+            # The same mount, so the same calls work in it.
             self._quarantine = copy(self)
             self._quarantine.fd = fd
 
@@ -311,7 +317,7 @@ class Local:
         return OWN_DIRECTORY if self._quarantine is None else None
 
     def discard(self, name: str) -> None:
-        """Remove for good what was put away under `name`, or what is left of it."""
+        """Delete for good what is in the quarantine under `name`, or what is left of it."""
         from ringfence.toolkit.storage.local.deletion import remove_catch
         from ringfence.toolkit.storage.local.quarantine import hidden
 
@@ -326,7 +332,7 @@ class Local:
                 remove_catch(self, folder, name)
 
     def move(self, source: LocalSpot, destination: LocalSpot, change: Move) -> NotKept:
-        """Rename within the workspace; never over anything but the one file the plan named."""
+        """Rename within the workspace; never over anything but the one file that the plan names."""
         with errors(source.path):
             if stat_of(lstat(source)).identity != change.stat.identity:
                 raise path_changed(source.path)
@@ -366,14 +372,14 @@ class Local:
                 os.close(fd)
 
     def sweep(self, spot: LocalSpot, temporary: str) -> None:
-        """Remove a temporary that a dead process left beside `spot`."""
+        """Remove a temporary file that a dead process left beside `spot`."""
         with errors(spot.path):
             unlink_quietly(temporary, spot.fd)
 
     # ------------------------------------------------------------------- inside
 
     def _straight(self, names: tuple[str, ...], follow: bool) -> LocalSpot | None:
-        """Where no link is on the way: the parent in one call. None: walk, and find out what is there."""
+        """Open the parent in one call if no link is on the way; None: walk, and find out what is there."""
         if not names or ".." in names:
             return None
         fd = self.fd
@@ -389,7 +395,7 @@ class Local:
         return spot
 
     def _in_quarantine(self, names: tuple[str, ...]) -> LocalSpot | None:
-        """What was caught beside the state; None where it is not there, and may be in the workspace."""
+        """Open the quarantine beside the state; None where it is missing and may be in the workspace."""
         assert self._quarantine is not None, "asked only where there is one"
         try:
             os.stat(names[1], dir_fd=self._quarantine.fd, follow_symlinks=False)
@@ -399,7 +405,7 @@ class Local:
         return LocalSpot(spot.fd, (OWN_DIRECTORY, *spot.names), spot.rest, spot.owned, spot.blocked)
 
     def _far_down(self, names: tuple[str, ...]) -> LocalSpot:
-        """Where no call can name anything, but a walk was or an undo goes: through no link at all."""
+        """Open a directory too deep for a single call, through no link, for a walk or an undo."""
         on_disk = to_disk("/".join(names[:-1])).split("/")
         with errors(paths.join(names)):
             try:
@@ -409,7 +415,7 @@ class Local:
             return self._blocked_at(names, on_disk, there)
 
     def _as_far_as(self, on_disk: list[str]) -> int:
-        """How many of the names, from the first, are directories."""
+        """Return how many of the names, from the first, are directories."""
         low, high = 0, len(on_disk)
         while low < high:
             middle = (low + high + 1) // 2
@@ -435,7 +441,7 @@ class Local:
         return spot
 
     def _is_link(self, spot: LocalSpot) -> bool:
-        """Whether the last name is a link, or something to be looked at more closely."""
+        """Whether the last name is a link, or an entry that needs a closer look."""
         try:
             found = lstat(spot)
         except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""Many changes made durable at once: one flush of the file system at the end instead of two for each file.
+"""Bulk sync: many changes made durable by one flush of the file system, instead of two flushes per file.
 
-Only for what can be made again from the history, where it is on the disk already.
+Only for changes that can be repeated from the history, where their content is on disk already.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class _Disk(Protocol):
 
 @contextmanager
 def together(disk: _Disk) -> Iterator[None]:
-    """Sync nothing inside, and everything at the end, also of what failed half-way."""
+    """Sync nothing during the block, and everything at its end, also after an error."""
     if not disk.durable:
         yield
         return

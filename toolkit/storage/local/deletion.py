@@ -1,6 +1,6 @@
-"""Deleting by rename: caught first, compared with what was judged, and only then let go of, name by name.
+"""Deletion by rename: quarantine the entry, compare it with the judged version, then delete it name by name.
 
-Never removes a name that was not listed and never goes through a link or into another mount.
+Never removes a name that was not listed, and never goes through a link or into another mount.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class _Disk(Tree, Protocol):
 
 
 class _Opened(NamedTuple):
-    """A directory that is being emptied: what is left in it, and how to find it once it is empty."""
+    """A directory that is being emptied: what is left in it, and how to find it when it is empty."""
 
     held: ExitStack
     folder: LocalFolder
@@ -47,7 +47,10 @@ class _Opened(NamedTuple):
 
 
 class Removal:
-    """The removal of `change` at `spot`; `caught` is where it is renamed to, and maybe `stays`."""
+    """The deletion of `change` at `spot`.
+
+    `caught` is its quarantine name, and the entry may stay there (`stays`).
+    """
 
     def __init__(
         self, disk: _Disk, spot: LocalSpot, change: Delete, caught: LocalSpot, stays: bool = False
@@ -62,14 +65,18 @@ class Removal:
             self._below.setdefault(paths.parent(entry.path), []).append(entry)
 
     def run(self) -> Iterator[str | Missed]:
+        """Yield the path of each removed entry, and a Missed for each that stays.
+
+        CallError `path_changed`, OSError.
+        """
         spot, caught = self._spot, self._caught
         os.rename(spot.name, caught.name, src_dir_fd=spot.fd, dst_dir_fd=caught.fd)
         single = self._change.stat.kind != DIRECTORY and not self._stays
-        if not single:  # whose two names are written through together at the end, which costs half
+        if not single:  # both its names are synced together at the end, at half the cost
             self._disk.sync(spot.fd)
         if self._stays:
             self._disk.sync(caught.fd)
-            self._disk.sync(self._disk.fd)  # in which the directory of what is caught may be new
+            self._disk.sync(self._disk.fd)  # its quarantine directory may be new
         try:
             differs = self._differs()
         except BaseException:
@@ -87,21 +94,24 @@ class Removal:
             kept = kept or isinstance(step, Missed)
             yield step
         if kept:
-            # What could not be removed goes back under its own name, so that nothing is out of sight.
+            # An entry that could not be removed gets its own name back, so that nobody loses sight of it.
             self._put_back()
-        # Once the outcome is marked nobody looks here again, so a power cut must not bring the name back.
+        # Recovery stops here once the outcome is recorded, so a power cut must not bring the name back.
         if single:
             self._disk.sync(spot.fd)
         self._disk.sync(caught.fd)
 
     def _differs(self) -> str | None:
-        """The first path at which what was caught is not what was judged; None when it is the same."""
+        """Return the first path at which the quarantined entry is not the judged one.
+
+        None if it is the same.
+        """
         change = self._change
         now = look(self._caught.fd, self._caught.name, lstat(self._caught))
         if now.kind != change.stat.kind:
             return change.path
         if now.kind != DIRECTORY:
-            # Renaming moves the time of change; all else stays.
+            # A rename changes ctime only.
             same = (now.size, now.target, before_rename(now)) == (
                 change.stat.size, change.stat.target, before_rename(change.stat)
             )  # fmt: skip
@@ -114,7 +124,7 @@ class Removal:
         return next(iter(expected), None)
 
     def discard(self, caught: LocalSpot, top: Entry) -> Iterator[str | Missed]:
-        """Remove one entry after all that was listed below it."""
+        """Remove one entry after everything that was listed below it."""
         opened: list[_Opened] = []
         try:
             step = self._begin(opened, lambda: caught, top)
@@ -135,7 +145,7 @@ class Removal:
                 opened.pop().held.close()
 
     def _begin(self, opened: list[_Opened], spot: _Find, entry: Entry) -> str | Missed | None:
-        """Open a directory that something was listed in, and give None; anything else is removed at once."""
+        """Open a directory with listed entries and return None; remove any other entry at once."""
         below = self._below.get(entry.path, ())
         if not below:
             return self._removed(spot, entry)
@@ -180,15 +190,15 @@ class Removal:
 
 
 def _same(judged: Stat, now: Stat) -> bool:
-    # A directory's own identity follows its entries, which are compared one by one.
+    # A directory's mtime follows its entries, which are compared one by one.
     return judged.kind == now.kind and (judged.kind == DIRECTORY or judged.identity == now.identity)
 
 
 def remove_catch(disk: _Disk, folder: int, name: str) -> None:
-    """Remove the catch `name` in the open directory `folder`, or what is left of it.
+    """Delete the quarantined entry `name` in the open directory `folder`, or what is left of it.
 
-    It gets another name first: an undo that moves it back meanwhile finds it whole or not at all.
-    Raises CallError or OSError.
+    The entry is renamed first: an undo that moves it back at the same time finds it complete or not at all.
+    CallError or OSError.
     """
     going = LocalSpot(folder, (f"going-{name}",))
     with suppress(FileNotFoundError):
@@ -197,10 +207,7 @@ def remove_catch(disk: _Disk, folder: int, name: str) -> None:
 
 
 def remove_all(disk: _Disk, spot: LocalSpot) -> None:
-    """Remove what is at `spot` with all there is below it; never through a link.
-
-    Raises CallError or OSError.
-    """
+    """Delete the entry at `spot` with everything below it; never through a link. CallError or OSError."""
     try:
         top = Entry(spot.path, look(spot.fd, spot.name, lstat(spot)))
     except FileNotFoundError:

@@ -1,6 +1,6 @@
-"""One entry at a time on an open directory: what it is, its bytes, and what the kernel's errors mean.
+"""One entry at a time in an open directory: its stat, its bytes, and the kernel's errors as CallError.
 
-Never follows a link and never waits for a device.
+Never follows a link and never blocks on a device.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ _CHUNK = 1 << 20
 
 
 def stat_of(info: os.stat_result, target: str | None = None) -> Stat:
+    """Return the stat of an entry; `target` is the text of a link."""
     mode = info.st_mode
     # pyfakefs sets the time of change when a file is only read.
     changed = 0 if is_faked() else info.st_ctime_ns
-    # By position: of a large tree this is made for every entry.
+    # By position, for speed: a large tree makes one for every entry.
     return Stat(
         KINDS.get(mode & _KIND, OTHER),
         info.st_size,
@@ -46,16 +47,17 @@ def stat_of(info: os.stat_result, target: str | None = None) -> Stat:
 
 
 def is_own(info: os.stat_result) -> bool:
-    """Whether owner and group are those of a file that this process makes."""
+    """Whether owner and group are those of a file that this process creates."""
     return (info.st_uid, info.st_gid) == (os.geteuid(), os.getegid())
 
 
 def before_rename(stat: Stat) -> str:
-    """The part of the identity that renaming leaves: the inode and the modification time."""
+    """Return the part of the identity that a rename keeps: inode and modification time."""
     return stat.identity.rpartition(":")[0]
 
 
 def lstat(spot: LocalSpot) -> os.stat_result:
+    """Return the entry's status without following a link. OSError."""
     if spot.rest:
         raise FileNotFoundError(errno.ENOENT, "nothing there")
     if spot.name == ".":
@@ -64,7 +66,7 @@ def lstat(spot: LocalSpot) -> os.stat_result:
 
 
 def look(fd: int, name: str, info: os.stat_result) -> Stat:
-    """What `info` says of the entry, with the text of a link; looks again if it was swapped meanwhile."""
+    """Return the stat of an entry, with the text of a link; repeats if the entry was swapped meanwhile."""
     for _ in range(_TRIES):
         if not S.S_ISLNK(info.st_mode):
             return stat_of(info)
@@ -78,6 +80,7 @@ def look(fd: int, name: str, info: os.stat_result) -> Stat:
 
 
 def open_regular(spot: LocalSpot) -> tuple[int, os.stat_result]:
+    """Open a regular file without following a link; returns descriptor and status. OSError."""
     if spot.rest:
         raise FileNotFoundError(errno.ENOENT, "nothing there")
     fd = os.open(spot.name, _REGULAR, dir_fd=spot.fd)
@@ -91,7 +94,10 @@ def open_regular(spot: LocalSpot) -> tuple[int, os.stat_result]:
 
 
 def chunks(spot: LocalSpot, known: Stat | None = None) -> Iterator[bytes]:
-    """The content of a regular file, piece by piece; `path_changed` if it is not the `known` one."""
+    """Yield the content of a regular file in pieces.
+
+    CallError `path_changed` if it is not the `known` one.
+    """
     with errors(spot.path):
         fd, info = open_regular(spot)
         try:
@@ -103,7 +109,7 @@ def chunks(spot: LocalSpot, known: Stat | None = None) -> Iterator[bytes]:
 
 
 def read_all(fd: int, info: os.stat_result, limit: int | None, path: str, known: Stat | None = None) -> bytes:
-    """The bytes of the file that is open as `fd` and was `info` just now."""
+    """Return the bytes of the file that is open as `fd` and was `info` just now."""
     if known is not None and stat_of(info).identity != known.identity:
         raise path_changed(path)
     size = info.st_size
@@ -130,6 +136,7 @@ def _first(size: int) -> int:
 
 
 def unlink_quietly(name: str, fd: int) -> None:
+    """Remove a name in the open directory `fd`, and ignore errors."""
     try:
         os.unlink(name, dir_fd=fd)
     except FileNotFoundError:
@@ -141,9 +148,9 @@ def _too_large(path: str, limit: int) -> CallError:
 
 
 class errors:
-    """For as long as the block runs, what the kernel refuses is told of `path`, in a CallError."""
+    """Translate OSError during the block into a CallError about `path`."""
 
-    # A generator of contextlib costs as much as what it is put around.
+    # A generator of contextlib would cost as much as the block.
     __slots__ = ("_path",)
 
     def __init__(self, path: str) -> None:
@@ -173,6 +180,7 @@ _BY_ERRNO = {
 
 
 def translated(error: OSError, path: str) -> CallError:
+    """Return the CallError for an OSError; other errors than the known ones are `io_error`."""
     code, message = _BY_ERRNO.get(
         error.errno or 0, ("io_error", "The file system failed on '{}': " + _reason(error))
     )

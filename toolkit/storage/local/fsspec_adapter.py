@@ -1,7 +1,7 @@
-"""The confined local disk as an fsspec file system: `fsspec.filesystem("ringfence", root="project")`.
+"""Confined local disk as an fsspec file system: `fsspec.filesystem("ringfence", root="project")`.
 
-For code that wants a directory no path can leave; it judges nothing and keeps no history. What is not
-written here is not supported: a method that was forgotten fails instead of opening a raw path.
+For code that needs a directory which no path can leave; it applies no policy and keeps no history. Methods
+that are not defined here are not supported: a forgotten method fails instead of opening a raw path.
 """
 
 from __future__ import annotations
@@ -40,14 +40,15 @@ _RAISED = {
 class ConfinedFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
     """A directory of this machine. Paths are relative to it, with or without a leading slash.
 
-    `ringfence:///srv/project` is the URL of one. With `auto_mkdir` writing makes the directories above.
-    `rm`, `cp` and `mv` of a tree look at all of it before they change anything. Links are followed inside the
-    root to read and write, and removed or moved themselves. Raises OSErrors as fsspec's other classes do.
+    `ringfence:///srv/project` is the URL of a directory. With `auto_mkdir`, writing creates missing parents.
+    `rm`, `cp` and `mv` of a tree check all of it before they change anything. Reading and writing follow
+    links inside the root; removing and moving act on the link itself. Raises OSError as fsspec's other
+    classes do.
     """
 
     protocol = "ringfence"
     root_marker = ""
-    cachable = False  # an instance that is used again would hold a directory that has been replaced
+    cachable = False  # a cached instance would hold a directory that has been replaced
 
     def __init__(
         self, root: str = ".", durable: bool = True, auto_mkdir: bool = False, **options: Any
@@ -60,17 +61,19 @@ class ConfinedFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
             raise _raised(error) from None
 
     def close(self) -> None:
+        """Close the directory; the file system cannot be used afterwards."""
         self._local.close()
 
     def real_path(self, path: str) -> str:
-        """Where a path leads on this machine. Raises CallError `outside_root` or `path_invalid`."""
+        """Return where a path leads on this machine. CallError `outside_root` or `path_invalid`."""
         spot = self._local.resolve(paths.split(self._strip_protocol(path) or ".", ""), follow=True)
         self._local.release(spot)
         return str(Path(self._local.root, *paths.parts(to_disk(spot.path))))
 
-    # ------------------------------------------------------------------ looking
+    # ------------------------------------------------------------------ reading
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
+        """Return type, size in bytes, mode, link text and modification time. FileNotFoundError."""
         with self._at(path, follow=False) as spot:
             found = self._local.stat(spot)
             if found is None:
@@ -78,6 +81,7 @@ class ConfinedFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
             return _row(spot.path, found)
 
     def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
+        """List a directory, or one file: dicts as from `info`, or names alone without `detail`."""
         with self._at(path) as spot:
             found = self._local.stat(spot)
             if found is None:
@@ -89,10 +93,12 @@ class ConfinedFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
         return rows if detail else [row["name"] for row in rows]
 
     def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
+        """Return the bytes of a file from `start` to `end`. FileNotFoundError or IsADirectoryError."""
         with self._at(path) as spot:
             return self._local.read(spot)[start:end]
 
     def modified(self, path: str) -> datetime:
+        """Return the modification time, in UTC. FileNotFoundError."""
         return datetime.fromtimestamp(self.info(path)["mtime"], UTC)
 
     def _open(self, path: str, mode: str = "rb", autocommit: bool = True, **_: Any) -> Any:
@@ -105,12 +111,17 @@ class ConfinedFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
         raise NotImplementedError(f"mode {mode!r}: a file is read or replaced whole")
 
     def lexists(self, path: str, **_: Any) -> bool:
+        """Whether there is an entry, without following a link."""
         with self._at(path, follow=False) as spot:
             return self._local.stat(spot) is not None
 
     # ----------------------------------------------------------------- changing
 
     def pipe_file(self, path: str, value: bytes, mode: str = "overwrite", **_: Any) -> None:
+        """Write a file, completely or not at all.
+
+        With mode `create`, FileExistsError if the name is taken.
+        """
         if self.auto_mkdir:
             self._make_parents(path)
         with self._at(path) as spot:
@@ -134,6 +145,7 @@ class ConfinedFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
                 self._local.make_directory(spot)
 
     def mkdir(self, path: str, create_parents: bool = True, **_: Any) -> None:
+        """Create a directory, with its parents if `create_parents`. FileExistsError."""
         if create_parents:
             self._make_parents(path)
         with self._at(path) as spot:
@@ -142,6 +154,7 @@ class ConfinedFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
             self._local.make_directory(spot)
 
     def makedirs(self, path: str, exist_ok: bool = False) -> None:
+        """Create a directory and its parents. FileExistsError unless `exist_ok`."""
         try:
             self.mkdir(path)
         except FileExistsError:
@@ -149,20 +162,24 @@ class ConfinedFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
                 raise
 
     def rmdir(self, path: str) -> None:
+        """Remove an empty directory. OSError if it is not empty."""
         with self._at(path, follow=False) as spot:
             self._refuse_root(spot.path)
             self._local.remove_directory(spot)
 
     def rm_file(self, path: str) -> None:
+        """Remove a file or a link. FileNotFoundError or IsADirectoryError."""
         if self._doomed(path).stat.kind == DIRECTORY:
             raise IsADirectoryError(path)
         self.rm(path)
 
     def rm(self, path: str | list[str], recursive: bool = False, maxdepth: int | None = None) -> None:
-        """Remove entries by their exact names, no patterns; all are looked at before the first goes.
+        """Remove entries by their exact names, without patterns.
 
-        A tree goes by one rename, so that it is gone whole or not at all. Raises OSError with what could
-        not be removed after that; it is back under its own name.
+        All are checked before the first is removed.
+
+        A tree is removed by one rename, so it is gone completely or not at all. OSError names what could not
+        be removed after that; it is back under its own name.
         """
         if maxdepth is not None:
             raise NotImplementedError("a tree is removed whole, or not at all")
@@ -178,7 +195,7 @@ class ConfinedFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
                 raise OSError(f"{missed[0].path}: {missed[0].why}")
 
     def _doomed(self, path: str) -> Delete:
-        """What removing a path would take, which is looked at and may be removed."""
+        """Return the deletion of a path, checked and permitted."""
         with self._at(path, follow=False) as spot:
             self._refuse_root(spot.path)
             found = self._local.stat(spot)
@@ -187,7 +204,7 @@ class ConfinedFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
             return Delete(spot.path, found, tuple(self._below(spot, found)))
 
     def _below(self, spot: Any, found: Stat) -> Iterator[Entry]:
-        """All entries below a directory, parents first; PermissionError where one could not be removed."""
+        """Return all entries below a directory, parents first; PermissionError if one cannot be removed."""
         if found.kind != DIRECTORY:
             return
         with self._local.folder(spot) as folder:
@@ -200,7 +217,7 @@ class ConfinedFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
                 yield from self._below(inner, stat)
 
     def mv(self, path1: str, path2: str, **_: Any) -> None:
-        """Rename a file, link or tree, into `path2` where that is a directory; never over one."""
+        """Rename a file, link or tree, into `path2` if that is a directory; never over an entry."""
         if self.isdir(path2) and self._strip_protocol(path1) != self._strip_protocol(path2):
             path2 = f"{path2.rstrip('/')}/{self._strip_protocol(path1).rpartition('/')[2]}"
         if self.auto_mkdir:
@@ -219,6 +236,7 @@ class ConfinedFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
             self._local.move(source, destination, Move(source.path, destination.path, found, over))
 
     def cp_file(self, path1: str, path2: str, **_: Any) -> None:
+        """Copy one file. FileNotFoundError or IsADirectoryError."""
         if self.isdir(path1):
             self.makedirs(path2, exist_ok=True)
         else:
@@ -233,9 +251,9 @@ class ConfinedFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
         on_error: str | None = None,
         **_: Any,
     ) -> None:
-        """Copy files, trees and patterns as fsspec does; all are looked at before the first is written.
+        """Copy files, trees and patterns by fsspec's rules; all are checked before the first is written.
 
-        An OSError that comes half-way all the same has a note of how many were copied.
+        An OSError that happens half-way has a note with the number of copied entries.
         """
         pairs = copies(self, path1, path2, recursive=recursive, maxdepth=maxdepth)
         if on_error == "ignore" or (on_error is None and recursive):
@@ -285,13 +303,13 @@ class ConfinedFileSystem(fsspec.AbstractFileSystem):  # type: ignore[misc]
 
     @classmethod
     def _root_of(cls, path: Any) -> str:
-        """The root that a URL names: `ringfence:///srv/project` is the directory `/srv/project`."""
+        """Return the root that a URL names: `ringfence:///srv/project` is the directory `/srv/project`."""
         text = os.fspath(path)
         return text.removeprefix("ringfence://") if text.startswith("ringfence:///") else ""
 
 
 class _Held:
-    """A spot for as long as a block runs, with our errors as the ones of `os`."""
+    """Holds a spot during a block, and translates CallError into the errors of `os`."""
 
     def __init__(self, local: Local, path: str, follow: bool) -> None:
         self._local = local
@@ -313,7 +331,7 @@ class _Held:
 
 
 class _Writer(io.BytesIO):
-    """Collects what is written; the file is there, whole, when it is closed without an error."""
+    """Collects written bytes; closing without an error creates the complete file."""
 
     def __init__(self, fs: ConfinedFileSystem, path: str, mode: str, autocommit: bool = True) -> None:
         super().__init__()
@@ -336,7 +354,7 @@ class _Writer(io.BytesIO):
                 self.commit()
 
     def commit(self) -> None:
-        """Put it in its place; a transaction of fsspec does so at its end."""
+        """Move the file to its place; in a transaction of fsspec, at its end."""
         if self._mode:
             self._fs.pipe_file(self._path, self._data, mode=self._mode)
 
@@ -345,7 +363,7 @@ class _Writer(io.BytesIO):
 
 
 def _outermost(doomed: list[Delete]) -> list[Delete]:
-    """The changes without those of what goes with another's tree, or is named twice."""
+    """Return the changes without entries that belong to another's tree, or are named twice."""
     found = {change.path: change for change in doomed}
     trees = [change.path for change in found.values() if change.stat.kind == DIRECTORY]
     return [change for path, change in found.items() if not any(paths.is_below(path, tree) for tree in trees)]

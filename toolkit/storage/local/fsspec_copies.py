@@ -1,6 +1,6 @@
-"""Which files a copy on the confined disk would write, by fsspec's own rules, and whether each one can be.
+"""Files that a copy on the confined disk would write, by fsspec's own rules, and whether each can be written.
 
-Looks only: the file system that asks does the copying, or refuses it as a whole.
+Reads only: the calling file system copies, or refuses the whole copy.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from ringfence.toolkit.storage.local.backend import Local
 def copies(
     fs: Any, path1: Any, path2: Any, *, recursive: bool, maxdepth: int | None
 ) -> list[tuple[str, str]]:
-    """The source and target of each entry that copying `path1` to `path2` would copy, parents first."""
+    """Return source and target of each entry that copying `path1` to `path2` would copy, parents first."""
     rules = _Rules(fs)
     rules.copy(path1, path2, recursive=recursive, maxdepth=maxdepth)
     return rules.pairs
 
 
 def check_source(disk: Local, spot: Any) -> Stat:
-    """What is there to be copied. Raises OSError where it cannot be read."""
+    """Return the stat of the source. OSError where it cannot be read."""
     found = disk.stat(spot)
     if found is None:
         raise FileNotFoundError(spot.path)
@@ -36,7 +36,7 @@ def check_source(disk: Local, spot: Any) -> Stat:
 
 
 def check_target(disk: Local, spot: Any, source: Stat, made: set[str]) -> None:
-    """Raise what putting `source` there would raise; `made` are directories that are made on the way."""
+    """Raise the OSError that writing `source` there would raise; `made` are directories created before."""
     there = disk.stat(spot)
     if there is None:
         _check_parents(disk, spot, made)
@@ -61,7 +61,7 @@ def _check_parents(disk: Local, spot: Any, made: set[str]) -> None:
 
 
 class _Rules(fsspec.AbstractFileSystem):  # type: ignore[misc]
-    """Takes down what fsspec's own rules would copy where, and copies nothing."""
+    """Records what fsspec's own rules would copy where, and copies nothing."""
 
     cachable = False
 
@@ -79,7 +79,7 @@ class _Rules(fsspec.AbstractFileSystem):  # type: ignore[misc]
     def expand_path(self, *given: Any, **options: Any) -> list[str]:
         # What the rules take for the last name of a path is what follows a slash.
         found = super().expand_path(*given, **options)
-        return list(dict.fromkeys("/" + self._fs._strip_protocol(each) for each in found))
+        return list(dict.fromkeys("/" + self._fs._strip_protocol(each) for each in found))  # noqa: SLF001  fsspec's own way to a key
 
     def cp_file(self, path1: str, path2: str, **_: Any) -> None:
         self.pairs.append((path1, path2))

@@ -1,7 +1,7 @@
-"""Landlock, a second wall by the kernel: from then on this thread reaches only what was named.
+"""Landlock, a second confinement by the kernel: from then on this thread reaches only the named trees.
 
-It never replaces the confinement by descriptors: it cannot take `secrets/` out of a root, and it does not
-cover looking at an entry or changing its mode. It does hold a directory that is moved out of the root.
+It does not replace confinement by descriptors: it cannot exclude `secrets/` from a root, and covers neither
+stat nor chmod. It does cover a directory that is moved out of the root. Source: landlock(7).
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class _Beneath(ctypes.Structure):
 
 
 def version() -> int:
-    """The version of Landlock this kernel has; 0 where there is none, it is off, or the disk is a fake."""
+    """Return the Landlock version of this kernel; 0 where it is missing, off, or the disk is a fake."""
     if sys.platform != "linux" or is_faked():
         return 0
     return max(0, int(_libc().syscall(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(1))))
 
 
 def held() -> tuple[str, ...]:
-    """What this kernel can hold a process to, in words."""
+    """Return in words what this kernel can restrict a process to."""
     known = version()
     return (
         *(["files"] if known else []),
@@ -55,11 +55,11 @@ def held() -> tuple[str, ...]:
 
 
 def restrict(writable: Iterable[str], readable: Iterable[str], *, connects: bool = False) -> None:
-    """Leave this thread, and those it starts, only these trees; there is no way back.
+    """Restrict this thread, and the threads it starts, to these trees. This cannot be undone.
 
-    As far as the kernel can, it takes no port either, signals no other process and reaches no abstract
-    socket; it connects over TCP only if it `connects`. Names that do not exist are passed over. Raises
-    CallError `io_error` where it cannot be done.
+    As far as the kernel can, no port can be opened, no other process signalled and no abstract socket
+    reached; TCP connections only if `connects`. Names that do not exist are skipped. CallError `io_error` on
+    failure.
     """
     known = version()
     if not known:
@@ -82,7 +82,7 @@ def restrict(writable: Iterable[str], readable: Iterable[str], *, connects: bool
 
 
 def _ruleset(known: int, files: int, connects: bool) -> tuple[_Ruleset, int]:
-    """What is refused unless a rule allows it, and how many bytes of it the kernel knows."""
+    """Return the access rights to refuse unless a rule allows them, and the size of the struct in bytes."""
     found = _Ruleset(files, _BIND if connects else _BIND | _CONNECT, _ABSTRACT | _SIGNAL)
     fields = 3 if known >= _SCOPES else 2 if known >= _NETWORK else 1
     return found, fields * ctypes.sizeof(ctypes.c_uint64)

@@ -1,6 +1,6 @@
-"""Which names a directory of this machine takes for one: `A` and `a`, or the two forms of `é`.
+"""Name folding of a directory: whether `A` and `a`, or the two Unicode forms of `é`, are the same name.
 
-Asks the file system where it can tell, otherwise looks at names that are there. Never writes.
+Asks the file system where it can answer, otherwise compares names that exist. Never writes.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _NAMES = 16  # names of ASCII letters that are looked at; where case makes no di
 
 
 def folding_of(fd: int, path: str) -> Folding:
-    """What makes no difference between two names in the open directory `fd`, whose own name is `path`.
+    """Return which differences between names the open directory `fd` ignores; its own name is `path`.
 
-    A single name that is found in another case is enough for `CASE`, so that nobody who may choose names can
-    talk it away. Where no name tells, it is what the file systems of this kind of machine usually do.
+    A single name found in another case is enough for `CASE`, so nobody who may choose names can hide it.
+    Where no name decides, the default of this kind of machine applies.
     """
     apple = sys.platform == "darwin"
     told = _told_by_the_file_system(fd, apple)
@@ -62,7 +62,7 @@ def _flags(fd: int) -> int:
 
 
 def _told_by_names(fd: int, path: str) -> bool | None:
-    """Whether one of the names in the directory, or its own, is there in another case; None without any."""
+    """Whether a name in the directory, or its own, exists in another case; None without any such name."""
     letters = (name for name in sorted(os.listdir(fd)) if _has_case(name))
     told = _any(_is_one(name, name.swapcase(), fd) for name, _ in zip(letters, range(_NAMES), strict=False))
     head, tail = os.path.split(path)
@@ -72,7 +72,7 @@ def _told_by_names(fd: int, path: str) -> bool | None:
 
 
 def _takes_forms_for_one(fd: int) -> bool:
-    """Whether a name in the directory that has two forms is found by the other one."""
+    """Whether a name in the directory that has two Unicode forms is found by the other form."""
     for name in os.listdir(fd):
         for form in ("NFC", "NFD"):
             other = unicodedata.normalize(form, name) if not name.isascii() else name
@@ -92,7 +92,7 @@ def _any(found: Iterable[bool | None]) -> bool | None:
 
 
 def _is_one(name: str, other: str, fd: int | None) -> bool | None:
-    """Whether both names are of one entry; None where the first is gone by now."""
+    """Whether both names are the same entry; None if the first is gone by now."""
     try:
         first = os.stat(name, dir_fd=fd, follow_symlinks=False)
     except OSError:

@@ -1,6 +1,6 @@
-"""Opens a directory of this machine as a confined tree, or says why it is none.
+"""Opens a directory of this machine as a confined tree, or says why it cannot be one.
 
-Every door to the local disk ends here; nothing else makes a `Local` for a root.
+The only place that makes a `Local` for a root.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ringfence.toolkit.storage.local.backend import Local
 
 
 def refuse_windows() -> None:
-    """Raise CallError `io_error` where the local disk cannot be confined."""
+    """Raise CallError `io_error` on Windows, where the local disk cannot be confined."""
     if os.sep == "\\":
         raise CallError(
             "io_error",
@@ -22,7 +22,7 @@ def refuse_windows() -> None:
 
 
 def open_local(root: str, *, durable: bool = True) -> Local:
-    """The directory at the path `root`. Raises CallError `not_found`, `not_a_directory` or `io_error`."""
+    """Open the directory at the path `root`. CallError `not_found`, `not_a_directory` or `io_error`."""
     refuse_windows()
     if not os.path.isdir(root):
         found = os.path.lexists(root)

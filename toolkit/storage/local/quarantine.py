@@ -1,7 +1,7 @@
-"""Where what is deleted is caught: a directory beside the state, or `.ringfence/` in the workspace.
+"""Quarantine directory for deletions: beside the state, or `.ringfence/` in the workspace.
 
-Beside the state where one rename reaches it, out of the way of `git clean` and of people who tidy up. Never
-uses a directory in the workspace that git would commit.
+Beside the state where one rename reaches it, out of the way of `git clean` and of people who tidy up. Never a
+directory in the workspace that git would commit.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ _PART = ".gitignore-"
 
 
 def beside(state: str, root: int, able: kernel.Kernel, *, make: bool) -> int | None:
-    """The directory in the folder of the state, open; None on another mount, or where it is not there to
-    be made.
+    """Open the quarantine in the state's directory.
 
-    Raises OSError.
+    None on another mount, or if missing and not to be made.
+
+    OSError.
     """
     folder = os.open(state, LIST)
     try:
@@ -48,9 +49,9 @@ def beside(state: str, root: int, able: kernel.Kernel, *, make: bool) -> int | N
 
 @contextmanager
 def hidden(root: int) -> Iterator[int]:
-    """The directory in the workspace, open; it is made, and kept from git, when it is first needed.
+    """Open the quarantine in the workspace; it is created, and ignored by git, when it is first needed.
 
-    Raises CallError `history_unavailable` where it cannot be, and OSError.
+    CallError `history_unavailable` where that fails, and OSError.
     """
     try:
         os.mkdir(OWN_DIRECTORY, 0o700, dir_fd=root)
@@ -74,7 +75,7 @@ def hidden(root: int) -> Iterator[int]:
 
 
 def _hold_to_owner(fd: int) -> None:
-    """Refuse a directory that others own or may write to, where they could exchange what is caught."""
+    """Refuse a directory that others own or may write to, because they could replace what is in it."""
     info = os.fstat(fd)
     why = doubt(OWN_DIRECTORY, info)
     if why is not None:
@@ -88,7 +89,7 @@ def _hold_to_owner(fd: int) -> None:
 
 
 def _keep_from_git(folder: int) -> None:
-    """Have the directory's own .gitignore whole: with less of it, `git add` takes what was deleted."""
+    """Write the directory's .gitignore completely: with less of it, `git add` would add deleted files."""
     try:
         found = os.stat(".gitignore", dir_fd=folder, follow_symlinks=False)
         if S.S_ISREG(found.st_mode) and found.st_size == len(_IGNORED) and _read(folder) == _IGNORED:
@@ -104,7 +105,7 @@ def _keep_from_git(folder: int) -> None:
             os.close(note)
         os.rename(part, ".gitignore", src_dir_fd=folder, dst_dir_fd=folder)
         for name in os.listdir(folder):
-            if name.startswith(_PART):  # of a process that was killed
+            if name.startswith(_PART):  # left by a killed process
                 unlink_quietly(name, folder)
     except FileNotFoundError:
         pass  # removed by a process that has just finished its own
@@ -118,7 +119,7 @@ def _read(folder: int) -> bytes:
     try:
         note = os.open(".gitignore", READ, dir_fd=folder)
     except PermissionError:
-        return _IGNORED  # another account's, and as long as it has to be
+        return _IGNORED  # it belongs to another account, and is complete
     try:
         return os.read(note, len(_IGNORED) + 1)
     finally:

@@ -1,6 +1,6 @@
-"""From names to a spot: an open directory, one name in it, and the parts the path really has.
+"""Path resolution: from names to a spot, which is an open directory, a name in it, and the real path.
 
-Component by component on a stack of descriptors; the kernel never follows a link and is never asked for `..`.
+Component by component on a stack of descriptors; the kernel never follows a link and never resolves `..`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ PASS = os.O_CLOEXEC | sum(getattr(os, flag, 0) for flag in ("O_DIRECTORY", "O_NO
 class LocalSpot:
     """An open directory and one name in it.
 
-    `rest` counts the further names below a name that does not exist, or (`blocked`) that is no directory.
-    `names` are shown, `name` is what the disk calls the one that is looked for. `seen` is what was there when
-    the spot was found, for who asks first; `folder` the open directory that the spot was taken from.
+    `rest` counts the further names below a name that does not exist, or (`blocked`) is not a directory.
+    `names` are displayed; `name` is the disk's name of the entry. `seen` is the entry's status when the spot
+    was found, for its first reader; `folder` is the open directory that the spot came from.
     """
 
     fd: int
@@ -44,7 +44,7 @@ class LocalSpot:
 
 
 class Walk:
-    """Component by component on a stack of descriptors, so that `..` never asks the kernel."""
+    """Resolves component by component on a stack of descriptors, so that the kernel never resolves `..`."""
 
     def __init__(self, root: int, names: tuple[str, ...], follow: bool) -> None:
         self._stack = [root]
@@ -55,10 +55,12 @@ class Walk:
         self.reached: list[str] = []
 
     def close(self) -> None:
+        """Close every descriptor on the stack."""
         for fd in self._stack[1:]:
             os.close(fd)
 
     def run(self) -> LocalSpot:
+        """Return the spot, which takes over one descriptor. CallError as in `Local.resolve`, OSError."""
         for _ in range(MAX_STEPS):
             if not self._todo:
                 return self._here()
@@ -80,7 +82,7 @@ class Walk:
         self.reached.pop()
 
     def _into(self, name: str) -> LocalSpot | None:
-        """Step into `name`, splice in a link's text, or finish at a last name that is no directory."""
+        """Step into `name`, insert a link's text, or finish at a last name that is not a directory."""
         try:
             if not self._todo and not self._is_link(name):
                 return self._finish(name)
@@ -127,7 +129,10 @@ class Walk:
         return spot
 
     def _swapped_back(self, name: str) -> bool:
-        """Whether the name turned from a link into a directory between two looks: worth another."""
+        """Whether the name changed from a link into a directory between two looks.
+
+        Then another try helps.
+        """
         try:
             mode = self._mode(name)
         except OSError:
@@ -144,7 +149,7 @@ class Walk:
         return self._finish(name, rest)
 
     def _here(self) -> LocalSpot:
-        """The path ends in a directory already entered: name it from its parent."""
+        """Finish in a directory that was entered already: name it from its parent."""
         if len(self._stack) == 1:
             return LocalSpot(self._stack[0], ())
         os.close(self._stack.pop())

@@ -1,7 +1,7 @@
-"""What Linux offers past `os`: opening without any link, renaming onto nothing, telling mounts apart.
+"""Linux system calls beyond `os`: open without links, rename to a free name, distinguish mounts.
 
-Each is used only where `probe` found that it answers for the same files as `os` does, which it does not
-under a fake file system, in some sandboxes and on other systems. Never the only way to do something.
+Each is used only where `probe` found that it sees the same files as `os` does; under a fake file system, in
+some sandboxes and on other systems it does not. Never the only way to do something.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from ringfence.toolkit.fake_fs import is_faked
 
-_OPENAT2 = 437  # the same on every architecture that Python runs on
+_OPENAT2 = 437  # the same number on every architecture that Python supports
 _NO_MAGICLINKS, _NO_SYMLINKS, _BENEATH = 2, 4, 8
 _EMPTY_PATH, _MOUNT_ID = 0x1000, 0x1000
 _NOREPLACE = 1
@@ -42,7 +42,7 @@ class Kernel:
 
 
 def probe(root: int) -> Kernel:
-    """What can be used for the directory open as `root`."""
+    """Return the calls that can be used for the directory open as `root`."""
     if sys.platform != "linux" or is_faked():
         return Kernel()
     return Kernel(_same_directory(root), hasattr(_libc(), "renameat2"), _statx_mount(root) is not None)
@@ -60,7 +60,7 @@ def _same_directory(root: int) -> bool:
 
 
 def open_beneath(fd: int, path: str | bytes) -> int:
-    """Open a directory below `fd`, refusing every link on the way. Raises OSError."""
+    """Open a directory below `fd`, and refuse every link on the way (openat2(2)). OSError."""
     name = os.fsencode(path)
     call, number, how, size = _openat2()
     for _ in range(_TRIES):
@@ -74,9 +74,9 @@ def open_beneath(fd: int, path: str | bytes) -> int:
 
 
 def descend(able: Kernel, fd: int, names: Sequence[str]) -> int:
-    """Open the directory that `names`, as the disk has them, lead to below `fd`; no link on the way.
+    """Open the directory below `fd` that `names` lead to, through no link; names are the disk's own.
 
-    Neither the length of the path nor its depth is bounded. Raises OSError.
+    Neither the length of the path nor its depth is bounded. OSError.
     """
     at = fd
     steps: Iterable[str | bytes] = _pieces(names) if able.beneath else names
@@ -94,7 +94,7 @@ def descend(able: Kernel, fd: int, names: Sequence[str]) -> int:
 
 
 def _pieces(names: Sequence[str]) -> Iterator[bytes]:
-    """Paths that the kernel takes in one call, which together are all the names."""
+    """Yield paths that the kernel accepts in one call; together they are all the names."""
     path = os.fsencode("/".join(names))
     while len(path) > _MAX_PATH:
         end = path.rindex(b"/", 0, _MAX_PATH)
@@ -105,14 +105,14 @@ def _pieces(names: Sequence[str]) -> Iterator[bytes]:
 
 
 def rename_new(source: int, name: str, destination: int, new: str) -> None:
-    """Rename, or fail with FileExistsError where the new name is taken. Raises OSError."""
+    """Rename, or raise FileExistsError where the new name is taken (renameat2(2)). OSError."""
     if _libc().renameat2(source, os.fsencode(name), destination, os.fsencode(new), _NOREPLACE) != 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
 
 
 def sync_file_system(fd: int) -> bool:
-    """Have everything written to the file system that `fd` is on; False where that cannot be asked for."""
+    """Sync the file system that `fd` is on (syncfs(2)); False where that is not possible."""
     if sys.platform != "linux" or is_faked() or not hasattr(_libc(), "syncfs"):
         return False
     if _libc().syncfs(fd) != 0:
@@ -122,7 +122,10 @@ def sync_file_system(fd: int) -> bool:
 
 
 def mount_of(fd: int, kernel: Kernel) -> int:
-    """What tells one mount from another; without statx the device, which does not know bind mounts."""
+    """Return an identity of the mount.
+
+    Without statx(2) the device, which does not distinguish bind mounts.
+    """
     found = _statx_mount(fd) if kernel.mounts else None
     return os.fstat(fd).st_dev if found is None else found
 
@@ -146,6 +149,6 @@ def _libc() -> Any:
 
 @functools.cache
 def _openat2() -> tuple[Any, ctypes.c_long, Any, ctypes.c_size_t]:
-    """The call and its constant arguments, converted once: converting is half of what a call costs."""
+    """Return the call and its constant arguments, converted once: conversion is half of the call's cost."""
     how = _How(_FLAGS, 0, _NO_MAGICLINKS | _NO_SYMLINKS | _BENEATH)
     return _libc().syscall, ctypes.c_long(_OPENAT2), ctypes.byref(how), ctypes.c_size_t(ctypes.sizeof(how))

@@ -1,4 +1,4 @@
-"""S3 and what speaks its protocol, as a confined tree."""
+"""S3, and servers with the same protocol, as a confined tree."""
 
 from ringfence.toolkit.storage.s3.backend import S3
 

@@ -1,7 +1,7 @@
-"""S3 and what speaks its protocol, as a confined tree: exact keys, conditional requests, few of them.
+"""S3, and servers with its protocol, as a confined tree: exact keys and few, conditional requests.
 
-Every answer comes from a request made for it. Keys go to the store as they are, past every name that a
-client library would rewrite. Directories are what keys lie below, or a marker: an empty object `name/`.
+Every answer comes from a request made for it. Keys go to the store unchanged, past any rewriting by a client
+library. A directory is a prefix of keys, or a marker: an empty object `name/`.
 """
 
 from __future__ import annotations
@@ -37,25 +37,25 @@ from ringfence.toolkit.storage.s3.keys import (
 )
 from ringfence.toolkit.storage.s3.requests import PAGE
 
-_PAGES = 10  # of a flat listing, before a directory is listed without what is below it
+_PAGES = 10  # keys in a flat listing; beyond that a directory is listed by itself
 _KEPT = 32 << 20  # bytes of content kept between planning and applying
 
 
 @dataclass(slots=True)
 class S3Spot:
-    """A key by its workspace-relative path, with what the request that looked it up has shown besides."""
+    """A key by its path in the workspace, with what the request that found it has also shown."""
 
     path: str
-    parent: bool | None = None  # whether there is anything in the directory it is in
-    alone: bool | None = None  # whether it is all there is in that directory
-    marked: bool = False  # whether that directory has a marker
-    below: Rows | None = None  # all that is below it, when a listing of more has shown that
+    parent: bool | None = None  # whether its directory has any entry
+    alone: bool | None = None  # whether it is the only entry of its directory
+    marked: bool = False  # whether its directory has a marker
+    below: Rows | None = None  # everything below it, if a larger listing has shown it
 
 
 class S3Folder:
-    """A directory. What is below its directories comes from one flat listing where that is not too long.
+    """A directory. One flat listing also serves the directories below it, unless it is too long.
 
-    `left_out` are the keys in it that no path names, relative to it, once it was scanned.
+    After a scan `left_out` holds the keys in the directory that no path names, relative to it.
     """
 
     def __init__(self, store: S3, spot: S3Spot) -> None:
@@ -91,7 +91,10 @@ class S3(ConditionalDeletion):
 
     @property
     def traits(self) -> Traits:
-        """What it promises, as far as the server was asked by now; what was not needed yet counts as kept."""
+        """The guarantees, as far as the server was probed.
+
+        Conditions that were not needed yet count as kept.
+        """
         deletes = self.known("delete") or self._answers.get("delete many", False)
         return replace(
             BACKENDS["s3"],
@@ -103,9 +106,9 @@ class S3(ConditionalDeletion):
         )
 
     def close(self) -> None:
-        """The client belongs to the file system."""
+        """Do nothing: the client belongs to the file system."""
 
-    # ------------------------------------------------------------------ looking
+    # ------------------------------------------------------------------ reading
 
     def resolve(self, names: tuple[str, ...], *, follow: bool) -> S3Spot:
         path = paths.lexical(names)
@@ -116,10 +119,10 @@ class S3(ConditionalDeletion):
         return False
 
     def release(self, spot: S3Spot) -> None:
-        """Nothing is held open."""
+        """Do nothing: no handle is open."""
 
     def stat(self, spot: S3Spot) -> Stat | None:
-        """From a listing of the directory it is in, which also shows whether that is there."""
+        """Return the stat from a listing of the parent directory, which also shows if the parent exists."""
         path = spot.path
         if path == paths.ROOT:
             return Stat(DIRECTORY, 0)
@@ -137,7 +140,10 @@ class S3(ConditionalDeletion):
         return self._exact(path)
 
     def read(self, spot: S3Spot, limit: int | None = None, known: Stat | None = None) -> bytes:
-        """The bytes of an object; of exactly the `known` one perhaps those that were read before."""
+        """Return the bytes of an object.
+
+        Of exactly the `known` version perhaps those that were read before.
+        """
         kept = self._kept.pop((spot.path, known.identity), None) if known else None
         if kept is not None:
             return kept
@@ -175,7 +181,7 @@ class S3(ConditionalDeletion):
         yield S3Folder(self, spot)
 
     def flat(self, path: str) -> Rows | None:
-        """All keys below a directory, or None when they are too many for one directory's sake."""
+        """Return all keys below a directory, or None when there are too many for a single directory."""
         rows: Rows = {}
         after = ""
         for _ in range(_PAGES):
@@ -186,7 +192,7 @@ class S3(ConditionalDeletion):
         return None
 
     def level(self, path: str) -> Rows:
-        """The keys directly in a directory, and the names of the directories in it, each with a slash."""
+        """Return the keys directly in a directory, and the names of its directories, each with a slash."""
         found, more = self._page(path, "", level=True)
         while more:
             rows, more = self._page(path, "", start=more, level=True)
@@ -197,10 +203,10 @@ class S3(ConditionalDeletion):
         return True, True
 
     def changeable(self, spot: S3Spot, *, leaves: bool) -> bool:
-        return True  # only trying tells
+        return True  # only an attempt shows it
 
     def missing(self, spot: S3Spot) -> tuple[str, ...]:
-        """The directories above that nothing is in. Raises CallError `not_a_directory` for a file there."""
+        """Return the parent directories without any key. CallError `not_a_directory` for a file there."""
         if spot.parent or paths.parent(spot.path) == paths.ROOT:
             return ()
         absent: list[str] = []
@@ -218,10 +224,13 @@ class S3(ConditionalDeletion):
     # ----------------------------------------------------------------- changing
 
     def check(self, spot: S3Spot) -> None:
-        """A key is the same key however long it is held."""
+        """Do nothing: a key stays the same key."""
 
     def _put_new(self, spot: S3Spot, new: NewContent) -> NotKept:
-        """Put an object where none is, by a condition that the store keeps; without it, after a look."""
+        """Create an object on condition that the key is free.
+
+        Checked before, on a server without conditions.
+        """
         with errors(spot.path):
             return self.put(spot.path, new.data, None, new.metadata).not_kept
 
@@ -232,7 +241,7 @@ class S3(ConditionalDeletion):
             return self.put(spot.path, new.data, stat, attached).not_kept
 
     def remove(self, spot: S3Spot, change: Delete, temporary: str) -> Iterator[str | Missed]:
-        """Delete exactly the keys that were listed, each as it was judged."""
+        """Delete exactly the listed keys, each in its judged version."""
         if change.stat.kind == DIRECTORY:
             markers = self._as_judged(change.path, change.entries)
             self._keep_parent(spot)
@@ -245,9 +254,9 @@ class S3(ConditionalDeletion):
             yield step
 
     def _delete_keys(self, top: str, entries: tuple[Entry, ...], markers: Rows) -> Iterator[str | Missed]:
-        """Delete the objects of a tree, then the markers of its directories, where nothing stayed in them."""
+        """Delete the objects of a tree, then the markers of its directories that are empty."""
         files = [e for e in reversed(entries) if e.stat.kind != DIRECTORY]
-        holding: set[str] = set()  # directories that something stayed in
+        holding: set[str] = set()  # directories with remaining entries
         for step in self.delete([KeyToDelete(e.path, e.stat.identity, e.path) for e in files]):
             if isinstance(step, Missed):
                 above = paths.parent(step.path)
@@ -264,10 +273,10 @@ class S3(ConditionalDeletion):
         marked = [path for path in directories if path in markers and path not in holding]
         yield from self.delete([KeyToDelete(path + "/", markers[path].identity, path) for path in marked])
 
-    def move(self, source: S3Spot, destination: S3Spot, change: Move) -> NotKept:
-        """Copy each object on condition that it is as judged and its new name free, then delete.
+    def move(self, source: S3Spot, destination: S3Spot, change: Move) -> NotKept:  # noqa: C901  the steps of a move by copy share its state
+        """Copy each object on condition that it is the judged one and its new key free, then delete.
 
-        Where either is refused, all is put back.
+        Where either is refused, everything is restored.
         """
         tree = change.stat.kind == DIRECTORY
         markers = self._as_judged(change.source, change.entries) if tree else {}
@@ -307,11 +316,11 @@ class S3(ConditionalDeletion):
 
         def uncopy(entry: Entry) -> None:
             target = at(entry)
-            if change.over is not None:  # whose content is not here any more
+            if change.over is not None:  # its old content is gone
                 raise CallError("io_error", f"'{target}' was replaced", where=target)
             if entry.stat.kind != DIRECTORY:
                 doomed = [KeyToDelete(target, copies[target].identity, target)]
-            else:  # what others put into it meanwhile keeps it
+            else:  # the marker stays if somebody put something into the directory
                 marker = self._marker(target)
                 doomed = (
                     [KeyToDelete(target + "/", marker.identity, target)] if marker and not marker.size else []
@@ -352,18 +361,21 @@ class S3(ConditionalDeletion):
         raise CallError("io_error", "This store has no links")
 
     def sweep(self, spot: S3Spot, temporary: str) -> None:
-        """A store writes one object at a time and leaves no temporary."""
+        """Do nothing: a store writes one object at a time and leaves no temporary."""
 
     # ------------------------------------------------------------------- inside
 
     def _keep(self, path: str, tag: str, data: bytes) -> None:
-        """A plan reads what the history keeps a moment later; then the tag says that it is the same."""
+        """Keep content from planning to applying, because the history stores it soon.
+
+        The tag proves it is the same.
+        """
         self._kept[path, tag] = data
         while sum(map(len, self._kept.values())) > _KEPT or len(self._kept) > 10 * PAGE:
             del self._kept[next(iter(self._kept))]
 
     def forget_content(self) -> None:
-        """Read again what an earlier call read."""
+        """Drop content that an earlier call read."""
         self._kept.clear()
 
     def _no_file(self, path: str) -> None:
@@ -372,7 +384,10 @@ class S3(ConditionalDeletion):
             raise IsADirectoryError
 
     def _as_judged(self, path: str, entries: tuple[Entry, ...]) -> Rows:
-        """The markers of a tree. Refuses one that is another by now, or holds what no path names."""
+        """Return the markers of a tree.
+
+        CallError for a changed tree, or one with keys that no path names.
+        """
         now, markers, left_out = self._tree(path)
         if left_out:
             raise nameless(path, left_out[0])
@@ -386,7 +401,7 @@ class S3(ConditionalDeletion):
         return markers
 
     def _keep_parent(self, spot: S3Spot) -> None:
-        """A directory that is about to lose its last key stays, as it does on disk, by a marker."""
+        """Create a marker for a directory that is about to lose its last key, so that it stays as on disk."""
         parent = paths.parent(spot.path)
         if parent == paths.ROOT or spot.alone is False or spot.marked:
             return

@@ -1,6 +1,6 @@
-"""Changes on condition that a key is as it was judged; what a lost reply leaves open is found out by looking.
+"""Conditional changes: a key changes only in its judged version; a lost reply is resolved by a look.
 
-Where the server passes over a kind of condition, a look comes right before the change, and `keeps` says so.
+Where the server ignores a kind of condition, the key is checked right before the change, and `keeps` says so.
 """
 
 from __future__ import annotations
@@ -29,32 +29,32 @@ from ringfence.toolkit.storage.s3.metadata import (
 )
 from ringfence.toolkit.storage.s3.sends import Sends, counted
 
-_IN_MEMORY = 32 << 20  # bytes of a copied object, before they go through a file
+_IN_MEMORY = 32 << 20  # bytes of a copied object in memory; larger ones go through a file
 _PIECE = 1 << 20
 _MOST = 10_000  # objects whose metadata is remembered
 Look = Callable[[], str | None]
 
 
 class Made(NamedTuple):
-    """An object that was put somewhere: its tag, and what of its metadata it has not."""
+    """A new object: its tag, and the metadata fields that it does not have."""
 
     tag: str
     not_kept: NotKept
 
 
 class Conditional(Conditions, StoreBase):
-    """The writing that the S3 backend does, on condition where the server keeps the condition."""
+    """The writing methods of the S3 backend, with conditions where the server keeps them."""
 
     def __init__(self, fs: Any, root: str) -> None:
         super().__init__(fs, root)
         self._attached: dict[tuple[str, str], Metadata] = {}
 
     def change(self, path: str, method: str, look: Look, **arguments: Any) -> Any:
-        """Send a request that changes something, until a final reply comes.
+        """Send a request that changes something, until a final reply arrives; returns the reply or a tag.
 
-        Where the client sent it more than once and it is refused, an earlier sending may have done it: `look`
-        gives the tag of what is there if that is what the request leaves, else None. It gives the reply, or
-        that tag. Raises OSError for a refusal, CallError `no_reply` or whatever the look says.
+        If the client sent it more than once and it is refused, an earlier send may have taken effect: `look`
+        returns the tag of the object if the object is what the request leaves, else None. OSError for a
+        refusal, CallError `no_reply` or an error of the look.
         """
         with counted() as sends:
             try:
@@ -80,13 +80,13 @@ class Conditional(Conditions, StoreBase):
         return tag
 
     def _call_again_in_a_race(self, sends: Sends, method: str, **arguments: Any) -> Any:
-        """Amazon refuses one of two requests that meet, with no word on the condition."""
+        """Send again where Amazon refuses one of two concurrent requests without checking its condition."""
         try:
             return self._call(method, **arguments)
         except OSError as error:
             if not is_race(error):
                 raise
-        sends.count -= 1  # that one is known not to have done it
+        sends.count -= 1  # the refused one is known to have had no effect
         if hasattr(arguments.get("Body"), "seek"):
             arguments["Body"].seek(0)
         return self._call(method, **arguments)
@@ -96,12 +96,14 @@ class Conditional(Conditions, StoreBase):
     def put(
         self, path: str, data: bytes | IO[bytes], over: Stat | None, metadata: Metadata | None = None
     ) -> Made:
-        """Put an object where none is, or `over` the one that was judged.
+        """Create an object, or replace the judged one (`over`).
 
-        Raises FileExistsError or OSError for a condition that was not met.
+        FileExistsError or OSError for a failed condition.
         """
         condition = {}
-        self.keeps("content", "create" if over is None else "replace")  # both at once, and before the change
+        self.keeps(
+            "content", "create" if over is None else "replace"
+        )  # probe both at once, before the change
         if over is not None:
             if self.keeps("replace"):
                 condition = {"IfMatch": over.identity}
@@ -113,6 +115,7 @@ class Conditional(Conditions, StoreBase):
             raise FileExistsError
 
         def look() -> str | None:
+            """Return the tag of the object if it is the one that the request creates."""
             return self._found(path, digest_of(data), over)
 
         fields, refusals = named(metadata), []
@@ -132,15 +135,17 @@ class Conditional(Conditions, StoreBase):
         return _made(answer, metadata, tuple(refusals), copied=False)
 
     def copy(self, path: str, stat: Stat, target: str, over: Stat | None) -> Made:
-        """Copy the object that was judged, to where none is or `over` the one that was.
+        """Copy the judged object to a free key, or over the judged object there (`over`).
 
-        Where the server passes over the conditions of a copy, the content goes through here: a PUT keeps its.
+        Where the server ignores the conditions of a copy, the content is downloaded and sent by a conditional
+        PUT.
         """
         if not self.keeps("copy from", "copy over" if over else "copy to"):
             with self._opened(path, stat) as (content, metadata):
                 return self.put(target, content, over, metadata)
 
         def look() -> str | None:
+            """Return the tag of the object if it is the one that the request creates."""
             source = self._digest(path)
             if source is None or not _same_tag(source[0], stat.identity):
                 raise path_changed(path)
@@ -162,23 +167,25 @@ class Conditional(Conditions, StoreBase):
                 lost = (TAGS,)
         except OSError as error:
             if refused(error):
-                self.same(path, stat)  # which of the two conditions it was
+                self.same(path, stat)  # which of the two conditions failed
             raise
         return _made(answer, self._attached.get((path, _plain(stat.identity))), lost, copied=True)
 
     def _found(self, path: str, digest: str, over: Stat | None) -> str | None:
-        """The tag of what is at `path` if it is the content that was written there.
+        """Return the tag of the object at `path` if it has the written content.
 
-        None where it was not written. Raises CallError `outcome_unknown` where that cannot be told.
+        None if it was not written.
+
+        CallError `outcome_unknown` where that cannot be decided.
         """
         now = self._digest(path)
         ours = now is not None and now[1] == digest
-        # Whoever has the name had it before, else their content would be that which was judged.
+        # The name was taken before, else its content would be the judged one.
         before = now is not None and (over is None or _same_tag(now[0], over.identity))
         return now[0] if was_made(path, ours=ours, as_judged=before) and now is not None else None
 
     def _digest(self, path: str) -> tuple[str, str] | None:
-        """The tag and the digest of an object, None where there is none."""
+        """Return tag and digest of an object; None if there is none."""
         try:
             answer = self._call("get_object", Key=self._key(path))
         except FileNotFoundError:
@@ -189,7 +196,7 @@ class Conditional(Conditions, StoreBase):
 
     @contextmanager
     def _opened(self, path: str, stat: Stat) -> Iterator[tuple[bytes | IO[bytes], Metadata]]:
-        """The content of exactly the object that was judged, and what is attached to it."""
+        """Yield the content of exactly the judged object, with its metadata."""
         answer = self._get(path, stat)
         self.note_attached(path, answer)
         if answer["ContentLength"] <= _IN_MEMORY:
@@ -201,7 +208,7 @@ class Conditional(Conditions, StoreBase):
             yield file, self.metadata_of(path, stat)
 
     def _take(self, answer: Any, use: Callable[[bytes], Any]) -> None:
-        """Read the body of a reply piece by piece."""
+        """Read the body of a reply in pieces."""
         from fsspec.asyn import sync
 
         async def take() -> None:
@@ -212,7 +219,7 @@ class Conditional(Conditions, StoreBase):
         sync(self._fs.loop, take)
 
     def _get(self, path: str, judged: Stat | None) -> Any:
-        """The reply to a GET, which is of the object that was judged."""
+        """Return the reply to a GET, for exactly the judged object."""
         answer = self._call("get_object", Key=self._key(path))
         if judged is not None and not _same_tag(str(answer["ETag"]), judged.identity):
             answer["Body"].close()
@@ -222,7 +229,7 @@ class Conditional(Conditions, StoreBase):
     # ---------------------------------------------------------------- metadata
 
     def metadata_of(self, path: str, stat: Stat) -> Metadata:
-        """What is attached to the object that was judged; one more request where no GET has shown it."""
+        """Return the metadata of the judged object; one more request if no GET has shown it."""
         name = path, _plain(stat.identity)
         if name not in self._attached:
             reply = self._call("head_object", Key=self._key(path))
@@ -234,7 +241,7 @@ class Conditional(Conditions, StoreBase):
         return self._attached[name]
 
     def note_attached(self, path: str, reply: Any) -> None:
-        """Remember what the reply to a GET or HEAD shows of an object besides its content."""
+        """Remember the metadata of an object in a reply to GET or HEAD."""
         self._attached[path, _plain(str(reply["ETag"]))] = attached(reply)
         while len(self._attached) > _MOST:
             del self._attached[next(iter(self._attached))]
@@ -249,7 +256,7 @@ class Conditional(Conditions, StoreBase):
         return urlencode([(row["Key"], row["Value"]) for row in rows])
 
     def _named_apart(self, path: str, tag: str) -> dict[str, Any]:
-        """What a COPY does not take along by itself."""
+        """Return the fields that a COPY does not take along by itself."""
         found = self._attached.get((path, _plain(tag)), {})
         storage = found.get("StorageClass") or self.classes.get((path, tag))
         redirect = found.get("WebsiteRedirectLocation")
@@ -261,7 +268,7 @@ class Conditional(Conditions, StoreBase):
     # --------------------------------------------------------------- directories
 
     def mark(self, path: str) -> bool:
-        """Put the marker of a directory where there is none; what is there stays. Whether it was made."""
+        """Create the marker of a directory unless it exists; returns whether it was created."""
         marker = path + "/"
         if not self.keeps("create"):
             if self._marker(path) is not None:
@@ -270,6 +277,7 @@ class Conditional(Conditions, StoreBase):
             return True
 
         def look() -> str | None:
+            """Return the tag of the marker if it exists."""
             found = self._marker(path)
             return found.identity if found is not None and not found.size else None
 
@@ -286,17 +294,18 @@ class Conditional(Conditions, StoreBase):
         return True
 
     def _marker(self, path: str) -> Stat | None:
-        """The object `path/` itself, from a listing: some servers show one to a GET that is not there."""
+        """Return the object `path/` from a listing; some servers answer GET for one that does not exist."""
         return self._page(path, "", limit=1)[0].get("")
 
     def same(self, path: str, judged: Stat) -> None:
-        """Raises CallError `path_changed` unless the object is the one that was judged."""
+        """Raise CallError `path_changed` unless the object is the judged one."""
         now = self._exact(path)
         if now is None or not is_same(judged, now):
             raise path_changed(path)
 
 
 def digest_of(data: bytes | IO[bytes]) -> str:
+    """Return a digest of the content, for comparison."""
     if isinstance(data, bytes):
         return sha256(data).hexdigest()
     digest = sha256()
@@ -307,7 +316,7 @@ def digest_of(data: bytes | IO[bytes]) -> str:
 
 
 def _made(answer: Any, metadata: Metadata | None, refused: tuple[str, ...], *, copied: bool) -> Made:
-    """By the reply to a PUT or COPY, or by the tag alone where that was lost."""
+    """Return the new object from the reply to a PUT or COPY, or from the tag alone if the reply was lost."""
     if isinstance(answer, str):
         return Made(answer, not_kept(metadata, None, refused, copied=copied))
     tag = answer["CopyObjectResult"]["ETag"] if copied else answer["ETag"]
@@ -315,7 +324,7 @@ def _made(answer: Any, metadata: Metadata | None, refused: tuple[str, ...], *, c
 
 
 def _refused_field(error: OSError, fields: dict[str, Any]) -> str | None:
-    """A field without which the server may take the object: it has no such class, or we no right to tag."""
+    """Return the field that the server refused: an unknown storage class, or tags without the right."""
     if not (isinstance(error, PermissionError) or not_built(error) or is_bad_class(error)):
         return None
     return next((field for field in OPTIONAL if field in fields), None)
@@ -331,4 +340,4 @@ def _plain(tag: str) -> str:
 
 
 def _never() -> None:
-    """Without a condition nothing is refused because it was done before."""
+    """Return None: without a condition, no request is refused because an earlier one took effect."""

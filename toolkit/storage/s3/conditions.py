@@ -1,7 +1,7 @@
-"""Conditions that an S3 server keeps, found out by breaking one of each kind when it is first needed.
+"""Probing of an S3 server: which kinds of condition it keeps, by breaking one of each on first use.
 
-Answers are remembered for a day, beside the history. For a kind that the server passes over, a look comes
-right before the change. Never takes a refusal for another reason as an answer that holds.
+Answers are stored for a day, beside the history. For a kind that the server ignores, the key is checked right
+before the change. A refusal for another reason never counts as a lasting answer.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ringfence.toolkit.storage.s3.keys import answered, errors, refused
@@ -21,23 +22,29 @@ _DAY = 24 * 3600.0
 
 
 class Facts(Protocol):
-    """What is remembered of a store, by name; None where it is not."""
+    """Stored facts about a store, by name."""
 
-    def get(self, name: str) -> str | None: ...
-    def put(self, name: str, value: str) -> None: ...
+    def get(self, name: str) -> str | None:
+        """Return the stored value, or None."""
+
+    def put(self, name: str, value: str) -> None:
+        """Store a value, in place of an earlier one."""
 
 
 class Conditions(Requests):
-    """What the server is found to keep: `keeps` asks it, `known` does not."""
+    """The conditions that the server keeps: `keeps` sends requests to find out, `known` does not."""
 
     def __init__(self, fs: Any, root: str) -> None:
         super().__init__(fs, root)
         self._answers: dict[str, bool] = {}
-        self._asked: dict[str, float] = {}  # when, for the answers that hold
+        self._asked: dict[str, float] = {}  # when each lasting answer was received
         self._facts: Facts | None = None
 
     def keeps(self, *kinds: str) -> bool:
-        """Whether the server keeps the conditions of all these kinds of request; asks what is not known."""
+        """Whether the server keeps the conditions of all these kinds of request; probes unknown ones.
+
+        OSError.
+        """
         if not self._answers.keys() >= set(kinds) or self._is_old(*kinds):
             self._recall()
         unknown = [kind for kind in kinds if kind not in self._answers]
@@ -49,11 +56,14 @@ class Conditions(Requests):
         return all(self._answers[kind] for kind in kinds)
 
     def known(self, *kinds: str) -> bool:
-        """The same, where a kind that was not needed yet counts as kept; makes no request."""
+        """Whether the server keeps them, where kinds that were not needed yet count as kept.
+
+        Sends no request.
+        """
         return all(self._answers.get(kind, True) for kind in kinds)
 
     def _can_send(self, kind: str) -> bool:
-        """Amazon keeps all of them, and an older client leaves out what it does not know."""
+        """Whether the client can send the condition: an older one drops arguments that it does not know."""
         if kind not in _SENT:
             return True
         model = self._fs.s3.meta.service_model
@@ -63,7 +73,7 @@ class Conditions(Requests):
     # ------------------------------------------------------------- remembering
 
     def use_facts(self, facts: Facts) -> None:
-        """Keep answers there, and take those that were given in the last day to the same client."""
+        """Store answers there, and use answers of the last day to the same client."""
         self._facts = facts
 
     def _is_old(self, *kinds: str) -> bool:
@@ -77,11 +87,15 @@ class Conditions(Requests):
             del self._asked[kind], self._answers[kind]
         now = time.time()
         for kind, (asked, kept) in self._recalled().items():
-            if kind in _ASKING and kind not in self._answers and now - _DAY < asked <= now:
+            if (
+                (kind == _CONTENT or kind in _PROBES)
+                and kind not in self._answers
+                and now - _DAY < asked <= now
+            ):
                 self._answers[kind], self._asked[kind] = kept, asked
 
     def forget(self) -> None:
-        """Ask anew: the server has answered as by what is known of it it does not."""
+        """Drop all answers: the server's behaviour contradicts them."""
         self._answers.clear()
         self._asked.clear()
         self._remember()
@@ -92,7 +106,7 @@ class Conditions(Requests):
             found = json.loads(text or "{}")
             return {str(kind): (float(row[0]), bool(row[1])) for kind, row in found.items()}
         except (ValueError, TypeError, LookupError, AttributeError):
-            return {}  # nothing that anybody could use
+            return {}  # unreadable, so ignored
 
     def _remember(self) -> None:
         if self._facts is not None and not self.is_amazon:
@@ -101,13 +115,16 @@ class Conditions(Requests):
 
     @property
     def _name(self) -> str:
-        """Of an older client other conditions go out; it leaves out what it does not know."""
+        """The name of the stored answers.
+
+        Another client version may send other conditions, so it is part of it.
+        """
         from botocore import __version__
 
         endpoint = self._fs.s3.meta.endpoint_url
         return f"s3 conditions of {endpoint}/{self._bucket} by botocore {__version__}"
 
-    # -------------------------------------------------------------- asking it
+    # -------------------------------------------------------------- probing
 
     def _try(self, kinds: list[str]) -> None:
         path = f".ringfence/probe-{secrets.token_hex(8)}"
@@ -126,56 +143,57 @@ class Conditions(Requests):
                     self._call("delete_object", Key=key)
 
     def _answer(self, kind: str, key: str, content: bytes) -> tuple[bool, bool]:
-        """Whether the server keeps what is asked, and whether that holds for longer than this session."""
+        """Return whether the server keeps the condition, and whether the answer outlives this session."""
         try:
-            return _ASKING[kind](self, key, content), True
+            return self._keeps(kind, key, content), True
         except OSError as error:
             if not answered(error):
                 raise
             kept = refused(error)
-            # No right to do it says nothing of conditions.
+            # A missing permission does not show whether conditions are kept.
             return kept, kept or not isinstance(error, PermissionError)
+
+    def _keeps(self, kind: str, key: str, content: bytes) -> bool:
+        if kind == _CONTENT:
+            return self._is_given_back(key, content)
+        probe = _PROBES[kind]
+        return _was_checked(self._call(probe.method, **probe.arguments_for(self._bucket, key)))
 
     def _is_given_back(self, key: str, content: bytes) -> bool:
         return self._body(self._call("get_object", Key=key)["Body"]) == content
 
 
-def _passed_over(answer: Any) -> bool:
-    """What it means that a request with a broken condition was answered, and not refused."""
+def _was_checked(answer: Any) -> bool:
+    """Whether the reply to a request with a broken condition shows that the condition was checked."""
     return any(row.get("Code") == "PreconditionFailed" for row in answer.get("Errors", ()))
 
 
-def _asking(method: str, **arguments: Any) -> Callable[[Conditions, str, bytes], bool]:
-    def ask(store: Conditions, key: str, _: bytes) -> bool:
-        return _passed_over(store._call(method, Key=key, **arguments))
+@dataclass(frozen=True, slots=True)
+class _Probe:
+    """A request with a broken condition, for an object that exists."""
 
-    return ask
+    method: str
+    arguments: Mapping[str, Any]
 
-
-def _copying(**condition: str) -> Callable[[Conditions, str, bytes], bool]:
-    def ask(store: Conditions, key: str, _: bytes) -> bool:
-        source = {"Bucket": store._bucket, "Key": key}
-        more = {"CopySource": source, "MetadataDirective": "REPLACE", **condition}
-        return _passed_over(store._call("copy_object", Key=key, **more))
-
-    return ask
-
-
-def _delete_many(store: Conditions, key: str, _: bytes) -> bool:
-    objects = [{"Key": key, "ETag": _WRONG}]
-    return _passed_over(store._call("delete_objects", Delete={"Objects": objects}))
+    def arguments_for(self, bucket: str, key: str) -> dict[str, Any]:
+        """Return the arguments of the request for this object."""
+        if self.method == "delete_objects":
+            return {"Delete": {"Objects": [{"Key": key, **self.arguments}]}}
+        if self.method == "copy_object":
+            source = {"Bucket": bucket, "Key": key}
+            return {"Key": key, "CopySource": source, "MetadataDirective": "REPLACE", **self.arguments}
+        return {"Key": key, **self.arguments}
 
 
-# Each kind with what asks for it, on a key that is there: one broken condition, or the content read back.
-_ASKING: dict[str, Callable[[Conditions, str, bytes], bool]] = {
-    "content": Conditions._is_given_back,
-    "create": _asking("put_object", Body=b"", IfNoneMatch="*"),
-    "replace": _asking("put_object", Body=b"", IfMatch=_WRONG),
-    "copy from": _copying(CopySourceIfMatch=_WRONG),
-    "copy to": _copying(IfNoneMatch="*"),
-    "copy over": _copying(IfMatch=_WRONG),
-    "delete": _asking("delete_object", IfMatch=_WRONG),
-    "delete many": _delete_many,
+_CONTENT = "content"  # whether a PUT stores the content: compared with the content read back
+_PROBES = {
+    "create": _Probe("put_object", {"Body": b"", "IfNoneMatch": "*"}),
+    "replace": _Probe("put_object", {"Body": b"", "IfMatch": _WRONG}),
+    "copy from": _Probe("copy_object", {"CopySourceIfMatch": _WRONG}),
+    "copy to": _Probe("copy_object", {"IfNoneMatch": "*"}),
+    "copy over": _Probe("copy_object", {"IfMatch": _WRONG}),
+    "delete": _Probe("delete_object", {"IfMatch": _WRONG}),
+    "delete many": _Probe("delete_objects", {"ETag": _WRONG}),
 }
 # The field of the client's model that sends each condition.
 _SENT = {

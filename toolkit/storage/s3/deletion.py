@@ -1,6 +1,6 @@
-"""Deletes keys that are as they were judged: by the batch, or one by one where a batch keeps no conditions.
+"""Deletion of keys in their judged version: in batches, or one by one where batches keep no conditions.
 
-Says of each what became of it; what is gone counts as deleted, whoever did it.
+Reports the outcome of each key; a key that is gone counts as deleted, whoever deleted it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _GONE = "gone"
 
 
 class KeyToDelete(NamedTuple):
-    """A key to delete, relative to the root, with the tag that it was judged by, and the path it is of."""
+    """A key to delete, relative to the root, with its judged tag and the path that it belongs to."""
 
     key: str
     tag: str
@@ -31,12 +31,12 @@ class KeyToDelete(NamedTuple):
 
 
 class ConditionalDeletion(Conditional):
-    """The deletions that the S3 backend makes."""
+    """The deleting methods of the S3 backend."""
 
     def delete(self, doomed: list[KeyToDelete]) -> Iterator[str | Missed]:
-        """Delete keys that are as they were judged; gives the path of each, or why it stays.
+        """Delete keys in their judged version; yields the path of each, or a Missed for each that stays.
 
-        Where the server passes over the condition, many keys need a look right before, by who calls this.
+        Where the server ignores the condition, the caller checks many keys right before.
         """
         if self._one_by_one(len(doomed)):
             yield from self._each(doomed)
@@ -66,7 +66,7 @@ class ConditionalDeletion(Conditional):
                 else:
                     self._look_and_delete(one)
         except CallError as error:
-            # What is gone was deleted: by this request, which the client sends again, or by somebody else.
+            # A missing key was deleted by this request, which the client repeats, or by somebody else.
             if error.code == "not_found" or (error.code == "path_changed" and self._now(one) is None):
                 return one.path
             return Missed(one.path, error.message, error.code)
@@ -79,9 +79,9 @@ class ConditionalDeletion(Conditional):
         try:
             self.change(one.path, "delete_object", look, Key=self._key(one.key), IfMatch=one.tag)
         except PermissionError:
-            # Amazon wants the right to read for it, which a plain deletion does not need.
+            # Amazon requires read permission for it, which a plain deletion does not need.
             self._look_and_delete(one)
-            self._answers["delete"] = False  # for this session: it is the right that is missing
+            self._answers["delete"] = False  # for this session only, because the permission is missing
             self._asked.pop("delete", None)
 
     def _look_and_delete(self, one: KeyToDelete) -> None:
@@ -91,7 +91,10 @@ class ConditionalDeletion(Conditional):
         self.change(one.path, "delete_object", lambda: _GONE, Key=self._key(one.key))
 
     def _is_deleted(self, one: KeyToDelete) -> bool:
-        """By a look, after a refusal. Raises CallError `outcome_unknown` where another is there by now."""
+        """Whether the key is gone, by a look after a refusal.
+
+        CallError `outcome_unknown` for another version.
+        """
         now = self._now(one)
         return was_made(one.path, ours=now is None, as_judged=now is not None and now.identity == one.tag)
 
@@ -120,7 +123,7 @@ class ConditionalDeletion(Conditional):
             yield self._said(one, failed.get(key), again=sends.count > 1)
 
     def _said(self, one: KeyToDelete, error: dict[str, Any] | None, *, again: bool) -> str | Missed:
-        """What became of one key of a batch; `again` where the batch was sent more than once."""
+        """Return the outcome of one key of a batch; `again` where the batch was sent more than once."""
         if error is None:
             return one.path
         try:

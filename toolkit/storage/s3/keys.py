@@ -1,6 +1,6 @@
-"""What S3 tells of keys as names, directories and errors.
+"""S3's replies about keys, as names, directories and errors.
 
-Values and text only; makes no request.
+Values and text only; sends no request.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Rows = dict[str, Stat]  # keys below a directory, relative to it
 
 
 def entries_of(rows: Rows) -> Iterable[tuple[str, Stat]]:
-    """Keys with the directories that they lie in, each once; keys with an empty name in them are left out."""
+    """Yield keys and their directories, each once; keys with an empty name in them are left out."""
     found: Rows = {}
     for key, stat in rows.items():
         names = key.split("/")
@@ -40,14 +40,15 @@ def entries_of(rows: Rows) -> Iterable[tuple[str, Stat]]:
 
 
 def is_nameless(key: str) -> bool:
+    """Whether no path names the key: it has an empty name, `.` or `..` in it."""
     names = key.split("/")
     return any(name in ("", ".", "..") for name in (names if names[-1] else names[:-1]))
 
 
 def left_out_of(rows: Rows, *, below: bool = False) -> list[str]:
-    """What no path names: keys with an empty name, `.` or `..` in them, and content in a directory's marker.
+    """Return the keys that no path names, and markers with content.
 
-    Of keys directly in the directory, or with `below` of all.
+    Only keys directly in the directory, or with `below` all keys.
     """
     return [
         key
@@ -58,7 +59,10 @@ def left_out_of(rows: Rows, *, below: bool = False) -> list[str]:
 
 
 def level_of(rows: Rows) -> list[tuple[str, Stat]]:
-    """The first names of keys with what they are, by name; a file of the same name comes first."""
+    """Return the first names of keys with their stats, by name.
+
+    A file comes before a directory of its name.
+    """
     found: Rows = {}
     for key, stat in rows.items():
         name, slash, _ = key.partition("/")
@@ -72,38 +76,41 @@ def level_of(rows: Rows) -> list[tuple[str, Stat]]:
 
 
 def stat_of(row: dict[str, Any]) -> Stat:
+    """Return the stat in a row of a listing; size in bytes."""
     return Stat(FILE, row["Size"], row["LastModified"].timestamp(), identity=str(row["ETag"]))
 
 
 def is_same(judged: Stat, now: Stat) -> bool:
+    """Whether the key is still the judged version."""
     return (judged.kind, judged.size, judged.identity) == (now.kind, now.size, now.identity)
 
 
 def nameless(path: str, key: str) -> CallError:
-    """A directory is not removed or moved with something in it that no tool can look at or keep."""
+    """Return the error for a directory with keys that no tool can read; it is not removed or moved."""
     message = f"'{escape(path)}' holds what no path can name: '{escape(path)}/{escape(key)}'"
     hint = "a person has to move or delete it with a client of the store"
     return CallError("directory_not_empty", message, where=path, hint=hint)
 
 
 def two_of_one_name(path: str) -> CallError:
+    """Return the error for a file and a directory of the same name."""
     message = f"'{path}' is a file and a directory at once in this store"
     hint = "act on the file, then on what is below, by their own paths"
     return CallError("not_a_directory", message, where=path, hint=hint)
 
 
 def refused(error: BaseException) -> bool:
-    """Whether a condition was not met; servers differ in how they spell it, and so does s3fs."""
+    """Whether a condition failed; servers, and s3fs, spell that error differently."""
     return isinstance(error, FileExistsError) or _code(error) in _TAKEN
 
 
 def is_race(error: BaseException) -> bool:
-    """Whether the request met another one, which tells nothing of its condition."""
+    """Whether the request met a concurrent one, so that its condition was not checked."""
     return _code(error) == "ConditionalRequestConflict"
 
 
 def is_bad_class(error: BaseException) -> bool:
-    """Whether the server has no storage class of the name."""
+    """Whether the server does not know the storage class."""
     return _code(error) == "InvalidStorageClass"
 
 
@@ -113,13 +120,13 @@ def _code(error: BaseException) -> str:
 
 
 def answered(error: BaseException) -> bool:
-    """Whether the server itself said no, for good; what it answers in trouble says nothing of what it did."""
+    """Whether the server itself refused for good; a reply about its own trouble leaves the outcome open."""
     status = _status(error)
     return (400 <= status < 500 and status not in (408, 429)) or status == _NOT_BUILT
 
 
 def not_built(error: BaseException) -> bool:
-    """Whether the server has nothing of the kind."""
+    """Whether the server does not implement the request."""
     return _status(error) == _NOT_BUILT
 
 
@@ -130,7 +137,7 @@ def _status(error: BaseException) -> int:
 
 @contextmanager
 def errors(path: str, *, taken: str = "already_exists") -> Iterator[None]:
-    """The store's errors as ours; `taken` is what it means that a condition was not met."""
+    """Translate the store's errors into CallError; `taken` is the code for a failed condition."""
     with store_errors(path):
         try:
             yield

@@ -1,6 +1,6 @@
-"""Metadata of an object: the fields that a GET shows, as the history keeps them and a PUT names them again.
+"""Metadata of an object: the fields of a GET, as the history stores them and a PUT sets them.
 
-Values only; makes no request. What a PUT cannot name, or cannot name truly, is said in words for people.
+Values only; sends no request. Fields that a PUT cannot set exactly are reported in words for people.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 
-# What a PUT names as a GET shows it.
+# Fields with the same name in GET and PUT.
 _NAMED = (
     "CacheControl", "ContentDisposition", "ContentEncoding", "ContentLanguage", "ContentType", "Metadata",
     "StorageClass", "WebsiteRedirectLocation",
@@ -20,13 +20,13 @@ _LOCKED = ("ObjectLockMode", "ObjectLockLegalHoldStatus")
 # How the client sends a body, which some servers keep as if it were the content's own.
 _OF_THE_WAY = "aws-chunked"
 _LOST, TAGS, _TAG_COUNT = "lost", "tags", "TagCount"
-_BY_A_PUT = ("expires", "user metadata")  # what a COPY takes along that a PUT cannot name
-# What a server may refuse to take, and what that is called.
+_BY_A_PUT = ("expires", "user metadata")  # fields that a COPY takes along and a PUT cannot set
+# Fields that a server may refuse, and their names in messages.
 OPTIONAL = {"Tagging": TAGS, "StorageClass": "storage class", "WebsiteRedirectLocation": "website redirect"}
 
 
 def attached(reply: Any) -> Metadata:
-    """The fields of an object by the reply to a GET or HEAD, which shows how many tags it has."""
+    """Return the fields of an object from a reply to GET or HEAD, which includes the number of its tags."""
     found = {name: reply[name] for name in _NAMED if reply.get(name)}
     encoding = [part.strip() for part in found.pop("ContentEncoding", "").split(",")]
     if kept := ",".join(part for part in encoding if part and part != _OF_THE_WAY):
@@ -43,11 +43,12 @@ def attached(reply: Any) -> Metadata:
 
 
 def wants_tags(metadata: Metadata) -> bool:
+    """Whether the fields announce tags that are not read yet."""
     return _TAG_COUNT in metadata
 
 
 def with_tags(metadata: Metadata, tagging: str | None) -> Metadata:
-    """The same with the tags themselves, as a PUT names them; None where they cannot be read."""
+    """Return the fields with the tags, as a PUT sets them; the tags are None where they cannot be read."""
     found = {name: value for name, value in metadata.items() if name != _TAG_COUNT}
     if tagging is None:
         return found | {_LOST: [*found.get(_LOST, ()), TAGS]}
@@ -66,7 +67,7 @@ def _lost(reply: Any, found: Metadata) -> list[str]:
 
 
 def named(metadata: Metadata | None) -> dict[str, Any]:
-    """The arguments of a PUT that put these fields on."""
+    """Return the arguments of a PUT that sets these fields."""
     if not metadata:
         return {}
     found = {name: metadata[name] for name in (*_NAMED, "Tagging") if name in metadata}
@@ -78,9 +79,9 @@ def named(metadata: Metadata | None) -> dict[str, Any]:
 
 
 def not_kept(metadata: Metadata | None, reply: Any, refused: tuple[str, ...], *, copied: bool) -> NotKept:
-    """What of the fields the object has not that a PUT or COPY (`copied`) has made.
+    """Return the fields that an object made by PUT or COPY (`copied`) does not have.
 
-    `reply` is the one to that, None where it was lost.
+    `reply` is the reply to that request, None if it was lost.
     """
     if not metadata:
         return refused
@@ -96,5 +97,5 @@ def not_kept(metadata: Metadata | None, reply: Any, refused: tuple[str, ...], *,
 
 
 def _is_sent(key: str, value: str) -> bool:
-    """Headers are ASCII; the client refuses anything else."""
+    """Whether a header can be sent: the client refuses text that is not ASCII."""
     return f"{key}{value}".isascii()

@@ -1,6 +1,6 @@
-"""The requests that the S3 backend makes, each for one answer.
+"""Read requests of the S3 backend, one for each answer.
 
-Keys go to the store as they are, past every name that a client library would rewrite.
+Keys go to the store unchanged, past any rewriting by a client library.
 """
 
 from __future__ import annotations
@@ -42,16 +42,16 @@ class Requests:
         try:
             return sync(self._fs.loop, self._send, method, arguments)
         except BotoCoreError as error:
-            # No credentials, no such host: what the client found out before the store said anything.
+            # No credentials, no such host: errors of the client before any reply.
             raise ConnectionError(errno.EIO, f"{type(error).__name__}") from error
 
     async def _send(self, method: str, arguments: dict[str, Any]) -> Any:
         await self._fs.set_session()
         watch(await self._fs.get_s3(self._bucket))
-        return await self._fs._call_s3(method, Bucket=self._bucket, **arguments)
+        return await self._fs._call_s3(method, Bucket=self._bucket, **arguments)  # noqa: SLF001  s3fs's one way to send a request unchanged
 
     def _find(self) -> None:
-        """Fail once, at the start, where there is no such bucket or no way to it."""
+        """Fail early where the bucket does not exist or cannot be reached."""
         try:
             self._page(paths.ROOT, "", limit=1)
         except CallError as error:
@@ -81,7 +81,7 @@ class Requests:
     def _page(
         self, path: str, name: str, *, start: str = "", limit: int = PAGE, level: bool = False
     ) -> tuple[Rows, str]:
-        """Keys below a directory that begin with `name`, relative to it, and a token to go on with."""
+        """Return keys below a directory that begin with `name`, relative to it, and the next page's token."""
         directory = self._directory(path)
         more = {"ContinuationToken": start} if start else {}
         if level:
@@ -102,7 +102,10 @@ class Requests:
         return self._prefix if path == paths.ROOT else self._key(path) + "/"
 
     def _exact(self, path: str) -> Stat | None:
-        """What is at a path, asking for nothing else: the object, else whether keys lie below."""
+        """Return the stat of exactly this path: the object, else a directory if keys are below.
+
+        Else None.
+        """
         parent, name = paths.parent(path), path.rpartition("/")[2]
         rows, more = self._page(parent, name, level=True)
         if name in rows:
@@ -112,15 +115,15 @@ class Requests:
         return None
 
     def _really(self, path: str, found: Stat | None) -> Stat | None:
-        """Servers other than Amazon's may go on listing a directory for minutes after its last key went."""
+        """Confirm a directory: servers other than Amazon's may list one for minutes after its last key."""
         if found is None or found.kind != DIRECTORY or self.is_amazon:
             return found
         return found if self._page(path, "", limit=1)[0] else None
 
     def _tree(self, path: str) -> tuple[Rows, Rows, list[str]]:
-        """All entries below a directory by their paths, its markers, and the keys that no path names.
+        """Return all entries below a directory by path, its markers, and the keys that no path names.
 
-        A marker goes by the path of its directory, a key without a path is relative to `path`.
+        A marker has the path of its directory; a key without a path is relative to `path`.
         """
         rows: Rows = {}
         start = ""

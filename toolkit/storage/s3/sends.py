@@ -1,7 +1,7 @@
-"""Sends of a request: how often the client sends it before it gives an answer, which it does not tell.
+"""Send counter: how often the client sends a request before it returns an answer, which it does not report.
 
-s3fs, botocore and aiohttp send again by themselves; of aiohttp that is switched off. What is asked in a
-block is counted in it and in the blocks around it.
+s3fs, botocore and aiohttp repeat requests by themselves; aiohttp's repetition is switched off. A request
+during a block counts in that block and in the blocks around it.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ from ringfence.toolkit.storage.ambiguous_outcome import have_sends_counted
 
 
 class Sends:
-    """How many requests have gone out."""
+    """The number of requests sent."""
 
     def __init__(self) -> None:
         self.count = 0
 
 
-# A task of the client's own thread runs in the context of whoever asked for it.
+# A task in the client's thread runs in the context of its caller.
 _COUNTING: ContextVar[Sends | None] = ContextVar("counting", default=None)
 
 
 @contextmanager
 def counted() -> Iterator[Sends]:
+    """Count the requests that are sent during the block."""
     sends = Sends()
     before = _COUNTING.set(sends)
     try:
@@ -39,7 +40,7 @@ def counted() -> Iterator[Sends]:
 
 
 def watch(client: Any) -> None:
-    """Have a client's requests counted, once however often this is asked."""
+    """Make a client report its requests; a second call does nothing."""
     client.meta.events.register("before-send.s3", _note, unique_id="ringfence-sends")
     # Of an HTTP library that does not do so there are no such sessions.
     http = getattr(getattr(client, "_endpoint", None), "http_session", None)

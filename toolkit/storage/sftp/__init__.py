@@ -1,4 +1,4 @@
-"""SFTP server as a confined tree: links resolved here, changes looked at again when a reply was lost."""
+"""SFTP server as a confined tree: links are resolved here, and changes are verified after a lost reply."""
 
 from ringfence.toolkit.storage.sftp.backend import STATE, Sftp
 from ringfence.toolkit.storage.sftp.opening import open_sftp, sftp_on

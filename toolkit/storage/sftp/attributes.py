@@ -1,6 +1,6 @@
-"""Metadata of an entry on an SFTP server: owner and group, times by the second; read, and put on a new one.
+"""Metadata of an entry on an SFTP server: reads owner, group and times (in seconds), and sets them.
 
-What the server refuses is named. Set-id bits come only with the owner and the group.
+What the server refuses is reported. Set-id bits are set only with owner and group.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ OWNER, TIMES = "owner", "times"  # the fields
 
 
 def attached(row: Any) -> Metadata:
-    """The fields of an entry, as far as the server tells them."""
+    """Return the fields of an entry, as far as the server reports them."""
     found: dict[str, Any] = {}
     if row.st_uid is not None and row.st_gid is not None:
         found[OWNER] = [row.st_uid, row.st_gid]
@@ -25,9 +25,9 @@ def attached(row: Any) -> Metadata:
 
 
 def put_on(client: Any, path: bytes, row: Any, metadata: Metadata, mode: int | None) -> NotKept:
-    """Give a file or directory of our own, which is `row` now, the fields and the mode.
+    """Set fields and mode of a file or directory of our own; `row` is its present state.
 
-    Gives what could not be. Raises OSError for the mode alone.
+    Returns the fields that could not be set. OSError only for the mode.
     """
     lost: list[str] = []
     # Before the mode: changing the owner takes set-id bits away.
@@ -47,13 +47,13 @@ def put_on(client: Any, path: bytes, row: Any, metadata: Metadata, mode: int | N
 
 
 def lost_on_link(row: Any, metadata: Metadata) -> NotKept:
-    """What a link that was made again has not: the protocol changes only what a link leads to."""
+    """Return the fields that a new link lacks: the protocol changes only the entry that a link leads to."""
     owner = OWNER in metadata and metadata[OWNER] != [row.st_uid, row.st_gid]
     return (*(("owner",) if owner else ()), *(("times",) if TIMES in metadata else ()))
 
 
 def _put_owner(client: Any, path: bytes, row: Any, wanted: list[int] | None, lost: list[str]) -> bool:
-    """Whether owner and group are the ones wanted by then."""
+    """Whether owner and group are the wanted ones afterwards."""
     if wanted is None or wanted == [row.st_uid, row.st_gid]:
         return wanted is not None
     uid, gid = wanted

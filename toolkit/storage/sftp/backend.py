@@ -1,6 +1,6 @@
-"""A tree on an SFTP server, by the same steps as on disk as far as the protocol has them.
+"""SFTP server as a confined tree that can be changed, by the same steps as on disk where possible.
 
-The protocol has no descriptors of directories, so a process on the server that swaps names can win:
+The protocol has no directory descriptors, so a process on the server that swaps names can win the race:
 `race_free` is not among its traits.
 """
 
@@ -31,7 +31,7 @@ STATE = ".ringfence"
 
 
 class Sftp(SftpView):
-    """What lies below `root` on a server."""
+    """The tree below `root` on a server."""
 
     def __init__(self, connection: Connection, root: str, server: StoragePlace) -> None:
         super().__init__(connection, root, server)
@@ -42,7 +42,10 @@ class Sftp(SftpView):
         super().close()
 
     def beside(self, suffix: str) -> Sftp:
-        """The directory with this one's name and a suffix, made where there is none. Closed with this one."""
+        """Return the directory with this one's name and a suffix.
+
+        It is created if missing, and closed with this one.
+        """
         path = self.root + suffix
 
         def is_there() -> bool:
@@ -59,7 +62,7 @@ class Sftp(SftpView):
     # ----------------------------------------------------------------- changing
 
     def _put_new(self, spot: SftpSpot, new: NewContent) -> NotKept:
-        """Whole or not at all: SFTP's rename, unlike POSIX's, fails where the new name is taken."""
+        """Create a file completely or not at all; SFTP's rename, unlike POSIX's, fails for a taken name."""
         with changing(spot.path):
             beside, lost = self._temporary(spot, new.data, new.mode, new.metadata, new.temporary)
             with self._or_without(beside):
@@ -73,13 +76,13 @@ class Sftp(SftpView):
             wanted = stat.mode if new.mode is None else new.mode
             beside, lost = self._temporary(spot, new.data, wanted, fields, new.temporary)
             with self._or_without(beside):
-                # As late as can be: between this look and the rename nothing stops another writer.
+                # As late as possible: between this check and the rename nothing stops another writer.
                 check_content(self, spot, before)
                 self._rename_over(beside, spot.path, stat)
         return lost
 
     def remove(self, spot: SftpSpot, change: Delete, temporary: str) -> Iterator[str | Missed]:
-        """Rename out of the way, make sure it is what was listed, then remove exactly that."""
+        """Rename the entry, compare it with the listing, then delete exactly that."""
         caught = f"{STATE}/{temporary or _own_name()}"
         with changing(spot.path):
             self._make_state()
@@ -87,7 +90,7 @@ class Sftp(SftpView):
             try:
                 differs = self._differs(caught, change)
             except (CallError, OSError):
-                with suppress(CallError, OSError):  # what stays caught is put back by settling
+                with suppress(CallError, OSError):  # recovery puts back an entry that is still quarantined
                     self._rename_new(caught, spot.path, spot.path)
                 raise
             if differs:
@@ -149,18 +152,18 @@ class Sftp(SftpView):
         return tuple(dict.fromkeys(lost))
 
     def sweep(self, spot: SftpSpot, temporary: str) -> None:
-        """Remove a temporary that a dead process left beside `spot`."""
+        """Remove a temporary file that a dead process left beside `spot`."""
         with errors(spot.path), suppress(FileNotFoundError):
             self._remove(paths.child(paths.parent(spot.path), temporary), FILE, spot.path)
 
     # ------------------------------------------------------------------- inside
 
-    # Each change below says what it looks like once it is made, for when its reply is lost.
+    # Each change below has a check for its result, in case its reply is lost.
 
     def _temporary(
         self, spot: SftpSpot, data: bytes, mode: int | None, fields: Metadata, name: str
     ) -> tuple[str, NotKept]:
-        """A new file beside a place, with what is to be there, and which of the fields it has not."""
+        """Create a file beside a place; returns it with the fields that were not kept."""
         self._sweep_late()
         path = paths.child(paths.parent(spot.path), name or _own_name())
         lost: NotKept = ()
@@ -184,7 +187,7 @@ class Sftp(SftpView):
         return path, lost
 
     def _sweep_late(self) -> None:
-        """Take away what came late, as far as it is there by now."""
+        """Remove temporary files that a late request created, as far as they exist by now."""
         while self._late:
             path = self._at(self._late.pop())
             with suppress(CallError, OSError):
@@ -192,7 +195,7 @@ class Sftp(SftpView):
 
     @contextmanager
     def _or_without(self, temporary: str) -> Iterator[None]:
-        """Takes a temporary away where what it is for fails; where it cannot, settling does."""
+        """Remove a temporary file when the block fails; recovery does so where this fails too."""
         try:
             yield
         except BaseException:
@@ -201,7 +204,7 @@ class Sftp(SftpView):
             raise
 
     def _rename_new(self, source: str, destination: str, shown: str) -> None:
-        """Rename to where nothing is. Raises FileExistsError and OSError."""
+        """Rename to a free name. FileExistsError and OSError."""
         rename = lambda client: client.rename(self._at(source), self._at(destination))  # noqa: E731
         try:
             self._change(shown, rename, lambda: self._is_renamed(source, destination))
@@ -213,7 +216,7 @@ class Sftp(SftpView):
             raise
 
     def _rename_over(self, source: str, destination: str, judged: Stat) -> None:
-        """Rename over the file that was judged. Raises CallError `path_changed`, and OSError."""
+        """Rename over the judged file. CallError `path_changed`, and OSError."""
 
         def rename(client: Any) -> None:
             self._same(destination, judged)
@@ -230,7 +233,7 @@ class Sftp(SftpView):
         return self._look(source) is None and self._look(destination) is not None
 
     def _remove(self, path: str, kind: str, shown: str) -> None:
-        """Remove a file, link or empty directory of our own. Raises OSError."""
+        """Remove a file, link or empty directory of our own. OSError."""
         self._change(
             shown,
             lambda client: (client.rmdir if kind == DIRECTORY else client.remove)(self._at(path)),
@@ -254,7 +257,7 @@ class Sftp(SftpView):
         try:
             resolved = self._connection.change(send, made=made, again=again)
         except OSError as error:
-            # The protocol has one word for every failure, and a server may fail after it has acted.
+            # The protocol has a single code for most failures, and a server may fail after the change.
             if isinstance(error, ConnectionLost) or error.errno is not None or not made():
                 raise
             resolved = True
@@ -262,7 +265,7 @@ class Sftp(SftpView):
             self.note_resolved(shown)
 
     def _set(self, send: Callable[[Any], object]) -> None:
-        """Set what may be set twice."""
+        """Set attributes, which may be repeated."""
         self._connection.change(send, made=lambda: False)
 
     def _make_state(self) -> None:

@@ -1,7 +1,7 @@
-"""Connection to an SFTP server: one request at a time, and connected again where it was lost.
+"""Connection to an SFTP server: one request at a time, with reconnection.
 
-Looks are asked again over the new connection. A change is sent again, and where that is refused, looked for:
-the first one may have been made before its reply was lost.
+Reads are repeated over the new connection. A change is sent again, and verified if the second is refused: the
+first one may have taken effect before its reply was lost.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ from ringfence.toolkit.storage.fsspec_store.errors import errors as store_errors
 
 T = TypeVar("T")
 
-_UNSEEN = logging.NullHandler()  # once, however often it is added
+_UNSEEN = logging.NullHandler()  # added once, however often this runs
 
 PATIENCE = 60.0  # seconds without a byte after which a server counts as gone
 
 
 class ConnectionLost(ConnectionError):
-    """The connection went and cannot be had again now."""
+    """The connection was lost and cannot be restored now."""
 
     def __init__(self) -> None:
         super().__init__(errno.EIO, "the connection was lost")
 
 
 class Connection:
-    """A paramiko.SFTPClient for as long as it lasts, and then the one that `again` gives, where there is it.
+    """A paramiko.SFTPClient while it lasts, then the one that `again` returns.
 
-    `closing` ends what the client runs on. One thread asks at a time, because the client loses the reply to
-    one of two that ask at once.
+    `closing` ends the transport of the client. One thread uses it at a time, because paramiko loses one of
+    two replies to concurrent requests.
     """
 
     def __init__(
@@ -50,14 +50,15 @@ class Connection:
         self._lock = threading.RLock()
         self._host_key = _host_key(client)
         self._wait_for(client)
-        # A connection that goes is told by the answer; who sets logging up has paramiko's own words as well.
+        # The answer reports a lost connection; with logging configured, paramiko's own messages appear too.
         logging.getLogger("paramiko").addHandler(_UNSEEN)
 
     def close(self) -> None:
+        """End the client's transport."""
         self._closing()
 
     def ask(self, look: Callable[[Any], T]) -> T:
-        """The answer to a look, which may be asked twice. Raises ConnectionLost and OSError."""
+        """Return the answer to a read, which may be sent twice. ConnectionLost and OSError."""
         with self._lock:
             try:
                 return self._send(look)
@@ -72,12 +73,12 @@ class Connection:
         made: Callable[[], bool],
         again: Callable[[Any], object] | None = None,
     ) -> bool:
-        """Make a change. Where its reply was lost, it is sent once more (as `again`).
+        """Make a change. If its reply is lost, it is sent once more (as `again`).
 
-        After that a late copy of the first request can do nothing new. Where the second is refused, `made`
-        looks whether the first was made; True where that alone says so.
+        After that a late copy of the first request has no new effect. If the second is refused, `made` checks
+        whether the first took effect; returns True only in that case.
 
-        Raises OSError, and ConnectionLost where nobody knows.
+        OSError, and ConnectionLost if the outcome is unknown.
         """
         with self._lock:
             try:
@@ -104,23 +105,23 @@ class Connection:
         except (CallError, ConnectionLost):
             raise
         except TimeoutError:
-            client.close()  # a reply that comes later would be taken for that to another request
+            client.close()  # a late reply would be read as the reply to another request
             raise ConnectionLost from None
         except (OSError, EOFError, SSHException) as error:
-            # The client itself may know it a moment later.
+            # The client itself may notice a moment later.
             if not (isinstance(error, EOFError | ConnectionError) or _is_lost(client)):
                 raise
             raise ConnectionLost from None
 
     def _connect(self) -> None:
-        """Connect again, to the same server only. Raises ConnectionLost."""
+        """Connect again, to the same server only. ConnectionLost."""
         if self._again is None:
             raise ConnectionLost
         with suppress(Exception):
             self._client.close()
         try:
             client = self._again()
-        except Exception:
+        except Exception:  # noqa: BLE001  whatever fails, the connection is lost
             raise ConnectionLost from None
         if _host_key(client) != self._host_key:
             client.close()
@@ -142,9 +143,9 @@ def _host_key(client: Any) -> Any:
 
 
 def write_all(file: Any, data: bytes) -> None:
-    """Write the content of a new file. Raises OSError where the server refuses any part of it.
+    """Write the content of a new file. OSError where the server refuses any part of it.
 
-    paramiko asks for the parts at once and passes over the replies, until one is not sent so.
+    paramiko pipelines the writes and ignores replies, until one write is not pipelined.
     """
     last = max(len(data) - file.MAX_REQUEST_SIZE, 0)
     file.set_pipelined(True)
@@ -154,23 +155,27 @@ def write_all(file: Any, data: bytes) -> None:
 
 
 def read_ahead(file: Any, size: int) -> None:
-    """Ask for the whole of an open file at once. Where the connection goes meanwhile, reading it says so."""
+    """Request the whole of an open file at once.
+
+    If the connection ends meanwhile, reading raises the error.
+    """
     from paramiko import SSHException
 
-    ask = file._prefetch_thread
+    ask = file._prefetch_thread  # noqa: SLF001  paramiko has no public hook
 
     def quiet(*arguments: Any) -> None:
-        # What ends a thread of the library prints a traceback, beside the answer that tells of it.
+        """Run the library's prefetch without its traceback on stderr."""
+        # An exception in the library's thread prints a traceback, although the reader gets the error too.
         with suppress(OSError, EOFError, SSHException):
             ask(*arguments)
 
-    file._prefetch_thread = quiet
+    file._prefetch_thread = quiet  # noqa: SLF001  paramiko has no public hook
     file.prefetch(size)
 
 
 @contextmanager
 def errors(path: str) -> Iterator[None]:
-    """What the server refuses, as a CallError about `path`."""
+    """Translate the server's errors into CallError about `path`."""
     with store_errors(path):
         try:
             yield
@@ -185,7 +190,7 @@ def errors(path: str) -> Iterator[None]:
 
 @contextmanager
 def changing(path: str) -> Iterator[None]:
-    """The same around what changes something: after a lost connection it may have been made all the same."""
+    """Translate as `errors` does, for a change: after a lost connection the outcome is unknown."""
     try:
         with errors(path):
             yield

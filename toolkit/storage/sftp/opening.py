@@ -1,4 +1,4 @@
-"""Opens the tree of an sftp:// URL; only on a server whose key is known, as `ssh` does."""
+"""Opens the tree of an sftp:// URL, only on a server whose host key is known, as `ssh` does."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ringfence.toolkit.storage.sftp.connection import Connection
 
 
 class _Login:
-    """The way to a server, and the connection that is open."""
+    """The login to a server, and the connection that is open."""
 
     def __init__(self, host: str, named: dict[str, Any]) -> None:
         self._host = host
@@ -24,7 +24,7 @@ class _Login:
         self._ssh: Any = None
 
     def connect(self) -> Any:
-        """A new paramiko.SFTPClient; ends the one before. Raises what paramiko raises."""
+        """Return a new paramiko.SFTPClient, and end the previous one. Raises paramiko's exceptions."""
         import paramiko
 
         self.close()
@@ -43,7 +43,7 @@ class _Login:
 
 
 def open_sftp(url: str, options: dict[str, Any]) -> Sftp:
-    """Connect to the server of an sftp:// URL. Raises CallError."""
+    """Connect to the server of an sftp:// URL and return the tree. CallError."""
     try:
         import paramiko
     except ImportError:
@@ -61,7 +61,7 @@ def open_sftp(url: str, options: dict[str, Any]) -> Sftp:
     login = _Login(split.hostname or "", named)
     try:
         client = login.connect()
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001  paramiko raises anything; it becomes a CallError
         refused = refused_option(error, options)
         if refused is not None:
             raise refused from None
@@ -77,7 +77,7 @@ def open_sftp(url: str, options: dict[str, Any]) -> Sftp:
 
 
 def _check_options(options: dict[str, Any]) -> None:
-    """Refuse (`invalid_arguments`) what is no argument of paramiko's, or is in the URL, before connecting."""
+    """Refuse (`invalid_arguments`), before connecting, options that are in the URL or unknown to paramiko."""
     import paramiko
 
     known = set(inspect.signature(paramiko.SSHClient.connect).parameters) - {"self", "hostname"}
@@ -90,11 +90,12 @@ def _check_options(options: dict[str, Any]) -> None:
 
 
 def sftp_on(fs: Any, root: str) -> Sftp:
-    """The tree at a path of an fsspec file system, whose connection stays that one's own."""
+    """Return the tree at a path of an fsspec file system, which keeps its own connection."""
 
     def again() -> Any:
+        """Reconnect the file system and return its new client."""
         former = fs.client
-        fs._connect()
+        fs._connect()  # noqa: SLF001  fsspec's only way to connect again
         former.close()
         return fs.ftp
 

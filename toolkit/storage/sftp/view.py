@@ -1,6 +1,6 @@
-"""A tree on an SFTP server, to look at; links are resolved here, name by name, and never left to the server.
+"""SFTP server as a read-only tree; links are resolved here, name by name, never by the server.
 
-What is opened is checked to be what was looked at.
+An opened file is compared with the entry that was judged.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _KINDS = {S.S_IFREG: FILE, S.S_IFDIR: DIRECTORY, S.S_IFLNK: LINK}
 
 @dataclass(frozen=True, slots=True)
 class SftpSpot:
-    """A canonical path; `rest` counts the names below one that is not there, or (`blocked`) no directory."""
+    """A canonical path; `rest` counts names below one that does not exist, or (`blocked`) is no directory."""
 
     path: str
     rest: int = 0
@@ -39,7 +39,7 @@ class SftpSpot:
 
 @dataclass(frozen=True, slots=True)
 class SftpFolder:
-    """A directory of the server; `left_out` are the names in it that are none, once it was scanned."""
+    """A directory of the server; after a scan `left_out` holds names that no path can contain."""
 
     tree: SftpView
     path: str
@@ -54,7 +54,7 @@ class SftpFolder:
 
 
 class SftpView(StoreBase):
-    """What lies below `root` on a server, to look at."""
+    """The tree below `root` on a server, read-only."""
 
     traits = BACKENDS["sftp"]
     fold = False
@@ -77,7 +77,7 @@ class SftpView(StoreBase):
     def close(self) -> None:
         self._connection.close()
 
-    # ------------------------------------------------------------------ looking
+    # ------------------------------------------------------------------ reading
 
     def resolve(self, names: tuple[str, ...], *, follow: bool) -> SftpSpot:
         done: list[str] = []
@@ -107,7 +107,7 @@ class SftpView(StoreBase):
         return is_link(self, names)
 
     def release(self, spot: SftpSpot) -> None:
-        """Nothing is held open."""
+        """Do nothing: no handle is open."""
 
     def stat(self, spot: SftpSpot) -> Stat | None:
         return None if spot.rest else self._look(spot.path)
@@ -132,15 +132,15 @@ class SftpView(StoreBase):
 
     def _content(self, client: Any, path: str, found: Stat, most: int) -> bytes:
         with client.open(self._at(path), "rb") as file:
-            # A name may lead elsewhere since the look: what is open now says whether it is what was seen.
+            # The name may lead elsewhere by now, so the open file is compared with the judged entry.
             if not alike(found, self._stat(path, file.stat())):
                 raise path_changed(path)
             if found.size is not None and found.size > _ONE_REQUEST:
                 read_ahead(file, found.size)
-            return bytes(file.read(most + 1))  # a server may send more than it says
+            return bytes(file.read(most + 1))  # a server may send more bytes than the size it reported
 
     def metadata(self, spot: SftpSpot, stat: Stat, *, copied: bool = False) -> Metadata | None:
-        """Owner, group and times, of which a copy takes nothing along."""
+        """Return owner, group and times, of which a copy takes nothing along."""
         return None if copied else self._attached(spot.path, stat)
 
     def chunks(self, spot: SftpSpot, known: Stat | None = None) -> Iterator[bytes]:
@@ -151,7 +151,7 @@ class SftpView(StoreBase):
         yield SftpFolder(self, spot.path)
 
     def level(self, path: str) -> tuple[list[tuple[str, Stat]], list[str]]:
-        """The entries of a directory by name, and the names that are none, or another's in this directory."""
+        """Return the entries of a directory by name, and the names that are ambiguous or in no path."""
         found: dict[str, Stat] = {}
         left_out: list[str] = []
         with errors(path):
@@ -170,7 +170,7 @@ class SftpView(StoreBase):
         return bool(mode & 0o444), bool(mode & 0o222)
 
     def changeable(self, spot: SftpSpot, *, leaves: bool) -> bool:
-        return True  # only trying tells
+        return True  # only an attempt shows it
 
     def missing(self, spot: SftpSpot) -> tuple[str, ...]:
         names = paths.parts(spot.path)
@@ -181,7 +181,10 @@ class SftpView(StoreBase):
         return tuple(paths.join(names[:n]) for n in range(first, len(names)))
 
     def check(self, spot: SftpSpot) -> None:
-        """Refuse when a directory on the way is a link by now; right after this it still can become one."""
+        """Raise CallError `path_changed` when a parent is a link now.
+
+        Right after this it can still become one.
+        """
         names = paths.parts(spot.path)[:-1]
         if self.resolve(names, follow=True).path != paths.join(names):
             raise path_changed(spot.path)
@@ -202,7 +205,7 @@ class SftpView(StoreBase):
         return self._connection.ask(lambda client: client.lstat(self._at(path)))
 
     def _stat(self, path: str, row: Any) -> Stat:
-        # Of what a server does not say what it is, nothing is opened.
+        # An entry whose kind the server does not report is never opened.
         kind = OTHER if row.st_mode is None else _KINDS.get(S.S_IFMT(row.st_mode), OTHER)
         return Stat(
             kind=kind,
@@ -219,7 +222,7 @@ class SftpView(StoreBase):
         return None if found is None else from_server(found)
 
     def _attached(self, path: str, judged: Stat) -> Metadata:
-        """The metadata of the entry that was judged."""
+        """Return the metadata of the judged entry."""
         with errors(path):
             row = self._lstat(path)
             if not alike(judged, self._stat(path, row)):
@@ -262,6 +265,7 @@ def _is_name(name: str) -> bool:
 
 
 def alike(judged: Stat, now: Stat) -> bool:
+    """Whether the entry is still the judged version."""
     if judged.kind != now.kind:
         return False
     return judged.kind == DIRECTORY or (judged.target, judged.identity) == (now.target, now.identity)
