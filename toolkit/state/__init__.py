@@ -1,1 +1,1 @@
-"""The state: one database for history, approvals and audit."""
+"""State: the database for history, approvals and audit."""

@@ -1,4 +1,4 @@
-"""Columns of the table of audit records: what is kept beside each record, so that it is found."""
+"""Indexed columns of the table of audit records: time, session and kind, stored beside each record."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What many records have in common, by which they are found."""
+    """Values that many records share and that searches use."""
 
     event: str | None
     agent: str | None
@@ -33,12 +33,12 @@ class Kind:
 
     @property
     def is_approved(self) -> bool:
-        """Whether a grant let it through. A person's own act has a name, too, but nothing judges it."""
+        """Whether a grant allowed the call. A person's own act has a name too, but no rule judges it."""
         return self.event == "call" and self.by is not None and self.effect is not None
 
 
 def columns(record: dict[str, Any]) -> tuple[float | None, str | None, str]:
-    """What is kept beside a record: its time, its session and its kind."""
+    """Return the columns of a record: its time in POSIX seconds, its session and its kind."""
     time, session = record.get("time"), record.get("session")
     return (
         float(time) if isinstance(time, int | float) else None,
@@ -48,38 +48,40 @@ def columns(record: dict[str, Any]) -> tuple[float | None, str | None, str]:
 
 
 def kind_of(record: dict[str, Any]) -> str:
+    """Return the kind of a record as the text that the column stores."""
     decision = record.get("decision")
     decision = decision if isinstance(decision, dict) else {}
     rule = decision.get("rule")
-    # Where a limit decided, no rule did.
+    # If a limit decided, no rule did.
     decided = (
         [rule.get(part) for part in _RULE] if isinstance(rule, dict) and not decision.get("limit") else None
     )
     values = [record.get(name) for name in _FIELDS]
     if record.get("outcome") == "unknown_tool":
-        values[2] = None  # anybody can think of any number of names
+        values[2] = None  # the number of unknown names is unbounded
     return _encode([*values, decision.get("effect"), decided])
 
 
 def parse(kind: str) -> Kind:
+    """Return the kind that a column's text stands for."""
     event, agent, tool, outcome, by, effect, rule = json.loads(kind)
     return Kind(event, agent, tool, outcome, by, effect, None if rule is None else tuple(rule))
 
 
 def named(record: dict[str, Any]) -> list[str]:
-    """The paths that a record is found by."""
+    """Return the paths by which a record is found."""
     found = record.get("paths")
     rows = found if isinstance(found, list) else []
     return list(dict.fromkeys(stored(path) for path in rows if isinstance(path, str)))
 
 
 def stored(text: str) -> str:
-    """The text as every database can keep it."""
+    """Return the text in a form that every database can store."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
 def fill(db: Database) -> None:
-    """Write down for older records what is kept beside new ones."""
+    """Fill the columns of records that an older version wrote."""
     last = 0
     while rows := db.execute(
         "SELECT seq, body FROM audit WHERE seq > ? ORDER BY seq LIMIT 500", (last,)
@@ -99,5 +101,5 @@ def _read(body: str) -> dict[str, Any]:
     try:
         found = json.loads(body)
     except ValueError:
-        return {}  # altered by hand; the check of the chain says so
+        return {}  # altered by hand; the chain check reports it
     return found if isinstance(found, dict) else {}

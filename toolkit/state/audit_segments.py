@@ -1,6 +1,6 @@
-"""Segments of the audit's archive: packed records with a summary, as files beside a database or rows in one.
+"""Segments of the audit archive: packed records with a summary, as files beside a database or rows in one.
 
-A segment is there whole or not at all, and is never changed. Knows nothing of what is in it.
+A segment exists completely or not at all, and never changes. Its content is opaque here.
 """
 
 from __future__ import annotations
@@ -19,28 +19,29 @@ _NAME = re.compile(r"([0-9]{12})-([0-9]{12})\.jsonl\.gz")
 
 
 class Segments(Protocol):
-    """Where the segments of one state are. Raises CallError `history_unavailable`."""
+    """The segments of one state. Methods raise CallError `history_unavailable`."""
 
     def spans(self) -> list[Span]:
-        """Which there are, the oldest first."""
+        """Return the first and last record number of each segment, oldest first."""
 
     def lines(self, span: Span) -> bytes:
-        """A segment's packed records; nothing where they are not to be read."""
+        """Return the packed records of a segment; empty where they cannot be read."""
 
     def summary(self, span: Span) -> bytes:
-        """Its packed summary; nothing where that is not there or not to be read."""
+        """Return the packed summary of a segment; empty where it is missing or cannot be read."""
 
     def put(self, span: Span, lines: bytes, summary: bytes) -> None:
-        """Add a segment; it is on the disk when this returns."""
+        """Add a segment; it is on disk when this returns."""
 
 
 class FileSegments:
-    """Files in a directory: what each is of is in its name."""
+    """Segments as files in a directory; a file's name holds the span."""
 
     def __init__(self, folder: str) -> None:
         self._folder = Path(folder)
 
     def spans(self) -> list[Span]:
+        """Return the spans in the names of the files, oldest first."""
         try:
             names = [path.name for path in self._folder.iterdir()]
         except FileNotFoundError:
@@ -51,15 +52,18 @@ class FileSegments:
         return sorted((int(match[1]), int(match[2])) for match in matches if match)
 
     def lines(self, span: Span) -> bytes:
+        """Return the content of the file with the packed records; empty where it cannot be read."""
         return _read(self._path(span, ".jsonl.gz"))
 
     def summary(self, span: Span) -> bytes:
+        """Return the content of the file with the packed summary; empty where it cannot be read."""
         return _read(self._path(span, ".index.gz"))
 
     def put(self, span: Span, lines: bytes, summary: bytes) -> None:
+        """Write both files and sync them. CallError `history_unavailable`."""
         try:
             private_directory(str(self._folder))
-            part = self._folder / "part"  # of one that was killed, too: there is one turn for all
+            part = self._folder / "part"  # also of a killed process: archiving is serialized
             _write(part, lines)
             _write(self._path(span, ".index.gz"), summary)
             part.rename(self._path(span, ".jsonl.gz"))
@@ -80,7 +84,7 @@ class _Execute(Protocol):
 
 
 class _Tables(Protocol):
-    """What is asked of a state."""
+    """The methods of a state that segments in a table need."""
 
     def rows(self, sql: str, values: tuple[Any, ...] = ...) -> list[Any]: ...
 
@@ -88,22 +92,26 @@ class _Tables(Protocol):
 
 
 class TableSegments:
-    """Rows of a table, for all machines that share a database."""
+    """Segments as rows of a table, for all machines that share a database."""
 
     def __init__(self, state: _Tables) -> None:
         self._state = state
 
     def spans(self) -> list[Span]:
+        """Return the spans in the table, oldest first."""
         rows = self._state.rows("SELECT first, last FROM audit_pack ORDER BY first")
         return [(int(first), int(last)) for first, last in rows]
 
     def lines(self, span: Span) -> bytes:
+        """Return the packed records of a segment; empty without its row."""
         return self._column("lines", span)
 
     def summary(self, span: Span) -> bytes:
+        """Return the packed summary of a segment; empty without its row."""
         return self._column("summary", span)
 
     def put(self, span: Span, lines: bytes, summary: bytes) -> None:
+        """Insert the row in a durable transaction of its own."""
         add = "INSERT INTO audit_pack VALUES(?,?,?,?) ON CONFLICT(first, last) DO NOTHING"
         with self._state.transaction(durable=True) as db:
             db.execute(add, (*span, lines, summary))

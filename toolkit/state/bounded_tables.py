@@ -1,6 +1,6 @@
-"""Bounds of the tables that have a row for each file read, or each session: the rows used last stay.
+"""Bounds of the tables with a row for each file read, or each session: the rows used last stay.
 
-Only rows whose loss makes nothing wrong: what a session read long ago counts as not read.
+Only for rows whose loss is harmless: a file that a session read long ago counts as not read.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _PORTION = 500  # rows that are removed in one transaction
 
 
 class Bound(NamedTuple):
-    """A table's key, the column that says when a row was used last, and how many rows stay."""
+    """A table's key, the column with the time of last use, and the number of rows that stay."""
 
     key: tuple[str, ...]
     used: str
@@ -29,7 +29,7 @@ BOUNDS = {
 
 
 def trim(state: State, go_on: Callable[[], bool]) -> None:
-    """Bring each table that has grown a tenth beyond its bound back to it, some rows at a time."""
+    """Delete the oldest rows of each table that is a tenth beyond its bound, in small transactions."""
     for table, bound in BOUNDS.items():
         ((count,),) = state.rows(f"SELECT count(*) FROM {table}")
         if count <= bound.most + bound.most // 10:
@@ -41,7 +41,7 @@ def trim(state: State, go_on: Callable[[], bool]) -> None:
 
 
 def _remove(state: State, table: str, bound: Bound, since: float) -> int:
-    """Remove some of the rows used before; gives how many."""
+    """Delete some of the rows used least recently; returns how many."""
     oldest = f"SELECT {', '.join(bound.key)} FROM {table} WHERE {bound.used} < ? LIMIT ?"
     one = " AND ".join(f"{column} = ?" for column in bound.key)
     with state.transaction() as db:

@@ -1,6 +1,6 @@
-"""What is wrong with a state, in words: one answer for each way in which it cannot be used.
+"""Errors of a state, in words: one message for each way in which it cannot be used.
 
-No message names a path of this machine; each hint names what helps.
+No message names a path of this machine; each hint says what helps.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ringfence.toolkit.errors import UNCHANGED, CallError
 
 _SALVAGE = "tell the user: `ringfence state salvage` recovers what is left"
 _CHECK = "tell the user: end what uses this state, then run `ringfence state check`"
-# What became of the files of a state: the message, and what helps.
+# Each fault of a state's files: the message and the hint.
 WRONG: dict[str, tuple[str, str]] = {
     "removed": (
         "The state was removed while it was in use",
@@ -57,7 +57,7 @@ _SERVER = {
     "55": _LATER,
     "57": _AWAY,
 }
-# What libpq says of a connection that failed, and of why, in words without the server's names.
+# libpq's messages about a failed connection, and the reason in words without the server's names.
 _UNREACHABLE = (
     ("refused", "no server listens there"),
     ("resolve host|translate host|Name or service", "the name of its host is not known"),
@@ -74,13 +74,13 @@ _DATABASE = {5: _LATER, 6: _LATER, 8: _RIGHTS, 11: _SALVAGE, 13: _ROOM, 14: _RIG
 
 
 def wrong(what: str) -> CallError:
-    """The answer when the files of a state are not what they have to be."""
+    """Return the error for state files that are not as they must be."""
     message, hint = WRONG[what]
     return CallError("history_unavailable", message + UNCHANGED, hint=hint)
 
 
 def unavailable(error: Exception) -> CallError:
-    """The answer when state cannot be kept; the text names no host path."""
+    """Return the error for a state that cannot be written; its text names no path of this machine."""
     reason = getattr(error, "strerror", None) or str(error)
     hint = _DATABASE.get(getattr(error, "sqlite_errorcode", 0) & 0xFF)
     if isinstance(error, OSError):
@@ -90,20 +90,23 @@ def unavailable(error: Exception) -> CallError:
 
 
 def database_unavailable(what: str, sqlstate: str | None) -> CallError:
-    """The answer when a shared state cannot be used; `sqlstate` is None where the server does not answer."""
+    """Return the error for a shared state that cannot be used.
+
+    `sqlstate` is None without a server's reply.
+    """
     hint = _SERVER.get(sqlstate, _SERVER.get(sqlstate[:2])) if sqlstate else _AWAY
     message = f"The shared history cannot be used ({what}){UNCHANGED}"
     return CallError("history_unavailable", message, hint=hint)
 
 
 def why_unreachable(said: str) -> str:
-    """Why the database of a state is not there, from what its library said, in one line without names."""
+    """Return why the database cannot be reached, from its library's message, in one line without names."""
     found = (why for pattern, why in _UNREACHABLE if re.search(pattern, said))
     return f"its database cannot be reached ({next(found, 'the connection ended')})"
 
 
 def nothing_kept() -> CallError:
-    """The answer where a workspace has no state."""
+    """Return the error for a workspace without a state."""
     return CallError(
         "not_found",
         "Nothing is kept of this workspace: no session has worked in it with this state",
@@ -113,7 +116,7 @@ def nothing_kept() -> CallError:
 
 
 def tell_of_former(former: str) -> None:
-    """Log where the history of this root may be from before places had an identity."""
+    """Log where the history of this root may be, from before places had an identity."""
     import logging  # slow to import, and seldom needed
 
     logging.getLogger("ringfence").warning(

@@ -1,6 +1,6 @@
-"""The files of a state in a directory: whether they are those that were opened, and how they come to be.
+"""Files of a state in a directory: whether they are still the opened ones, and how they are created.
 
-Looks by name alone: to open and close a database's file beside SQLite drops the locks that SQLite has on it.
+Uses names alone: opening and closing a database's file beside SQLite drops the locks that SQLite holds on it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from ringfence.toolkit.state.errors import wrong
 
 DATABASE, LOG, INDEX = "state.db", "state.db-wal", "state.db-shm"
 _PART = "state.db.part"
-OF = "workspace.json"  # whose state it is; beside the database, so that it is known of a damaged one, too
+OF = "workspace.json"  # the owner of the state; in a file of its own, so that a damaged database has one too
 _Identity = tuple[int, int] | None
 
 
 class OpenedFiles:
-    """A state's files as they were when it was opened. Raises OSError."""
+    """The files of a state when it was opened. OSError."""
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
@@ -34,9 +34,9 @@ class OpenedFiles:
         self._beside = [_identity(path) for path in self._paths]
 
     def check(self) -> bool:
-        """Whether the database's file is no shorter than it was at the last look.
+        """Whether the database's file is at least as long as at the last check.
 
-        Raises CallError `history_unavailable` when it is not the one that was opened, OSError.
+        CallError `history_unavailable` when it is not the file that was opened, OSError.
         """
         try:
             info = os.stat(self._database)
@@ -52,7 +52,7 @@ class OpenedFiles:
         return info.st_size >= self._size
 
     def is_shorter(self) -> None:
-        """Take the database's length now for the right one."""
+        """Accept the present length of the database as the right one."""
         self._size = os.stat(self._database).st_size
 
 
@@ -65,10 +65,10 @@ def _identity(path: str) -> _Identity:
 
 
 def make_database(folder: str, build: Callable[[str], None]) -> bool:
-    """Have `build` make the database of a state whose directory is new; whether there was none.
+    """Create the database of a new state with `build`; returns whether there was none.
 
-    It has its name when it is whole. Raises CallError `history_unavailable` where the directory holds what a
-    state left that lost its database, OSError.
+    The file gets its name when it is complete. CallError `history_unavailable` where the directory holds
+    remains of a state that lost its database, OSError.
     """
     if _has_content(os.path.join(folder, DATABASE)):
         return False
@@ -76,7 +76,7 @@ def make_database(folder: str, build: Callable[[str], None]) -> bool:
 
     fd = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX)  # goes with the descriptor
+        fcntl.flock(fd, fcntl.LOCK_EX)  # the lock ends with the descriptor
         database, part = os.path.join(folder, DATABASE), os.path.join(folder, _PART)
         if _has_content(database):
             return False
@@ -102,15 +102,15 @@ def _has_content(path: str) -> bool:
 
 
 def is_state(folder: str) -> bool:
-    """Whether a directory is that of a state."""
+    """Whether a directory holds a state."""
     return os.path.isfile(os.path.join(folder, DATABASE))
 
 
 @dataclass(frozen=True, slots=True)
 class Owning:
-    """The workspace that a state belongs to: its root as it is shown, and its directory where it has one.
+    """The workspace that a state belongs to: its root as displayed, and its directory if it has one.
 
-    `directory` is device and inode, which stay when a directory is renamed.
+    `directory` is device and inode, which stay the same when a directory is renamed.
     """
 
     root: str
@@ -118,11 +118,12 @@ class Owning:
 
     @property
     def is_local(self) -> bool:
+        """Whether the workspace is a directory of this machine."""
         return "://" not in self.root
 
 
 def owning(root: str) -> Owning:
-    """The workspace at a root of this machine, or at one of a store."""
+    """Return the workspace at a root of this machine, or at a root in a store."""
     try:
         info = os.stat(root)
     except OSError:
@@ -131,7 +132,7 @@ def owning(root: str) -> Owning:
 
 
 def read_owning(folder: str) -> Owning | None:
-    """The workspace that the state in a directory belongs to; None where it does not say."""
+    """Return the workspace that the state in a directory belongs to; None if it is not recorded."""
     try:
         with open(os.path.join(folder, OF), encoding="utf-8", errors="surrogateescape") as file:
             found = json.load(file)
@@ -144,7 +145,7 @@ def read_owning(folder: str) -> Owning | None:
 
 
 def write_owning(folder: str, workspace: Owning) -> None:
-    """Have a state say which workspace it belongs to. Raises OSError."""
+    """Record which workspace a state belongs to. OSError."""
     if read_owning(folder) == workspace:
         return
     path, part = os.path.join(folder, OF), os.path.join(folder, f"{OF}.{os.getpid()}")

@@ -1,6 +1,6 @@
-"""Identity of this machine or container, among those that share a state, and of the kernel it runs on.
+"""Identity of this machine or container among those that share a state, and of its running kernel.
 
-A host name alone tells nothing: containers of one image have the same.
+A host name is not enough: containers of the same image have the same name.
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ _IDS = ("/etc/machine-id", "/var/lib/dbus/machine-id")
 
 
 def machine_identity() -> str:
-    """What names this machine after every restart, and no container with the same image. Raises OSError."""
+    """Return a name that stays after a restart, and that no container of the same image has. OSError."""
     return hashlib.sha256("\n".join(_parts()).encode()).hexdigest()[:32]
 
 
 def kernel_identity() -> str:
-    """What names this start of this machine's kernel, which alone knows its locks. Raises OSError."""
+    """Return the identity of the running kernel since its boot; only this kernel knows its locks.
+
+    OSError.
+    """
     boot = _read("/proc/sys/kernel/random/boot_id")
     return hashlib.sha256("\n".join((*_parts(), boot)).encode()).hexdigest()[:16]
 
@@ -31,20 +34,20 @@ def _parts() -> list[str]:
     parts = [socket.gethostname(), found]
     layer = container_layer(_read("/proc/self/mountinfo"))
     if layer is not None or not found:
-        # An image brings its id to every container made of it.
+        # Every container has the id of its image.
         parts += [layer or "", _own_id()]
     return parts
 
 
 def container_layer(mounts: str) -> str | None:
-    """The directory that a container's root is written to, "" where it is not told; None outside of one.
+    """Return the writable directory of a container's root: "" if unknown, None outside of a container.
 
-    `mounts` is the text of /proc/self/mountinfo.
+    `mounts` is the text of /proc/self/mountinfo (proc(5)).
     """
     found = None
     for line in mounts.splitlines():
         place, _, kind = line.partition(" - ")
-        if place.split(" ")[4:5] == ["/"]:  # the last one lies on top of those before
+        if place.split(" ")[4:5] == ["/"]:  # the last mount covers the earlier ones
             upper = re.search(r"[ ,]upperdir=([^, ]*)", kind)
             overlay = "overlay" in kind.split(" ")[0]
             found = (upper[1] if upper else "") if overlay else None
@@ -52,7 +55,7 @@ def container_layer(mounts: str) -> str | None:
 
 
 def _own_id() -> str:
-    """A random id that the user's state directory keeps."""
+    """Return a random id stored in the user's state directory."""
     import platformdirs
 
     folder = Path(platformdirs.user_state_dir("ringfence"))
@@ -62,7 +65,7 @@ def _own_id() -> str:
         fresh = folder / f"machine-id.{secrets.token_hex(8)}"
         fresh.write_text(secrets.token_hex(16), encoding="ascii")
         try:
-            os.link(fresh, place)  # whole, and the first of two that start at once
+            os.link(fresh, place)  # atomic: of two processes that start at once, the first wins
         except FileExistsError:
             pass
         finally:

@@ -1,7 +1,7 @@
-"""Brings the state of an older schema up to date, in place, after a copy of it was made.
+"""Schema migrations: upgrade an older state in place, after making a copy of it.
 
-One transaction an upgrade, so that a process killed in it leaves the old schema or the new one. Never
-touches a state that a newer version wrote.
+One transaction per upgrade, so a killed process leaves the old schema or the new one. Never changes a state
+that a newer version wrote.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ringfence.toolkit.state.audit_columns import fill
 if TYPE_CHECKING:
     from ringfence.toolkit.state.protocol import Database
 
-# What leads from each version to the next; one statement a row.
+# Statements that upgrade each version to the next; one statement per row.
 STEPS: dict[int, tuple[str, ...]] = {
     1: (
         "CREATE TABLE caught(name TEXT PRIMARY KEY, op INTEGER NOT NULL, path TEXT NOT NULL)",
@@ -43,7 +43,7 @@ STEPS: dict[int, tuple[str, ...]] = {
         " PRIMARY KEY(session, agent, tool, action)) WITHOUT ROWID",
     ),
 }
-# What is filled in after the statements of a step, and the statements that only come then.
+# Columns to fill in after the statements of a step, and the statements that follow.
 FILL: dict[int, Callable[[Database], None]] = {3: fill}
 LAST: dict[int, tuple[str, ...]] = {
     3: (
@@ -79,7 +79,7 @@ SQLITE: dict[int, tuple[str, ...]] = {
 
 
 def upgrade(db: sqlite3.Connection, file: str | None, version: int) -> None:
-    """Bring `db` (kept in `file`) to `version`. Raises CallError `history_unavailable` for a newer one."""
+    """Upgrade `db` (stored in `file`) to `version`. CallError `history_unavailable` for a newer state."""
     found = version_of(db)
     if found > version:
         raise newer(found, version)
@@ -87,7 +87,7 @@ def upgrade(db: sqlite3.Connection, file: str | None, version: int) -> None:
         return
     db.execute("BEGIN IMMEDIATE")
     try:
-        found = version_of(db)  # another process may have done it while this one waited for the lock
+        found = version_of(db)  # another process may have upgraded while this one waited for the lock
         if found < version and file is not None:
             _copy(file, found)
         for step in range(found, version):
@@ -103,7 +103,10 @@ def upgrade(db: sqlite3.Connection, file: str | None, version: int) -> None:
 
 
 def finish_step(step: int, db: Database, word: Callable[[str], str] = str) -> None:
-    """Fill in what a step has added, and index it; `word` puts a statement in the database's own words."""
+    """Fill in the columns that a step added, and index them.
+
+    `word` translates a statement for the database.
+    """
     if step in FILL:
         FILL[step](db)
     for statement in LAST.get(step, ()):
@@ -111,6 +114,7 @@ def finish_step(step: int, db: Database, word: Callable[[str], str] = str) -> No
 
 
 def newer(found: int, version: int) -> CallError:
+    """Return the error for a state that a newer version wrote."""
     return CallError(
         "history_unavailable",
         f"The state was written by a newer Ringfence (schema {found}, this one knows {version})",
@@ -119,11 +123,12 @@ def newer(found: int, version: int) -> CallError:
 
 
 def version_of(db: sqlite3.Connection) -> int:
+    """Return the schema version of a database."""
     return int(db.execute("PRAGMA user_version").fetchone()[0])
 
 
 def _copy(file: str, version: int) -> None:
-    """A whole copy beside the database; its final name means that it is complete and on the disk."""
+    """Make a complete copy beside the database; its final name means that it is complete and on disk."""
     to, part = Path(f"{file}.v{version}"), Path(f"{file}.v{version}.part")
     if to.exists():
         return

@@ -1,6 +1,6 @@
-"""Workspaces that were moved: which state was theirs before, by what that state and the workspace say.
+"""Moved workspaces: finds the former state of a workspace, by what that state and the workspace record.
 
-Only looks. A state is named after the path of its workspace, so a moved one seems to have none.
+Only reads. A state is named after its workspace's path, so a moved workspace seems to have none.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _PUT_ASIDE = re.compile(r"\.(aside|damaged|salvaged)(-|$)")
 
 
 def of_moved(root: str, folder: str) -> list[str]:
-    """The states beside `folder` that seem to be of the workspace at `root` before it was moved.
+    """Return the states beside `folder` that seem to belong to the workspace at `root` before it was moved.
 
-    They say that they were of this very directory and that their path is gone, or know what was deleted here.
+    Such a state names this very directory and a path that is gone, or has records of files quarantined here.
     """
     here, caught = owning(root), caught_in(root)
     found = []
@@ -35,7 +35,7 @@ def of_moved(root: str, folder: str) -> list[str]:
 
 
 def tell_of_moved(root: str, folder: str) -> None:
-    """Log, where a new state was begun, what shows that the workspace had another one before."""
+    """Log, for a new state, evidence that the workspace had another state before."""
     found = of_moved(root, folder)
     if not found and not caught_in(root):
         return
@@ -68,7 +68,7 @@ def _knows(folder: str, caught: set[str]) -> bool:
 
 
 def caught_in(root: str) -> set[str]:
-    """The names of what was deleted in a workspace of this machine and stays in it."""
+    """Return the names of quarantined deletions in a workspace of this machine."""
     try:
         return {
             name

@@ -1,4 +1,4 @@
-"""Opens the state of a workspace: which kind it is, and where it is kept."""
+"""Opens the state of a workspace: which kind it is, and where it is stored."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from ringfence.toolkit.state.sqlite import SqliteState
 def open_state(
     place: str, key: bytes | None = None, former: str | None = None, workspace: Owning | None = None
 ) -> State:
-    """The state at a directory, ":memory:", or what `default_place` made of a postgresql:// URL.
+    """Open the state at a directory, at ":memory:", or at a place that `default_place` made of a URL.
 
-    Where it is new, and there is one at `former`, that is logged. `workspace` is whose it is.
+    If the state is new and one exists at `former`, that is logged. `workspace` is the owner. CallError
+    `history_unavailable`.
     """
     if place.startswith(SHARED):
         from ringfence.toolkit.state.postgres import PostgresState
@@ -29,10 +30,10 @@ def open_state(
 
 
 def default_place(place: StoragePlace, state: str | None) -> str:
-    """Where the state of a root is kept: below `state`, or the user's state directory.
+    """Return where the state of a root is stored: below `state`, or in the user's state directory.
 
-    In a shared database it is a schema of its own, named after the `#`. Raises CallError
-    `history_unavailable` for a root that does not tell which one it is, and for a URL of no known kind.
+    In a shared database it is a schema, named after the `#`. CallError `history_unavailable` for a root
+    without an identity, and for a URL of an unknown kind.
     """
     if state == MEMORY:
         return MEMORY
@@ -44,14 +45,17 @@ def default_place(place: StoragePlace, state: str | None) -> str:
     name = place.name
     if "file" in place.protocols and not (place.protocols == FILE and place.authority):
         try:
-            name = f"machine {machine_identity()} {name}"  # a path means the same files on one machine only
+            name = f"machine {machine_identity()} {name}"  # a path names the same files only on one machine
         except OSError as error:
             raise unavailable(error) from None
     return _schema(name, state)
 
 
 def former_place(place: StoragePlace, state: str | None) -> str | None:
-    """Where an earlier version kept the state of this root, perhaps with others'; None where it still is."""
+    """Return where an earlier version stored the state of this root, perhaps a shared one.
+
+    None if unchanged.
+    """
     if state is None or not state.startswith((MEMORY, *SHARED)):
         return _folder(place, place.former, state) if place.former else None
     if state == MEMORY:
@@ -84,7 +88,7 @@ def _digest(name: str) -> str:
 
 
 def _check_url(state: str) -> None:
-    """Refuse what is meant as a URL and is none of a shared state: it would become a directory's name."""
+    """Refuse a malformed URL of a shared state, which would otherwise become the name of a directory."""
     if not state.startswith(SHARED) and ("://" in state or state.startswith(("postgresql:", "postgres:"))):
         raise CallError(
             "history_unavailable",

@@ -1,7 +1,7 @@
-"""The state in PostgreSQL, for several machines to share: a schema for each workspace, tables as in SQLite.
+"""State in PostgreSQL, shared by several machines: a schema for each workspace, tables as in SQLite.
 
-One write transaction at a time in a workspace, as in SQLite. Never takes another machine's process for dead
-before its lease has run out, and lets no change be made under a lease of our own that may have.
+One write transaction at a time per workspace, as in SQLite. Never treats another machine's process as dead
+before its lease has expired, and makes no change under an own lease that may have expired.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
 
     from ringfence.toolkit.state.protocol import Database
 
-LEASE = 60.0  # seconds after its last sign of life in which a process counts as alive everywhere
-_BEAT = 15.0  # seconds between two signs of life
-_TRUSTED = 40.0  # seconds after our own last sign in which we change something; less than the lease
+LEASE = 60.0  # seconds after its last heartbeat in which a process counts as alive everywhere
+_BEAT = 15.0  # seconds between two heartbeats
+_TRUSTED = 40.0  # seconds after our own last heartbeat in which we may change something; less than the lease
 _SETTINGS = (
-    # Bounded waits: for the turn to write, and for a process that stopped while it had the turn.
+    # Bounded waits: for the write lock, and for a process that stopped while holding it.
     "SET lock_timeout = '30s'",
     "SET idle_in_transaction_session_timeout = '60s'",
 )
@@ -64,7 +64,7 @@ _NOWHERE = logging.NullHandler()
 
 
 class PostgresState:
-    """The state of one workspace; `place` is a URL and, after the `#`, the schema's name."""
+    """The state of one workspace; `place` is a URL and, after the `#`, the name of the schema."""
 
     def __init__(
         self, place: str, key: bytes | None = None, former: str | None = None, *, make: bool = True
@@ -84,7 +84,7 @@ class PostgresState:
         self.interrupted = False  # nothing is kept outside the database
         self._beaten = 0.0
         self._lost = False
-        self._out = False  # whether it was said already that the database does not answer
+        self._out = False  # whether the unreachable database was logged already
         turn = hashlib.sha256(self._schema.encode()).digest()[:8]
         self._turn = int.from_bytes(turn, "big", signed=True)
         self._hidden: tuple[str, ...] = ()
@@ -102,9 +102,11 @@ class PostgresState:
 
     @property
     def owner(self) -> str:
+        """The id of this process in its open intents."""
         return self._owner.name if self._owner is not None else ""
 
     def close(self) -> None:
+        """End the lease and the connections."""
         self._closing.set()
         if self._beating is not None:
             self._beating.join()
@@ -113,12 +115,16 @@ class PostgresState:
                 self._forget_owner()
         self._connection.close()
         if self._owner is not None:
-            # The row stays; a lock file that nobody holds tells this machine that it means nobody.
+            # The row stays; an unlocked lock file shows this machine that its process is gone.
             self._owner.release()
             self._owner = None
 
     @contextmanager
     def transaction(self, *, durable: bool = False) -> Iterator[_Statements]:
+        """Open the only write transaction of the workspace; waits for others.
+
+        CallError `history_unavailable`.
+        """
         with self._lock, self._errors():
             self._check_process()
             self._renew()
@@ -126,8 +132,8 @@ class PostgresState:
             if durable:
                 self._keep_beating()
             try:
-                # In one go: it is the same for every call, and the others wait for the turn meanwhile.
-                # Without a wait, a server that dies would lose what was answered to a process that lives.
+                # In one request, because others wait for the lock meanwhile.
+                # Without waiting for the disk, a server crash would lose a change that was already reported as made.
                 wait = " SET LOCAL synchronous_commit = on;" if durable else ""
                 turn = db.execute(
                     f"BEGIN;{wait} SELECT pg_advisory_xact_lock({self._turn});"
@@ -143,7 +149,7 @@ class PostgresState:
                 raise
 
     def _check_id(self, turn: psycopg.Cursor[Any]) -> None:
-        """Refuse where the schema was dropped and made anew since it was opened."""
+        """Refuse a schema that was dropped and created again since it was opened."""
         while turn.nextset():
             pass
         found = turn.fetchone()
@@ -151,9 +157,11 @@ class PostgresState:
             raise wrong("replaced")
 
     def insert(self, db: Database, sql: str, values: tuple[Any, ...]) -> int:
+        """Add a row in a transaction; returns its new `id`."""
         return int(db.execute(f"{sql} RETURNING id", values).fetchone()[0])
 
     def rows(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
+        """Return the rows of a query, outside of any transaction. CallError `history_unavailable`."""
         with self._lock, self._errors():
             self._check_process()
             if self._connection.closed:
@@ -163,14 +171,15 @@ class PostgresState:
             return found
 
     def give_back(self, pages: int) -> None:
-        """PostgreSQL's autovacuum makes free space usable again, and returns the end of a table."""
+        """Do nothing: PostgreSQL's autovacuum reuses free space and truncates tables."""
 
     def give_back_all(self) -> None:
-        """The same: what returns more locks the tables, and is the administrator's to run."""
+        """Do nothing: returning more locks the tables and is left to the administrator."""
 
     def dead(self, owner: str) -> bool:
+        """Whether the process that `owner` names is gone or its lease has expired."""
         if not owner:
-            return True  # left open by a process that lives on and does not know what became of it
+            return True  # left open by a running process that does not know its outcome
         assert self._owner is not None
         here = self._owner.dead(owner)
         if here is not None:
@@ -180,6 +189,7 @@ class PostgresState:
         return not found or bool(found[0][0])
 
     def check(self) -> None:
+        """Raise CallError `history_unavailable` if the state was replaced, or our lease may have expired."""
         self._check_process()
         if self._lost or _now() - self._beaten > _TRUSTED:
             raise CallError(
@@ -191,12 +201,15 @@ class PostgresState:
     # ------------------------------------------------------------------- inside
 
     def _check_process(self) -> None:
-        """A forked child that says anything over its parent's connection breaks it."""
+        """Refuse in a forked child, whose traffic on its parent's connection would break it."""
         if self._owner is not None:
             self._owner.check()
 
     def _read_url(self) -> tuple[str, ...]:
-        """What in the URL no message may show. Raises CallError that says which part cannot be read."""
+        """Read the parts of the URL that no message may show.
+
+        CallError names the part that cannot be read.
+        """
         try:
             from psycopg import ProgrammingError
             from psycopg.conninfo import conninfo_to_dict
@@ -217,7 +230,7 @@ class PostgresState:
     def _connect(self) -> psycopg.Connection[Any]:
         import psycopg
 
-        # Nobody's screen is for what the library says of a connection that is lost: we say that ourselves.
+        # The library would print a lost connection on stderr; we report it ourselves.
         logging.getLogger("psycopg").addHandler(_NOWHERE)
         db = psycopg.connect(self._url, autocommit=True, connect_timeout=10, application_name="ringfence")
         try:
@@ -254,7 +267,7 @@ class PostgresState:
             self.id = identify(_Statements(db))
 
     def _make_schema(self) -> None:
-        """Make the schema, unless the administrator has; fails where another role has just made it."""
+        """Create the schema unless the administrator has; fails where another role has just created it."""
         from psycopg.errors import InsufficientPrivilege
 
         db = self._connection
@@ -271,7 +284,7 @@ class PostgresState:
             ) from None
 
     def _upgrade(self, found: int) -> None:
-        """The steps of SQLite's, after a copy was made, in the same transaction."""
+        """Run the migrations of SQLite's schema, after a copy, in the same transaction."""
         from ringfence.toolkit.state.migrations import STEPS, finish_step, newer
 
         if found > VERSION:
@@ -284,7 +297,7 @@ class PostgresState:
         self._connection.execute("UPDATE version SET number = %s", (VERSION,))
 
     def _index_paths(self) -> None:
-        """Have the indexes take paths of any length; an earlier version's took 2,704 bytes."""
+        """Make the indexes accept paths of any length; an earlier version's accepted 2,704 bytes."""
         db = self._connection
         for name, statements in PATH_INDEXES.items():
             if db.execute("SELECT to_regclass(%s)", (f"{self._schema}.{name}",)).fetchone() == (None,):
@@ -292,7 +305,7 @@ class PostgresState:
                     db.execute(statement)
 
     def _copy(self, version: int) -> None:
-        """All tables in a schema beside, which can be given this one's name again."""
+        """Copy all tables into another schema, which can be renamed to this one's name."""
         from psycopg.errors import InsufficientPrivilege
 
         db, schema = self._connection, self._schema
@@ -316,7 +329,7 @@ class PostgresState:
         _log.warning("the shared state of schema %s was copied to %s before its upgrade", version, copy)
 
     def _renew(self) -> None:
-        """Connect again where the connection was lost; whoever had it is dead to the others, and so to us."""
+        """Reconnect after the connection was lost; its former owner is dead for others, and so for us."""
         if self._connection.closed:
             self._connection = self._connect()
             self._lost = True
@@ -325,7 +338,7 @@ class PostgresState:
             self._new_owner()
 
     def _forget_owner(self) -> None:
-        """The row first: while the file is there the others of this machine know better."""
+        """Delete the row first: while the lock file exists, this machine's other processes know better."""
         if self._owner is not None:
             self._connection.execute("DELETE FROM owner WHERE id = %s", (self.owner,))
             self._owner.close()
@@ -341,7 +354,7 @@ class PostgresState:
         self._beaten, self._lost = started, False
 
     def _sweep_owners(self) -> None:
-        """Forget the owners of this machine that are gone, and those not heard of for long."""
+        """Delete this machine's owners that are gone, and owners without a heartbeat for long."""
         assert self._owner is not None
         for owner in self._owner.gone():
             # The row first: while the file is there the others of this machine know better.
@@ -351,7 +364,7 @@ class PostgresState:
         self._connection.execute(late, (LEASE * 10,))
 
     def _keep_beating(self) -> None:
-        """Give signs of life from now on; started only by a process that is about to change something."""
+        """Start the heartbeat; only a process that is about to change something starts it."""
         if _now() - self._beaten > _BEAT:
             self._beat(lambda: self._connection)
         if self._beating is None:
@@ -362,7 +375,7 @@ class PostgresState:
         own: list[psycopg.Connection[Any]] = []
 
         def connection() -> psycopg.Connection[Any]:
-            # One of its own: the other one may be in the middle of a transaction.
+            # A separate connection: the other one may be in the middle of a transaction.
             if not own or own[0].closed:
                 own[:] = [self._connect()]
             return own[0]
@@ -370,8 +383,8 @@ class PostgresState:
         while not self._closing.wait(_BEAT):
             try:
                 self._beat(connection)
-            except Exception as error:
-                self._warn("no sign of life given to the shared history", error)
+            except Exception as error:  # noqa: BLE001  the thread must go on; the error is logged
+                self._warn("no heartbeat was written to the shared history", error)
         for db in own:
             db.close()
 
@@ -386,7 +399,7 @@ class PostgresState:
         except Exception as error:
             if type(error).__module__.partition(".")[0] != "psycopg":
                 raise
-            # What the server says may name hosts and databases, which are not for an agent.
+            # The server's message may name hosts and databases, which an agent must not see.
             self._warn("the shared history cannot be used", error)
             what = getattr(error, "sqlstate", None) or type(error).__name__
             if what in _NOT_THERE and self.id:
@@ -394,7 +407,7 @@ class PostgresState:
             raise database_unavailable(what, getattr(error, "sqlstate", None)) from None
 
     def _warn(self, what: str, error: Exception) -> None:
-        """Log it; that the database does not answer once only, however often it is tried, until it does."""
+        """Log a warning; an unreachable database is logged once, until it answers again."""
         from psycopg import OperationalError
 
         away = isinstance(error, OperationalError)
@@ -405,7 +418,7 @@ class PostgresState:
         self._out = self._out or away
 
     def _told(self, error: Exception) -> str:
-        """What a library says, in one line, without the user and the password."""
+        """Return a library's message in one line, without user and password."""
         text = re.sub(r'(user|role) "[^"]*"', r'\1 "…"', str(error))
         for hidden in self._hidden:
             text = text.replace(f'"{hidden}"', '"…"') if len(hidden) < 4 else text.replace(hidden, "…")
@@ -415,13 +428,13 @@ class PostgresState:
         owner, started = self.owner, _now()
         found = connection().execute(_BEATS, (owner,)).rowcount
         if owner == self.owner:
-            # No row: the others took us for dead, and may have settled what we had begun.
+            # No row: others treated this process as dead, and may have recovered its intents.
             self._lost = self._lost or found == 0
             self._beaten = started
 
 
 class _Statements:
-    """Statements as SQLite takes them, to PostgreSQL."""
+    """Runs statements in SQLite's syntax on PostgreSQL."""
 
     def __init__(self, db: psycopg.Connection[Any]) -> None:
         self._db = db
@@ -457,5 +470,5 @@ def _locks(schema: str) -> str:
 
 
 def _now() -> float:
-    """Seconds that go on while the machine sleeps, as the lease does."""
+    """Return seconds of a clock that runs while the machine sleeps, as the lease does."""
     return time.clock_gettime(getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC))

@@ -1,6 +1,6 @@
-"""Statements in PostgreSQL's words: those of SQLite's schema, and with indexes for paths of any length.
+"""Translation of SQLite statements for PostgreSQL, with indexes for paths of any length.
 
-An index entry takes 2,704 bytes at most. A path is indexed by its first characters, in the order of its code
+An index entry takes at most 2,704 bytes. A path is indexed by its first characters, in the order of its code
 points, and every comparison names these too. Pure.
 """
 
@@ -44,7 +44,7 @@ PATH_INDEXES = {
 
 @lru_cache(256)
 def translated(sql: str) -> str:
-    """A statement with SQLite's marks (`?`) as one that takes the values of `named`."""
+    """Return a statement with SQLite's marks (`?`) as one that takes the values of `named`."""
     parts = sql.replace("%", "%%").replace("COLLATE BINARY", 'COLLATE "C"').split("?")
     marks = (f"%(v{number})s{part}" for number, part in enumerate(parts[1:]))
     sql = _COMPARED.sub(_by_start, parts[0] + "".join(marks))
@@ -53,12 +53,12 @@ def translated(sql: str) -> str:
 
 
 def named(values: Sequence[Any]) -> dict[str, Any]:
-    """The values of a statement by their names in `translated`."""
+    """Return the values of a statement by their names in `translated`."""
     return {f"v{number}": _storable(value) for number, value in enumerate(values)}
 
 
 def schema_statement(statement: str) -> str:
-    """A statement of the schema."""
+    """Return a statement of the schema for PostgreSQL."""
     for pattern, instead in _TABLE:
         statement = re.sub(pattern, instead, statement)
     return statement

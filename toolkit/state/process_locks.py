@@ -1,6 +1,6 @@
-"""Which processes of this machine live: each holds a lock on its own file, which the kernel drops with it.
+"""Lock files of processes: each running process holds a lock on its own file, which the kernel releases.
 
-Says nothing of processes on other machines, and removes only the files of owners that are gone.
+Knows nothing of processes on other machines, and removes only files of processes that are gone.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from ringfence.toolkit.errors import CallError
 
 
 class Owner:
-    """This process's own lock in `folder`, and a look at those of the others. Raises OSError.
+    """This process's own lock in `folder`, and tests of other processes' locks. OSError.
 
-    Where machines share the folder, `kernel` tells their locks apart: each kernel knows its own alone.
+    Where machines share the directory, `kernel` distinguishes their locks: each kernel knows only its own.
     """
 
     def __init__(self, folder: str, kernel: str = "") -> None:
@@ -27,7 +27,7 @@ class Owner:
         _OWNERS.add(self)
 
     def check(self) -> None:
-        """Refuse (`history_unavailable`) in a child forked from the process that has the lock."""
+        """Raise CallError `history_unavailable` in a child forked from the process that holds the lock."""
         if self._held < 0:
             raise CallError(
                 "history_unavailable",
@@ -36,22 +36,23 @@ class Owner:
             )
 
     def close(self) -> None:
+        """Release the lock and remove its file."""
         if self._held >= 0:
-            self.forget(self.name)  # the folder may be gone by now
+            self.forget(self.name)  # the directory may be gone by now
             self.release()
 
     def release(self) -> None:
-        """Let go of the lock; the file stays, as after the end of the process."""
+        """Release the lock; the file stays, as after the end of the process."""
         held, self._held = self._held, -1
         if held >= 0:
             os.close(held)
 
     def dead(self, owner: str) -> bool | None:
-        """Whether the process of this machine that `owner` names is gone; None where it has no lock."""
+        """Whether the process of this machine that `owner` names is gone; None if it has no lock file."""
         return False if owner == self.name else is_dead(self._folder, owner + self._kernel)
 
     def gone(self) -> list[str]:
-        """The owners whose processes are gone and whose files are still there."""
+        """Return the owners whose processes are gone and whose files remain."""
         found = (name.removesuffix(self._kernel) for name in self._files())
         return [owner for owner in found if self.dead(owner)]
 
@@ -65,7 +66,7 @@ class Owner:
     def _hold(self) -> int:
         import fcntl
 
-        # Named once it is locked: whoever looked before, and found no lock, would remove it after.
+        # Renamed after locking: another process would remove a file that it finds unlocked.
         early = self._file(f".{self.name}")
         while True:
             fd = os.open(early, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -74,7 +75,7 @@ class Owner:
                 os.rename(early, self._file(self.name))
                 return fd
             except FileNotFoundError:
-                os.close(fd)  # swept by another process before it was locked
+                os.close(fd)  # removed by another process before it was locked
 
     def _files(self) -> list[str]:
         return [name for name in os.listdir(self._folder) if name.endswith(self._kernel)]
@@ -84,7 +85,7 @@ class Owner:
 
 
 def is_dead(folder: str, name: str) -> bool | None:
-    """Whether the process that has the lock `name` in a folder is gone; None where there is no such lock."""
+    """Whether the process with the lock `name` in a directory is gone; None if there is no such lock."""
     import fcntl
 
     try:
@@ -92,7 +93,7 @@ def is_dead(folder: str, name: str) -> bool | None:
     except FileNotFoundError:
         return None
     try:
-        # Shared, so that two who look at once do not take each other for the owner.
+        # A shared lock, so that two concurrent tests do not take each other for the owner.
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         return True
     except BlockingIOError:
@@ -102,7 +103,7 @@ def is_dead(folder: str, name: str) -> bool | None:
 
 
 def living(folder: str) -> list[str]:
-    """The locks in a folder whose processes live."""
+    """Return the locks in a directory whose processes are running."""
     try:
         names = os.listdir(folder)
     except FileNotFoundError:
@@ -114,7 +115,7 @@ _OWNERS: weakref.WeakSet[Owner] = weakref.WeakSet()
 
 
 def _forked() -> None:
-    """A child has the lock too, and would make a process that is gone look alive."""
+    """Close an inherited lock in a child, which would make a dead process look alive."""
     for owner in tuple(_OWNERS):
         owner.release()
 

@@ -1,6 +1,6 @@
-"""Protocol of a state, and the tables that every kind of it has.
+"""Protocol of a state, and the tables of every kind of state.
 
-In SQLite by `toolkit.state.sqlite`, in PostgreSQL by `toolkit.state.postgres`.
+Implemented for SQLite in `toolkit.state.sqlite`, for PostgreSQL in `toolkit.state.postgres`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from ringfence.toolkit.state.audit_segments import Segments
 
-VERSION = 5  # `toolkit.state.migrations` knows the way from each older one
+VERSION = 5  # `toolkit.state.migrations` upgrades older ones
 
 
 MEMORY = ":memory:"
@@ -59,69 +59,84 @@ CREATE TABLE meta(name TEXT PRIMARY KEY, value TEXT NOT NULL);
 
 
 class Cursor(Protocol):
-    """What a statement gave."""
+    """The result of a statement."""
 
     @property
-    def rowcount(self) -> int: ...
-    def fetchone(self) -> Any: ...
-    def fetchall(self) -> list[Any]: ...
+    def rowcount(self) -> int:
+        """The number of rows that the statement changed."""
+
+    def fetchone(self) -> Any:
+        """Return the next row, or None."""
+
+    def fetchall(self) -> list[Any]:
+        """Return all remaining rows."""
 
 
 class Database(Protocol):
-    """A connection inside a transaction; both kinds of database take the same statements."""
+    """A connection inside a transaction; both kinds of database accept the same statements."""
 
-    def execute(self, sql: str, values: Any = ..., /) -> Cursor: ...
-    def executemany(self, sql: str, values: Any, /) -> Cursor: ...
+    def execute(self, sql: str, values: Any = ..., /) -> Cursor:
+        """Run one statement with its values, one for each `?`."""
+
+    def executemany(self, sql: str, values: Any, /) -> Cursor:
+        """Run one statement for each of several rows of values."""
 
 
 class State(Protocol):
-    """What is kept of one workspace, and the sign that this process is alive.
+    """The database of one workspace, and the proof that this process is running.
 
     Every method raises CallError `history_unavailable` when the state cannot be used.
     """
 
-    key: bytes | None  # what audit records are sealed with
-    interrupted: bool  # whether a process that had it open before has ended without closing it
-    is_new: bool  # whether it was made when it was opened
+    key: bytes | None  # the key that seals audit records
+    interrupted: bool  # whether an earlier process ended without closing the state
+    is_new: bool  # whether opening created the state
 
     @property
     def owner(self) -> str:
-        """What names this process in the intents that it has open."""
+        """The id of this process in its open intents."""
 
     @property
     def folder(self) -> str | None:
-        """The directory of this machine in which something is kept for it."""
+        """The directory of this machine with the state's files; None without one."""
 
     @property
     def archive(self) -> Segments | None:
-        """Where the oldest audit records are packed; None where all stay in their table."""
+        """The segments with the oldest audit records; None where all records stay in their table."""
 
     def transaction(self, *, durable: bool = False) -> AbstractContextManager[Database]:
-        """A write transaction, the only one at its time; a durable one is on the disk when it ends."""
+        """Open the only write transaction.
+
+        A durable one is on disk when its block ends, a lazy one soon after.
+        """
 
     def insert(self, db: Database, sql: str, values: tuple[Any, ...]) -> int:
-        """Add a row, in a transaction; gives the number (`id`) that the database gave it."""
+        """Add a row in a transaction; returns the `id` that the database assigned."""
 
-    def rows(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]: ...
+    def rows(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
+        """Return the rows of a query, outside of any transaction."""
 
     def give_back(self, pages: int) -> None:
-        """Return up to so many free pages to the disk, where the database does not do so by itself."""
+        """Return up to `pages` free pages to the disk, where the database does not do so by itself."""
 
     def give_back_all(self) -> None:
-        """Return all free pages, in one go."""
+        """Return all free pages to the disk at once."""
 
     def dead(self, owner: str) -> bool:
-        """Whether the process that `owner` names is gone, so that its intents are to be settled."""
+        """Whether the process that `owner` names is gone, so that its intents need recovery."""
 
     def check(self) -> None:
-        """Refuse when this is not the state that was opened, or others may take this process for dead by now:
-        it must change nothing more."""
+        """Raise CallError when this is not the opened state, or others may treat this process as dead.
 
-    def close(self) -> None: ...
+        The process must change nothing after that.
+        """
+
+    def close(self) -> None:
+        """Release the lock of this process and the connection."""
 
 
 def identify(db: Database) -> str:
-    """The id that tells this state from every other one; given to it when it is first asked for."""
+    """Return the id that distinguishes this state from all others; it is assigned on first use."""
     known = "SELECT value FROM meta WHERE name = 'id'"
     found = db.execute(known).fetchone()
     if found is None:

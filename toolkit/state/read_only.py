@@ -1,6 +1,6 @@
-"""A state that is only read: to look back, on a copy, on a read-only mount, beside running processes.
+"""Read-only state: for history on a copy, on a read-only mount, or beside running processes.
 
-Makes no file and no directory, and takes no lock that a writer waits for.
+Creates no file and no directory, and takes no lock that a writer waits for.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _WHOLE: _Way = ("mode=ro&immutable=1", False)
 
 
 def open_to_read(place: str, key: bytes | None = None) -> State:
-    """The state at what `default_place` gave. Raises CallError `not_found` where there is none."""
+    """Open the state at a place from `default_place`. CallError `not_found` where there is none."""
     if place.startswith(SHARED):
         from ringfence.toolkit.state.postgres import PostgresState
 
@@ -42,7 +42,10 @@ def open_to_read(place: str, key: bytes | None = None) -> State:
 
 
 class ReadState:
-    """One workspace's database in a directory, for reading alone."""
+    """The database of one workspace in a directory, only for reading.
+
+    Methods that would change something raise CallError or do nothing.
+    """
 
     def __init__(self, place: str, key: bytes | None = None) -> None:
         self.key = key
@@ -50,7 +53,7 @@ class ReadState:
         self.archive: Segments | None = FileSegments(os.path.join(place, "audit"))
         self.owner = ""
         self.is_new = False
-        self.interrupted = False  # what is left over is for whoever may write
+        self.interrupted = False  # remains of an earlier version are left to a writer
         self._place = place
         self._lock = threading.RLock()
         self._way = _LIVE
@@ -62,40 +65,48 @@ class ReadState:
         self._db = self._open()
 
     def close(self) -> None:
+        """Close the connection."""
         self._db.close()
 
     def rows(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
+        """Return the rows of a query. CallError `history_unavailable`."""
         import sqlite3
 
         with self._lock:
             try:
                 if self._way != _LIVE and self._seen != self._look():
-                    self._db.close()  # somebody has written since
+                    self._db.close()  # another process has written since
                     self._db = self._open()
                 return self._db.execute(sql, values).fetchall()
             except sqlite3.Error as error:
                 raise unavailable(error) from None
 
     def dead(self, owner: str) -> bool:
+        """Whether the process that `owner` names is gone."""
         return not owner or is_dead(os.path.join(self._place, "owners"), owner) is not False
 
     def transaction(self, *, durable: bool = False) -> AbstractContextManager[Database]:
+        """Raise CallError `history_unavailable`: this state is only read."""
         raise wrong("read-only")
 
     def give_back(self, pages: int) -> None:
+        """Raise CallError `history_unavailable`: this state is only read."""
         raise wrong("read-only")
 
     def give_back_all(self) -> None:
+        """Raise CallError `history_unavailable`: this state is only read."""
         raise wrong("read-only")
 
     def insert(self, db: Database, sql: str, values: tuple[Any, ...]) -> int:
+        """Raise CallError `history_unavailable`: this state is only read."""
         raise wrong("read-only")
 
     def check(self) -> None:
+        """Do nothing: a reader changes nothing."""
         raise wrong("read-only")
 
     def _look(self) -> list[tuple[int, int, int]]:
-        """What shows that somebody writes, or has written."""
+        """Return a fingerprint of the files, which changes with every write."""
         found = []
         for name in (DATABASE, LOG, "owners"):
             with suppress(FileNotFoundError):
@@ -104,7 +115,7 @@ class ReadState:
         return found
 
     def _ways(self) -> tuple[_Way, ...]:
-        """The ways to read it as its files are now, the best first."""
+        """Return the ways to open the files as they are now, the best first."""
         log = os.path.join(self._place, LOG)
         whole = not os.path.exists(log) or not os.path.getsize(log)
         if living(os.path.join(self._place, "owners")):

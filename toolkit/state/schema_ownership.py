@@ -1,6 +1,7 @@
-"""Whether a schema of PostgreSQL is ours alone: who owns it, who else has rights in it, and what runs in it.
+"""Ownership of a PostgreSQL schema: who owns it, who else has rights in it, and what code runs in it.
 
-Its name can be foreseen, so whoever may create schemas could have made it first. Reads the catalogue alone.
+Its name is predictable, so anybody who may create schemas could have created it first. Reads the catalogue
+only.
 """
 
 from __future__ import annotations
@@ -45,7 +46,10 @@ ORDER BY 1 LIMIT 1"""
 
 
 def check_schema(db: psycopg.Connection[Any], schema: str) -> bool:
-    """Whether the schema is there. Raises CallError `history_unavailable` where it is not ours alone."""
+    """Whether the schema exists.
+
+    CallError `history_unavailable` where others own it or have rights in it.
+    """
     name = {"schema": schema}
     owner = db.execute(_OWNER, name).fetchone()
     if owner is None:

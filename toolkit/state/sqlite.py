@@ -1,6 +1,6 @@
-"""The state kept for a workspace, outside it: one database for history, approvals and audit.
+"""State in SQLite, outside the workspace: one database for history, approvals and audit.
 
-In SQLite here, in PostgreSQL by `toolkit.state.postgres`. One write transaction at a time, durable or lazy.
+One write transaction at a time, durable or lazy. `toolkit.state.postgres` is the same in PostgreSQL.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ringfence.toolkit.state.protocol import MEMORY, SCHEMA, VERSION, Database, 
 
 if TYPE_CHECKING:
     import sqlite3
+    from collections.abc import Callable
 
 # Moving the log into the database waits for the disk. After so many transactions a thread begins with it, for
 # which no call waits; where the log has so many pages all the same (of 4 KiB), a call moves what is left.
@@ -30,7 +31,7 @@ _WAIT = 30.0  # seconds another process may hold the write lock before a call gi
 
 
 class SqliteState:
-    """One workspace's database in a directory or in memory, and the lock that shows this process is alive."""
+    """The database of one workspace in a directory or in memory, with the lock of this process."""
 
     def __init__(self, place: str, key: bytes | None = None, workspace: Owning | None = None) -> None:
         import sqlite3
@@ -43,7 +44,7 @@ class SqliteState:
         self._owner: Owner | None = None
         self.interrupted = False
         self._lock = threading.RLock()
-        self._durable: bool | None = None  # what the connection was last told
+        self._durable: bool | None = None  # the connection's present setting
         self._commits = 0
         self._moving: threading.Thread | None = None
         try:
@@ -74,6 +75,7 @@ class SqliteState:
             raise unavailable(error) from None
 
     def close(self) -> None:
+        """Close the database and release the lock of this process."""
         if self._moving is not None:
             self._moving.join()
         self.db.close()
@@ -81,8 +83,8 @@ class SqliteState:
             self._owner.close()
 
     def transaction(self, *, durable: bool = False) -> AbstractContextManager[sqlite3.Connection]:
-        """A write transaction; a durable one is on the disk when it ends, a lazy one soon after."""
-        return _Transaction(self, durable)
+        """Open a write transaction; a durable one is on disk when it ends, a lazy one soon after."""
+        return _Transaction(self._begin, self._end, durable)
 
     def _begin(self, durable: bool) -> sqlite3.Connection:
         import sqlite3
@@ -109,7 +111,7 @@ class SqliteState:
                     self.db.execute("COMMIT")
                     self._commits += 1
                     return
-                except BaseException as at_the_end:
+                except BaseException as at_the_end:  # noqa: BLE001  rolled back, then raised again
                     error = failed = at_the_end
             if self.db.in_transaction:
                 self.db.execute("ROLLBACK")
@@ -123,7 +125,7 @@ class SqliteState:
 
     def _say(self, durable: bool) -> None:
         if durable is not self._durable:
-            self._durable = None  # not known until it is said
+            self._durable = None  # unknown until it is set
             self.db.execute(f"PRAGMA synchronous={'FULL' if durable else 'NORMAL'}")
             self._durable = durable
 
@@ -133,16 +135,16 @@ class SqliteState:
         self._commits = 0
         if self._moving is None or not self._moving.is_alive():
             moving = threading.Thread(target=self._move_log, name="ringfence-log", daemon=True)
-            with suppress(RuntimeError):  # no thread to be had; what was committed stands all the same
+            with suppress(RuntimeError):  # no thread could be started; the commit stands all the same
                 moving.start()
                 self._moving = moving
 
     def _move_log(self) -> None:
-        """Move what the log holds by now into the database; writers go on meanwhile."""
+        """Checkpoint the write-ahead log into the database; writers go on meanwhile."""
         import sqlite3
 
         assert self.folder is not None, "only a file has a log"
-        with suppress(sqlite3.Error):  # what is left is moved the next time
+        with suppress(sqlite3.Error):  # the rest is moved the next time
             db = sqlite3.connect(os.path.join(self.folder, DATABASE), timeout=1.0)
             try:
                 db.execute("PRAGMA user_version").fetchone()  # before it has read, it knows of no log
@@ -154,10 +156,12 @@ class SqliteState:
                 db.close()
 
     def insert(self, db: Database, sql: str, values: tuple[Any, ...]) -> int:
+        """Add a row in a transaction; returns its new `id`."""
         # Asking for it in the statement itself (RETURNING) makes that half as long again.
         return int(db.execute(sql, values).lastrowid)  # type: ignore[attr-defined]
 
     def rows(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
+        """Return the rows of a query. CallError `history_unavailable`."""
         import sqlite3
 
         with self._lock:
@@ -167,7 +171,7 @@ class SqliteState:
                 raise unavailable(error) from None
 
     def give_back(self, pages: int) -> None:
-        """Return up to so many free pages of the database to the disk, if it was made so that it can."""
+        """Return up to `pages` free pages to the disk, if the database was created with that ability."""
         import sqlite3
 
         with self._lock:
@@ -178,21 +182,22 @@ class SqliteState:
                 raise unavailable(error) from None
 
     def give_back_all(self) -> None:
-        """Return all free pages; one made by an earlier version can do so in parts from then on."""
-        with suppress(CallError):  # somebody else is at it, or the disk is full: they are used again
+        """Return all free pages; a database of an earlier version can return parts from then on."""
+        with suppress(CallError):  # another process is busy, or the disk is full: free pages are used again
             self.rows("PRAGMA auto_vacuum = INCREMENTAL")  # takes effect with the next statement
             self.rows("VACUUM")
         with suppress(CallError):
             self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
 
     def dead(self, owner: str) -> bool:
-        """Whether the process that `owner` names is gone; its lock goes with it, however it ended."""
+        """Whether the process that `owner` names is gone; the kernel released its lock, however it ended."""
         if not owner:
-            return True  # left open by a process that lives on and does not know what became of it
+            return True  # left open by a running process that does not know its outcome
         return self._owner is not None and self._owner.dead(owner) is not False
 
     def check(self) -> None:
-        # The lock is the kernel's: while this process lives, nobody takes it for dead.
+        """Raise CallError `history_unavailable` if the files are not the opened ones, or after a fork."""
+        # The kernel holds the lock, so nobody treats this process as dead while it runs.
         if self._owner is not None:
             self._owner.check()
         if self._files is None:
@@ -204,13 +209,13 @@ class SqliteState:
             raise unavailable(error) from None
 
     def _check_length(self) -> None:
-        """Tell a database that was made smaller from one that was cut off."""
+        """Distinguish a database that was vacuumed from one that was truncated."""
         import sqlite3
 
         assert self._files is not None
         with self._lock:
             try:
-                self.db.execute("PRAGMA shrink_memory")  # what is remembered of the file is of no use
+                self.db.execute("PRAGMA shrink_memory")  # the remembered state of the file is useless
                 (found,) = self.db.execute("PRAGMA quick_check(1)").fetchone()
             except sqlite3.Error:
                 found = "not to be read"
@@ -219,7 +224,7 @@ class SqliteState:
             self._files.is_shorter()
 
     def _keep_log(self) -> None:
-        """Use a log; where others are just making or removing theirs, SQLite refuses and does not wait."""
+        """Use a write-ahead log; while others create or remove theirs, SQLite fails instead of waiting."""
         import sqlite3
 
         until = time.monotonic() + _WAIT
@@ -247,7 +252,7 @@ class SqliteState:
 
 
 def build_database(file: str) -> None:
-    """A new database. It is nobody's yet: what is left of one that is not whole is thrown away."""
+    """Create a new database. Until it has its name nobody uses it, and an incomplete one is discarded."""
     import sqlite3
 
     db = sqlite3.connect(file, isolation_level=None)
@@ -270,13 +275,18 @@ def _make_tables(db: Database) -> None:
 
 class _Transaction:
     # A generator of contextlib costs as much as a statement or two.
-    __slots__ = ("_durable", "_state")
+    __slots__ = ("_begin", "_durable", "_end")
 
-    def __init__(self, state: SqliteState, durable: bool) -> None:
-        self._state, self._durable = state, durable
+    def __init__(
+        self,
+        begin: Callable[[bool], sqlite3.Connection],
+        end: Callable[[BaseException | None], None],
+        durable: bool,
+    ) -> None:
+        self._begin, self._end, self._durable = begin, end, durable
 
     def __enter__(self) -> sqlite3.Connection:
-        return self._state._begin(self._durable)
+        return self._begin(self._durable)
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
-        self._state._end(error)
+        self._end(error)

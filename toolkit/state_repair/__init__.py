@@ -1,1 +1,1 @@
-"""State repair: check, adopt and salvage a state."""
+"""State repair: checks, adopts and salvages a state."""

@@ -1,6 +1,6 @@
-"""Takes over the state of a workspace that was moved: its directory is named after the workspace's path.
+"""Adoption of the state of a moved workspace: renames its directory, which is named after the old path.
 
-Never while the former place or a process that uses one of the states is there, and removes nothing.
+Never while the former workspace exists or a process uses one of the states. Removes nothing.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _OPEN = "SELECT count(*) FROM op WHERE state = 'pending'"
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """Which state becomes that of the workspace at `root`.
+    """Which state becomes the state of the workspace at `root`.
 
-    `former` is the directory of the state as it is, `folder` as it will be; `aside` is where a state that was
-    begun there meanwhile goes. `former_root` is None where the state does not say whose it was.
+    `former` is the present directory of the state, `folder` the new one; a state that was begun at `folder`
+    meanwhile moves to `aside`. `former_root` is None where the state does not name its workspace.
     """
 
     root: str
@@ -47,10 +47,10 @@ class Adoption:
 def plan_adoption(
     root: str, state: str | None, former: str | None = None, place: str | None = None
 ) -> Adoption:
-    """What an adoption would do; `former` is the workspace's former place or its state's directory, and
-    `place` the name that its history is found by.
+    """Plan an adoption.
 
-    Raises CallError when there is no such state or more than one, or it must not be taken.
+    `former` is the workspace's former place or its state's directory, `place` the name that its history is
+    found by. CallError when there is no such state or more than one, or it must not be adopted.
     """
     if "://" in root or state == MEMORY or (state or "").startswith(SHARED):
         raise CallError(
@@ -75,7 +75,7 @@ def plan_adoption(
 
 
 def adopt_state(plan: Adoption, by: str, key: str | None = None) -> int:
-    """Carry it out and record it; how many open changes were settled."""
+    """Carry out an adoption and record it; returns the number of recovered intents."""
     with closing(open_to_read(plan.former)) as looked:
         ((before,),) = looked.rows(_OPEN)
     if plan.aside is not None:
@@ -127,7 +127,7 @@ def _named(former: str, state: str | None, place: str | None, folder: str) -> st
 
 
 def _of_root(former: str, state: str | None, place: str | None) -> str | None:
-    """The state of a place that was: under the same name, else from before it had one."""
+    """Return the state of a place: under the same name, else from before it had one."""
     for path in dict.fromkeys((os.path.realpath(former), os.path.abspath(former))):
         for name in dict.fromkeys((place, None)):
             folder = _folder_of(path, state, name)

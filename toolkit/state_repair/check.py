@@ -1,6 +1,6 @@
-"""What is wrong with a state: its files, database, audit chain, contents, catches and open intents.
+"""State check: problems of its files, database, audit chain, contents, quarantine and open intents.
 
-Only reads, also beside running processes. Never says of a content that it is whole without its digest.
+Only reads, also beside running processes. A content without a digest never counts as intact.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _OTHERS = 0o077
 _PIECE = 1 << 20
 _PART = "part-"
 _SALVAGE = "ringfence state salvage"
-_FEW = 20  # of one kind that are named one by one
+_FEW = 20  # problems of one kind that are listed singly
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong, and what helps; a `note` is none that keeps the state from being used."""
+    """One problem, with what helps; a `note` does not prevent the state from being used."""
 
     what: str
     detail: str
@@ -43,19 +43,20 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class StateReport:
-    """What a state holds (names as in `--json`), and what is wrong with it."""
+    """The contents of a state (names as in `--json`), and its problems."""
 
     facts: dict[str, Any]
     problems: list[Problem] = field(default_factory=list)
 
     @property
     def sound(self) -> bool:
+        """Whether there are no problems other than notes."""
         return all(problem.note for problem in self.problems)
 
 
 @dataclass(frozen=True, slots=True)
 class _Looked:
-    """What the checks look at: the state, its directory where it has one, its workspace where it says so."""
+    """The state under examination, its directory if it has one, and its workspace if it names one."""
 
     state: State
     folder: str | None
@@ -65,9 +66,9 @@ class _Looked:
 
 
 def check_state(place: str, key: bytes | None = None) -> StateReport:
-    """Check the state at a place, as `default_place` gives it, or at its own directory.
+    """Check the state at a place, as from `default_place`, or in its own directory.
 
-    Raises CallError `not_found` where there is none.
+    CallError `not_found` where there is none.
     """
     folder = None if place.startswith(SHARED) else place
     workspace = None if folder is None else read_owning(folder)
@@ -106,13 +107,13 @@ def _of(error: CallError) -> Problem:
 
 
 def _private(folder: str) -> Iterator[Problem]:
-    """Whoever else may look at or change the files of a state."""
+    """Yield problems with file modes: others may read or change the files of the state."""
     mine = frozenset((os.geteuid(),))
     for path in (folder, *(os.path.join(folder, name) for name in sorted(os.listdir(folder)))):
         try:
             info = os.lstat(path)
         except FileNotFoundError:
-            continue  # of another process, which is just done with it
+            continue  # another process has just removed it
         if path == folder:
             info = os.stat(path)
         name = os.path.basename(path)
@@ -156,7 +157,7 @@ def _chain(looked: _Looked) -> Iterator[Problem]:
 
 
 def _contents(looked: _Looked) -> Iterator[Problem]:
-    """Contents that are missing or are not what their digest says."""
+    """Yield problems with contents that are missing or do not match their digest."""
     for digest, packed in looked.state.rows("SELECT hash, packed FROM blob ORDER BY hash"):
         if packed == FILED:
             why = "no directory" if looked.folder is None else filed_fault(looked.folder, str(digest))
@@ -172,7 +173,7 @@ def _row_fault(state: State, digest: str) -> str:
 
 
 def row_fault(digest: str, packed: int, data: bytes) -> str:
-    """What is wrong with a content that is kept in the database; "" for nothing."""
+    """Return the fault of a content stored in the database; "" for none."""
     try:
         content = zlib.decompress(data) if packed else bytes(data)
     except zlib.error:
@@ -181,7 +182,7 @@ def row_fault(digest: str, packed: int, data: bytes) -> str:
 
 
 def filed_fault(folder: str, digest: str) -> str:
-    """What is wrong with a content that is kept in a file; "" for nothing."""
+    """Return the fault of a content stored in a file; "" for none."""
     try:
         with open(os.path.join(folder, "content", digest), "rb") as file:
             found, _ = hashed(iter(lambda: file.read(_PIECE), b""))
@@ -193,9 +194,9 @@ def filed_fault(folder: str, digest: str) -> str:
 
 
 def _files(looked: _Looked) -> Iterator[Problem]:
-    """Files beside the database that no row speaks of."""
+    """Yield problems with files beside the database that belong to no row."""
     if looked.folder is None or _alive(looked):
-        return  # one that lives may be just putting them there
+        return  # a running process may be writing them
     try:
         names = set(os.listdir(os.path.join(looked.folder, "content")))
     except FileNotFoundError:
@@ -215,13 +216,13 @@ def _alive(looked: _Looked) -> bool:
 
 
 def _catches(looked: _Looked) -> Iterator[Problem]:
-    """What was deleted in large pieces and stays where it was caught, against what the history has of it."""
+    """Yield differences between the quarantine and the history."""
     if looked.workspace is None or not looked.facts.get("workspace_is_there"):
         return
     inside = caught_in(looked.workspace.root)
     there = inside | _beside(looked.folder)
     known = {str(row[0]) for row in looked.state.rows("SELECT name FROM caught")}
-    # Of a deletion that is under way, which is no fault.
+    # Part of a deletion in progress, which is no fault.
     under_way = {
         str(row[0])
         for row in looked.state.rows(
@@ -237,7 +238,7 @@ def _catches(looked: _Looked) -> Iterator[Problem]:
 
 
 def _beside(folder: str | None) -> set[str]:
-    """The catches in the quarantine beside the state."""
+    """Return the quarantined entries beside the state."""
     try:
         names = os.listdir(os.path.join(folder, BESIDE)) if folder is not None else []
     except FileNotFoundError:

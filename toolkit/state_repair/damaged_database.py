@@ -1,6 +1,6 @@
-"""Rows of a damaged SQLite database: reads what can be read, and steps over what cannot.
+"""Rows of a damaged SQLite database: reads the readable ones and skips the rest.
 
-Works on a copy, which it may mend; rows may be wrong, so whoever takes them checks what they hold.
+Works on a copy, which it may repair; rows may be wrong, so the caller has to check them.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ _COUNT = slice(28, 32)  # pages, in the header
 _FREE = slice(32, 40)  # pages that are free
 _LOGGED = slice(18, 20)  # 2, 2: a log is used
 _MANY = 200
-_STEPS = 4096  # rows that are tried one by one behind a damaged place; then ever more at once
+_STEPS = 4096  # rows that are tried singly after a damaged place; then more and more at once
 _LAST = 1 << 40
 _FIRST = -(1 << 63)
 
 
 def copy_to_read(database: Path, to: Path, pattern: Path) -> sqlite3.Connection | None:
-    """A connection to a copy of a database and its log; None where there is nothing in it.
+    """Return a connection to a copy of a database and its log; None for an empty database.
 
-    A cut file is filled up; a lost header is taken from `pattern`, a whole database of the same schema.
+    A truncated file is padded; a lost header is taken from `pattern`, an intact database of the same schema.
     """
     if not database.exists():
         return None
@@ -69,7 +69,7 @@ def _mend(file: Path, pattern: Path) -> bool:
 
 
 class DamagedTable:
-    """One table of it; `lost` tells whether some of it could not be read."""
+    """One table of the database; `lost` tells whether some of it could not be read."""
 
     def __init__(self, db: sqlite3.Connection, name: str, columns: list[str]) -> None:
         self._db, self._name = db, name
@@ -83,7 +83,7 @@ class DamagedTable:
         self.columns = [column for column in columns if column in known]
 
     def by_number(self) -> Iterator[tuple[Any, ...]]:
-        """The rows of a table that numbers its rows, in their order."""
+        """Yield the rows of a table with row numbers, in order."""
         at: int | None = _FIRST
         many = _MANY
         while at is not None and self.columns:
@@ -100,7 +100,7 @@ class DamagedTable:
             at, many = int(found[-1][0]) + 1, _MANY
 
     def by_key(self, key: str, values: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
-        """The rows of a table that is kept in the order of its key, whose first column is `key`."""
+        """Yield the rows of a table ordered by its key, whose first column is `key`."""
         if not self.columns:
             return
         for order in ("", " DESC"):
@@ -122,7 +122,7 @@ class DamagedTable:
         return self._db.execute(f"{select} WHERE rowid >= ? ORDER BY rowid LIMIT ?", (at, many)).fetchall()
 
     def _readable(self, behind: int) -> int | None:
-        """The next number from which on a row can be read."""
+        """Return the next number from which a row can be read."""
         for at in range(behind + 1, behind + 1 + _STEPS):
             if self._reads(at):
                 return at

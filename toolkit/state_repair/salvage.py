@@ -1,6 +1,6 @@
-"""Recovers what can be recovered of a damaged state into a new one, which can then take its place.
+"""Salvage: recovers the readable parts of a damaged state into a new one, which can replace it.
 
-Keeps the damaged one. Takes a content only if it has its digest, and says what was lost.
+Keeps the damaged state. Accepts a content only if its digest matches, and reports losses.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _SOME = "some, nobody can tell how many"
 
 @dataclass(slots=True)
 class Salvage:
-    """What was recovered of a state, in a directory beside it, and what was lost; both by their names."""
+    """The recovered parts of a state, in a directory beside it, and the lost parts, by name."""
 
     folder: str
     new: str
@@ -76,16 +76,19 @@ class Salvage:
 
     @property
     def whole(self) -> bool:
+        """Whether nothing was lost."""
         return not (self.lost or self.remarks)
 
     def lost_of(self, name: str) -> str:
+        """Return in words how much of a part was lost; "" for nothing."""
         return self.lost.get(name, "")
 
     def to_json(self) -> dict[str, Any]:
+        """Return the numbers of recovered and lost parts as JSON values."""
         return {"recovered": self.recovered, "lost": self.lost, "remarks": self.remarks}
 
     def take_its_place(self) -> str:
-        """Exchange the two; gives the directory that the damaged one is in from now on."""
+        """Exchange the two states; returns the new directory of the damaged one."""
         damaged = f"{self.folder}.damaged-{time.strftime('%Y%m%d-%H%M%S')}"
         os.rename(self.folder, damaged)
         os.rename(self.new, self.folder)
@@ -97,9 +100,9 @@ class Salvage:
 
 @contextmanager
 def salvage_state(folder: str, key: bytes | None = None, *, by: str = "") -> Iterator[Salvage]:
-    """What can be recovered of the state in a directory; thrown away at the end unless it took its place.
+    """Salvage the state in a directory; the copy is removed at the end unless it replaced the state.
 
-    Raises CallError where there is no state or a process uses it.
+    CallError where there is no state or a process uses it.
     """
     if folder.startswith(SHARED):
         hint = "use the database's own tools: a backup, or pg_dump of what can be read"
@@ -111,7 +114,7 @@ def salvage_state(folder: str, key: bytes | None = None, *, by: str = "") -> Ite
         raise CallError("history_unavailable", "A process uses this state", hint=hint)
     new = f"{folder}.salvaged"
     try:
-        shutil.rmtree(new, ignore_errors=True)  # of one that was killed
+        shutil.rmtree(new, ignore_errors=True)  # left by a killed process
         private_directory(new)
         found = Salvage(folder, new)
         _recover(found, key, by)
@@ -129,7 +132,7 @@ def _recover(found: Salvage, key: bytes | None, by: str) -> None:
     private_directory(os.path.join(found.new, "content"))
     source = copy_to_read(Path(found.folder, DATABASE), Path(found.new, _COPY), target)
     with closing(sqlite3.connect(target, isolation_level=None)) as db:
-        db.execute("PRAGMA synchronous=OFF")  # it is nobody's yet
+        db.execute("PRAGMA synchronous=OFF")  # nobody uses it yet
         if source is None:
             found.remarks.append("the database is missing or empty: nothing of it can be recovered")
             found.recovered.update(dict.fromkeys(_WORDS.values(), 0))
@@ -140,7 +143,7 @@ def _recover(found: Salvage, key: bytes | None, by: str) -> None:
             _name_changes(found, db)
         _take_files(found, db)
         _verify(found, db, key)
-        fill(db)  # what records are found by, which is not worth recovering
+        fill(db)  # search columns, which are computed again
         record = {"time": time.time(), "event": "state", "outcome": "salvaged", "by": by}
         audit.append(db, {**record, "recovered": found.recovered, "lost": found.lost}, key, BEGINNING)
         db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
@@ -165,7 +168,7 @@ def _copy_tables(found: Salvage, source: sqlite3.Connection, db: sqlite3.Connect
         put = f"INSERT OR IGNORE INTO {name}({', '.join(table.columns)}) VALUES({marks})"
         db.execute("BEGIN")
         for row in rows:
-            with suppress(sqlite3.Error):  # what cannot be a row of this table is none
+            with suppress(sqlite3.Error):  # values that this table cannot hold
                 db.execute(put, row)
         db.execute("COMMIT")
         ((count,),) = db.execute(f"SELECT count(*) FROM {name}").fetchall()
@@ -177,9 +180,9 @@ def _copy_tables(found: Salvage, source: sqlite3.Connection, db: sqlite3.Connect
 
 
 def _take_loose_rows(found: Salvage, file: Path, db: sqlite3.Connection) -> None:
-    """Rows that no page leads to: only what shows by itself that it is true, or is settled by looking.
+    """Accept rows that no page leads to, if they prove themselves or recovery can check them.
 
-    An approval that was used up, say, might be granted again.
+    An approval that was used up, for example, might otherwise be granted again.
     """
     lost = {name for name, words in _WORDS.items() if words in found.lost} & _LOOSE.keys()
     if not lost:
@@ -203,7 +206,7 @@ def _take_loose_rows(found: Salvage, file: Path, db: sqlite3.Connection) -> None
 
 
 def _name_changes(found: Salvage, db: sqlite3.Connection) -> None:
-    """Have the paths that were changed by calls of which nothing else is left in a session of their own."""
+    """Put changed paths of calls that are otherwise lost into a session of their own."""
     rows = (
         "SELECT op, max(state), count(DISTINCT state) FROM item"
         " WHERE op NOT IN (SELECT id FROM op) GROUP BY op"
@@ -247,12 +250,12 @@ _LOOSE: dict[str, tuple[tuple[int, ...], Callable[[str, tuple[Any, ...]], bool]]
 
 
 def _beyond(last: int) -> int:
-    """How many changes are tried behind the last one known, as its own table may be the damaged one."""
+    """Return how many changes to try after the last known one, as its own table may be damaged."""
     return 1000 + last // 10
 
 
 def _whole_ones(found: Salvage, columns: list[str], rows: Iterator[Any]) -> Iterator[Any]:
-    """The contents that have their digest."""
+    """Yield the contents that match their digest."""
     lost = 0
     for row in rows:
         content = dict(zip(columns, row, strict=True))
@@ -271,7 +274,7 @@ def _is_whole(folder: str, digest: Any, packed: Any, data: Any) -> bool:
 
 
 def _take_files(found: Salvage, db: sqlite3.Connection) -> None:
-    """The contents in files, also those whose rows are lost; a file is linked, as it is never changed."""
+    """Accept the contents in files, also without a row; a file is hard-linked, because it never changes."""
     source, to = Path(found.folder, "content"), Path(found.new, "content")
     if not source.is_dir():
         return

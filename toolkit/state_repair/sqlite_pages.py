@@ -1,7 +1,6 @@
-"""Rows of an SQLite file page by page, whether or not a page above leads to them (sqlite.org/fileformat2).
+"""Rows of an SQLite file page by page, reachable or not. Source: sqlite.org/fileformat2.
 
-Also gives rows as they were before they were changed, of pages that are free by now: whoever takes them has
-to know what they hold by themselves.
+Also yields old versions of rows in pages that are free now: the caller must judge each row by its content.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ Row = tuple[int | None, tuple[Any, ...]]
 
 
 def rows_of(file: Path) -> Iterator[Row]:
-    """Every row that a page of the file holds whole."""
+    """Yield every row that a page of the file holds completely."""
     with file.open("rb") as opened:
         header = opened.read(_HEADER)
         size = int.from_bytes(header[16:18], "big")
@@ -54,7 +53,7 @@ def _rows(pages: _Pages, page: bytes, start: int) -> Iterator[Row]:
         try:
             yield _cell(pages, page, at + (4 if kind == _INDEX else 0), numbered=kind == _LEAF)
         except (IndexError, ValueError, struct.error):
-            continue  # not a whole row
+            continue  # not a complete row
 
 
 def _cell(pages: _Pages, page: bytes, at: int, *, numbered: bool) -> Row:
@@ -66,7 +65,7 @@ def _cell(pages: _Pages, page: bytes, at: int, *, numbered: bool) -> Row:
 
 
 def _payload(pages: _Pages, page: bytes, at: int, size: int, *, numbered: bool) -> bytes:
-    """The bytes of a row; what is too long for its page goes on in others."""
+    """Return the bytes of a row; a row longer than its page continues in others."""
     usable = pages.usable
     most = usable - 35 if numbered else (usable - 12) * 64 // 255 - 23
     if size <= most:
@@ -115,7 +114,7 @@ def _value(kind: int, data: bytes) -> Any:
 
 
 def _number(data: bytes, at: int) -> tuple[int, int]:
-    """A number of one to nine bytes, and what comes behind it."""
+    """Return a number of one to nine bytes (a varint), and the offset behind it."""
     found = 0
     for n in range(8):
         found = found << 7 | data[at + n] & 0x7F
