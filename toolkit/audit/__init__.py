@@ -1,1 +1,1 @@
-"""The audit log: one record a call, chained by hash."""
+"""Audit log: one record per call, linked by a hash chain."""

@@ -1,6 +1,6 @@
-"""Archive of the audit: the oldest records, packed in segments outside the table, as lines of the same chain.
+"""Archive of the audit: the oldest records, in packed segments outside the table, as lines of the same chain.
 
-A segment is on the disk before its records leave the table. No segment is ever changed.
+A segment is on disk before its records leave the table. No segment ever changes.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _ROWS = "SELECT seq, body, prev, hash FROM audit WHERE seq > ? AND seq <= ? ORDE
 
 
 def last_archived(archive: Segments | None) -> int:
-    """The number of the last record that is in a segment; 0 where none is."""
+    """Return the number of the last record in a segment; 0 without segments."""
     return max((one.last for one in packed(archive)), default=0)
 
 
 def archived(archive: Segments | None, since: int) -> Iterator[list[Any]]:
-    """The archived rows after number `since`, oldest first, some at a time, as `audit.pages` gives them.
+    """Yield the archived rows after number `since`, oldest first, in batches, as `audit.pages` does.
 
-    What cannot be read is left out: it is missing from the chain.
+    Unreadable segments are left out, so their records are missing from the chain.
     """
     for one in packed(archive):
         if one.last <= since:
@@ -50,8 +50,10 @@ def archived(archive: Segments | None, since: int) -> Iterator[list[Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What the records of a segment have, so that a search need not read it: kinds with their number,
-    sessions, paths, the first and the last time."""
+    """Summary of a segment's records, so that a search can skip the segment.
+
+    It has the kinds with their counts, the sessions, the paths, the first and the last time.
+    """
 
     kinds: dict[str, int]
     sessions: frozenset[str]
@@ -68,11 +70,11 @@ class Packed(NamedTuple):
     archive: Segments
 
     def records(self) -> list[tuple[int, str]]:
-        """The records in it, oldest first: number and text. What cannot be read is left out."""
+        """Return its records as number and text, oldest first; unreadable ones are left out."""
         return [(seq, body) for seq, body, _, _ in self.lines()]
 
     def lines(self) -> Iterator[tuple[int, str, str, str]]:
-        """The same, with the seal before and the own one."""
+        """Return its records with their previous and own seals."""
         import gzip
 
         data = BytesIO(self.archive.lines((self.first, self.last)))
@@ -86,7 +88,7 @@ class Packed(NamedTuple):
             return
 
     def summary(self) -> Summary | None:
-        """None where it is not there, or not to be read: then the records tell."""
+        """Return its summary; None if it is missing or unreadable, and the records must be read."""
         import gzip
 
         try:
@@ -98,14 +100,14 @@ class Packed(NamedTuple):
 
 
 def packed(archive: Segments | None) -> list[Packed]:
-    """The segments of the archive, the oldest first."""
+    """Return the segments of the archive, oldest first."""
     return [Packed(*span, archive) for span in archive.spans()] if archive is not None else []
 
 
 def archive(state: State, go_on: Callable[[], bool]) -> int:
-    """Move the oldest records out of the table, if there are very many; how many were moved.
+    """Move the oldest records out of the table, if there are very many; returns how many were moved.
 
-    May be killed at any moment: a record is in a segment, in the table or in both, and counts once.
+    A kill at any moment is safe: a record is in a segment, in the table or in both, and counts once.
     """
     if state.archive is None:
         return 0
@@ -133,7 +135,7 @@ def _pack(state: State, span: Span) -> bytes:
 
 
 def _summarize(state: State, span: Span) -> bytes:
-    """What the records have beside them."""
+    """Return the summary of records from their columns."""
     import gzip
 
     within = "seq >= ? AND seq <= ?"
@@ -156,7 +158,7 @@ def _summarize(state: State, span: Span) -> bytes:
 
 
 def _leave(state: State, done: int, go_on: Callable[[], bool]) -> int:
-    """Take out of the table what is in segments."""
+    """Delete the records from the table that are in segments."""
     moved = 0
     while go_on():
         with state.transaction() as db:

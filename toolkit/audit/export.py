@@ -1,6 +1,6 @@
-"""Audit records in the shapes that other programs read: OPA's decision log, OpenTelemetry's log events.
+"""Audit records in other formats: OPA's decision log, OpenTelemetry's log events.
 
-Pure. Carries no content: what a call would have written is never in a record, and is listed as erased.
+Pure. Contains no file content: a record never has what a call would write, and the field is listed as erased.
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ _SEVERITY = {"deny": (13, "WARN"), "ask": (10, "INFO2"), "allow": (9, "INFO")}
 
 
 def opa(record: dict[str, Any]) -> dict[str, Any] | None:
-    """A call's record as an event of OPA's decision log; None for what is no decision."""
+    """Return a call's record as an event of OPA's decision log; None for a record that is not a decision.
+
+    Source: OPA's documentation, "Decision Logs".
+    """
     decision = record.get("decision")
     if record.get("event") != "call" or decision is None:
         return None
@@ -59,7 +62,7 @@ def opa(record: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def otel(record: dict[str, Any]) -> dict[str, Any]:
-    """A record as OpenTelemetry's data for logs, as its file exporter writes them: one event a line."""
+    """Return a record as one line of OpenTelemetry's log data model (OTLP/JSON)."""
     decision = record.get("decision") or {}
     number, severity = _SEVERITY.get(decision.get("effect", ""), (9, "INFO"))
     nanoseconds = str(int(record["time"] * 1e9))

@@ -1,7 +1,7 @@
-"""The chain as it stands in a file: read line by line, and kept as the runs of records that go together.
+"""Verifier of a chain in a file: reads line by line and stores runs of consecutive records.
 
-Memory goes with the places at which something is wrong, not with the length of the file; where there are too
-many of them the rest is not looked at.
+Memory grows with the number of faults, not with the length of the file; beyond a limit of faults the rest is
+not checked.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ MOST_BYTES: Final = 64 << 20  # a call has 16 MiB at most, and its record holds 
 
 @dataclass(slots=True)
 class _Piece:
-    """A run as it stands in the file, beginning with line `at`, or one line that is no true record."""
+    """A run in the file that begins with line `at`, or one line that is not a valid record."""
 
     at: int
     run: Run
@@ -48,7 +48,10 @@ def check_file(
     anchors: Iterable[tuple[int, str]] = (),
     after: tuple[int, str] = BEGINNING,
 ) -> Checked:
-    """As `chain.check`, for lines, in which records can also stand in the wrong order or twice."""
+    """Check the lines of a file as `hash_chain.check` does.
+
+    Records may also be repeated or in the wrong order.
+    """
     anchors = tuple(anchors)
     reading = _Reading(key, {seq for seq, _ in anchors})
     stopped = reading.read(source)
@@ -64,7 +67,7 @@ def check_file(
 
 
 class _Reading:
-    """The pieces of a file, and which numbers its true records have."""
+    """The pieces of a file, and the numbers of its valid records."""
 
     def __init__(self, key: bytes | None, anchored: set[int]) -> None:
         self.pieces: list[_Piece] = []
@@ -78,7 +81,7 @@ class _Reading:
         self._keyed = self._again = False
 
     def read(self, source: BinaryIO) -> int:
-        """Take in the lines; gives the one at which it gave up, or 0."""
+        """Read the lines; returns the line at which reading was given up, or 0."""
         unread = b""  # the line before, if that is no record: maybe a piece of one
         for text in _lines(source):
             if unread:
@@ -99,7 +102,7 @@ class _Reading:
         return 0
 
     def knows(self, seq: int) -> bool:
-        """Whether a true record of the file has this number."""
+        """Whether a valid record of the file has this number."""
         at = bisect_left(self._known, (seq + 1,))
         return at > 0 and seq <= self._known[at - 1][1]
 
@@ -136,7 +139,7 @@ class _Reading:
 
 
 def _lines(source: BinaryIO) -> Iterator[bytes | None]:
-    """The lines as they are; None for one that is too long to be a record, of which no more is kept."""
+    """Yield the lines; None for a line too long for a record, which is not kept."""
     while text := source.readline(MOST_BYTES + 1):
         if len(text) <= MOST_BYTES or text.endswith(b"\n"):
             yield text
@@ -147,7 +150,7 @@ def _lines(source: BinaryIO) -> Iterator[bytes | None]:
 
 
 def _kept(reading: _Reading, after: tuple[int, str], found: Faults, torn: list[int]) -> list[Run]:
-    """The runs that make up the chain, in the order of the file; what is beside them is told."""
+    """Return the runs that form the chain, in the order of the file; other runs are reported."""
     kept: list[Run] = []
     odd: set[int] = set()
     for piece, seq in zip(reading.pieces, _numbers(reading.pieces, after), strict=True):
@@ -167,7 +170,7 @@ def _kept(reading: _Reading, after: tuple[int, str], found: Faults, torn: list[i
 
 
 def _numbers(pieces: list[_Piece], after: tuple[int, str]) -> list[int]:
-    """The number that each piece begins with: its own where that can be believed, else by those around it."""
+    """Yield the number at which each piece begins: its own if credible, else derived from its neighbours."""
     high: list[int | None] = []
     for piece in reversed(pieces):
         high.append(piece.run.first if piece.true else high[-1] if high else None)
@@ -192,7 +195,7 @@ def _first(run: Run) -> int:
 
 
 def _out_of_order(kept: list[Run], found: Faults) -> None:
-    """Tell what stands where another belongs."""
+    """Report records that are in another record's place."""
     places: dict[int, int] = {}
     place = 0
     for run in sorted(kept, key=_first):

@@ -1,6 +1,6 @@
-"""The chain of audit records: how each is sealed to the one before, and where a chain does not hold.
+"""Hash chain of audit records: seals each record to the one before and finds where a chain breaks.
 
-Pure: from values to values. A record's text is never put into another form before it is checked.
+Pure: from values to values. A record's text is never reformatted before it is checked.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ _LINE = re.compile(rf'\{{"hash":"({_SEAL})","prev":"({_SEAL})",(.*)', re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is wrong at record `seq`.
+    """A fault at record `seq`.
 
-    "altered", "missing", "swapped", "repeated", "unreadable", "too long" (a line that can be no record),
-    "unkeyed" (sealed without the key where the key was in use), "anchor" (not what was anchored) or "index"
-    (the log finds it by something else than it says).
+    "altered", "missing", "swapped", "repeated", "unreadable", "too long" (a line that cannot be a record),
+    "unkeyed" (sealed without the key where the key was in use), "anchor" (not the anchored record) or "index"
+    (the log finds it by other values than its own).
     """
 
     seq: int
@@ -36,7 +36,7 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record where it stands: `seq` by its place, `number` by its own text (None: not to be read)."""
+    """A record in its place: `seq` is its position, `number` is in its text (None: unreadable)."""
 
     seq: int
     number: int | None
@@ -47,12 +47,12 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Checked:
-    """What a check found.
+    """The result of a check.
 
-    `torn` are records of which only a piece was written by a process that was killed then, `unchecked` counts
-    those that were sealed with a key that was not given, `more` faults in a row with those that are named,
-    `unrecorded` calls that the history knows and no record tells of.
-    `stopped` is the line at which a file was given up, of which too little goes together; 0 for none.
+    `torn` counts records of which a killed process wrote only a part, `unchecked` those sealed with a key
+    that was not given, `more` further faults in a row of equal ones, `unrecorded` calls in the history
+    without a record. `stopped` is the line at which checking a file was given up, because too little of it is
+    consistent; 0 for none.
     """
 
     faults: list[Fault]
@@ -65,19 +65,21 @@ class Checked:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing is wrong with what could be checked."""
+        """Whether no fault was found in the records that could be checked."""
         return not (self.faults or self.stopped or self.unrecorded)
 
     @property
     def whole(self) -> bool:
-        """Whether all of it was checked, and nothing is wrong with it."""
+        """Whether all records were checked, without a fault."""
         return self.holds and not self.unchecked
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Records in a row, each sealed to the one before it, all with a key or all without; or a single one that
-    is not as it was written, with `what` is wrong with it."""
+    """Consecutive records, each sealed to the one before, all with a key or all without.
+
+    Or a single damaged record, and `what` is its fault.
+    """
 
     first: int
     last: int
@@ -87,6 +89,7 @@ class Run:
 
     @property
     def keyed(self) -> bool:
+        """Whether the records are sealed with a key."""
         return self.hash.startswith(KEYED)
 
     def __len__(self) -> int:
@@ -94,7 +97,7 @@ class Run:
 
 
 def seal(prev: str, body: str, key: bytes | None = None) -> str:
-    """What ties `body` to all the records before it; with a key, only who has it can make another one."""
+    """Return the seal of `body` and all records before it: SHA-256 in hex, or HMAC-SHA-256 with a key."""
     text = f"{prev}\n{body}".encode()
     if key is None:
         return hashlib.sha256(text).hexdigest()
@@ -102,17 +105,17 @@ def seal(prev: str, body: str, key: bytes | None = None) -> str:
 
 
 def line(body: str, prev: str, seal: str) -> str:
-    """A record as a line of its own; one JSON object with the fields of the record."""
+    """Return a record as one line: a JSON object with the record's fields."""
     return f'{{"hash":"{seal}","prev":"{prev}",{body[1:]}\n'
 
 
 def begins_a_record(text: bytes) -> bool:
-    """Whether this may begin with a piece of a line, of whatever length."""
+    """Whether a record may begin with this part of a line."""
     return _LINE_BEGINS.startswith(text[: len(_LINE_BEGINS)].partition(b"\n")[0])
 
 
 def number(body: str) -> int | None:
-    """The number that a record's text says it has; None for one that cannot be read."""
+    """Return the number in a record's text; None for an unreadable one."""
     try:
         found = json.loads(body).get("seq")
     except (ValueError, AttributeError):
@@ -121,7 +124,7 @@ def number(body: str) -> int | None:
 
 
 def parsed(text: str) -> Record | None:
-    """The record of a line; None for one that is not whole."""
+    """Return the record of a line; None for an incomplete one."""
     match = _LINE.fullmatch(text)
     if match is None:
         return None
@@ -136,9 +139,9 @@ def check(
     anchors: Iterable[tuple[int, str]] = (),
     after: tuple[int, str] = BEGINNING,
 ) -> Checked:
-    """Every place at which a chain, given in the order of its numbers, does not hold.
+    """Find every break of a chain that is given in the order of its numbers.
 
-    It begins with the one after record `after`, given by its number and seal.
+    It starts after the record `after`, given by its number and seal.
     """
     return check_runs((_alone(record, key) for record in records), key, anchors, after, Faults())
 
@@ -155,19 +158,21 @@ def _alone(record: Record, key: bytes | None) -> Run:
 
 
 class Faults:
-    """The faults found so far; of many in a row that are the same, only the first are named one by one."""
+    """The faults found so far; of many equal ones in a row only the first are listed."""
 
     def __init__(self) -> None:
         self.named: set[Fault] = set()
         self.more = 0
 
     def add(self, what: str, first: int, last: int | None = None) -> None:
+        """Add a fault of the records `first` to `last`."""
         last = first if last is None else last
         # A number made up by hand may be far away.
         self.named.update(Fault(seq, what) for seq in range(first, min(last + 1, first + _NAMED)))
         self.more += max(last + 1 - first - _NAMED, 0)
 
     def sorted(self) -> list[Fault]:
+        """Return the faults in the order of the records."""
         return sorted(self.named, key=lambda fault: (fault.seq, fault.what))
 
 
@@ -178,7 +183,7 @@ def check_runs(
     after: tuple[int, str],
     found: Faults,
 ) -> Checked:
-    """The same for runs, none of which goes on past a record that is anchored; adds to what was `found`."""
+    """Check runs as `check` does; no run continues beyond an anchored record. Adds to `found`."""
     anchored = set(anchors)
     lost = set(anchored)
     (before, prev), keyed, plain = after, after[1].startswith(KEYED), 0
@@ -207,13 +212,14 @@ def check_runs(
 
 
 def sealed(record: Record, key: bytes | None) -> bool:
+    """Whether a record's seal matches its text, with this key or without any."""
     if record.hash.startswith(KEYED):
         return key is None or hmac.compare_digest(seal(record.prev, record.body, key), record.hash)
     return seal(record.prev, record.body) == record.hash
 
 
 def as_anchor(text: str) -> tuple[int, str]:
-    """What `NUMBER:SEAL` says. Raises ValueError."""
+    """Return number and seal from a text `NUMBER:SEAL`. ValueError."""
     seq, _, anchor = text.strip().partition(":")
     if not seq.isascii() or not seq.isdigit() or re.fullmatch(_SEAL, anchor) is None:
         raise ValueError(text)

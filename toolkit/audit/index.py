@@ -1,7 +1,7 @@
-"""What finds audit records without reading them all: their time, session, kind and paths, beside the record.
+"""Index of audit records: time, session, kind and paths beside each record, to find it without reading all.
 
-Every answer is confirmed by the record itself; what is kept here only says where to look. Nothing here is
-sealed: a check of the chain never uses it, and `toolkit.audit.index_check` compares it with the records.
+Every result is confirmed by the record itself; the index only says where to look. It is not sealed: a check
+of the chain never uses it, and `toolkit.audit.index_check` compares it with the records.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ _LAST = chr(0x10FFFF)
 
 
 def path_fields(touched: Iterable[str], asking: tuple[str, ...] = ()) -> dict[str, Any]:
-    """The fields that name what a record touches: what asks and the outermost first, and how many were too
-    many for it."""
+    """Return the paths by which a record is found, and how many were omitted.
+
+    Asking and outermost paths come first.
+    """
     known = list(dict.fromkeys((*asking, *touched)))
     found = list(dict.fromkeys((*grant_patterns.outermost(asking or known), *known)))
     more = len(found) - MOST_PATHS
@@ -37,16 +39,16 @@ def path_fields(touched: Iterable[str], asking: tuple[str, ...] = ()) -> dict[st
 
 
 class RecordNumbers(Protocol):
-    """The numbers of some records, in one direction."""
+    """Numbers of some records, in one direction."""
 
     def seek(self, at: int) -> int | None:
-        """The next number from `at` on, it included; None where there is none."""
+        """Return the next number from `at` on, `at` included; None at the end."""
 
 
 class Rows:
-    """The records that a condition picks in a table; `back` goes from the newest on.
+    """Numbers of the records that a condition selects in a table; `back` goes from the newest on.
 
-    The more are asked for, the more are read at once.
+    Each further read fetches more rows at once.
     """
 
     def __init__(self, state: State, table: str, where: str, values: tuple[str, ...], *, back: bool) -> None:
@@ -58,6 +60,7 @@ class Rows:
         self._whole = False
 
     def seek(self, at: int) -> int | None:
+        """Return the next number from `at` on, `at` included; None at the end."""
         wanted = self._sign * at
         place = bisect_left(self._page, wanted)
         if place == len(self._page) and not self._whole:
@@ -69,31 +72,33 @@ class Rows:
 
 
 def column(state: State, table: str, name: str, value: str, *, back: bool) -> Rows:
-    """The records with one value in an indexed column."""
+    """Return the records with one value in an indexed column."""
     return Rows(state, table, f"{name} = ?", (value,), back=back)
 
 
 class EveryRecord:
-    """All numbers; whether there is a record is found out by reading it."""
+    """All numbers; reading the record shows whether it exists."""
 
     def seek(self, at: int) -> int | None:
+        """Return `at` itself."""
         return at
 
 
 class AnyOf:
-    """The records that are in one of several."""
+    """Union of several sets of numbers."""
 
     def __init__(self, parts: Iterable[RecordNumbers], *, back: bool) -> None:
         self._parts = list(parts)
         self._nearest: Callable[[Iterable[int]], int] = max if back else min
 
     def seek(self, at: int) -> int | None:
+        """Return the nearest number of all parts; None when every part has ended."""
         found = [number for part in self._parts if (number := part.seek(at)) is not None]
         return self._nearest(found) if found else None
 
 
 def meeting(parts: list[RecordNumbers], first: int, last: int) -> Iterator[int]:
-    """The numbers from `first` to `last`, in that direction, that are in all the parts."""
+    """Yield the numbers from `first` to `last`, in that direction, that are in all parts."""
     step = 1 if first <= last else -1
     at = first
     while step * at <= step * last:
@@ -111,7 +116,7 @@ def meeting(parts: list[RecordNumbers], first: int, last: int) -> Iterator[int]:
 
 
 def kinds(state: State) -> Iterator[str]:
-    """Every kind of which there is a record."""
+    """Return every kind that some record has."""
     last = ""
     while (found := state.rows("SELECT min(kind) FROM audit WHERE kind > ?", (last,))[0][0]) is not None:
         last = str(found)
@@ -119,7 +124,7 @@ def kinds(state: State) -> Iterator[str]:
 
 
 def of_kind(state: State, fits: Callable[[Kind], bool], *, back: bool) -> RecordNumbers:
-    """The records whose kind fits."""
+    """Return the records with a matching kind."""
     return AnyOf(
         (column(state, "audit", "kind", kind, back=back) for kind in kinds(state) if fits(parse(kind))),
         back=back,
@@ -127,13 +132,14 @@ def of_kind(state: State, fits: Callable[[Kind], bool], *, back: bool) -> Record
 
 
 def of_session(state: State, session: str, *, back: bool) -> RecordNumbers:
+    """Return the records of one session."""
     return column(state, "audit", "session", stored(session), back=back)
 
 
 def of_paths(state: State, pattern: str, *, back: bool) -> RecordNumbers | None:
-    """The records that may name a path which the pattern fits, or be of a tree which had one in it.
+    """Return the records that may name a matching path, or a tree that contained one.
 
-    None where there are very many such trees: then it is quicker to look at the records.
+    None if there are very many such trees: then reading the records is faster.
     """
     trees = trees_with(state, pattern)
     if trees is None:
@@ -149,7 +155,7 @@ def of_paths(state: State, pattern: str, *, back: bool) -> RecordNumbers | None:
 
 
 def trees_with(state: State, pattern: str) -> frozenset[str] | None:
-    """The changed paths that the pattern fits, and the directories above them; None for very many."""
+    """Return the changed paths that match, and their parent directories; None for very many."""
     found: set[str] = set()
     for column in ("path", "path2"):
         for path in _like(state, "item", column, pattern):
@@ -160,12 +166,12 @@ def trees_with(state: State, pattern: str) -> frozenset[str] | None:
 
 
 def is_known(state: State, call: str) -> bool:
-    """Whether the history knows what a call changed, if it changed something."""
+    """Whether the history still has the changes of a call that changed something."""
     return bool(state.rows("SELECT 1 FROM op WHERE call = ? LIMIT 1", (call,)))
 
 
 def changed(state: State, call: str, pattern: str) -> bool:
-    """Whether a call changed a path that the pattern fits."""
+    """Whether a call changed a matching path."""
     _, like = coarse(pattern)
     return any(
         fits(pattern, str(path))
@@ -179,7 +185,7 @@ def changed(state: State, call: str, pattern: str) -> bool:
 
 
 def _like(state: State, table: str, column: str, pattern: str) -> Iterator[str]:
-    """The paths in an indexed column that the pattern fits, in order; the database leaves out most others."""
+    """Yield the matching paths of an indexed column, in order; the database filters most others."""
     start, like = coarse(pattern)
     sql = (
         f"SELECT {column} FROM {table} WHERE {column} > ? AND {column} LIKE ? ESCAPE '!'"
@@ -201,7 +207,7 @@ def _machine(pattern: str) -> Matcher:
 
 
 def fits(pattern: str, path: str) -> bool:
-    """Whether a pattern matches a path, or a directory above it. Text that is no path is not matched."""
+    """Whether a pattern matches a path, or a directory above it. Text that is no path does not match."""
     try:
         return _machine(pattern).matches(path, directory=True)
     except ValueError:
@@ -209,10 +215,10 @@ def fits(pattern: str, path: str) -> bool:
 
 
 def coarse(pattern: str) -> tuple[str, str]:
-    """What every path begins with that a pattern fits, and a LIKE pattern that they all fit.
+    """Return a common prefix of all paths that a pattern matches, and a LIKE pattern that matches them all.
 
-    Both say too little rather than too much: nothing of braces and classes, and nothing of the beginning
-    where the pattern fits at any depth.
+    Both may match too much: braces and classes are ignored, and a pattern that matches at any depth has no
+    prefix.
     """
     plain = pattern.removeprefix("./").removeprefix("/").rstrip("/")
     anchored = "/" in pattern.rstrip("/")

@@ -1,6 +1,6 @@
-"""Check of what audit records are found by: names those that a search by what they say would miss.
+"""Check of the audit index: names records that a search by their own values would miss.
 
-Only reads. What is beside a record too much does no harm, as a search confirms it by the record.
+Only reads. Surplus index entries are harmless, because a search confirms each result by the record.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _MOST = 1_000  # records that are named
 
 
 def misplaced(state: State) -> Iterator[int]:
-    """The numbers of records that a search by what they say would miss; of very many the first."""
+    """Return the numbers of records that a search would miss; of very many only the first."""
     return islice(_all(state), _MOST)
 
 
@@ -48,7 +48,7 @@ def _storable(values: Any) -> list[Any]:
 
 
 def _without_paths(state: State, records: dict[int, dict[str, Any] | None]) -> set[int]:
-    """The records of which a path is not there to find them by."""
+    """Return the records with a path that is not in the index."""
     wanted = [(path, seq) for seq, record in records.items() if record is not None for path in named(record)]
     lost: set[int] = set()
     for start in range(0, len(wanted), _PAIRS):

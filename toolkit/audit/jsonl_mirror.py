@@ -1,8 +1,8 @@
-"""A copy of the audit as JSON lines, for those who collect logs: what it lacks is added after every call.
+"""JSON Lines copy of the audit for log collectors: missing records are added after every call.
 
-Only ever appends: a piece that a killed process left is not cut off but followed by the whole record. A file
-that was put aside (renamed, or copied and emptied) is let go of, and the next one goes on where it ended. It
-puts a full one aside itself where it was told to.
+Only appends: the fragment of a killed process is not removed but followed by the complete record. After a
+rotation by others (rename, or copy and truncate) the next file continues where the old one ended. With a
+`Rotation` it also rotates a full file itself.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _PACKED = (".gz", ".bz2", ".xz", ".zst", ".lz4", ".Z", ".zip")
 
 @dataclass(frozen=True, slots=True)
 class Rotation:
-    """A file of `size` bytes or more is put aside as `.1`, that one as `.2`, and so on, up to `keep`."""
+    """Rotation of a file of `size` bytes or more to `.1`, of `.1` to `.2` and so on; `keep` files stay."""
 
     size: int
     keep: int
 
     @classmethod
     def of(cls, text: str) -> Rotation:
-        """What `100MiB:10` says. Raises ValueError."""
+        """Return the rotation that a text like `100MiB:10` describes. ValueError."""
         amount, _, keep = text.partition(":")
         size = size_of(amount)
         if not size or not keep.isascii() or not keep.isdigit() or not 1 <= int(keep) <= _MOST:
@@ -48,9 +48,9 @@ class Rotation:
 
 
 class JsonlMirror:
-    """The file at `path`, brought up to date with a workspace's audit.
+    """The file at `path`, kept up to date with a workspace's audit.
 
-    Raises CallError `history_unavailable` where it cannot be written or holds another workspace's audit.
+    CallError `history_unavailable` where it cannot be written or holds another workspace's audit.
     """
 
     def __init__(self, path: str, state: State, rotation: Rotation | None = None) -> None:
@@ -70,7 +70,7 @@ class JsonlMirror:
             raise
 
     def catch_up(self) -> None:
-        """Add the records that are not in the file yet, whichever process wrote them."""
+        """Append the records that are not in the file yet, whichever process wrote them."""
         try:
             full = True
             while full:
@@ -85,6 +85,7 @@ class JsonlMirror:
             raise _unwritable(error) from None
 
     def close(self) -> None:
+        """Close the file."""
         os.close(self._fd)
         self._forget_old()
 
@@ -93,7 +94,10 @@ class JsonlMirror:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        """Hold the file that has the name now; one that lost it is not written to any more."""
+        """Open and lock the file that has the name now.
+
+        A file that was renamed is not written to any more.
+        """
         while True:
             fcntl.flock(self._fd, fcntl.LOCK_EX)
             if self._has_the_name():
@@ -133,7 +137,7 @@ class JsonlMirror:
         return os.pread(self._fd, length, max(os.fstat(self._fd).st_size - length, 0))
 
     def _find_last(self, held: ExitStack) -> None:
-        """Where the file ends: the last whole record, which has to be one of this audit."""
+        """Find the last complete record of the file, which has to belong to this audit."""
         last = _last_of(self._fd)
         if last is None and not begins_a_record(os.pread(self._fd, _TAIL, 0).lstrip()):
             raise CallError(
@@ -161,7 +165,7 @@ class JsonlMirror:
         return self._rotation is not None and os.fstat(self._fd).st_size >= self._rotation.size
 
     def _put_itself_aside(self) -> bool:
-        """Give the full file the name `.1`; false where no name may be changed here, and it grows on."""
+        """Rename the full file to `.1`; false where it cannot be renamed, and it keeps growing."""
         assert self._rotation is not None, "only a file that has a size is full"
         names = [Path(f"{self._path}.{n}") for n in range(1, self._rotation.keep + 1)]
         free = next((n for n, name in enumerate(names) if not name.exists()), len(names) - 1)
@@ -174,9 +178,9 @@ class JsonlMirror:
         return True
 
     def _end_of_what_was_put_aside(self, held: ExitStack) -> int:
-        """The last record before this file began; 0 where nothing was put aside, or nobody knows where to.
+        """Return the last record before this file; 0 if nothing was rotated, or the old file is unknown.
 
-        The file that holds it stays locked until this one has begun: who still has it open would add to it.
+        The old file stays locked until this one has begun, because others may still have it open.
         """
         ends = [(self._end_of(fd), fd) for fd in self._put_aside(held)]
         end, newest = max(ends, default=(0, -1))
@@ -191,7 +195,7 @@ class JsonlMirror:
         return last.seq if last is not None and self._is_ours(last) else 0
 
     def _put_aside(self, held: ExitStack) -> Iterator[int]:
-        """What was open here before, if it is still there, and the files that are called after this one."""
+        """Yield the file that was open before, if it still exists, and the files with rotated names."""
         if self._old is not None and os.fstat(self._old).st_nlink:
             yield self._old
         begin = tuple(f"{self._path.name}{sign}" for sign in ASIDE)
@@ -216,7 +220,7 @@ class JsonlMirror:
 
 
 def _last_of(fd: int, most: int | None = None) -> Record | None:
-    """The last whole record of a file, if there is one in its last `most` bytes."""
+    """Return the last complete record of a file, if it is in the last `most` bytes."""
     size = os.fstat(fd).st_size
     length = _TAIL
     while True:

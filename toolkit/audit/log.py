@@ -1,7 +1,7 @@
-"""The audit: one record a call, chained by hash, never with file content in it.
+"""Audit log: one record per call, linked by a hash chain, never with file content.
 
-Only ever appends. A chain shows an altered, missing or reordered record; that the whole of it was written
-anew is shown only by a key or an anchor.
+Only appends. The chain reveals an altered, missing or reordered record; only a key or an anchor reveals that
+the whole log was rewritten.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _ADD_NEXT = f"{_ADD} ON CONFLICT(seq) DO NOTHING"  # nothing where another proce
 
 
 def _after(head: Head, record: dict[str, Any], key: bytes | None) -> tuple[int, str, str, str]:
-    """The row that puts a record after `head`, sealed with the key if there is one."""
+    """Return the row that puts a record after `head`, sealed with the key if there is one."""
     seq, prev = head[0] + 1, head[1]
     body = _encode({"seq": seq, **record})
     return seq, body, prev, seal(prev, body, key)
@@ -57,10 +57,12 @@ def _after(head: Head, record: dict[str, Any], key: bytes | None) -> tuple[int, 
 def append(
     db: Database, record: dict[str, Any], key: bytes | None, known: Head = BEGINNING, *, last: bool = False
 ) -> tuple[Head, Head]:
-    """Add a record inside the caller's transaction; gives what it comes after, and itself.
+    """Add a record inside the caller's transaction.
 
-    `known` is a record that the caller knows to have been written, and (`last`) that it takes for the last
-    one: where it was taken out, the new one leaves a gap.
+    Returns the previous record's number and seal, and the new ones.
+
+    `known` is a record that the caller knows to exist, and `last` the one that it believes to be the last: if
+    that one was removed, the new record leaves a gap.
     """
     beside = columns(record)
     head, values = known, _after(known, record, key)
@@ -79,14 +81,14 @@ def _number(head: Head) -> int:
 
 
 def records(state: State, *, since: int = 0) -> Iterator[dict[str, Any]]:
-    """The records after number `since`, oldest first."""
+    """Yield the records after number `since`, oldest first."""
     for page in pages(state, since):
         for _, body, *_ in page:
             yield json.loads(body)
 
 
 def pages(state: State, since: int) -> Iterator[list[Any]]:
-    """The rows after number `since`, oldest first, some at a time: number, text, seal before, own seal."""
+    """Yield the rows after number `since` in batches, oldest first: number, text, previous and own seal."""
     while True:
         known = last_archived(state.archive)
         for rows in archived(state.archive, since) if known > since else ():
@@ -102,7 +104,7 @@ def pages(state: State, since: int) -> Iterator[list[Any]]:
 
 
 def kinds(state: State) -> Iterator[tuple[Kind, int]]:
-    """How many records of each kind there are."""
+    """Return how many records of each kind there are."""
     files = packed(state.archive)
     done = files[-1].last if files else 0
     for kind, count in state.rows("SELECT kind, count(*) FROM audit WHERE seq > ? GROUP BY kind", (done,)):
@@ -118,7 +120,7 @@ def kinds(state: State) -> Iterator[tuple[Kind, int]]:
 
 
 def seal_of(state: State, seq: int) -> str | None:
-    """The seal of the record with this number; None where there is none."""
+    """Return the seal of the record with this number; None if there is none."""
     for page in pages(state, seq - 1):
         return str(page[0][3]) if page[0][0] == seq else None
     return None
@@ -126,11 +128,11 @@ def seal_of(state: State, seq: int) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class RecordFilter:
-    """What is asked of records; None asks nothing. An agent's sub-agents count as it.
+    """Conditions on records; None is no condition. An agent's sub-agents count as the agent.
 
-    `path` is a pattern as in a policy; a record about a tree has every path in it. `since` and `until` are
-    times in POSIX seconds, of which the second is not included. `by` is the person who answered, whose grant
-    let a call through, or whose own act it was; `approved` asks for calls that were let through alone.
+    `path` is a pattern as in a policy; a record about a tree has every path in it. `since` (included) and
+    `until` (excluded) are times in POSIX seconds. `by` is the person who answered, whose grant allowed a
+    call, or who acted; `approved`: only calls that a grant allowed.
     """
 
     session: str | None = None
@@ -145,7 +147,7 @@ class RecordFilter:
     until: float | None = None
 
     def fits_kind(self, kind: Kind) -> bool:
-        """Whether a record of that kind may be one; of an unknown tool the kind has no name."""
+        """Whether a record of that kind may match; the kind of an unknown tool has no name."""
         agent = str(kind.agent or "")
         return (
             (self.agent is None or agent == self.agent or agent.startswith(self.agent + "/"))
@@ -157,6 +159,7 @@ class RecordFilter:
         )
 
     def fits(self, state: State, record: dict[str, Any]) -> bool:
+        """Whether a record matches all conditions."""
         time = record.get("time", 0.0)
         return (
             self.session in (None, record.get("session"))
@@ -168,7 +171,7 @@ class RecordFilter:
         )
 
     def may_be_in(self, summary: Summary, trees: frozenset[str] | None) -> bool:
-        """Whether an archived file may have a record that fits; `trees` as of `audit_index.trees_with`."""
+        """Whether an archived segment may have a matching record; `trees` as from `index.trees_with`."""
         return (
             (self.session is None or audit_columns.stored(self.session) in summary.sessions)
             and (self.since is None or summary.until >= self.since)
@@ -192,9 +195,9 @@ class RecordFilter:
 def matching(
     state: State, wanted: RecordFilter, *, after: int = 0, back: bool = False
 ) -> Iterator[dict[str, Any]]:
-    """The records after number `after` that fit, oldest first, or (`back`) newest first.
+    """Yield the matching records after number `after`, oldest first, or newest first with `back`.
 
-    Reads only what may fit; as many as there are when it begins.
+    Reads only candidates, among the records that exist when it begins.
     """
     last, files = head(state)[0], packed(state.archive)
     live = max(after, files[-1].last if files else 0) + 1
@@ -206,7 +209,7 @@ def matching(
 
 
 def _in_database(state: State, wanted: RecordFilter, first: int, last: int, back: bool) -> Iterator[str]:
-    """The texts of records from `first` to `last` that may fit."""
+    """Yield the texts of candidate records from `first` to `last`."""
     # Added to, a number is not looked for from the first record on, but among those that the time finds.
     if wanted.since is not None:
         (found,) = state.rows("SELECT min(seq + 0) FROM audit WHERE time >= ?", (wanted.since,))[0]
@@ -222,7 +225,7 @@ def _in_database(state: State, wanted: RecordFilter, first: int, last: int, back
 def _in_files(
     state: State, wanted: RecordFilter, files: list[Packed], after: int, back: bool
 ) -> Iterator[str]:
-    """The texts of archived records after number `after` that may fit, a file at a time."""
+    """Yield the texts of archived candidates after number `after`, one segment at a time."""
     files = [file for file in files if file.last > after]
     trees = audit_index.trees_with(state, wanted.path) if files and wanted.path is not None else frozenset()
     for file in reversed(files) if back else files:
@@ -234,13 +237,15 @@ def _in_files(
 
 
 def newest(state: State, wanted: RecordFilter, most: int) -> list[dict[str, Any]]:
-    """The last `most` records that fit, oldest first."""
+    """Return the last `most` matching records, oldest first."""
     return list(islice(matching(state, wanted, back=True), most))[::-1]
 
 
 def changes_of(state: State, path: str) -> Iterator[dict[str, Any]]:
-    """The records of what changed a path, or what is in it, oldest first: of calls, and of what became of
-    calls whose process ended."""
+    """Yield the records that changed a path or something below it, oldest first.
+
+    These are records of calls, and of the recovery of calls whose process ended.
+    """
     pattern = "**" if path == paths.ROOT else grant_patterns.literal(path)
     for record in matching(state, RecordFilter(path=pattern)):
         kind = record.get("event"), record.get("outcome")
@@ -249,7 +254,7 @@ def changes_of(state: State, path: str) -> Iterator[dict[str, Any]]:
 
 
 def _changed(state: State, record: dict[str, Any], pattern: str) -> bool:
-    """Whether a call changed a path; of one that the history does not know any more, its record tells."""
+    """Whether a call changed a path; for a call that the history has forgotten, by its record."""
     call = str(record.get("call"))
     if audit_index.is_known(state, call):
         return audit_index.changed(state, call, pattern)
@@ -261,7 +266,7 @@ _CHANGES = tuple(product(("call", "settled"), ("done", "partial", "unknown")))
 
 
 def _parts(state: State, wanted: RecordFilter, back: bool) -> list[RecordNumbers]:
-    """Where to look for the records; every one that fits is in each of them."""
+    """Return the index lookups for the conditions; every matching record is in each of them."""
     parts: list[RecordNumbers | None] = []
     if wanted.session is not None:
         parts.append(audit_index.of_session(state, wanted.session, back=back))
@@ -274,7 +279,7 @@ def _parts(state: State, wanted: RecordFilter, back: bool) -> list[RecordNumbers
 
 
 def _bodies(state: State, numbers: Iterator[int]) -> Iterator[str]:
-    """The texts of records, some at a time; the more the longer they are asked for."""
+    """Yield the texts of records in batches, which grow."""
     many = 8
     while wanted := list(islice(numbers, many)):
         marks = ",".join("?" * len(wanted))
@@ -285,20 +290,21 @@ def _bodies(state: State, numbers: Iterator[int]) -> Iterator[str]:
 
 
 def verify(state: State) -> list[Fault]:
-    """Every place at which the chain does not hold; an empty list is a whole chain."""
+    """Return every break of the chain; an empty list is an intact chain."""
     return checked(state, state.key).faults
 
 
 def checked(state: State, key: bytes | None = None, anchors: Iterable[tuple[int, str]] = ()) -> Checked:
-    """The chain checked, with the key it was sealed with, against what was anchored and against the history.
+    """Check the chain with its key, against the anchors, the history and the index.
 
-    A call that changed something is in the history, too, so that a log cut short or emptied shows; of each
-    record, what the log finds it by has to be what it says itself.
+    A call that changed something is in the history too, which reveals a log that was cut short or emptied;
+    each record's index entry must match its own text.
     """
     # Before the records: a call that ends meanwhile has its record by then.
     unrecorded = {str(row[0]) for row in state.rows(_CHANGED)}
 
     def read() -> Iterator[Record]:
+        """Yield the records of archive and table in order."""
         for record in _as_written(state):
             unrecorded.difference_update(_NAMED.findall(record.body))
             yield record
@@ -317,7 +323,7 @@ def _as_written(state: State) -> Iterator[Record]:
 
 
 def read_key(given: bytes | str | Path | None) -> bytes | None:
-    """The key given, or the one in its file. Raises CallError `history_unavailable`."""
+    """Return the key given, or the one in its file. CallError `history_unavailable`."""
     if given is None:
         return None
     try:
@@ -334,7 +340,7 @@ def read_key(given: bytes | str | Path | None) -> bytes | None:
 
 
 def head(state: State) -> Head:
-    """The last record's number and seal: kept elsewhere, it shows a log that was written anew or cut."""
+    """Return the last record's number and seal; stored elsewhere, they reveal a log rewritten or cut."""
     return _head(next(iter(state.rows(_LAST)), None))
 
 

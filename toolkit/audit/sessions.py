@@ -1,6 +1,6 @@
-"""Sessions on record: who worked in each, its calls, its first and last record, the files that it changed.
+"""Recorded sessions: the agents of each, its calls, its first and last record, the number of changed files.
 
-Reads what is kept beside the records, and only of archived ones the records themselves.
+Reads the index, and the records themselves only of archived segments.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ringfence.toolkit.state.protocol import State
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A session; `first` and `last` are in POSIX seconds, `files` what its calls changed, each once."""
+    """A session; `first` and `last` are POSIX seconds, `files` counts each changed file once."""
 
     session: str
     agents: tuple[str, ...]
@@ -29,7 +29,7 @@ class Recorded:
 
 
 class _Some(NamedTuple):
-    """Records of one session and kind: how many, the first and the last time."""
+    """Records of one session and kind: their number, the first and the last time."""
 
     session: str
     kind: str
@@ -39,8 +39,10 @@ class _Some(NamedTuple):
 
 
 def recorded(state: State, agent: str | None = None) -> list[Recorded]:
-    """The sessions of which there is a record, that with the newest record last; with `agent` only those in
-    which that agent or one of its sub-agents called a tool."""
+    """Return the recorded sessions, the one with the newest record last.
+
+    With `agent` only sessions in which that agent or one of its sub-agents called a tool.
+    """
     files = _files(state)
     grouped: dict[str, list[_Some]] = {}
     for some in _records(state):

@@ -1,7 +1,7 @@
-"""Deadline of a hook: a child judges, and the process that the host waits for watches the clock.
+"""Deadline of a hook: a child process judges, and its parent, which the host waits for, watches the clock.
 
-A timer in the judging process would wait for code in C and for a disk that does not answer; a second process
-does not. Must stay free of the policy: it has to end in time whatever happens there.
+A timer in the judging process would be blocked by C code or by a disk that does not respond; a second process
+is not. Must not use the policy: it has to end in time whatever happens there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,10 @@ _BLOCKED = 2
 
 
 def seconds(text: str) -> float:
-    """A deadline from the command line. ValueError unless it is over 0 and at most MOST."""
+    """Return a deadline from the command line, in seconds.
+
+    ValueError unless it is over 0 and at most MOST.
+    """
     found = float(text)
     if not 0 < found <= MOST:
         raise ValueError
@@ -24,10 +27,10 @@ def seconds(text: str) -> float:
 
 
 def watch(deadline: float) -> None:
-    """Fork. The child returns and goes on; the parent never returns, and ends with 2 at the deadline.
+    """Fork. The child returns and continues; the parent never returns, and exits with 2 at the deadline.
 
-    The deadline counts from the start of the process. What the child writes to stdout is passed on once the
-    child has ended with 0; with any other status nothing is, and the parent ends with 2.
+    The deadline counts from the start of the process. The child's stdout is passed on after the child has
+    exited with 0; with any other status nothing is passed on, and the parent exits with 2.
     """
     if sys.stdout is None:
         raise OSError("nobody can hear the answer")
@@ -76,7 +79,7 @@ def _block(deadline: float) -> None:
 
 
 def _age() -> float:
-    """Seconds since this process was started; 0 where the kernel does not tell."""
+    """Return the seconds since this process started; 0 where the kernel does not report it."""
     try:
         with open("/proc/self/stat", "rb") as file:
             started = int(file.read().rpartition(b")")[2].split()[19])

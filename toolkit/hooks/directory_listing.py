@@ -1,4 +1,4 @@
-"""Names below a folder that a host's tool would go through, up to a bound for the call. Opens no file."""
+"""Listing of the names below a directory that a host's tool would visit, up to a bound. Opens no file."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MAX_NAMES = 20_000
 
 
 class TooMany(Exception):
-    """There are more names than one call may look at."""
+    """More names than one call may list."""
 
 
 class Name(NamedTuple):
@@ -25,14 +25,14 @@ class Name(NamedTuple):
 
 
 class Walk:
-    """Walks below folders of one root; a folder counts as a name, as a file does."""
+    """Lists below directories of one root; files and directories count towards the bound."""
 
     def __init__(self, root: str) -> None:
         self._root = root
         self._left = MAX_NAMES
 
     def below(self, folder: str, *, deep: bool = True) -> Iterator[Name]:
-        """Every entry below a folder; links to folders are not followed. Raises TooMany."""
+        """Yield every entry below a directory; links to directories are not followed. TooMany."""
         todo = self._entries(folder)[::-1]  # and no recursion: folders may be deeper than Python's
         while todo:
             name = todo.pop()

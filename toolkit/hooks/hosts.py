@@ -1,6 +1,6 @@
-"""Facts about each host: its events, the files that hold its hooks, and its own folders outside a project.
+"""Facts about each host: its events, its files with hooks, and its own directories outside a project.
 
-Opens nothing; asks the environment where a host was told to keep its files.
+Opens nothing; reads the host's environment variables for places of its files.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ _OWN: Mapping[str, tuple[str, tuple[str, ...]]] = MappingProxyType(
 
 
 def holds_hooks(path: str) -> bool:
-    """Whether a path is, at any depth, a file that holds a host's hooks, or the folder of one."""
+    """Whether a path is, at any depth, a file with a host's hooks, or the directory of one."""
     names = path.casefold().split("/")
     for place, name in enumerate(names):
         files = SETTINGS_FILES.get(name)
@@ -80,7 +80,7 @@ def holds_hooks(path: str) -> bool:
 
 
 def settings_files(root: str) -> list[str]:
-    """The absolute paths of the files that hold hooks for a project."""
+    """Return the absolute paths of the files with hooks for a project."""
     folders = {name: [os.path.join(root, name)] for name in SETTINGS_FILES}
     for variable, name, below in _MOVED:
         if moved := os.environ.get(variable):
@@ -94,7 +94,7 @@ def settings_files(root: str) -> list[str]:
 
 
 def own_places(host: str) -> tuple[str, ...]:
-    """The absolute paths of a host's own folders, in which the host and not the policy decides."""
+    """Return the absolute paths of a host's own directories, in which the host decides and not the policy."""
     folder, names = _OWN[host]
     bases = [os.path.join(os.path.expanduser("~"), folder)]
     for variable, name, below in _MOVED:

@@ -1,6 +1,6 @@
-"""A host's settings with the hook in them, or without it: text in, text out, all else as it was.
+"""Installer of the hook: a host's settings with the hook, or without it; text in, text out.
 
-Pure. The text is spliced, not written anew, so that what a person formatted stays as it is.
+Pure. The text is spliced, not serialized again, so that a person's formatting stays.
 """
 
 from __future__ import annotations
@@ -23,7 +23,10 @@ _NAMES = r"(?:ringfence|toolkit\.cli)"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Where a host keeps its hooks, and what it calls things. `root` is how a command there finds it."""
+    """Where a host stores hooks, and its names for them.
+
+    `root` is the command's expression for the project.
+    """
 
     files: Mapping[str, str]
     events: tuple[str, ...]
@@ -63,13 +66,13 @@ SETTINGS: Mapping[str, Settings] = MappingProxyType(
 
 
 class NotPlain(Exception):
-    """The settings are not what a program can change safely; says why."""
+    """Settings that a program cannot change safely; the message says why."""
 
 
 def command(program: Sequence[str], host: str, agent: str, policy: str | None, ask: str | None) -> str:
-    """What the host runs; `program` are the words that start Ringfence.
+    """Return the command that the host runs; `program` are the words that start Ringfence.
 
-    Whatever ends it but an answer, a missing program too, blocks the call.
+    Every failure, a missing program included, blocks the call.
     """
     words = [shlex.join(program), "hook", host, SETTINGS[host].root]
     for flag, value in (("--policy", policy), ("--agent", None if agent == "default" else agent)):
@@ -80,7 +83,7 @@ def command(program: Sequence[str], host: str, agent: str, policy: str | None, a
 
 
 def installed(text: str, host: str, run: str) -> str:
-    """The settings with the hook on every event; one that is there already is replaced."""
+    """Return the settings with the hook on every event; an existing hook is replaced. NotPlain."""
     settings = SETTINGS[host]
     value = parsed(text)
     entries = {event: _entry(settings, run) for event in settings.events}
@@ -95,7 +98,7 @@ def installed(text: str, host: str, run: str) -> str:
 
 
 def removed(text: str, host: str) -> str:
-    """The settings without the hook, and without what is empty for want of it; "" if only it was there."""
+    """Return the settings without the hook and the containers it leaves empty; "" if only it was there."""
     while True:
         value = parsed(text)
         found = next(
@@ -116,21 +119,22 @@ def removed(text: str, host: str) -> str:
 
 
 def commands(text: str, host: str) -> list[str]:
-    """What the host runs of ours by its settings. Raises NotPlain as `parsed` does."""
+    """Return our commands in the settings. NotPlain as in `parsed`."""
     value = parsed(text)
     groups = (group for event in SETTINGS[host].events for group in _groups(value, event))
     return [hook["command"] for group in groups for hook in _hooks(group) if _is_ours(hook, host)]
 
 
 def is_isolated(run: str) -> bool:
-    """Whether a command of ours names its interpreter, and keeps modules of others out of it."""
+    """Whether our command names its interpreter, and isolates it from other modules."""
     return re.match(r"(?:'/[^']*'|/\S*) -(?:I|E -P) -m ", run) is not None
 
 
 def parsed(text: str) -> dict[str, Any]:
-    """The settings as an object. Raises NotPlain where they are none, or hold a key twice or comments."""
+    """Return the settings as an object. NotPlain for anything else, for a duplicate key or for comments."""
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        """Return the pairs as a dict; NotPlain for a duplicate key."""
         if len(dict(pairs)) != len(pairs):
             raise NotPlain("a key is there twice")
         return dict(pairs)
@@ -170,12 +174,12 @@ def _is_ours(hook: Any, host: str) -> bool:
 
 
 def _ours(value: dict[str, Any], host: str, event: str) -> list[Any]:
-    """The groups that hold our hook."""
+    """Return the positions of our hook in the groups."""
     return [group for group in _groups(value, event) if any(_is_ours(hook, host) for hook in _hooks(group))]
 
 
 def _emptied(value: dict[str, Any], event: str, n: int, m: int) -> tuple[str | int, ...]:
-    """What to take out so that hook `m` of group `n` goes, and nothing empty stays behind."""
+    """Return what to remove with hook `m` of group `n`, so that nothing empty stays."""
     hooks = value["hooks"]
     if len(hooks[event][n]["hooks"]) > 1:
         return "hooks", event, n, "hooks", m
@@ -190,7 +194,7 @@ def _emptied(value: dict[str, Any], event: str, n: int, m: int) -> tuple[str | i
 
 
 def _spans(text: str, start: int) -> Iterator[tuple[str | int, int, int, int]]:
-    """Each value in the object or list at `start`: its key, where its entry begins, itself, and its end."""
+    """Yield each value in the object or list at `start`: key, entry's start, value's start and end."""
     at = _skip(text, start + 1)
     number = 0
     while text[at] not in "}]":
@@ -212,7 +216,7 @@ def _skip(text: str, at: int) -> int:
 
 
 def _find(text: str, trail: tuple[str | int, ...]) -> int | None:
-    """Where the value at the end of a trail begins."""
+    """Return the start of the value at the end of a trail."""
     at = _skip(text, 0)
     for key in trail:
         found = next((value for name, _, value, _ in _spans(text, at) if name == key), None)
@@ -232,7 +236,7 @@ def _added(text: str, event: str, entry: dict[str, Any]) -> str:
 
 
 def _appended(text: str, start: int, name: str, value: Any, depth: int) -> str:
-    """The text with a value more at the end of the object or list at `start`."""
+    """Return the text with one more value at the end of the object or list at `start`."""
     step = _step(text)
     line = "\r\n" if "\r\n" in text else "\n"
     inner = line + step * (depth + 1)
@@ -245,7 +249,7 @@ def _appended(text: str, start: int, name: str, value: Any, depth: int) -> str:
 
 
 def _step(text: str) -> str:
-    """What one level is indented by: the first indented line's, else two blanks."""
+    """Return the indentation of one level: that of the first indented line, else two blanks."""
     for line in text.splitlines():
         blank = line[: len(line) - len(line.lstrip(" \t"))]
         if blank and line.strip():
@@ -254,7 +258,7 @@ def _step(text: str) -> str:
 
 
 def _without(text: str, trail: tuple[str | int, ...]) -> str:
-    """The text without the entry at the end of a trail, and without the comma that it needed."""
+    """Return the text without the entry at the end of a trail, and without its comma."""
     start = _find(text, trail[:-1])
     assert start is not None, "the trail was found in this text"
     spans = list(_spans(text, start))

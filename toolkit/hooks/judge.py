@@ -1,7 +1,7 @@
-"""The verdict on what a host's tool would touch: where each path really leads, and what the policy says.
+"""Judge of a host's call: where each path really leads, and the policy's verdict.
 
-Looks at names and kinds only; opens no file but the policy. The host opens the path by its name later, so
-a swap in between is not noticed: only Ringfence's own tools hold what they judged.
+Reads names and kinds only; opens no file but the policy. The host opens the path by its name later, so a swap
+in between is not noticed: only Ringfence's own tools keep the judged file open.
 """
 
 from __future__ import annotations
@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
 
 class Verdict(NamedTuple):
-    """What the policy says of a whole call. `refused` is a refusal that no policy can lift; `unsure` an allow
-    that must not be said, as names that may not be read could be listed.
+    """The policy's verdict on a whole call.
+
+    `refused` is a refusal that no policy can lift. `unsure`: an allow must not be reported, because names
+    that may not be read could be listed.
     """
 
     effect: Effect
@@ -45,7 +47,7 @@ class Place(NamedTuple):
 
 
 class Judge:
-    """One agent in one workspace. `cwd` is where relative paths begin."""
+    """Judges for one agent in one workspace. `cwd` is where relative paths begin."""
 
     def __init__(self, root: str, policy: Policy, agent: str, cwd: str, host: str) -> None:
         self.real_root = os.path.realpath(root)
@@ -68,7 +70,7 @@ class Judge:
         self._walk: Walk | None = None
 
     def judge(self, touches: Iterable[Touch]) -> Verdict | None:
-        """The strictest verdict over everything that is touched; None if all of it is the host's own."""
+        """Return the strictest verdict over all touched paths; None if all of them belong to the host."""
         worst: Verdict | None = None
         for touch in touches:
             if self.is_own(touch.path):
@@ -79,7 +81,7 @@ class Judge:
         return worst
 
     def is_own(self, text: str) -> bool:
-        """Whether a path lies in a folder of the host's own outside the root, by its name and in truth."""
+        """Whether a path is in a directory of the host outside the root, by its name and after links."""
         named = os.path.normpath(os.path.join(self._cwd, text))
         if "\0" in text or not any(_within(named, own) for own in self._own):
             return False
@@ -109,7 +111,7 @@ class Judge:
         return verdict if touch.within is None else _stricter(verdict, self._below(touch, place))
 
     def _is_way(self, touch: Touch, place: Place, needs: list[Need]) -> bool:
-        """Whether a search begins at a directory that is denied, and something below it may not be."""
+        """Whether a search begins at a denied directory below which something may not be denied."""
         if touch.within is None or not place.directory:
             return False
         rules = self._rules(touch)
@@ -119,8 +121,11 @@ class Judge:
         )
 
     def _through(self, touch: Touch, place: Place) -> Verdict | None:
-        """The verdict on a search from a denied directory. A host leaves no names out, so all that it would
-        show has to be open: None where it is not, or where nothing would be shown."""
+        """Return the verdict on a search from a denied directory.
+
+        A host omits no names, so every name that it would show has to be allowed: None where one is not, or
+        where nothing would be shown.
+        """
         from ringfence.toolkit.hooks.directory_listing import TooMany
 
         try:
@@ -132,7 +137,7 @@ class Judge:
         return Verdict(*max(shown, key=lambda each: each[0]))
 
     def place(self, text: str) -> Place:
-        """Where a path leads. Raises CallError for what can never be a path of the workspace."""
+        """Return where a path leads. CallError for text that can never be a path of the workspace."""
         # A host takes a backslash for itself, so only a name that this is the text of is named by it.
         paths.check(from_disk(text))
         names = self._split(from_disk(text if text.startswith("/") else f"{self._cwd}/{text}"))
@@ -149,7 +154,7 @@ class Judge:
         return os.path.join(self.real_root, to_disk(path))
 
     def needs(self, touch: Touch, place: Place) -> Iterator[Need]:
-        """What a touch needs, by its name and by where it really leads. Raises CallError for a refusal."""
+        """Return the needs of a touch, by its name and after links. CallError for a refusal."""
         reading = touch.actions == READ
         for path in dict.fromkeys((place.named, place.real)):
             if path == paths.ROOT and not reading:
@@ -171,7 +176,7 @@ class Judge:
                 parent = paths.parent(parent)
 
     def _below(self, touch: Touch, place: Place) -> Verdict:
-        """The verdict on what a search would show; names of what is denied are not told."""
+        """Return the verdict on the names that a search would show; denied names are not mentioned."""
         from ringfence.toolkit.hooks.directory_listing import TooMany
 
         worst = Verdict(Effect.ALLOW, "")
@@ -188,7 +193,7 @@ class Judge:
         return worst
 
     def _each_below(self, touch: Touch, place: Place) -> Iterator[tuple[Effect, str]]:
-        """The verdict on each name that a search would show, and the reason. Raises TooMany."""
+        """Yield the verdict on each name that a search would show, with its reason. TooMany."""
         from ringfence.toolkit.hooks.directory_listing import Walk
         from ringfence.toolkit.hooks.search_filter import Searched
 
@@ -201,7 +206,7 @@ class Judge:
                 yield effect, f"{_BELOW[effect]}{why}. {_NARROW}" if effect in _BELOW else ""
 
     def _shown(self, touch: Touch, name: Name) -> tuple[Effect, str]:
-        """The verdict on showing one of many, and why."""
+        """Return the verdict on showing one of many names, with its reason."""
         try:
             needs = {name.path}
             # A search by content does not follow links; what reads whole files does.
@@ -220,7 +225,7 @@ class Judge:
         return decision.effect, f" ({rule.reason})" if rule and rule.reason else ""
 
     def _rules(self, touch: Touch) -> Policy:
-        """The policy without the rules that cannot speak of such a touch: one verdict waits for fewer."""
+        """Return the policy without rules that cannot apply to such a touch; fewer rules load faster."""
         from ringfence.toolkit.hooks.policy_subset import narrowed
 
         keys = frozenset((touch.tool, *touch.actions, "*"))
@@ -229,7 +234,7 @@ class Judge:
         return self._narrowed[keys]
 
     def _say(self, decision: Decision, place: Place) -> Verdict:
-        """A decision as the agent may see it: no pattern, file or line of a rule."""
+        """Return a decision as the agent may see it: without pattern, file or line of a rule."""
         rule = decision.rule
         hint = f". {decision.hint}" if decision.effect is Effect.DENY else ""
         # Where a link leads is not told to who may not read it.
@@ -248,7 +253,7 @@ class Judge:
         return paths.split(absolute, self._roots[0])
 
     def _protect_state(self) -> None:
-        """Ringfence's own files, in the rare case that they lie in the workspace."""
+        """Protect Ringfence's own files, in the rare case that they are in the workspace."""
         # As the commands of this environment, which keep the log; no option tells a hook of them.
         if log := os.environ.get("RINGFENCE_AUDIT_LOG"):
             self._protection.protect(os.path.abspath(log), aside=True)
@@ -282,7 +287,7 @@ _NARROW = "Search a folder or name a file pattern that leaves it out"
 
 
 def _stricter(one: Verdict | None, other: Verdict) -> Verdict:
-    """The stricter of two verdicts, the first of two alike."""
+    """Return the stricter of two verdicts, the first of two equal ones."""
     if one is None or (other.effect, other.unsure) > (one.effect, one.unsure):
         return other
     return one
@@ -293,7 +298,7 @@ def _within(path: str, folder: str) -> bool:
 
 
 def _kinds(action: str, place: Place) -> tuple[bool, ...]:
-    """Whether to judge as a file, a directory, or (nothing there to tell) as both."""
+    """Yield the kinds to judge: file, directory, or both if nothing exists."""
     if place.exists:
         return (place.directory,)
     return (False,) if action == "write" else (False, True)

@@ -1,7 +1,7 @@
-"""Paths in the arguments of tools that are in no host's table: servers of others (MCP), and what is newer.
+"""Paths in the arguments of unknown tools: other MCP servers' tools, and tools newer than the tables.
 
-Pure. A tool is known by the names that file servers have in common; of any other, each argument called like a
-path is one that it may read and write.
+Pure. Tools of file servers are known by their common names; for any other tool, each argument with the name
+of a path counts as read and written.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ _WORD = re.compile(
 
 
 def is_ours(tool: str) -> bool:
-    """Whether a tool is one of Ringfence's own server, which judges each call and asks by itself."""
+    """Whether a tool belongs to Ringfence's own server, which judges each call and asks by itself."""
     server, name = _split(tool)
     return server == OURS and name in _KNOWN
 
 
 def read(tool: str, given: Mapping[str, Any]) -> Iterator[Touch]:
-    """What a call would touch; nothing where no argument is called like a path."""
+    """Return what a call would touch; nothing where no argument has the name of a path."""
     known = _KNOWN.get(_split(tool)[1])
     rest = dict(given)
     if known is not None:
@@ -74,7 +74,7 @@ def _touch(name: str, actions: tuple[str, ...], path: str, *, filtered: bool) ->
 
 
 def _split(tool: str) -> tuple[str, str]:
-    """The server and the name of a tool; "" for the server of one that has none."""
+    """Return the server and the name of a tool; "" for the server of a tool without one."""
     found = _OF_A_SERVER.fullmatch(tool)
     return ("", "") if found is None else (found[1] or found[3], found[2] or found[4])
 
@@ -87,7 +87,7 @@ def _texts(value: object) -> Iterator[str]:
 
 
 def _paths(key: str, value: object) -> Iterator[str]:
-    """Every text under a key that is called like a path, and every `file:` URL, however deep."""
+    """Yield every text under a key with the name of a path, and every `file:` URL, at any depth."""
     named = _is_path(key)
     if isinstance(value, str):
         if value.lower().startswith("file:"):
@@ -103,7 +103,7 @@ def _paths(key: str, value: object) -> Iterator[str]:
 
 
 def _is_path(key: str) -> bool:
-    """Whether an argument is called like a path, as `local_path`, `filePath` and `targetDir` are."""
+    """Whether an argument has the name of a path, such as `local_path`, `filePath` or `targetDir`."""
     words = re.split(r"[^a-z0-9]+", re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", key).lower())
     return _WORD.fullmatch(words[-1]) is not None
 

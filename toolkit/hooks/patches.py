@@ -1,6 +1,6 @@
-"""Files of a patch, as a tool's own argument or inside a shell command, with the folder it is applied in.
+"""Files of a patch, in a tool's argument or inside a shell command, with the directory it is applied in.
 
-Pure. Raises ValueError for a patch without a file, and for a folder that only a shell can work out.
+Pure. ValueError for a patch without a file, and for a directory that only a shell can determine.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _MOVING = re.compile(r"(?<![\w./-])(?:cd|pushd|popd|chdir|env\s+(?:-C|--chdir))(
 
 
 def of_tool(given: Mapping[str, Any]) -> Iterator[Touch]:
-    """A tool that applies a patch; every spelling of the argument that is there is judged."""
+    """Return the touches of a patch tool; every spelling of its argument is judged."""
     texts = [_joined(given[key]) for key in ("command", "input", "patch") if key in given]
     if not texts:
         raise ValueError("no patch")
@@ -33,7 +33,10 @@ def of_tool(given: Mapping[str, Any]) -> Iterator[Touch]:
 
 
 def in_shell(given: Mapping[str, Any]) -> Iterator[Touch]:
-    """A patch in a shell command, whatever its argument is called; nothing where there is none."""
+    """Return the touches of a patch in a shell command, whatever its argument's name.
+
+    Nothing without a patch.
+    """
     for value in given.values():
         if isinstance(value, str | list) and BEGINS in (text := _joined(value)):
             yield from _judged(text, _bases(given))
@@ -47,9 +50,9 @@ def _bases(given: Mapping[str, Any]) -> list[str]:
 
 
 def _judged(text: str, bases: list[str]) -> Iterator[Touch]:
-    """The files of each patch of a text, in every folder that the shell may be in by then.
+    """Yield the files of each patch of a text, in every directory that the shell may be in by then.
 
-    A patch is taken to go on to the next one: a line of its content may pass for its end.
+    A patch is assumed to extend to the next one, because a line of its content may look like its end.
     """
     command, *patches = text.split(BEGINS)
     bases, found = _moved(command, bases), False
@@ -64,7 +67,7 @@ def _judged(text: str, bases: list[str]) -> Iterator[Touch]:
 
 
 def _moved(command: str, bases: list[str]) -> list[str]:
-    """The folders in which a shell may be after a command that was started in one of these."""
+    """Return the directories in which a shell may be after a command that started in one of these."""
     if not (moves := _MOVING.findall(command)):
         return bases
     named = re.findall(rf"(?<![\w./-]){_CD}(?=\s*(?:[;\n&|)]|$))", command)
@@ -80,7 +83,7 @@ def _moved(command: str, bases: list[str]) -> list[str]:
 
 
 def _files(patch: str) -> Iterator[Touch]:
-    """The files of a patch; a line that could be read as the head of a file is taken as one."""
+    """Yield the files of a patch; a line that could be read as a file header counts as one."""
     last = ""
     for head, path in _heads(patch):
         if head == "Add File":
@@ -104,7 +107,7 @@ def _heads(patch: str) -> Iterator[tuple[str, str]]:
 
 
 def _joined(value: object) -> str:
-    """A command as one text; a list of words is one, too."""
+    """Return a command as one text; a list of words is joined."""
     found = " ".join(map(str, value)) if isinstance(value, list) else value
     if not isinstance(found, str) or not found:
         raise ValueError("the command is no text")

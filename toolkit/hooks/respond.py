@@ -1,7 +1,7 @@
-"""One event of a host on stdin, the answer on stdout: `ringfence hook HOST`.
+"""Response to an event of a host: event on stdin, answer on stdout, for `ringfence hook HOST`.
 
-Exit status 0 with an answer, or with nothing where this is none of ours; 2, which blocks the call, whenever
-anything at all went wrong. Never 1: a host takes that for "go on".
+Exit status 0 with an answer, or without one if the event is not ours; 2, which blocks the call, for any
+failure. Never 1: a host treats that as "continue".
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _NOBODY = "A person has to decide this, and this program's hooks cannot ask one"
 
 
 class Options(NamedTuple):
-    """What the command line says; `ask` is "host", "deny", or None for what suits the host."""
+    """The options of the command line; `ask` is "host", "deny", or None for the host's default."""
 
     root: str | None = None
     policy: str | None = None
@@ -40,11 +40,11 @@ class Options(NamedTuple):
 
 
 class Refused(Exception):
-    """The event, the policy or the options cannot be used; says why."""
+    """An event, a policy or options that cannot be used; the message says why."""
 
 
 def quick(words: Sequence[str]) -> tuple[str, Options] | None:
-    """The host and options of a command line in its plain form; None leaves it to the whole parser."""
+    """Parse a command line in its plain form; None leaves it to the complete parser."""
     if not words or words[0] not in EVENTS:
         return None
     given: dict[str, Any] = {}
@@ -66,7 +66,7 @@ def quick(words: Sequence[str]) -> tuple[str, Options] | None:
 
 
 def respond(host: str, options: Options, source: BinaryIO, sink: TextIO, log: TextIO) -> int:
-    """Answer the event on `source`; gives the exit status and raises nothing."""
+    """Answer the event on `source`; returns the exit status and raises nothing."""
     try:
         said = answer(host, options, source.read(MAX_EVENT + 1))
         if said is not None:
@@ -89,7 +89,7 @@ def _write(sink: TextIO, text: str) -> None:
 
 
 def answer(host: str, options: Options, data: bytes) -> dict[str, Any] | None:
-    """What to tell the host about an event; None where there is nothing to say."""
+    """Return the answer to an event; None where the host needs none."""
     event = _parsed(data)
     name = _text(event, "hook_event_name")
     if name in UNANSWERED[host]:
@@ -121,7 +121,7 @@ def answer(host: str, options: Options, data: bytes) -> dict[str, Any] | None:
 
 
 def _effect(host: str, tool: str, verdict: Verdict, touched: tuple[Touch, ...]) -> str | None:
-    """What to say of a verdict; None for what the host decides by itself."""
+    """Return the effect to report for a verdict; None where the host decides by itself."""
     from ringfence.toolkit.hooks.tool_arguments import TOUCHES, is_shell
     from ringfence.toolkit.hooks.touch import UNKNOWN
 
@@ -159,7 +159,7 @@ def _verdict(
 
 
 def _path(root: str) -> str:
-    """The folder that `--root` names, by its path or its URL."""
+    """Return the directory that `--root` names, by its path or its URL."""
     if ":" not in root:
         return root
     from ringfence.toolkit.errors import CallError
@@ -210,7 +210,7 @@ def _text(event: dict[str, Any], key: str) -> str:
 
 
 def _told(error: BaseException) -> str:
-    """What went wrong, in a line that the agent may see: no text of the policy, nor of a fault of ours."""
+    """Return a failure in one line that the agent may see: no text of the policy, nor of a defect of ours."""
     if hasattr(error, "problems"):
         return "the policy does not load; `ringfence check` says more"
     if isinstance(error, Untrusted):

@@ -1,4 +1,4 @@
-"""Which names a search of a host shows, by its file patterns. Pure; in doubt a name is shown."""
+"""Search filter: which names a host's search shows, by its file patterns. Pure; in doubt a name is shown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _OTHERWISE = r"[\s\\]|[?*+@!]\(|\.\."
 
 
 class Searched:
-    """The patterns of one search below a folder of the root `base`, an absolute path."""
+    """The patterns of one search below the directory `base` (an absolute path)."""
 
     def __init__(self, patterns: tuple[str, ...], base: str, folder: str) -> None:
         self._base = base.strip("/")
@@ -27,7 +27,7 @@ class Searched:
         self._left_out = _policy_of([left_out] if left_out else [])
 
     def may_show(self, path: str, directory: bool = False) -> bool:
-        """Whether the search shows a name, by its path from the root."""
+        """Whether the search may show a name, given by its path from the root."""
         try:
             if self._left_out.effect("", "read", "read", path[self._skip :], directory) is Effect.ALLOW:
                 return False
@@ -41,7 +41,7 @@ class Searched:
 
 
 def _plain(pattern: str) -> str | None:
-    """A file pattern as one of a policy; None for what may mean something else to a host."""
+    """Return a file pattern as a policy's pattern; None if a host may read it differently."""
     from ringfence.policy.patterns.syntax import PatternError, parse
 
     if re.search(_OTHERWISE, pattern) or "," in re.sub(r"\{[^{}]*\}", "", pattern):
@@ -56,6 +56,6 @@ def _plain(pattern: str) -> str | None:
 
 
 def _policy_of(patterns: list[str]) -> Policy:
-    """A policy that allows what one of the patterns matches, and asks for all else."""
+    """Return a policy that allows what one of the patterns matches, and asks for everything else."""
     rules = tuple(Rule("global", None, "read", pattern, Effect.ALLOW) for pattern in patterns)
     return Policy(Content(rules={"read": rules} if rules else {}), revision="")

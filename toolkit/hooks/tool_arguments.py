@@ -1,7 +1,7 @@
-"""Which paths a host's file tool would touch, and what it would do there, read from the call's arguments.
+"""Paths that a host's file tool would touch, and what it would do there, read from the call's arguments.
 
-Pure. A tool of another program, and a known one that names no path, raise ValueError; a tool that is in no
-table is read by `other_tools`.
+Pure. ValueError for a tool of another program, and for a known tool without a path; `other_tools` reads the
+arguments of a tool that is in no table.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Reader = Callable[[Mapping[str, Any]], Iterator[Touch]]
 
 
 def _one(tool: str, actions: tuple[str, ...], keys: tuple[str, ...] = _FILE) -> Reader:
-    """A tool that names one file; every spelling of the argument that is there is judged."""
+    """Read a tool that names one file; every spelling of the argument is judged."""
 
     def read(given: Mapping[str, Any]) -> Iterator[Touch]:
         found = [text_of(given, key) for key in keys if key in given]
@@ -36,7 +36,7 @@ def _one(tool: str, actions: tuple[str, ...], keys: tuple[str, ...] = _FILE) -> 
 
 
 def _nothing(_given: Mapping[str, Any]) -> Iterator[Touch]:
-    """A tool that is known not to be a file tool, whatever its arguments are called."""
+    """Read a tool that is known not to touch files, whatever its arguments' names."""
     yield from ()
 
 
@@ -46,7 +46,7 @@ def _list(given: Mapping[str, Any]) -> Iterator[Touch]:
 
 
 def _glob(given: Mapping[str, Any]) -> Iterator[Touch]:
-    """Each alternative of the braces by itself, so that a folder that is named in one is judged."""
+    """Read a glob, each alternative of its braces by itself, so that a directory named in one is judged."""
     for pattern in _alternatives(text_of(given, "pattern")):
         fixed, rest = _fixed(pattern)
         for folder in _folders(given):
@@ -63,7 +63,7 @@ def _grep(given: Mapping[str, Any]) -> Iterator[Touch]:
 
 
 def _many(given: Mapping[str, Any]) -> Iterator[Touch]:
-    """A tool that reads all files that a list of patterns names: one search for each folder of theirs."""
+    """Read a tool that reads all files of a list of patterns: one search for each of their directories."""
     found = [entry for key in ("include", "paths") for entry in _texts(given.get(key) or [])]
     if not found:
         raise ValueError("no path")
@@ -86,7 +86,7 @@ def _patch(given: Mapping[str, Any]) -> Iterator[Touch]:
 
 
 def _shell(given: Mapping[str, Any]) -> Iterator[Touch]:
-    """A shell command, of which nothing is judged but a patch in it."""
+    """Read a shell command, of which only a patch in it is judged."""
     from ringfence.toolkit.hooks.patches import in_shell
 
     return in_shell(given)
@@ -97,7 +97,7 @@ def _folders(given: Mapping[str, Any]) -> list[str]:
 
 
 def _alternatives(pattern: str) -> list[str]:
-    """A pattern with its braces written out; itself where they may mean something else to the host."""
+    """Return a pattern with its braces expanded; unchanged if the host may read them differently."""
     if "{" not in pattern:
         return [pattern]
     from ringfence.policy.patterns.braces import PatternError, expand
@@ -110,7 +110,7 @@ def _alternatives(pattern: str) -> list[str]:
 
 
 def _crossing(pattern: str) -> str:
-    """What a pattern covers at most where its wildcards match `/` too, as git's do in a path."""
+    """Return the most that a pattern matches if its wildcards match `/` too, as git's do in a path."""
     if pattern.startswith(":"):
         return "**"  # git takes it for more than a pattern
     for found in re.finditer(r"\*+|[?\[]", pattern):
@@ -121,7 +121,7 @@ def _crossing(pattern: str) -> str:
 
 
 def _fixed(pattern: str) -> tuple[str, str]:
-    """The folder that a glob cannot get out of, or where `..` in it would lead, and what is left of it."""
+    """Return the directory that a glob cannot leave, or that its `..` would lead to, and the rest."""
     names = pattern.split("/")
     first = next((n for n, name in enumerate(names) if re.search(GLOB, name)), len(names) - 1)
     rest = "/".join(names[first:])
@@ -185,9 +185,9 @@ def is_shell(host: str, tool: str) -> bool:
 
 
 def touches(host: str, tool: str, given: Mapping[str, Any]) -> tuple[Touch, ...]:
-    """What a call of a host's tool would touch, each thing once; nothing for a call that names no path.
+    """Return each touch of a host's tool call once; nothing for a call without a path.
 
-    Raises ValueError for a tool of another program, and for arguments that this host does not send.
+    ValueError for a tool of another program, and for arguments that this host does not send.
     """
     reader = TOUCHES[host].get(tool.lower())
     if reader is None:
@@ -203,7 +203,7 @@ def touches(host: str, tool: str, given: Mapping[str, Any]) -> tuple[Touch, ...]
 
 
 def _is_foreign(host: str, tool: str) -> bool:
-    """Whether a tool that is not in a host's table is one of another program, by its name."""
+    """Whether a tool that is not in a host's table belongs to another program, by its name."""
     if any(tool.lower() in table for other, table in TOUCHES.items() if other != host):
         return True
     if host == "claude-code":

@@ -1,4 +1,4 @@
-"""Touch: one path of a host's call, and what the call would do there. A value; looks at nothing."""
+"""Touch: one path of a host's call, and what the call would do there. A value without file access."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ UNKNOWN = ""  # the tool of a touch of which nobody knows what it does
 
 
 class Touch(NamedTuple):
-    """One path of a call. `tool` is ours that does the same; `within` holds the file patterns of a search
-    through everything below the path (None: nothing below it is shown); `names`: it shows names alone.
+    """One path of a call. `tool` is our equivalent tool.
+
+    `within` holds the file patterns of a search through everything below the path (None: nothing below it is
+    shown); `names`: the search shows names only.
     """
 
     tool: str
@@ -22,7 +24,7 @@ class Touch(NamedTuple):
 
 
 def text_of(given: Mapping[str, Any], key: str) -> str:
-    """An argument that has to be text with something in it; else ValueError."""
+    """Return an argument that is non-empty text; else ValueError."""
     value = given.get(key)
     if not isinstance(value, str) or not value:
         raise ValueError(f"{key} is no text")

@@ -1,4 +1,4 @@
-"""Sessions behind HTTP: calls, decisions and approvals. It has no rules of its own.
+"""HTTP interface of sessions: calls, verdicts and approvals. It has no rules of its own.
 
-Who calls is told by a bearer token and nothing else; `protect` stands in front of every route.
+Only a bearer token identifies the caller; the middleware stands in front of every route.
 """

@@ -1,4 +1,4 @@
-"""Puts routes together behind the protections. What a route does is its own module's."""
+"""Application: puts the routes behind the middleware. Each route's behaviour is in its own module."""
 
 from __future__ import annotations
 
@@ -23,10 +23,14 @@ from ringfence.toolkit.http.tokens import PERSON, SERVICE, Tokens
 
 
 def build(doors: SessionPool, tokens: Tokens, limits: Limits, routes: Iterable[BaseRoute]) -> Protect:
-    """An application of these routes, `/healthz` and `/metrics`. It closes `doors` when it ends."""
+    """Return an application of these routes, `/healthz` and `/metrics`.
+
+    It closes the session pool at its end.
+    """
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        """Run the pool for the life of the application."""
         try:
             async with doors.working():
                 yield
@@ -47,9 +51,10 @@ def build(doors: SessionPool, tokens: Tokens, limits: Limits, routes: Iterable[B
 
 
 def calling(doors: SessionPool) -> list[Route]:
-    """The routes of `ringfence serve http`."""
+    """Return the routes of `ringfence serve http`."""
 
     async def openapi(_: Request) -> Response:
+        """Return the OpenAPI description as JSON."""
         return as_json(description())
 
     return [*calls.routes(doors), *approvals.routes(doors), Route("/openapi.json", openapi, methods=["GET"])]

@@ -1,6 +1,6 @@
-"""`/approvals`: what waits for a person, and their answer. It permits; it never executes.
+"""`/approvals`: pending approvals, and the decisions of people. It grants; it never executes a call.
 
-An agent's token can see that agent's own requests and decide none.
+An agent's token sees only that agent's requests and decides none.
 """
 
 from __future__ import annotations
@@ -24,13 +24,17 @@ DECISIONS = ("grant", "refuse", "revoke", "reopen")
 
 
 def routes(doors: SessionPool) -> list[Route]:
+    """Return the routes: list, show and decide approvals."""
+
     async def listing(request: Request) -> Response:
+        """List the approvals that the caller may see."""
         caller = check_role(request, PERSON, AGENT)
         every = request.query_params.get("all") == "true"
         found = await doors.run(lambda: doors.desk.approvals.listing(every=every), caller)
         return as_json({"approvals": [_shown(caller, one) for one in found if _may_see(caller, one)]})
 
     async def show(request: Request) -> Response:
+        """Return one approval. CallError `not_found`."""
         caller = check_role(request, PERSON, AGENT)
         name = request.path_params["id"]
         found = await doors.run(lambda: doors.desk.approvals.get(name), caller)
@@ -39,6 +43,7 @@ def routes(doors: SessionPool) -> list[Route]:
         return as_json(_shown(caller, found))
 
     async def decide(request: Request) -> Response:
+        """Grant, refuse, revoke or reopen an approval. CallError `forbidden` for an agent's token."""
         caller = check_role(request, PERSON)
         fields = await object_in(request, {"decision", "scope", "reason", "pattern", "until", "confirmed"})
         name = request.path_params["id"]
@@ -54,7 +59,7 @@ def routes(doors: SessionPool) -> list[Route]:
 
 
 def _shown(caller: Caller, asked: Asked) -> dict[str, Any]:
-    """A person is shown all of a request, an agent no content and no rule."""
+    """Return a request for its reader: all of it for a person, without content and rule for an agent."""
     return asked.to_json() if caller.role == PERSON else agent_view.request_fields(asked)
 
 

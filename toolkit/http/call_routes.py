@@ -24,7 +24,10 @@ Answer = Callable[[Request], Awaitable[Response]]
 
 
 def routes(doors: SessionPool) -> list[Route]:
+    """Return the two routes."""
+
     async def call(request: Request) -> Response:
+        """Make one call in the caller's session and return its result."""
         caller = check_role(request, AGENT)
         body, gone = await request.body(), Gone()
         result: list[Result] = []
@@ -35,6 +38,7 @@ def routes(doors: SessionPool) -> list[Route]:
         return as_json(result[0].to_json())
 
     async def decide(request: Request) -> Response:
+        """Return a verdict without making a call."""
         caller = check_role(request, AGENT, SERVICE, PERSON)
         fields = await object_in(request, {"agent", "what", "path", "destination"})
         answer = await doors.run(lambda: verdict(doors.desk, caller, fields), caller)
@@ -45,7 +49,7 @@ def routes(doors: SessionPool) -> list[Route]:
 
 
 async def _watch(request: Request, gone: Gone) -> None:
-    """Wait until the client leaves; the body has been read, so nothing else can come."""
+    """Wait until the client disconnects; the body has been read, so no other message can come."""
     while True:
         if (await request.receive())["type"] == "http.disconnect":
             gone.event.set()
@@ -53,10 +57,10 @@ async def _watch(request: Request, gone: Gone) -> None:
 
 
 def verdict(desk: Session, caller: Caller, fields: dict[str, Any]) -> dict[str, Any]:
-    """The policy's verdict on one action or tool for one agent, on all that it needs and that is there.
+    """Return the policy's verdict on an action or tool for one agent, with all needs that exist now.
 
-    An agent asks for itself and its sub-agents. Raises CallError for a question that is none, and for
-    what no policy can permit.
+    An agent asks for itself and its sub-agents. CallError for a malformed question, and for a path that no
+    policy can permit.
     """
     what, agent = text_in(fields, "what"), text_in(fields, "agent", caller.name)
     if caller.role == AGENT and agent != caller.name and not agent.startswith(caller.name + "/"):
@@ -83,7 +87,7 @@ def verdict(desk: Session, caller: Caller, fields: dict[str, Any]) -> dict[str, 
 
 
 def _for_an_agent(desk: Session, agent: str, decision: Decision, asked: str) -> dict[str, Any]:
-    """The decision without the rule, and without the name of what the agent may not read."""
+    """Return the decision without the rule, and without names that the agent may not read."""
     known = agent_view.may_read(desk.policy, agent, decision.path, desk.fold)
     path = decision.path if known else asked
     return agent_view.decision_fields(decision, path, decision.hint)

@@ -1,6 +1,7 @@
 """`/mcp`: the Model Context Protocol over streamable HTTP, both eras, answered by `toolkit.mcp.server`.
 
-A call goes on when its stream breaks; only a client's word calls it off (in the stateless era, its leaving).
+A call continues when its stream breaks; only a cancellation by the client stops it (in the stateless era also
+a disconnection). Source: MCP specification, "Transports".
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ _SENTINEL = re.compile(r"=\?base64\?(.*)\?=")
 
 @dataclass(slots=True)
 class _Call:
-    """A request on its way: who sent it, in which conversation (None: stateless), and where answers go."""
+    """A request in progress: its caller, its conversation (None: stateless), and where messages go."""
 
     door: SessionSlot
     server: Server
@@ -76,7 +77,7 @@ class _Call:
 
 
 class Endpoint:
-    """The route, and what it keeps between requests."""
+    """The route, and the state that it keeps between requests."""
 
     def __init__(self, doors: SessionPool, ask: str) -> None:
         self._doors = doors
@@ -87,13 +88,15 @@ class Endpoint:
         self._count = 0
 
     def routes(self) -> list[Route]:
+        """Return the route for GET, POST and DELETE."""
         return [Route("/mcp", self.answer, methods=["POST", "DELETE"])]
 
     def end(self) -> None:
-        """Let go of what waits for an answer; the server is about to stop."""
+        """Cancel questions that wait for an answer, before the server stops."""
         self._conversations.end_all()
 
     async def answer(self, request: Request) -> Response:
+        """Answer one HTTP request of the protocol."""
         caller = check_role(request, AGENT)
         if request.method == "DELETE":
             return self._end(request, caller)
@@ -203,7 +206,7 @@ class Endpoint:
     async def _answered(
         self, request: Request, call: _Call, answers: MemoryObjectReceiveStream[Message]
     ) -> Response:
-        """JSON when the first thing to say is the answer, else a stream of events that ends with it."""
+        """Return JSON when the first message is the response, else a stream of events that ends with it."""
         first: Message | None = None
         left = None if call.conversation else call.flight.call_off
         stream = Stream(request, answers, left)
@@ -245,7 +248,7 @@ class Endpoint:
             return done
 
     async def _elicit(self, call: _Call, question: Question) -> Message | None:
-        """Put the question on the call's stream; the answer comes as a request of its own."""
+        """Send the question on the call's stream; the answer arrives as a separate request."""
         conversation = call.conversation
         assert conversation is not None, "only a conversation can be asked in the middle of a call"
         if call.flight.cancelled:
@@ -294,7 +297,7 @@ def _names_a_version(message: Message) -> bool:
 
 
 def _check_headers(request: Request, message: Message) -> None:
-    """The headers say what the body says, or two readers would take it for two things."""
+    """Refuse headers that contradict the body, which two readers could understand in two ways."""
     params = message.get("params", {})
     meta = params.get("_meta")
     if not isinstance(meta, dict) or VERSION_KEY not in meta:

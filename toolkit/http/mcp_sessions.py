@@ -1,6 +1,6 @@
-"""What is known of each MCP client over HTTP between its requests: who it is and what it was asked.
+"""Conversations with MCP clients over HTTP: the client's facts and open questions between requests.
 
-A conversation belongs to the token that began it; to any other it does not exist.
+A conversation belongs to the token that began it; for any other token it does not exist.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ MOST = 100  # of one caller
 
 @dataclass(slots=True)
 class Asked:
-    """A question put to a client's user, and the answer when it comes."""
+    """A question to a client's user, and the answer when it arrives."""
 
     flight: Flight
     answered: anyio.Event = field(default_factory=anyio.Event)
     response: Message | None = None
 
     def answer(self, response: Message | None) -> None:
+        """Store the response and wake up the waiting call."""
         if not self.answered.is_set():
             self.response = response
             self.answered.set()
@@ -34,14 +35,14 @@ class Asked:
 
 @dataclass(slots=True)
 class Conversation:
-    """One client, from its `initialize` on."""
+    """The conversation with one client, from its `initialize` on."""
 
     peer: Peer = field(default_factory=Peer)
     flights: dict[str | int, Flight] = field(default_factory=dict)
     asked: dict[str, Asked] = field(default_factory=dict)
 
     def call_off(self, request: object) -> None:
-        """The client no longer wants the answer to this request."""
+        """Cancel a request: the client no longer wants its response."""
         flight = self.flights.get(request) if isinstance(request, str | int) else None
         if flight is not None:
             flight.call_off()
@@ -50,18 +51,22 @@ class Conversation:
                     one.answer(None)
 
     def end(self) -> None:
-        """Nobody will answer any more."""
+        """Cancel all open questions: nobody will answer any more."""
         for request in list(self.flights):
             self.call_off(request)
 
 
 class Conversations:
-    """The conversations under way, for each caller by name; its own longest unused ones make room."""
+    """The open conversations by caller and name.
+
+    A caller's least recently used one makes room for a new one.
+    """
 
     def __init__(self) -> None:
         self._known: dict[str, OrderedDict[str, Conversation]] = {}
 
     def begin(self, caller: Caller) -> tuple[str, Conversation]:
+        """Begin a conversation; returns its random name and the conversation."""
         name, own = secrets.token_hex(16), self._known.setdefault(caller.key, OrderedDict())
         while len(own) >= MOST:
             _, oldest = own.popitem(last=False)
@@ -70,17 +75,20 @@ class Conversations:
         return name, own[name]
 
     def find(self, name: str, caller: Caller) -> Conversation | None:
+        """Return the caller's conversation of this name, or None."""
         own = self._known.get(caller.key, OrderedDict())
         if name in own:
             own.move_to_end(name)
         return own.get(name)
 
     def end(self, name: str, caller: Caller) -> None:
+        """End the caller's conversation of this name, if there is one."""
         found = self._known.get(caller.key, OrderedDict()).pop(name, None)
         if found is not None:  # else it made room for another one meanwhile
             found.end()
 
     def end_all(self) -> None:
+        """End all conversations."""
         for own in self._known.values():
             for conversation in own.values():
                 conversation.end()

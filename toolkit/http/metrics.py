@@ -1,4 +1,4 @@
-"""Counts what is answered and prints it in the Prometheus text format. Names no path and no agent."""
+"""Metrics: counters in the Prometheus text format. They name no path and no agent."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Labels = tuple[tuple[str, str], ...]
 
 
 class Metrics:
-    """The counters of one server. Any thread may add to them."""
+    """The counters of one server; safe to use from any thread."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -34,12 +34,13 @@ class Metrics:
         self._seconds: Counter[str] = Counter()
 
     def add(self, name: str, amount: int = 1, **labels: str) -> None:
+        """Add an amount to a counter."""
         assert name in _HELP, "a metric says what it counts"
         with self._lock:
             self._counts[name, tuple(sorted(labels.items()))] += amount
 
     def call(self, tool: str, result: Result, seconds: float) -> None:
-        """Count one answered call; names that are no tool count as one."""
+        """Count one answered call; all unknown tool names count as one."""
         tool = tool if tool in TOOLS else "unknown"
         self.add("ringfence_calls_total", tool=tool, status=result.status)
         if result.decision is not None:
@@ -59,7 +60,7 @@ class Metrics:
                 self.add("ringfence_task_failures_total", tool=tool, code=str(item["code"]))
 
     def text(self) -> str:
-        """Everything, in the format that Prometheus reads."""
+        """Return all counters in the Prometheus text exposition format."""
         with self._lock:
             lines = [*self._counters(), *self._histogram()]
         return "\n".join(lines) + "\n"

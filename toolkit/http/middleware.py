@@ -1,6 +1,6 @@
-"""What stands in front of every route: Host and Origin, the token, how many at once, how large a body.
+"""Middleware in front of every route: Host and Origin, the token, concurrency and body size.
 
-One ASGI layer. A request that it does not let through reaches nothing behind it.
+One ASGI layer. A refused request reaches nothing behind it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([0-9a-z._-]+))(?::[0-9]{1,5})?", re.I
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """`hosts` are the names the server is called by, `origins` the pages that may call it from a browser."""
+    """Limits of a server; `hosts` are its names, `origins` the pages that may call it from a browser."""
 
     hosts: frozenset[str] = LOOPBACK
     origins: frozenset[str] = frozenset()
@@ -41,7 +41,7 @@ class Limits:
 
 
 class Protect:
-    """The layer. `note` is told the code of each refusal."""
+    """The middleware. `note` receives the code of each refusal."""
 
     def __init__(
         self, app: ASGIApp, tokens: Tokens, limits: Limits, note: Callable[[str], None] = lambda _: None
@@ -53,6 +53,7 @@ class Protect:
         self._shares = Shares(limits.at_once)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass an allowed request on with its caller, or answer with a refusal."""
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
             return
@@ -71,7 +72,7 @@ class Protect:
             await self._app(scope, bounded(receive, self._limits.body, self._limits.seconds), send)
 
     def _admit(self, scope: Scope) -> None:
-        """Find out who calls. Raises CallError for a request that goes no further."""
+        """Identify the caller. CallError for a request that is refused."""
         headers = Headers(scope=scope)
         check_source(headers, self._limits)
         caller = self._tokens.find(headers.get("authorization"))
@@ -87,7 +88,7 @@ class Protect:
 
 
 def check_source(headers: Headers, limits: Limits) -> None:
-    """Refuse what came by another name (DNS rebinding) or from a page of another site."""
+    """Refuse a request for another host name (DNS rebinding), or from another site's page."""
     hosts = headers.getlist("host")
     if len(hosts) != 1 or name_of(hosts[0]) not in limits.hosts:
         raise CallError("forbidden", "The Host header names another server", where="Host")
@@ -99,13 +100,13 @@ def check_source(headers: Headers, limits: Limits) -> None:
 
 
 def name_of(host: str) -> str | None:
-    """The name in a `Host` header, in lower case, without brackets and port; None where it is not one."""
+    """Return the name in a `Host` header, in lower case, without brackets and port; None if malformed."""
     found = _HOST.fullmatch(host)
     return None if found is None else (found[1] or found[2]).lower()
 
 
 def hosts_of(bound: str, more: Iterable[str]) -> frozenset[str]:
-    """The names a server is called by: loopback's, the address it is bound to, and those it is told."""
+    """Return the names of a server: loopback names, its bound address, and the configured ones."""
     return LOOPBACK | {bound.strip("[]").lower()} | {name.lower() for name in more}
 
 

@@ -1,4 +1,4 @@
-"""The OpenAPI description of the routes, as data. Pure."""
+"""OpenAPI description of the routes, as data. Pure. Source: OpenAPI Specification 3.1."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ def _operation(
 
 
 def description() -> dict[str, Any]:
-    """The whole description."""
+    """Return the complete description."""
     one = {"name": "id", "in": "path", "required": True, "schema": _TEXT}
     every = {"name": "all", "in": "query", "schema": _enum("true", "false")}
     unknown = {"404": "No such approval"}

@@ -1,6 +1,6 @@
-"""Limits on requests: how many of one caller are under way, and how large and how slow a body may be.
+"""Limits on requests: how many of one caller are in progress, and how large and how slow a body may be.
 
-A caller's share is its own: whatever one caller does, the others get through.
+Each caller has its own share, so one caller cannot block the others.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ringfence.toolkit.errors import CallError
 
 
 class Shares:
-    """The requests under way, counted for each caller; `most` is how many each may have."""
+    """The requests in progress, counted per caller; `most` is the number that each may have."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -25,7 +25,7 @@ class Shares:
 
     @contextmanager
     def taken(self, caller: str) -> Iterator[None]:
-        """One more request of a caller, for as long as this lasts. Raises CallError `overloaded`."""
+        """Count one more request of a caller during the block. CallError `overloaded`."""
         if self._running[caller] >= self._most:
             raise CallError("overloaded", f"{self._most} requests of this caller are under way already")
         self._running[caller] += 1
@@ -40,13 +40,14 @@ class Shares:
 def bounded(
     receive: Receive, most: int, seconds: float, clock: Callable[[], float] = time.monotonic
 ) -> Receive:
-    """`receive` for a body of at most `most` bytes, all of which has come after so many seconds.
+    """Return `receive` for a body of at most `most` bytes that arrives within `seconds`.
 
-    Raises CallError `too_large` and `request_timeout`.
+    CallError `too_large` and `request_timeout`.
     """
     read, whole, ends = 0, False, clock() + seconds
 
     async def counted() -> Message:
+        """Receive the next part of the body and count its bytes."""
         nonlocal read, whole
         if whole:
             return await receive()  # the client's leaving, for which anybody may wait
@@ -65,4 +66,5 @@ def bounded(
 
 
 def too_large(most: int) -> CallError:
+    """Return the error for a body of more than `most` bytes."""
     return CallError("too_large", f"The body is larger than {most} bytes")

@@ -1,4 +1,4 @@
-"""What every route reads and answers with: strict JSON in, errors as a code, a message, where and a hint."""
+"""Requests and responses of every route: strict JSON in, errors with code, message, where and hint."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ STATUS = {
 
 
 def as_json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
-    """ASCII only, so that no name in it can be shown as something else."""
+    """Return a JSON response in ASCII, so that no name in it can be displayed as another."""
     body = json.dumps(value, ensure_ascii=True, separators=(",", ":"))
     return Response(body, status, {"Cache-Control": "no-store", **(headers or {})}, "application/json")
 
 
 def refused(error: CallError, status: int | None = None) -> Response:
-    """The answer to a request that is not carried out."""
+    """Return the response to a request that is refused."""
     code = status or STATUS.get(error.code, 400)
     headers = {
         401: {"WWW-Authenticate": "Bearer"},
@@ -47,13 +47,13 @@ def refused(error: CallError, status: int | None = None) -> Response:
 
 
 def caller_of(request: Request) -> Caller:
-    """Who sent it, as `protect` found out."""
+    """Return the caller that the middleware identified."""
     caller: Caller = request.scope["ringfence.caller"]
     return caller
 
 
 def check_role(request: Request, *roles: str) -> Caller:
-    """The caller. Raises CallError `forbidden` for one of another kind."""
+    """Return the caller. CallError `forbidden` for another role."""
     caller = caller_of(request)
     if not caller.is_one_of(*roles):
         raise CallError("forbidden", f"This is for the token of a {' or a '.join(roles)}")
@@ -61,9 +61,9 @@ def check_role(request: Request, *roles: str) -> Caller:
 
 
 async def object_in(request: Request, known: set[str]) -> dict[str, Any]:
-    """The JSON object that was sent, without its nulls, which mean that a field was left out.
+    """Return the JSON object of the request, without null fields, which mean "omitted".
 
-    Raises CallError for anything else and for unknown fields.
+    CallError for anything else, and for unknown fields.
     """
     value = read_json(await request.body())
     if not isinstance(value, dict):
@@ -74,7 +74,7 @@ async def object_in(request: Request, known: set[str]) -> dict[str, Any]:
 
 
 def text_in(fields: dict[str, Any], name: str, default: str | None = None) -> str:
-    """A field that is text. Raises CallError where it is not, or is missing without a default."""
+    """Return a text field. CallError if it is not text, or is missing without a default."""
     value = fields.get(name, default)
     if not isinstance(value, str):
         raise CallError("invalid_arguments", f"'{name}' is missing or not text", where=name)

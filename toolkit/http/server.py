@@ -1,4 +1,4 @@
-"""Runs an application until it is told to stop: what has begun is finished and recorded first."""
+"""HTTP server: runs an application until it is stopped; calls in progress are finished and recorded first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PATIENCE = 30  # seconds that answers under way may take after the signal
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A listening socket. Raises OSError."""
+    """Return a listening socket. OSError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # With the protocol named, asyncio sends each answer at once (TCP_NODELAY); else each waits some 40 ms.
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -31,7 +31,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def _reading_for(seconds: float) -> type[H11Protocol]:
-    """The protocol that closes a connection on which no request has come after so many seconds."""
+    """Return uvicorn's protocol with a time limit, in seconds, for the head of a request."""
 
     class Reading(H11Protocol):
         _head: asyncio.TimerHandle | None = None
@@ -66,7 +66,7 @@ def _reading_for(seconds: float) -> type[H11Protocol]:
 
 
 class _Announced(uvicorn.Server):
-    """Says when it takes requests."""
+    """A server that announces when it accepts requests."""
 
     def __init__(self, config: uvicorn.Config, ready: Callable[[], None], ending: Callable[[], None]) -> None:
         super().__init__(config)
@@ -75,7 +75,7 @@ class _Announced(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Stop at a signal, and end well: having finished what had begun is not to have failed."""
+        """Stop at a signal, and exit normally after finishing the calls in progress."""
         held = {sign: signal.signal(sign, self.handle_exit) for sign in (signal.SIGTERM, signal.SIGINT)}
         try:
             yield
@@ -100,9 +100,9 @@ def serve(
     *,
     seconds: float = 30.0,
 ) -> None:
-    """Serve until SIGTERM or SIGINT; `ending` is called before what has begun is waited for.
+    """Serve until SIGTERM or SIGINT; `ending` is called before calls in progress are awaited.
 
-    A request's head has so many `seconds` to come in.
+    The head of a request must arrive within `seconds`.
     """
     config = uvicorn.Config(
         app,

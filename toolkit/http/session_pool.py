@@ -1,6 +1,6 @@
-"""One session for each agent's token, opened when it is first used, and one for people, who make no calls.
+"""Session pool: a session for each agent's token, opened on first use, and one for people, without calls.
 
-A session answers one call at a time; calls that wait for their turn hold no thread.
+A session answers one call at a time; waiting calls occupy no thread.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ THREADS = 4  # that one caller's requests may use at once
 
 @dataclass(slots=True)
 class Gone:
-    """Whether whoever waits for an answer has left."""
+    """Whether the client that waits for a response has disconnected."""
 
     event: threading.Event = field(default_factory=threading.Event)
 
     def progress(self) -> Progress:
-        """What ends a call that nobody waits for, as long as nothing was changed."""
+        """Return the progress that cancels a call nobody waits for, while nothing has been changed."""
         return Progress(None, self.event.is_set, "The client left before anything was changed")
 
 
 @dataclass(slots=True)
 class SessionSlot:
-    """One agent's session, and whose turn it is."""
+    """One agent's session, and the queue for it."""
 
     caller: Caller
     session: Session
@@ -60,24 +60,27 @@ class SessionPool:
 
     @asynccontextmanager
     async def working(self) -> AsyncIterator[None]:
-        """As long as this lasts, work can be started that outlives the request that began it."""
+        """Allow background work during the block; work may outlive the request that started it."""
         async with anyio.create_task_group() as self._tasks:
             yield
 
     def start(self, work: Callable[..., Coroutine[Any, Any, None]], *arguments: Any) -> None:
-        """Begin work that is finished whoever still waits for it."""
+        """Start work that is finished even if nobody waits for it."""
         assert self._tasks is not None, "the server runs"
         self._tasks.start_soon(work, *arguments)
 
     def close(self) -> None:
+        """Close every session."""
         for door in self._doors.values():
             door.session.close()
         self.desk.close()
 
     async def run(self, work: Callable[[], Any], caller: Caller | None = None) -> Any:
-        """Do what waits for disks and locks in a thread; it is finished even when its caller has gone.
+        """Run work that blocks on disks and locks in a thread.
 
-        Each caller has threads of its own, so that none waits for another's work.
+        It is finished even if its caller disconnects.
+
+        Each caller has its own threads, so none waits for another's work.
         """
         key = None if caller is None else caller.key
         threads = self._threads.get(key)
@@ -86,7 +89,7 @@ class SessionPool:
         return await anyio.to_thread.run_sync(work, limiter=threads)
 
     async def door(self, caller: Caller) -> SessionSlot:
-        """The door that this agent's token opens."""
+        """Return the session slot of this agent's token."""
         known = self._doors.get(caller.key)
         return known if known is not None else await self.run(lambda: self._open(caller), caller)
 
@@ -97,7 +100,7 @@ class SessionPool:
             return self._doors[caller.key]
 
     async def call(self, caller: Caller, body: bytes, gone: Gone) -> Result:
-        """Answer one call in its turn; one whose caller left while it waited is not begun."""
+        """Answer one call in its turn; a call whose client disconnected in the queue is not started."""
         door = await self.door(caller)
         async with door.turn:
             if gone.event.is_set():

@@ -1,4 +1,4 @@
-"""Messages as server-sent events, for as long as there are some. Knows nothing of what they say."""
+"""Server-sent events: sends messages as they come, whatever they contain. Source: WHATWG HTML, 9.2."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _HEADERS = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"
 
 
 def accepts(request: Request, kind: str) -> bool:
-    """Whether the client takes this kind of answer."""
+    """Whether the client accepts an event stream."""
     ranges = [part.partition(";")[0].strip().lower() for part in request.headers.get("accept", "").split(",")]
     return bool({kind, "*/*", f"{kind.partition('/')[0]}/*"} & set(ranges))
 
 
 class Stream:
-    """What is to be said in answer to one request. `left` is told when the client leaves."""
+    """The messages in response to one request. `left` is called when the client disconnects."""
 
     def __init__(
         self,
@@ -38,26 +38,27 @@ class Stream:
         self._left = left
 
     async def first(self) -> Message | None:
-        """The first message, or None when there is still none after a while."""
+        """Return the first message, or None if there is none after a short wait."""
         with anyio.move_on_after(PATIENCE):
             return await self._watched(self._messages.receive)
         return None
 
     def close(self) -> None:
-        """Nothing more is read."""
+        """Stop reading messages."""
         self._messages.close()
 
     async def last(self) -> Message:
-        """The last message; the others are not said."""
+        """Return the last message and drop the others."""
 
         async def drained() -> Message:
+            """Return the last message of the source."""
             with self._messages:
                 return [message async for message in self._messages][-1]
 
         return await self._watched(drained)
 
     async def _watched(self, work: Callable[[], Awaitable[Message]]) -> Message:
-        """Do it, and notice meanwhile when the client leaves."""
+        """Run the work, and notice when the client disconnects."""
         found: list[Message] = []
         async with anyio.create_task_group() as group:
             group.start_soon(self._watch)
@@ -72,7 +73,7 @@ class Stream:
             self._left()
 
     def response(self, first: Message | None) -> Response:
-        """The rest as events, after `first`."""
+        """Return the remaining messages as events, after `first`."""
         return _Events(self._events(first), self._left)
 
     async def _events(self, first: Message | None) -> AsyncIterator[bytes]:
@@ -91,7 +92,7 @@ class Stream:
 
 
 class _Events(StreamingResponse):
-    """Events, with a word when their reader has gone."""
+    """A response of events that calls back when its reader has disconnected."""
 
     def __init__(self, events: AsyncIterator[bytes], left: Callable[[], None] | None) -> None:
         super().__init__(events, headers=_HEADERS, media_type=EVENTS)

@@ -1,4 +1,4 @@
-"""Who may call: bearer tokens, one a line in a file, each for one agent, person or service.
+"""Bearer tokens: one per line in a file, each for one agent, person or service.
 
 Tokens are compared by digest and never written anywhere.
 """
@@ -21,7 +21,7 @@ SHORTEST = 24
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whom a token stands for. `key` tells tokens apart: each agent's token has a session of its own."""
+    """The owner of a token. `key` distinguishes tokens: each agent's token has its own session."""
 
     role: str
     name: str
@@ -30,22 +30,26 @@ class Caller:
     open_door: bool = False  # nobody needs a token here: the one agent of a server on loopback
 
     def is_one_of(self, *roles: str) -> bool:
+        """Whether the caller has one of these roles.
+
+        The one agent of a loopback server is also a service.
+        """
         return self.role in roles or (self.open_door and SERVICE in roles)
 
 
 class TokensError(Exception):
-    """A file of tokens that cannot be used."""
+    """A token file that cannot be used."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """The callers by their tokens' digests; without any, everybody is `anyone`."""
+    """The callers by digest of their token; without tokens every request is by `anyone`."""
 
     callers: Mapping[str, Caller] = field(default_factory=dict)
     anyone: Caller | None = None
 
     def find(self, authorization: str | None) -> Caller | None:
-        """Who sent this `Authorization` header, if it is anybody."""
+        """Return the caller of this `Authorization` header, or None."""
         if authorization is None:
             return self.anyone
         scheme, _, token = authorization.partition(" ")
@@ -55,17 +59,18 @@ class Tokens:
 
     @property
     def agents(self) -> tuple[Caller, ...]:
+        """The callers that are agents."""
         found = self.callers.values() if self.anyone is None else (self.anyone,)
         return tuple(caller for caller in found if caller.role == AGENT)
 
 
 def without_tokens(agent: str, session: str | None = None) -> Tokens:
-    """Everybody who reaches the server is this one agent: for loopback alone."""
+    """Return tokens where every client is this one agent: only for loopback."""
     return Tokens(anyone=Caller(AGENT, agent, session, open_door=True))
 
 
 def read(file: str) -> Tokens:
-    """The tokens of a file. Raises TokensError, with the line, for what is not one."""
+    """Read a token file. TokensError, with the line, for anything malformed."""
     text = read_private(file)
     found: dict[str, Caller] = {}
     for number, words in entries(text):
@@ -90,7 +95,7 @@ def entries(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def read_private(file: str) -> str:
-    """The text of a file that only its owner may read. Raises TokensError for any other."""
+    """Return the text of a file that only its owner may read. TokensError for any other file."""
     path = Path(file)
     try:
         mode = path.stat().st_mode
@@ -116,10 +121,11 @@ def _parse(words: list[str]) -> tuple[str, Caller]:
 
 
 def check_token(token: str) -> None:
-    """Refuse (TokensError) one that could be guessed or mistyped."""
+    """Raise TokensError for a token that is easy to guess or to mistype."""
     if len(token) < SHORTEST or not token.isascii():
         raise TokensError(f"a token is at least {SHORTEST} characters of ASCII")
 
 
 def digest_of(token: str) -> str:
+    """Return the SHA-256 digest of a token, in hex."""
     return hashlib.sha256(token.encode()).hexdigest()

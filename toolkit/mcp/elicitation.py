@@ -1,7 +1,7 @@
-"""Puts an approval to the client's user, in both dialects, and reads the answer.
+"""Elicitation: sends an approval to the client's user, in both dialects, and reads the answer.
 
-Only an explicit choice to allow approves. What a stateless client sends back is taken for a stranger's:
-sealed, bound to one call of one agent, expiring, and used once.
+Only an explicit choice to allow approves. State that a stateless client returns is untrusted: it is sealed,
+bound to one call of one agent, expires, and is used once.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ UNASKED = "it may not have asked anyone"
 
 
 def question(request: Request, *, titled: bool = True) -> dict[str, Any]:
-    """The params of `elicitation/create`; without `titled` in the words of the older schema."""
+    """Return the params of `elicitation/create`; without `titled` in the older schema."""
     choices = _choices(request)
     decision: dict[str, Any] = {"type": "string", "title": "Decision"}
     if titled:
@@ -59,7 +59,7 @@ def question(request: Request, *, titled: bool = True) -> dict[str, Any]:
 
 
 def _choices(request: Request) -> dict[str, str]:
-    """The choices, the narrowest first; what the agent reads with its user has no rule in it."""
+    """Return the choices, the narrowest first; the agent reads them too, so none contains a rule."""
     found = {ALLOW: f"Allow {in_words(request, ONCE)}"}
     paths = paths_of(request)
     if paths is not None:
@@ -71,7 +71,7 @@ def _choices(request: Request) -> dict[str, str]:
 
 
 def paths_of(request: Request) -> Scope | None:
-    """The narrowest grant for paths; None where its pattern would name what the call does not."""
+    """Return the narrowest grant pattern for paths; None if it would name more than the call does."""
     named = {value for value in request.arguments.values() if isinstance(value, str)}
     if not named.issuperset(outermost(request.asking or request.paths)):
         return None
@@ -79,9 +79,9 @@ def paths_of(request: Request) -> Scope | None:
 
 
 def _message(request: Request) -> str:
-    """The facts first, then what would change, and last what the agent says, as its words.
+    """Return the question: facts first, then the planned changes, last the agent's own words.
 
-    Every line begins with ours: what comes from a call stands behind them, or is indented.
+    Every line begins with our text; text from a call follows it or is indented.
     """
     # It goes down the agent's own channel, so it says what the agent may be shown.
     title, reason = request.shown.get("title", request.tool), request.shown.get("reason")
@@ -106,9 +106,9 @@ def _preview(request: Request) -> list[str]:
 
 
 def answer_in(response: Any, request: Request, now: float) -> Answer | None:
-    """What the user chose; None where nothing was chosen. To decline is no choice: see `is_declined`.
+    """Return the user's choice; None without a choice. A declined question is none: see `is_declined`.
 
-    Nor is it one to choose next to everything without the confirmation. `now` is in POSIX seconds.
+    The choice of a broad grant counts only with its confirmation. `now` is POSIX seconds.
     """
     if not isinstance(response, dict):
         return None
@@ -130,12 +130,12 @@ def answer_in(response: Any, request: Request, now: float) -> Answer | None:
 
 
 def is_declined(response: Any) -> bool:
-    """Whether the client gave the question back. Some do so by themselves and show it to nobody."""
+    """Whether the client declined the question; some clients decline without showing it to anybody."""
     return isinstance(response, dict) and response.get("action") == "decline"
 
 
 def declined(result: Result) -> Result:
-    """What the agent is told of a call that goes on waiting, as its client declined to ask."""
+    """Return the agent's message about a pending call whose question the client declined."""
     if result.status != "approval_required" or result.error is None:
         return result
     message = f"Declined by the client; {UNASKED}. {result.error['message']}"
@@ -149,9 +149,9 @@ def declined(result: Result) -> Result:
 
 
 class Seals:
-    """Makes and opens the `requestState` of questions. Each one is good for one answer, until it expires.
+    """Creates and opens the `requestState` of questions; each is valid for one answer, until it expires.
 
-    The key is made anew for each server: what an earlier one sealed is asked again.
+    Each server has a new key: a question sealed by an earlier one is asked again.
     """
 
     def __init__(self, *, lasts: float = 900.0, clock: Callable[[], float] = time.time) -> None:
@@ -162,13 +162,13 @@ class Seals:
         self._lock = threading.Lock()
 
     def seal(self, request: Request) -> str:
-        """The state for one question."""
+        """Return the state for one question."""
         fields = {**self._bound(request), "nonce": secrets.token_hex(8), "until": self._clock() + self.lasts}
         body = json.dumps(fields, separators=(",", ":")).encode()
         return _packed(body) + "." + _packed(self._mac(body))
 
     def open(self, text: Any) -> dict[str, Any] | None:
-        """What a state says; None when it has expired. RpcError for one that was not sealed here."""
+        """Return the content of a state; None if it has expired. RpcError if it was not sealed here."""
         body, _, mac = text.partition(".") if isinstance(text, str) else ("", "", "")
         try:
             data, given = _unpacked(body), _unpacked(mac)
@@ -180,7 +180,7 @@ class Seals:
         return fields if fields["until"] > self._clock() else None
 
     def spend(self, fields: dict[str, Any], call: ToolCall, request: Request) -> None:
-        """Use a state up for one call. RpcError where it is another call's or was used before."""
+        """Use up a state for one call. RpcError if it belongs to another call or was used before."""
         bound = {name: value for name, value in fields.items() if name not in ("nonce", "until")}
         fits = bound == self._bound(request)
         if not fits or (call.tool, arguments_digest(call.arguments)) != (fields["tool"], fields["arguments"]):
@@ -193,9 +193,9 @@ class Seals:
             self._used[fields["nonce"]] = fields["until"]
 
     def _bound(self, request: Request) -> dict[str, str]:
-        """All that an answer is an answer to.
+        """Return everything that an answer belongs to, keyed.
 
-        The client can read it: content that it may not read could be guessed from a plain digest.
+        The client can read the state: unreadable content could be guessed from an unkeyed digest.
         """
         return {
             "approval": request.id,

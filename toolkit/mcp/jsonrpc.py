@@ -1,4 +1,4 @@
-"""JSON-RPC messages as plain dicts, and what the eras of the protocol are called.
+"""JSON-RPC 2.0 messages as plain dicts, and the protocol's versions.
 
 Pure: values in, values out.
 """
@@ -37,27 +37,30 @@ class RpcError(Exception):
 
 @dataclass(slots=True)
 class Peer:
-    """What is known of the client: the version spoken with it and what it says it can do."""
+    """The client's facts: the protocol version in use, and its declared capabilities."""
 
     version: str | None = None
     capabilities: dict[str, Any] = field(default_factory=dict)
 
     @property
     def stateless(self) -> bool:
+        """Whether the version is of the stateless era."""
         return self.version in STATELESS
 
     @property
     def can_elicit(self) -> bool:
-        """Whether it puts questions with a form to its user; an empty declaration means forms."""
+        """Whether the client shows forms to its user; an empty declaration means forms."""
         declared = self.capabilities.get("elicitation")
         return isinstance(declared, dict) and (not declared or "form" in declared)
 
 
 def reply(request: Any, result: Message) -> Message:
+    """Return the response to a request."""
     return {"jsonrpc": "2.0", "id": request, "result": result}
 
 
 def refusal(request: Any, error: RpcError) -> Message:
+    """Return the error response to a request."""
     body: Message = {"code": error.code, "message": error.message}
     if error.data is not None:
         body["data"] = error.data
@@ -65,15 +68,17 @@ def refusal(request: Any, error: RpcError) -> Message:
 
 
 def notification(method: str, params: Message) -> Message:
+    """Return a notification."""
     return {"jsonrpc": "2.0", "method": method, "params": params}
 
 
 def is_request(message: Message) -> bool:
+    """Whether the message is a request: it has a method and an id."""
     return "method" in message and "id" in message
 
 
 def check(message: Any) -> Message:
-    """A message that has the outer form of JSON-RPC. Raises RpcError."""
+    """Return a message in the form of JSON-RPC. RpcError for any other."""
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         raise RpcError(INVALID_REQUEST, "Not a JSON-RPC 2.0 message")
     if "method" in message:
@@ -93,7 +98,7 @@ def _is_id(value: Any) -> bool:
 
 
 def peer_of(message: Message, known: Peer) -> Peer:
-    """Who sent a request: what its envelope says (the stateless era), else who shook hands."""
+    """Return the client of a request: by its envelope (stateless era), else by its handshake."""
     meta = message.get("params", {}).get("_meta")
     if not isinstance(meta, dict) or VERSION_KEY not in meta:
         return known

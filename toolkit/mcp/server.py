@@ -1,7 +1,7 @@
-"""Answers the protocol's requests with one session, whatever carries them.
+"""MCP server: answers the protocol's requests with one session, over any transport.
 
 Runs nothing that the session does not permit: a question to the client's user only gives the session an
-answer, and the call then goes through it again from the start.
+answer, and the call then starts again from the beginning.
 """
 
 from __future__ import annotations
@@ -49,19 +49,20 @@ _TITLED_SINCE = "2025-11-25"
 
 @dataclass(slots=True)
 class Flight:
-    """One call under way: how to send notes about it, and whether the client has called it off."""
+    """One call in progress: how to send notifications about it, and whether the client cancelled it."""
 
     notify: Callable[[Message], None] = lambda _: None
     cancelled: bool = False
     question: str | None = None  # the id of the question that was put to the client's user
 
     def call_off(self) -> None:
+        """Cancel the call, unless it has begun to change something."""
         self.cancelled = True
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A call that waits for the client's user: `params` go to `elicitation/create`."""
+    """A call that waits for the client's user: `params` are for `elicitation/create`."""
 
     id: str | int
     call: ToolCall
@@ -74,18 +75,17 @@ class Question:
 
 
 class Channel(Protocol):
-    """Who is asked apart from the client; leaves the answer with the session's approvals."""
+    """The person to ask other than the client; stores the answer in the session's approvals."""
 
-    def __call__(
-        self, request: Request, *, call: str | int | None, called_off: Callable[[], bool]
-    ) -> None: ...
+    def __call__(self, request: Request, *, call: str | int | None, called_off: Callable[[], bool]) -> None:
+        """Ask a person and return when the request is answered, called off or expired."""
 
 
 class Server:
-    """The session behind the protocol. `ask` is "client" (put questions to it where it can) or "queue".
+    """The session behind the protocol. `ask` is "client" (ask it where it can) or "queue".
 
-    With a `channel` questions are put there and never to the client. `note` is told of every call: its tool,
-    its result and the seconds it took.
+    With a `channel` questions go there and never to the client. `note` receives every call: its tool, its
+    result and its duration in seconds.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class Server:
         self._listed: tuple[str, list[Message]] | None = None
 
     def answer(self, message: Message, known: Peer, flight: Flight) -> Message | Question:
-        """The response to one request, or the question that has to be put first (then see `resume`)."""
+        """Return the response to a request, or a question to ask first (then call `resume`)."""
         try:
             peer = peer_of(message, known)
             params = message.get("params", {})
@@ -118,7 +118,7 @@ class Server:
             return refusal(message["id"], error)
 
     def resume(self, question: Question, response: Message | None) -> Message | Question:
-        """Go on with a call after the client's user was asked; `response` is what came back."""
+        """Continue a call after the client's user was asked; `response` is the client's reply."""
         held = self.session.approvals.get(question.approval)
         if self.channel is not None and held.state != PENDING and not question.flight.cancelled:
             return self._again(question)
@@ -136,12 +136,12 @@ class Server:
         return self._run(question.id, question.call, question.peer, question.flight, question.token, question)
 
     def put_on_channel(self, question: Question, channel: Channel, over: Callable[[], bool]) -> None:
-        """Put a question where a person is beside the client, and wait until it is answered or over."""
+        """Ask a person beside the client, and wait for the answer or the end."""
         request = self.session.approvals.get(question.approval)
         channel(request, call=question.id, called_off=lambda: over() or question.flight.cancelled)
 
     def _note_declined(self, response: Any, held: Request) -> bool:
-        """Put on record that the client declined; gives whether it did."""
+        """Record that the client declined; returns whether it did."""
         if not asking.is_declined(response) or held.state != PENDING:
             return False
         self.session.approvals.note_declined(held.id, by=asking.CLIENT, reason=asking.UNASKED)
@@ -191,7 +191,7 @@ class Server:
         return {"instructions": self._instructions} if self._instructions else {}
 
     def tools(self) -> list[Message]:
-        """What the agent is offered under the policy in force, always in the same order."""
+        """Return the tools that the policy in force can allow the agent, always in the same order."""
         policy, workspace = self.session.policy, self.session.workspace
         if self._listed is None or self._listed[0] != policy.revision:
             from ringfence.toolkit.catalog.offers import offers
@@ -218,9 +218,9 @@ class Server:
         return self._run(request, call, peer, flight, meta.get("progressToken"))
 
     def _take_answer(self, params: Message, call: ToolCall) -> bool:
-        """Hand the session the answer that came with a repeated call; whether it permits is judged there.
+        """Pass the answer in a repeated call to the session, which judges whether it permits the call.
 
-        Gives whether the client declined.
+        Returns whether the client declined.
         """
         fields = self._seals.open(params["requestState"])
         if fields is None:
@@ -280,7 +280,7 @@ class Server:
 
 
 def _message_in(meta: Message) -> str | None:
-    """The client's id of the message that the call came in, for the record."""
+    """Return the client's id of the message that contained the call, for the record."""
     given = meta.get(MESSAGE_KEY)
     return given if isinstance(given, str) and len(given) <= MAX_ID else None
 
@@ -291,7 +291,7 @@ def _check_greeted(peer: Peer) -> None:
 
 
 def _progress(flight: Flight, token: Any) -> Progress:
-    """Tells the client how far a call is, and ends one that was cancelled before it changes anything."""
+    """Notify the client of a call's progress, and stop a cancelled call before its first change."""
     told = isinstance(token, str | int) and not isinstance(token, bool)
     last = 0.0
 
@@ -310,5 +310,5 @@ def _progress(flight: Flight, token: Any) -> Progress:
 
 
 def server_info() -> Message:
-    """This program's name and version."""
+    """Return this program's name and version."""
     return {"name": "ringfence", "title": "Ringfence", "version": version()}

@@ -1,7 +1,7 @@
-"""The protocol over two streams: the caller's thread answers calls one after another, and reads in between.
+"""MCP over stdio: the caller's thread answers calls one after another and reads in between.
 
-While a call takes long another thread reads, so that it can be called off. A thin loop of our own, since the
-protocol's SDK alone takes several times as long to import. Nothing but the protocol is written to the sink.
+During a long call another thread reads, so that the call can be cancelled. The loop is our own, because the
+protocol's SDK takes several times as long to import. Only protocol messages are written to the sink.
 """
 
 from __future__ import annotations
@@ -72,6 +72,7 @@ class Loop:
         self._apart = self._more is None  # whether another thread reads
 
     def run(self) -> None:
+        """Answer messages until the source ends."""
         reader = threading.Thread(target=self._read_apart, name="mcp-reader", daemon=True)
         reader.start()
         try:
@@ -93,13 +94,13 @@ class Loop:
     # ------------------------------------------------------------------- reading
 
     def _next(self) -> _Job | None:
-        """The next call, after all that has come in so far: it may have been called off already."""
+        """Return the next call, after reading everything available: it may already be cancelled."""
         while not (self._apart or self._ended) and (self._jobs.empty() or (self._more and self._more())):
             self._fill()
         return self._jobs.get()
 
     def _read_apart(self) -> None:
-        """Read from now on, once a call takes long; handing each line over would cost short ones much."""
+        """Read in another thread from now on, during long calls; for short calls that would be too slow."""
         while not self._apart:
             self._bell.wait()
             self._bell.clear()
@@ -113,7 +114,7 @@ class Loop:
             self._fill()
 
     def _fill(self) -> None:
-        """Take what comes in next."""
+        """Read the next messages."""
         goes_on = False
         try:
             data = self._source.read1(_PIECE)
@@ -201,7 +202,7 @@ class Loop:
         thread.start()
 
     def _put(self, job: _Job, question: Question) -> None:
-        """Put a question to a person and go on with the call, until there is an answer."""
+        """Ask a person and continue the call, until there is an answer."""
 
         def answered() -> Message | Question:
             answer: Message | Question = question
@@ -214,7 +215,10 @@ class Loop:
         self._finish(job, answer)
 
     def _kept_alive(self, job: _Job, work: Callable[[], Message | Question]) -> Message | Question:
-        """What the work gives; one request that fails is answered, and does not end the server."""
+        """Return the result of the work.
+
+        A failed request gets an error response and does not end the server.
+        """
         try:
             return work()
         except Exception:
@@ -250,7 +254,7 @@ class Loop:
                 question.flight.question = None
 
     def _end_questions(self, flight: Flight | None = None) -> None:
-        """Nobody will answer any more: all questions, or those of a call that was called off."""
+        """Cancel all questions, or those of a cancelled call: nobody will answer any more."""
         with self._lock:
             self._over = self._over or flight is None
             for name, waiting in self._asked.items():
@@ -275,7 +279,7 @@ class Loop:
 
 
 class _Batch:
-    """Collects the answers to the requests that came in one array."""
+    """Collects the responses to the requests of one array."""
 
     def __init__(self, size: int, send: Callable[[list[Message]], None]) -> None:
         self._size = size
@@ -298,7 +302,7 @@ def _is_answered(value: Any) -> bool:
 
 
 def _waiting(source: BufferedReader) -> Callable[[], bool] | None:
-    """What tells whether there is something to read; None where the system cannot say it of a pipe."""
+    """Return what tells whether there is input; None where the system cannot tell for a pipe."""
     if not hasattr(select, "poll"):
         return None
     poll = select.poll()

@@ -1,1 +1,1 @@
-"""Monitoring: for those who watch agents work."""
+"""Monitoring: live views for people who watch agents work."""

@@ -1,4 +1,4 @@
-"""What an editor is told of changes that any process makes in a workspace, read from the shared state.
+"""Change feed for editors: changes by any process in a workspace, from the shared state.
 
 Reads only what is new, and changes nothing.
 """
@@ -19,7 +19,10 @@ MOVED = "moved"
 
 
 class Bridge:
-    """The changes since it was made, each told once its call is done; with `only` those of one session."""
+    """The changes since it was created, each reported once, after its call.
+
+    With `only` those of one session.
+    """
 
     def __init__(self, session: Session, only: str | None = None) -> None:
         self._session = session
@@ -30,7 +33,7 @@ class Bridge:
         self._seen = int(session.state.rows("SELECT max(id) FROM op")[0][0] or 0)
 
     def look(self) -> list[dict[str, Any]]:
-        """What was done since the last look, oldest first."""
+        """Return the changes since the last call of this method, oldest first."""
         fresh = self._session.state.rows("SELECT id FROM op WHERE id > ? ORDER BY id", (self._seen,))
         if not fresh and not self._open:
             return []
@@ -55,14 +58,14 @@ class Bridge:
         return event | {"session": item.session, "agent": item.agent, "tool": item.tool, "call": item.call}
 
     def _file(self, path: str) -> str | None:
-        """Where the file is on this machine, if it is."""
+        """Return the path of the file on this machine, if there is one."""
         if self._root is None or path.partition("/")[0] == TASKS:
             return None
         return str(self._root / path)
 
 
 def kind(item: ItemRow) -> str:
-    """What became of the item's path, in a word."""
+    """Return what happened to the item's path, in one word."""
     if item.kind == "move":
         return MOVED
     if item.kind == "delete":

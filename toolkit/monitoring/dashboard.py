@@ -1,6 +1,6 @@
-"""What there is to see of a workspace while agents work, read from what all its processes share.
+"""Dashboard data of a workspace while agents work, from the state that all its processes share.
 
-Reads only what is new where it can, and changes nothing.
+Reads only what is new where possible, and changes nothing.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ REFUSED = 20  # refused requests that are kept at hand
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One session's changed files; those of its sub-sessions are among them, so only roots are listed.
+    """The changed files of one session.
 
-    `earlier` says that the session made more changes than are looked at, before these.
+    Those of its sub-sessions are included, so only root sessions are listed.
+
+    `earlier`: the session made more changes than are read, before these.
     """
 
     session: str
@@ -33,9 +35,9 @@ class Work:
 
 
 class Board:
-    """The requests that wait or were refused last, what is being done, what sessions changed, the log's end.
+    """Pending and recently refused requests, calls in progress, sessions' changes, and the end of the log.
 
-    With `only` those of one session and its sub-sessions. `look` brings all of it up to date.
+    With `only` those of one session and its sub-sessions. `look` updates all of it.
     """
 
     def __init__(self, session: Session, only: str | None = None) -> None:
@@ -53,7 +55,7 @@ class Board:
         self._stale: set[str] = set()  # sessions of which something was recorded since they were looked at
 
     def look(self) -> bool:
-        """Read what is new since the last look; whether anything is."""
+        """Read what is new since the last call; returns whether anything is."""
         before, read = (self.pending, self.running, self.logged), self._read
         for record in audit.records(self.session.state, since=self._read):
             self._read = record["seq"]
@@ -93,7 +95,7 @@ class Board:
         return [self._kept[root] for root in chosen if self._kept[root].files]
 
     def _of(self, root: str, latest: dict[str, int]) -> Work:
-        """What a session and its sub-sessions changed last."""
+        """Return the last changes of a session and its sub-sessions."""
         state, found = self.session.state, list[int]()
         for name in latest:
             if name == root or name.startswith(root + "/"):
@@ -104,7 +106,7 @@ class Board:
         return Work(root, tuple(changed(self.session.history, root, since=since)), since > 0)
 
     def _sessions(self) -> dict[str, int]:
-        """Each session and its last operation."""
+        """Return each session with its last operation."""
         state = self.session.state
         if self._latest is None:
             self._latest, name = {}, ""
@@ -131,7 +133,7 @@ class Board:
 
 
 def label(record: dict[str, Any]) -> str:
-    """A call as the log names it: `[delete_tasks tasks: 3]`, `[delete src/a.py]`."""
+    """Return a call as the log names it: `[delete_tasks tasks: 3]`, `[delete src/a.py]`."""
     tool = str(record.get("tool") or record.get("event") or "?")
     tasks = record.get("tasks")
     if isinstance(tasks, dict):
@@ -146,5 +148,5 @@ _DOING |= {"move": "Moving", "copy": "Copying", "undo": "Undoing", "restore": "R
 
 
 def doing(tool: str) -> str:
-    """What a tool is called while it works: `Deleting…`."""
+    """Return a tool's progress word: `Deleting…`."""
     return f"{_DOING.get(tool.partition('_')[0], tool)}…"

@@ -1,4 +1,4 @@
-"""The web page on which people look at what agents do, decide on what they ask, and put things back.
+"""Review pages: people see what agents do, decide on approvals, and undo changes.
 
-It has no rules of its own and makes no call. Every string of a call is escaped where it is shown.
+They have no rules of their own and make no calls. Every string of a call is escaped where it is displayed.
 """

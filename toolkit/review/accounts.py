@@ -1,4 +1,4 @@
-"""Who looks: people by token, or by the name that a proxy in front vouches for, each with one role.
+"""Accounts of people: by token, or by the name that a reverse proxy vouches for, each with one role.
 
 Tokens are compared by digest and never written anywhere; a sign-in ends after a day.
 """
@@ -21,12 +21,13 @@ _MOST = 50  # sign-ins of one person kept; the oldest goes first
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Somebody, and the most they may do."""
+    """A person with a role."""
 
     name: str
     role: str
 
     def may(self, role: str) -> bool:
+        """Whether the person's role includes this role."""
         return ROLES.index(self.role) >= ROLES.index(role)
 
 
@@ -36,21 +37,22 @@ class PeopleError(TokensError):
 
 @dataclass(frozen=True, slots=True)
 class People:
-    """The people by their tokens' digests, and by name for a proxy that has asked who they are."""
+    """The people by digest of their token, and by name for a proxy that has authenticated them."""
 
     by_token: Mapping[str, Person] = field(default_factory=dict)
     by_name: Mapping[str, Person] = field(default_factory=dict)
 
     def with_token(self, token: str) -> Person | None:
+        """Return the person with this token, or None."""
         return self.by_token.get(digest_of(token.strip()))
 
 
 @dataclass(slots=True)
 class SignIn:
-    """One browser's: `form` is what its forms have to carry, so that another site's cannot.
+    """One browser's sign-in: `form` is the token in its forms against cross-site requests.
 
     `place` is the secret part of all its addresses. A browser sends a cookie to every port of a machine, but
-    a cookie of this path only to a port that is asked for the path; and alone the cookie is worth nothing.
+    a cookie for this path only with a request for the path; the cookie alone is worthless.
     """
 
     person: Person
@@ -60,14 +62,14 @@ class SignIn:
 
 
 class SignIns:
-    """The browsers that are signed in. `clock` gives POSIX seconds."""
+    """The browsers that are signed in. `clock` returns POSIX seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
         self._held: dict[str, SignIn] = {}
 
     def begin(self, person: Person) -> tuple[str, SignIn]:
-        """Sign a person in; gives what the cookie holds, too."""
+        """Sign a person in; returns the sign-in and the content of its cookie."""
         own = [digest for digest, known in self._held.items() if known.person == person]
         for digest in own[: max(len(own) + 1 - _MOST, 0)]:
             del self._held[digest]
@@ -76,26 +78,27 @@ class SignIns:
         return cookie, sign_in
 
     def find(self, cookie: str | None, place: str) -> SignIn | None:
-        """Whose cookie this is, if it was sent to the place that it belongs to."""
+        """Return the sign-in of a cookie, if it was sent to the place that it belongs to."""
         found = self._held.get(digest_of(cookie)) if cookie else None
         if found is None or not secrets.compare_digest(found.place.encode(), place.encode()):
             return None
         return found if found.ends > self._clock() else None
 
     def end(self, cookie: str | None) -> None:
+        """End the sign-in of a cookie."""
         if cookie:
             self._held.pop(digest_of(cookie), None)
 
 
 def one_person(name: str, token: str) -> People:
-    """The one whose token is printed at the start; may do everything."""
+    """Return people with a single person, whose token is printed at the start and who may do everything."""
     return People({digest_of(token): Person(name, ADMINISTER)})
 
 
 def read(text: str) -> People:
-    """The people of a list: lines of `ROLE NAME TOKEN`, the token `-` for who comes through a proxy.
+    """Read a list of people: lines of `ROLE NAME TOKEN`; the token is `-` for people behind a proxy.
 
-    Raises PeopleError with the line.
+    PeopleError with the line.
     """
     tokens: dict[str, Person] = {}
     names: dict[str, Person] = {}

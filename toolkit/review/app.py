@@ -1,4 +1,4 @@
-"""Puts the pages together behind the gate, with the way in and out."""
+"""Application of the review pages: routes behind the middleware, with sign-in and sign-out."""
 
 from __future__ import annotations
 
@@ -28,16 +28,18 @@ _STATIC = {"style.css": "text/css", "page.js": "text/javascript"}
 
 
 def build(desk: PageContext, limits: Limits, proxy: Proxy | None = None) -> Middleware:
-    """The application. It closes the desk's session when it ends."""
+    """Return the application. It closes the page context's session at its end."""
 
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
+        """Close the session when the server stops."""
         try:
             yield
         finally:
             desk.session.close()
 
     async def refused(request: Request, error: Exception) -> Response:
+        """Return the error page for a CallError."""
         found = _told(error)
         status = STATUS.get(found.code, 400)
         if request.scope.get("ringfence.sign_in") is None:
@@ -70,6 +72,7 @@ def build(desk: PageContext, limits: Limits, proxy: Proxy | None = None) -> Midd
     )
 
     async def marked(scope: Scope, receive: Receive, send: Send) -> None:
+        """Note the state's mark before the request, then handle it."""
         # Before anything is read for a page, so that what comes meanwhile is news to it.
         if scope["type"] == "http":
             scope["ringfence.mark"] = await desk.run(desk.mark) if scope["ringfence.sign_in"] else 0

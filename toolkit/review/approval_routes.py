@@ -1,4 +1,4 @@
-"""The inbox, one approval with its whole plan, and the decision. It permits; it never executes."""
+"""Approval pages: the inbox, one approval with its whole plan, and the decision. Never executes a call."""
 
 from __future__ import annotations
 
@@ -43,8 +43,11 @@ FILES = 1000  # files of a plan that are listed
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One need of a plan with its verdict; `kept` is false for what could not be brought back, `made` true
-    for a directory made on the way, which only a deny stops."""
+    """One need of a plan with its verdict.
+
+    `kept` is false for content that could not be restored, `made` true for a missing parent directory, which
+    only a deny stops.
+    """
 
     action: str
     path: str
@@ -55,16 +58,21 @@ class Judged:
 
 
 def routes(desk: PageContext) -> list[Route]:
+    """Return the routes of the approval pages."""
+
     async def inbox(request: Request) -> Response:
+        """Show the pending approvals, a page at a time."""
         every = request.query_params.get("all") == "1"
         found = await desk.run(lambda: desk.session.approvals.listing(every=every))
         found = list(reversed(found)) if every else found
         return await desk.page(request, "inbox", found=found[:MOST], total=len(found), every=every)
 
     async def show(request: Request) -> Response:
+        """Show one approval with its plan. CallError `not_found`."""
         return await desk.page(request, "approval", **await desk.run(lambda: _about(desk, _name(request))))
 
     async def decide(request: Request) -> Response:
+        """Record the decision of a form, then show the inbox. CallError `forbidden`."""
         person, fields = await form(request, DECIDE)
         name, what = _name(request), fields.get("decision", "")
         if what == "change":
@@ -112,7 +120,7 @@ def _about(desk: PageContext, name: str) -> dict[str, Any]:
 
 
 def _wider(desk: PageContext, name: str, answer: Answer) -> dict[str, Any]:
-    """What a grant for more than this change would do, before it is given."""
+    """Return what a grant for more than this change would cover, before it is granted."""
     asked = desk.session.approvals.get(name)
     if asked.state == PENDING:
         desk.session.approvals.check(asked, answer)
@@ -126,7 +134,7 @@ def _wider(desk: PageContext, name: str, answer: Answer) -> dict[str, Any]:
 
 
 def _judged(session: Session, asked: Asked) -> list[Judged]:
-    """What the policy says of each need by itself; the call was judged by the strictest, and its limits."""
+    """Return the policy's verdict on each need by itself; the call has the strictest, and its limits."""
     found = []
     for one in shown_needs(asked)[:FILES]:
         action, path = one["action"], one["path"]
@@ -138,7 +146,7 @@ def _judged(session: Session, asked: Asked) -> list[Judged]:
 
 
 def _is_kept(session: Session, path: str) -> bool:
-    """Whether what is at a path now would be kept if it went."""
+    """Whether the content at a path would be kept if it were removed."""
     backend = session.workspace.backend
     try:
         with at(backend, path) as spot:
@@ -170,7 +178,7 @@ def _arguments(fields: dict[str, str]) -> dict[str, Any]:
 
 
 def _tried(desk: PageContext, name: str, fields: dict[str, str]) -> dict[str, Any]:
-    """What the call would do with other arguments."""
+    """Return what the call would do with other arguments."""
     asked, given = desk.session.approvals.get(name), _arguments(fields)
     with desk.act_as(asked.agent, asked.session) as session:
         would = amended(session, name, given)

@@ -1,4 +1,4 @@
-"""The audit with its filters and its verification, and the policy with each rule's hits."""
+"""Audit pages: records with filters, verification of the chain, and the policy with each rule's hits."""
 
 from __future__ import annotations
 
@@ -26,29 +26,35 @@ _FILTERS = ("session", "agent", "tool", "path", "effect", "outcome", "by")
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A rule and how often it decided."""
+    """A rule and the number of calls that it decided."""
 
     rule: Rule
     count: int
 
 
 def routes(desk: PageContext) -> list[Route]:
+    """Return the routes of the audit pages."""
+
     async def log(request: Request) -> Response:
+        """Show the last records that match the filters."""
         wanted: dict[str, Any] = {name: request.query_params.get(name) or None for name in _FILTERS}
         found = await desk.run(lambda: _last(desk.session, wanted))
         return await desk.page(request, "audit", records=list(reversed(found)), wanted=wanted, most=RECORDS)
 
     async def verify(request: Request) -> Response:
+        """Check the chain and show its faults."""
         state = desk.session.state
         return await desk.page(
             request, "verify", found=await desk.run(lambda: audit.checked(state, state.key))
         )
 
     async def policy(request: Request) -> Response:
+        """Show the rules of the policy with their hits."""
         hits = await desk.run(lambda: _hits(desk.session))
         return await desk.page(request, "policy", policy=desk.session.policy, hits=hits)
 
     async def tree(_: Request) -> Response:
+        """Show the verdicts on the tree of files."""
         text = await desk.run(lambda: _matrix(desk))
         # It carries its own policy of what may run; a browser holds it to both.
         return HTMLResponse(text, headers={"Content-Security-Policy": "frame-ancestors 'none'"})
@@ -62,12 +68,15 @@ def routes(desk: PageContext) -> list[Route]:
 
 
 def _last(session: Session, wanted: dict[str, Any]) -> list[dict[str, Any]]:
-    """The last records that fit."""
+    """Return the last records that match."""
     return audit.newest(session.state, audit.RecordFilter(**wanted), RECORDS)
 
 
 def _hits(session: Session) -> list[Hit]:
-    """The rules in the policy's order; records of earlier revisions count where the rule is the same."""
+    """Return the rules in the policy's order.
+
+    Records of earlier revisions count where the rule is the same.
+    """
     counts: Counter[tuple[Any, ...]] = Counter()
     for kind, count in audit.kinds(session.state):
         if kind.rule is not None:

@@ -1,6 +1,6 @@
-"""What the pages share: the workspace's state, who may do what, and how a page is made.
+"""Page context: the workspace's state, people's permissions, and rendering of pages.
 
-Work that waits for disks runs in threads; every string in a page goes through `escape` and then HTML's.
+Blocking work runs in threads; every string in a page goes through `escape` and then HTML escaping.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Mine = Callable[[str], Session]
 
 
 def _shown(value: Any) -> Any:
-    """What a template may print: text with nothing invisible in it."""
+    """Return a value as a template may print it: text without invisible characters."""
     if isinstance(value, Markup):
         return value
     return "" if value is None else escape(str(value), newlines=True)
@@ -37,9 +37,10 @@ def _shown(value: Any) -> Any:
 
 @dataclass(slots=True)
 class PageContext:
-    """`session` makes no calls; `act_as(agent, session)` opens one under the policy in force.
+    """The data that all pages share; `act_as(agent, session)` opens a session under the policy in force.
 
-    `mine(name)` opens one for a person's own acts on task folders, which no agent's rules judge.
+    `session` makes no calls. `mine(name)` opens a session for a person's own acts on task directories, which
+    no agent's rules judge.
     """
 
     session: Session
@@ -63,10 +64,11 @@ class PageContext:
         self.templates.globals |= {"plural": plural}
 
     async def run(self, work: Callable[[], Any]) -> Any:
+        """Run blocking work in a thread and return its result."""
         return await anyio.to_thread.run_sync(work)
 
     async def page(self, request: Request, name: str, *, status: int = 200, **data: Any) -> Response:
-        """A page of `templates/`, drawn for who asks."""
+        """Render a page of `templates/` for the person who requests it."""
         sign_in: SignIn | None = request.scope["ringfence.sign_in"]
         template = self.templates.get_template(f"{name}.html")
         waiting = await self.run(self.waiting) if sign_in is not None else 0
@@ -86,25 +88,26 @@ class PageContext:
         return HTMLResponse(text, status)
 
     def mark(self) -> int:
-        """Differs when anything was done: every call, answer and way back is a record."""
+        """Return a value that changes with every record: calls, decisions and undos."""
         return int(self.session.state.rows("SELECT max(seq) FROM audit")[0][0] or 0)
 
     def waiting(self) -> int:
+        """Return the number of pending approvals."""
         return sum(one.state == "pending" for one in self.session.approvals.listing())
 
 
 def to(request: Request, path: str) -> Response:
-    """Another page of the same sign-in."""
+    """Redirect to another page of the same sign-in."""
     return RedirectResponse(request.scope["ringfence.base"] + path, 303)
 
 
 def is_local(place: str) -> bool:
-    """Whether this is the path of a page here."""
+    """Whether this is the path of one of our pages."""
     return place.startswith("/") and not place.startswith(("//", "/\\"))
 
 
 def person_of(request: Request, role: str) -> Person:
-    """Who asks. Raises CallError `forbidden` for one who may not do that."""
+    """Return the person of a request. CallError `forbidden` without the role."""
     sign_in: SignIn = request.scope["ringfence.sign_in"]
     if not sign_in.person.may(role):
         raise CallError("forbidden", f"{sign_in.person.name} may {sign_in.person.role}, not {role}")
@@ -112,7 +115,10 @@ def person_of(request: Request, role: str) -> Person:
 
 
 async def form(request: Request, role: str) -> tuple[Person, dict[str, str]]:
-    """The form that a person with this role sent. Raises CallError `forbidden` for one of another page's."""
+    """Return the fields of a form by a person with this role.
+
+    CallError `forbidden` for a form of another page.
+    """
     person = person_of(request, role)
     sign_in: SignIn = request.scope["ringfence.sign_in"]
     fields = await fields_in(request)
@@ -122,7 +128,7 @@ async def form(request: Request, role: str) -> tuple[Person, dict[str, str]]:
 
 
 async def fields_in(request: Request) -> dict[str, str]:
-    """The fields of an urlencoded form, the last of each name. Raises CallError for anything else."""
+    """Return the fields of an urlencoded form, the last of each name. CallError for anything else."""
     kind = request.headers.get("content-type", "").partition(";")[0]
     if kind != "application/x-www-form-urlencoded":
         raise CallError("invalid_arguments", "Not a form", where="Content-Type")
@@ -135,14 +141,14 @@ async def fields_in(request: Request) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line of a diff and what it is."""
+    """One line of a diff with its kind."""
 
     kind: str
     text: str
 
 
 def lines(diff: str) -> list[Line]:
-    """A diff line by line."""
+    """Return the lines of a diff with their kinds."""
     return [Line(_kind(line), line) for line in diff.rstrip("\n").split("\n")] if diff else []
 
 
@@ -153,5 +159,5 @@ def _kind(line: str) -> str:
 
 
 def url(path: str) -> str:
-    """A path of the workspace as a part of an address."""
+    """Return a path of the workspace, quoted for a URL."""
     return quote(path, safe="/")

@@ -1,6 +1,6 @@
-"""What stands in front of every page: Host and Origin, who it is, how many at once, how large a form.
+"""Middleware in front of every page: Host and Origin, authentication, concurrency and form size.
 
-One ASGI layer. It also says with every answer what a browser may do with it.
+One ASGI layer. Every response has headers that restrict what a browser may do with it.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ _HEADERS = {
 
 @dataclass(frozen=True, slots=True)
 class Proxy:
-    """A proxy on this machine that says in `user_header` who somebody is.
+    """A reverse proxy on this machine that sends a person's name in `user_header`.
 
-    It proves itself with a secret in `X-Ringfence-Proxy`: every other user of the machine can connect, too.
+    It proves itself by a secret in `X-Ringfence-Proxy`, because every user of the machine can connect.
     """
 
     user_header: str
     secret_digest: str
 
     def user(self, headers: Headers) -> str | None:
-        """Who it says it is; None where it is not the proxy that says so."""
+        """Return the name that the proxy sent; None if the request is not from the proxy."""
         names, given = headers.getlist(self.user_header), headers.getlist(PROXY_HEADER)
         if len(names) != 1 or len(given) != 1:
             return None
@@ -58,7 +58,7 @@ class Proxy:
 
 @dataclass(slots=True)
 class Middleware:
-    """The layer. With a `proxy` that one says who it is, and nobody else may."""
+    """The middleware. With a `proxy` only the proxy authenticates people."""
 
     app: ASGIApp
     people: People
@@ -72,6 +72,7 @@ class Middleware:
         self._shares = Shares(self.limits.at_once)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass an allowed request on with its sign-in, or answer with a refusal."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
@@ -86,7 +87,7 @@ class Middleware:
             await self.app(scope, bounded(receive, most, self.limits.seconds), _guarded(send))
 
     def _admit(self, scope: Scope, held: ExitStack) -> Response | None:
-        """Find out who it is; gives the answer to a request that goes no further."""
+        """Identify the person; returns the response to a request that is refused."""
         headers = Headers(scope=scope)
         try:
             check_source(headers, self.limits)
@@ -103,7 +104,7 @@ class Middleware:
         return None
 
     def _who(self, headers: Headers, scope: Scope) -> SignIn | None:
-        """Whose request it is; the path that is left is that of the page."""
+        """Return the person of a request; the remaining path is that of the page."""
         scope["ringfence.base"] = ""
         if self.proxy is not None:
             return self._vouched_for(headers, scope)
@@ -124,12 +125,12 @@ class Middleware:
 
 
 def base_of(sign_in: SignIn) -> str:
-    """What all addresses of one sign-in begin with."""
+    """Return the common prefix of all addresses of one sign-in."""
     return f"{PLACE}{sign_in.place}"
 
 
 def _place_in(path: str) -> tuple[str, str]:
-    """The place in a path, and the path of the page."""
+    """Return the sign-in's place in a path, and the path of the page."""
     if not path.startswith(PLACE):
         return "", path
     place, _, rest = path.removeprefix(PLACE).partition("/")
@@ -137,12 +138,12 @@ def _place_in(path: str) -> tuple[str, str]:
 
 
 def cookie_name(scope: Scope) -> str:
-    """The name of this server's cookie, which is not that of another one on this machine."""
+    """Return the name of this server's cookie, different from other servers' on this machine."""
     return f"ringfence-{scope['server'][1]}"
 
 
 def cookie_in(headers: Headers, name: str) -> str | None:
-    """What the browser's cookie of this name holds."""
+    """Return the value of the browser's cookie of this name."""
     try:
         found = SimpleCookie(headers.get("cookie", "")).get(name)
     except CookieError:

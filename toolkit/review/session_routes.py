@@ -1,4 +1,4 @@
-"""Sessions with what they changed, files with their versions, and the way back from both."""
+"""Session pages: sessions and their changes, files and their versions, and undo of both."""
 
 from __future__ import annotations
 
@@ -24,10 +24,14 @@ SHOWN = 256 * 1024  # bytes of one side of a file that are shown
 
 
 def routes(desk: PageContext) -> list[Route]:
+    """Return the routes of the session pages."""
+
     async def sessions(request: Request) -> Response:
+        """Show all sessions."""
         return await desk.page(request, "sessions", rows=await desk.run(lambda: _sessions(desk.session)))
 
     async def changes(request: Request) -> Response:
+        """Show the changed files of one session, a page at a time."""
         name = str(request.path_params["id"])
         found = await desk.run(lambda: desk.session.changes(name))
         start = _page(request)
@@ -35,6 +39,7 @@ def routes(desk: PageContext) -> list[Route]:
         return await desk.page(request, "changes", session=name, **shown)
 
     async def history(request: Request) -> Response:
+        """Show the versions of one file."""
         path = str(request.path_params["path"])
         left, right = request.query_params.get("left"), request.query_params.get("right")
         return await desk.page(
@@ -42,7 +47,7 @@ def routes(desk: PageContext) -> list[Route]:
         )
 
     async def back(request: Request) -> Response:
-        """Show the way back, or go it if what was shown is still what would be done."""
+        """Show an undo plan, or carry it out if it is still the plan that was shown."""
         person, fields = await form(request, ADMINISTER)
         act, title = _act(fields)
         digest = fields.get("digest")
@@ -107,7 +112,7 @@ def _named(version: Version) -> str:
 
 
 def _text(data: bytes | None) -> str | None:
-    """A side's text; None where there is none to show."""
+    """Return the text of one side; None where there is none to show."""
     return None if data is None or is_binary(data) else data.decode("utf-8", "replace")
 
 
@@ -118,7 +123,7 @@ def _content(session: Session, version: Version) -> bytes | None:
 
 
 def _act(fields: dict[str, str]) -> tuple[Callable[..., Result], str]:
-    """What a form asks to be put back."""
+    """Carry out the undo of a form."""
     path, version, name = fields.get("path", ""), fields.get("version", ""), fields.get("session", "")
     if fields.get("call"):
         call = fields["call"]

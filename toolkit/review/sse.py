@@ -1,4 +1,4 @@
-"""Tells the open pages that something is new, by server-sent events; what is new they ask for themselves."""
+"""Notifies open pages of changes by server-sent events; the pages then request what changed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ _BEAT = 15  # looks without news after which a sign of life is sent
 
 
 def routes(desk: PageContext) -> list[Route]:
+    """Return the route of the event stream."""
+
     async def events(request: Request) -> Response:
+        """Send an event whenever the page's mark is out of date."""
         # From where the page, or the stream before this one, left off: nothing falls between the two.
         known = request.headers.get("last-event-id") or request.query_params.get("mark", "")
         seen = int(known) if known.isascii() and known.isdigit() and len(known) < 19 else None

@@ -1,4 +1,4 @@
-"""The trash of task folders: what was deleted, and back with it."""
+"""Trash pages: deleted task directories, and their restoration."""
 
 from __future__ import annotations
 
@@ -31,12 +31,16 @@ class Row:
 
 
 def routes(desk: PageContext) -> list[Route]:
+    """Return the routes of the trash pages."""
+
     async def trash(request: Request) -> Response:
+        """Show the trash."""
         name = person_of(request, LOOK).name
         rows, total = await desk.run(lambda: _rows(desk, name))
         return await desk.page(request, "trash", rows=rows, total=total, has=total is not None, said=None)
 
     async def restore(request: Request) -> Response:
+        """Restore the tasks of a form. CallError `forbidden`."""
         person, fields = await form(request, ADMINISTER)
         said = await desk.run(lambda: _restored(desk, person.name, fields.get("task", "")))
         rows, total = await desk.run(lambda: _rows(desk, person.name))
@@ -47,7 +51,7 @@ def routes(desk: PageContext) -> list[Route]:
 
 
 def _rows(desk: PageContext, name: str) -> tuple[list[Row], int | None]:
-    """What is in the trash, and how many there are; None without task folders."""
+    """Return the deleted tasks and their number; None without task directories."""
     with desk.mine(name) as session:
         if not session.workspace.has_tasks:
             return [], None

@@ -133,7 +133,7 @@ class PostgresState:
                 self._keep_beating()
             try:
                 # In one request, because others wait for the lock meanwhile.
-                # Without waiting for the disk, a server crash would lose a change that was already reported as made.
+                # Without waiting for the disk, a server crash would lose a change already reported as made.
                 wait = " SET LOCAL synchronous_commit = on;" if durable else ""
                 turn = db.execute(
                     f"BEGIN;{wait} SELECT pg_advisory_xact_lock({self._turn});"

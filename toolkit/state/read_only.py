@@ -102,7 +102,7 @@ class ReadState:
         raise wrong("read-only")
 
     def check(self) -> None:
-        """Do nothing: a reader changes nothing."""
+        """Raise CallError `history_unavailable`: this state is only read."""
         raise wrong("read-only")
 
     def _look(self) -> list[tuple[int, int, int]]:
