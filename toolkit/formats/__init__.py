@@ -1,4 +1,4 @@
-"""Other tools' settings read as policies, and policies written as theirs: one module for each format.
+"""Formats: other tools' settings as policies, and policies as their settings; one module for each format.
 
 Only values in and out; reads and writes no files.
 """

@@ -1,4 +1,7 @@
-"""Patterns from the file system's root or from home, as patterns from the workspace's root. Reads no file."""
+"""Anchors: patterns from the file system's root or the home directory, as patterns from the workspace's root.
+
+Reads no file.
+"""
 
 from __future__ import annotations
 
@@ -12,18 +15,18 @@ from ringfence.toolkit.formats.regular_language import BELOW as BELOW_IT
 
 
 class Outside(Exception):
-    """A rule about paths that are not in the workspace."""
+    """A rule about paths outside the workspace."""
 
 
 def covered(line: gitignore.Line) -> Language:
-    """What a line matches, with all that is below it."""
+    """Return a pattern for everything that a line matches, with everything below."""
     if line == EVERYTHING:
         return ANYTHING
     return Row((line.language, BELOW_IT)) if line.folder else covering(line.language)
 
 
 def home(what: str, setting: Setting) -> str:
-    """A path that begins with `~` from the file system's root."""
+    """Return a path that begins with `~` as a path from the file system's root."""
     return setting.home.rstrip("/") + what.removeprefix("~")
 
 
@@ -31,7 +34,7 @@ EVERYTHING = gitignore.Line(False, ANYTHING, False, "*")
 
 
 def absolute(what: str, setting: Setting) -> Iterator[gitignore.Line]:
-    """A pattern from the file system's root, seen from the workspace."""
+    """Return a pattern from the file system's root as a pattern from the workspace's root. Outside."""
     names = [name for name in what.strip("/").split("/") if name]
     places = {0}
     for folder in setting.root.strip("/").split("/"):

@@ -1,6 +1,6 @@
 """Claude Code's settings: `permissions` with allow, ask and deny rules for Read and Edit.
 
-Deny is looked at first, then ask, then allow; paths are .gitignore patterns from one of four anchors.
+Deny rules come first, then ask, then allow; paths are .gitignore patterns from one of four anchors.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ Found = tuple[Effect, Language, Entry]
 
 @dataclass(slots=True)
 class Reading:
-    """What has been read so far: the rules for each tool of a policy, and where no prompt is shown."""
+    """The state of an import: the rules for each tool of a policy, and whether prompts are off."""
 
     out: Imported
     setting: Setting
@@ -64,11 +64,12 @@ class Reading:
     plans: bool = False
 
     def effect(self, effect: Effect) -> Effect:
+        """Return the effect of a rule: an ask denies where no prompt is ever shown."""
         return Effect.DENY if effect is Effect.ASK and self.never_asks else effect
 
 
 def read(file: str, setting: Setting) -> Imported:
-    """Read a settings.json of a project."""
+    """Read a project's settings.json. FormatError."""
     reading = Reading(Imported(), setting)
     settings = settings_of(file, "claude-code")
     permissions = mapping(
@@ -123,7 +124,7 @@ def _list(settings: dict[str, Any], key: str, prefix: str) -> list[Any]:
 
 
 def _mode(settings: dict[str, Any], permissions: dict[str, Any], reading: Reading) -> None:
-    """What the settings say of prompts as a whole."""
+    """Read the settings about prompts in general."""
     for prefix, keys in (("", settings), ("permissions.", permissions)):
         value = keys.get("denyInsteadOfPrompting")
         if not isinstance(value, bool | None):
@@ -172,7 +173,7 @@ def _rule(rule: Any, effect: Effect, where: str, reading: Reading) -> None:
 
 
 def _left_out(tool: str, what: str | None, names: list[str], effect: Effect) -> tuple[str, bool] | None:
-    """Why a rule is not in the policy as it is, and whether that is harmless."""
+    """Return why a rule is left out or changed in the policy, and whether that is harmless."""
     if tool in _SEARCHES:
         return "a policy judges looking for files as reading them", False
     if not names:
@@ -187,8 +188,8 @@ def _left_out(tool: str, what: str | None, names: list[str], effect: Effect) -> 
     return None
 
 
-def _add(body: str, keys: Iterable[str], effect: Effect, where: str, what: str, reading: Reading) -> None:
-    """Add a rule for the paths of a pattern; what cannot be said is noted."""
+def _add(body: str, keys: Iterable[str], effect: Effect, where: str, what: str, reading: Reading) -> None:  # noqa: PLR0913  one rule and its place in the settings
+    """Add a rule for the paths of a pattern; record what cannot be expressed."""
     left = reading.out.left
     try:
         lines = list(_anchored(body, effect, reading.setting))
@@ -209,7 +210,7 @@ def _add(body: str, keys: Iterable[str], effect: Effect, where: str, what: str, 
 
 
 def _sandbox(settings: dict[str, Any], reading: Reading) -> None:
-    """What commands in the sandbox may not touch: denied to the file tools, too."""
+    """Deny paths that are closed to commands in the sandbox to the file tools too."""
     files = part(part(settings, "sandbox"), "filesystem", "sandbox.")
     for name, keys in (("denyRead", ("read",)), ("denyWrite", WRITES)):
         for number, path in enumerate(_list(files, name, "sandbox.filesystem")):
@@ -255,7 +256,7 @@ def _others(settings: dict[str, Any], permissions: dict[str, Any], out: Imported
 
 
 def write(flat: Flat) -> Exported:
-    """Write a policy's reading and writing as rules."""
+    """Write a policy's read and write rules as settings."""
     left = list(flat.left)
     lists: dict[str, list[str]] = {name: [] for name, _ in LISTS}
     for action, tool in (("read", "Read"), ("write", "Edit")):

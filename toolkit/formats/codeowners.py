@@ -1,6 +1,6 @@
-"""CODEOWNERS of GitHub and GitLab: what has an owner asks before it is changed; the reason names the owner.
+"""CODEOWNERS of GitHub and GitLab: a change of an owned path asks; the reason names the owner.
 
-The file says nothing of reading and allows nothing; a line that takes an owner away is left out.
+The file says nothing about reading and allows nothing; a line that removes an owner is left out.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _CHANGES = ("write", "delete")
 
 
 def read(text: str, setting: Setting) -> Imported:
-    """Read a CODEOWNERS file."""
+    """Read a CODEOWNERS file. FormatError."""
     not_settings(text, "codeowners")
     out = Imported()
     judged: list[Judged] = []
@@ -46,7 +46,7 @@ def read(text: str, setting: Setting) -> Imported:
 
 
 def _words(line: str) -> list[str]:
-    """The words of a line up to a comment; a blank after a backslash belongs to its word."""
+    """Return the words of a line up to a comment; a blank after a backslash is part of a word."""
     found: list[str] = []
     for word in _WORDS.findall(line):
         if word.startswith("#"):
@@ -55,7 +55,7 @@ def _words(line: str) -> list[str]:
     return found
 
 
-def _line(
+def _line(  # noqa: PLR0913  one line and the three results it adds to
     where: str, pattern: str, owners: list[str], judged: list[Judged], listed: list[Entry], out: Imported
 ) -> None:
     shown = " ".join([pattern, *owners])

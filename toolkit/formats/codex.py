@@ -1,6 +1,6 @@
-"""Codex: the sandbox, permission profiles and approvals of a config.toml, and `.rules` files.
+"""Codex: sandbox, permission profiles and approvals of a config.toml, and `.rules` files.
 
-A path may be read, written or neither; where the sandbox does not let a change through, the person is asked.
+A path may be read, written or neither; a change that the sandbox blocks asks a person.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _CONDITIONAL = {"sandbox_mode", "approval_policy", "default_permissions", "permi
 
 @dataclass(frozen=True, slots=True)
 class _Access:
-    """What one entry of a profile gives: where it stands, its path, and read, write or deny."""
+    """One entry of a profile: its place, its path, and read, write or deny."""
 
     where: str
     path: str
@@ -67,7 +67,7 @@ class _Access:
         return bool(set(self.path.removesuffix("/**")) & set("*?["))
 
     def order(self, line: gitignore.Line) -> tuple[bool, bool, bool, int, bool]:
-        """What decides comes last: a deny, then a glob, then the deeper path; of one path `write`."""
+        """The sort key by precedence, strongest last: a deny, then a glob, the deeper path, then `write`."""
         inside = self.scoped or line != EVERYTHING
         names = [name for name in (line.pattern if inside else self.path).split("/") if name]
         depth = 0 if inside and line == EVERYTHING else len(names)
@@ -75,7 +75,7 @@ class _Access:
 
 
 def read(file: str, setting: Setting) -> Imported:
-    """Read a config.toml, or a file of rules for commands."""
+    """Read a config.toml, or a file of command rules. FormatError."""
     try:
         settings = tomllib.loads(file)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -96,7 +96,7 @@ def read(file: str, setting: Setting) -> Imported:
 
 
 def _with_profile(settings: dict[str, Any], out: Imported) -> dict[str, Any]:
-    """The settings with the configuration profile that they choose; others are noted."""
+    """Return the settings with the configuration profile that they select; other profiles are recorded."""
     chosen = settings.get("profile")
     profiles = part(settings, "profiles")
     for name, profile in profiles.items():
@@ -111,7 +111,7 @@ def _with_profile(settings: dict[str, Any], out: Imported) -> dict[str, Any]:
 
 
 def _approvals(settings: dict[str, Any], out: Imported) -> tuple[Effect, Effect]:
-    """What becomes of a change that the sandbox does not let through, and of one that it does."""
+    """Return the effect of a change that the sandbox blocks, and of one that it permits."""
     where, policy = "approval_policy", settings.get("approval_policy", "on-request")
     if isinstance(policy, dict):
         why = "who is asked is said kind by kind; taken as `never`, which is stricter"
@@ -125,7 +125,7 @@ def _approvals(settings: dict[str, Any], out: Imported) -> tuple[Effect, Effect]
 
 
 def _filesystem(settings: dict[str, Any], out: Imported) -> Iterator[_Access]:
-    """The entries of the mode or profile that is in force."""
+    """Return the entries of the active mode or profile."""
     mode, profile = settings.get("sandbox_mode"), settings.get("default_permissions")
     if mode is not None:
         if not isinstance(mode, str) or mode not in MODES:
@@ -144,7 +144,7 @@ def _filesystem(settings: dict[str, Any], out: Imported) -> Iterator[_Access]:
 
 
 def _profile(name: str, profiles: dict[str, Any], below: tuple[str, ...]) -> dict[str, Any]:
-    """The file system table of a profile over that of its parents."""
+    """Return a profile's file system table, merged over that of its parents."""
     if name in BUILT_IN:
         return BUILT_IN[name]
     where = f"permissions.{name}"
@@ -219,7 +219,7 @@ def _is_below(pattern: str, other: str) -> bool:
 
 
 def _lines(each: _Access, setting: Setting, out: Imported) -> list[gitignore.Line]:
-    """The patterns of an entry, from the workspace's root."""
+    """Return the patterns of an entry, from the workspace's root."""
     if each.is_glob and each.access == "write":
         out.left.append(Left(each.where, each.access, "a glob that opens is not known everywhere; left out"))
         return []
@@ -244,7 +244,7 @@ def _exact(line: gitignore.Line, each: _Access, out: Imported) -> gitignore.Line
 
 
 def _rules(file: str) -> Imported:
-    """Rules for commands, in Starlark: nothing in them is about a file tool."""
+    """Read command rules, in Starlark: none of them concerns a file tool."""
     try:
         body = ast.parse(file).body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:

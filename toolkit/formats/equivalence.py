@@ -1,7 +1,7 @@
-"""Where settings and a policy disagree: every path at once, the shortest of each cause, or none: a proof.
+"""Equivalence of settings and a policy over every path: the shortest differing path per cause, or a proof.
 
-Held against each other by machines of their own; the engine then confirms each path. Past its bound there is
-no answer, and it says so.
+Compares them by state machines of their own; the engine then confirms each path. Beyond its bound the result
+is marked undecided.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Tell = Callable[[str, int, int | None], None]
 
 @dataclass(frozen=True, slots=True)
 class Disagreement:
-    """The shortest path on which the settings say one thing and the policy another."""
+    """The shortest path on which settings and policy have different verdicts."""
 
     subject: Subject
     source: Effect
@@ -35,10 +35,11 @@ class Disagreement:
 
     @property
     def looser(self) -> bool:
-        """Whether the policy lets through what the settings do not."""
+        """Whether the policy is looser than the settings."""
         return self.result < self.source
 
     def to_json(self) -> dict[str, Any]:
+        """Return the disagreement as JSON values; `rule` is None where no rule decides."""
         return {
             "agent": self.subject.agent,
             "tool": self.subject.tool,
@@ -54,7 +55,10 @@ class Disagreement:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All disagreements; `elsewhere`: those left when a match of the settings covers what is below it."""
+    """All disagreements.
+
+    `elsewhere`: those that remain when a match of the settings covers what is below it.
+    """
 
     found: tuple[Disagreement, ...]
     elsewhere: tuple[Disagreement, ...]
@@ -62,6 +66,7 @@ class Comparison:
 
     @property
     def none(self) -> bool:
+        """Whether settings and policy are proved to agree."""
         return not self.found and not self.undecided
 
 
@@ -75,14 +80,14 @@ def compare(
 ) -> Comparison:
     """Compare each subject of the settings with the policy.
 
-    `quick` looks for the short proof first; once `expired` says so, what is left is undecided; `tell` is
-    told how many pairs of states have been looked at.
+    `quick` tries the short proof first; once `expired` returns true, the rest is undecided; `tell` receives
+    the number of state pairs visited so far.
     """
     return _Comparing(policy, quick, expired, tell).all(subjects)
 
 
 class _Comparing:
-    """One comparison, which asks each question once."""
+    """One comparison, which answers each question once."""
 
     def __init__(self, policy: Policy, quick: bool, expired: Expired | None, tell: Tell | None) -> None:
         self._policy = policy
@@ -110,7 +115,7 @@ class _Comparing:
         return Comparison(tuple(found), tuple(elsewhere), tuple(undecided))
 
     def _disagreements(self, subject: Subject, where: QueryContext) -> tuple[list[Disagreement], str]:
-        """Where they disagree, as far as it was looked for, and why that was not far enough."""
+        """Return the disagreements found, and why the search was incomplete ("" if it was complete)."""
         key = replace(subject, tool="", action="", agent=""), where.meaning
         if key not in self._answers:
             self._answers[key] = self._answer(subject, where)
@@ -141,14 +146,14 @@ class _Comparing:
 
 
 def _as_below(subject: Subject) -> Subject:
-    """The settings where what is below a match is as a policy has it."""
+    """Return the settings with matches that cover what is below them, as in a policy."""
     if subject.above:
         return replace(subject, opens=False)
     return replace(subject, rules=covered(subject.rules))
 
 
 def _confirmed(subject: Subject, where: QueryContext, found: Difference) -> Disagreement:
-    """The difference with the policy's rule, after the engine has given the same verdict."""
+    """Return the disagreement with the policy's rule, after the engine has confirmed the verdict."""
     witness = found.example
     if not subject.denies_only:
         rule = confirm(where, witness, found.result)
@@ -160,9 +165,9 @@ def _confirmed(subject: Subject, where: QueryContext, found: Difference) -> Disa
 
 
 def _alike(subject: Subject, where: QueryContext, expired: Expired | None) -> bool:
-    """Whether the policy is the settings rule by rule: one list, each rule with the same paths.
+    """Whether the policy equals the settings rule by rule: one list, each rule with the same paths.
 
-    A proof that costs little however many rules there are; without it every pair of states is looked at.
+    A proof that is cheap for any number of rules; without it every pair of states is visited.
     """
     lists = [(at, rules) for at, rules in enumerate(where.ladders[0][0]) if rules]
     if len(where.ladders) != 1 or any(any(tier) for tier in where.ladders[0][1:]) or where.floor:
@@ -186,7 +191,7 @@ def _last_of_each(said: list[tuple[str, Effect]]) -> list[tuple[str, Effect]]:
 
 
 def _same(subject: Subject, rule: Judged, where: QueryContext, expired: Expired | None) -> bool:
-    """Whether a rule of the settings and the patterns written for it match the same paths."""
+    """Whether a rule of the settings and its patterns match the same paths."""
     alone = replace(subject, rules=(replace(rule, effect=Effect.DENY),), default=Effect.ASK)
     said = tuple(Rule("global", None, where.action, text, Effect.DENY) for text in rule.patterns)
     target = PolicyMachine(replace(where, ladders=((((), said, ()),),), floor=()))
@@ -195,7 +200,7 @@ def _same(subject: Subject, rule: Judged, where: QueryContext, expired: Expired 
 
 
 def judge(subject: Subject, path: str) -> Effect:
-    """What the settings say of one path."""
+    """Return the settings' verdict on one path."""
     settings = SettingsMachine(subject)
     characters = ["/", *sorted(set(path) - {"/"})]
     settings.machine.read(characters)

@@ -1,4 +1,4 @@
-"""A policy as another tool's settings, read back in so that the two can be compared. Values only."""
+"""Export of a policy as another tool's settings, with the settings read back for comparison. Values only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ DELETES = ("opencode", "opencode-fork")  # whose settings speak of deleting
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """The settings, what they do not say, and what they say when they are read again."""
+    """The settings, what they cannot express, and their meaning when they are read again."""
 
     text: str
     left: tuple[Left, ...]
@@ -23,7 +23,7 @@ class Outgoing:
 
 
 def outgoing(policy: Policy, given: Format, agent: str, setting: Setting) -> Outgoing:
-    """Write what a policy says of one agent. Raises FormatError."""
+    """Export what a policy says about one agent. FormatError."""
     if given.write is None:
         raise FormatError(f"{given.name} is read, and not written")
     written = given.write(flat(policy, agent, setting.root))
@@ -36,7 +36,10 @@ def outgoing(policy: Policy, given: Format, agent: str, setting: Setting) -> Out
 
 
 def _for_tools(subjects: Sequence[Subject], policy: Policy, agent: str) -> Iterator[Subject]:
-    """Each subject for this agent; one for an action also for each tool whose rules come under it."""
+    """Return each subject for this agent.
+
+    A subject of an action also for each tool whose rules belong to it.
+    """
     named = set(policy.content.rules)
     for entry in policy.content.agents.values():
         named.update(entry.rules)

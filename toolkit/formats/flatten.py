@@ -1,6 +1,6 @@
-"""A policy for one agent as plain lists in which the last match decides, and its patterns in other spellings.
+"""Flattening: a policy for one agent as plain last-match lists, and its patterns in other syntaxes.
 
-What cannot be said so is left out where that is stricter, and always listed.
+What cannot be expressed is left out only if that is stricter, and always listed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Listed = list[tuple[str, Effect]]
 
 
 def flat(policy: Policy, agent: str, root: str = "/workspace") -> Flat:
-    """Lay out what the policy says of one agent; `root` is the workspace, for formats with absolute paths."""
+    """Flatten a policy for one agent; `root` is the workspace, for formats with absolute paths."""
     left: list[Left] = []
     chain = policy.chain(agent)
     if len(chain) > 1:
@@ -74,7 +74,7 @@ def _action(policy: Policy, tiers: list[RuleMap], action: str, left: list[Left])
 
 
 def _with_names(action: str, rules: Listed, left: list[Left]) -> Iterator[tuple[str, Effect]]:
-    """The rules, where one for directories only also holds for a name that may be anything."""
+    """Return the rules, where a rule for directories also applies to a name of unknown kind."""
     strictest = Effect.ASK  # of what may decide where the next rule does not
     for pattern, effect in rules:
         strictest = effect if pattern == "*" else max(strictest, effect)
@@ -92,7 +92,7 @@ def _with_names(action: str, rules: Listed, left: list[Left]) -> Iterator[tuple[
 
 
 def stricter(rules: Listed, more: Listed) -> Listed:
-    """Rules made stricter by more rules, and nowhere looser."""
+    """Return the rules with additional rules that make them stricter, and never looser."""
     if ("*", Effect.DENY) in rules:
         # To ask, and to deny everything once more, would leave nothing of what is allowed.
         more = [(pattern, Effect.DENY if effect is Effect.ASK else effect) for pattern, effect in more]
@@ -100,7 +100,7 @@ def stricter(rules: Listed, more: Listed) -> Listed:
 
 
 def strictest(one: Listed, other: Listed) -> Listed:
-    """Rules that are nowhere looser than two lists, and exact where these differ only in what they deny."""
+    """Return rules that are never looser than two lists, and exact where these differ only in denials."""
     one, other = _from_the_last_star(one), _from_the_last_star(other)
     for rules, plain in ((one, other), (other, one)):
         if len(plain) == 1:
@@ -115,7 +115,7 @@ def strictest(one: Listed, other: Listed) -> Listed:
 
 
 def _parted(rules: Listed) -> tuple[Listed, list[Listed]]:
-    """The rules that do not deny, and the denials before, between and after them."""
+    """Return the rules that do not deny, and the denials before, between and after them."""
     kept: Listed = []
     denies: list[Listed] = [[]]
     for rule in rules:
@@ -128,22 +128,22 @@ def _parted(rules: Listed) -> tuple[Listed, list[Listed]]:
 
 
 def _from_the_last_star(rules: Listed) -> Listed:
-    """Without what comes before a rule for everything, and with one that asks where there is none."""
+    """Return the rules from the last rule for everything on; begins with an ask where there is none."""
     start = max((at for at, (pattern, _) in enumerate(rules) if pattern == "*"), default=None)
     return [("*", Effect.ASK), *rules] if start is None else rules[start:]
 
 
 def changes(policy: Policy, tool: str) -> set[str]:
-    """The actions under which a tool's rules are said: what it changes, else what it reads.
+    """Return the actions of a tool's rules: its changes, else its reads.
 
-    None for a tool that names no path (the tools for tasks): the rules of another tool have nothing like it.
+    None for a tool without a path (the task tools): no rule of another tool corresponds to it.
     """
     actions = {action for action, parameter in policy.tools[tool] if parameter not in ("", "task_ids")}
     return actions - {"read"} or actions
 
 
 def alternatives(pattern: str) -> Iterator[str]:
-    """The pattern without braces."""
+    """Return the pattern's brace alternatives."""
     match = re.search(r"\{([^{}]*)\}", pattern)
     if match is None or "[{]" in pattern or "[}]" in pattern:
         yield pattern
@@ -153,7 +153,7 @@ def alternatives(pattern: str) -> Iterator[str]:
 
 
 def crossing(pattern: str, effect: Effect) -> list[str] | None:
-    """The pattern where a star crosses slashes; None: that would allow more."""
+    """Return the pattern for a syntax in which a star crosses slashes; None if it would allow more."""
     out: dict[str, None] = {}
     if pattern == "*":
         return ["*"]
@@ -169,7 +169,7 @@ def crossing(pattern: str, effect: Effect) -> list[str] | None:
 
 
 def widens(branch: Branch) -> bool:
-    """Whether a star, or `?`, that stays in a name would say more where it crosses."""
+    """Whether a star, or `?`, within a name would match more where it crosses slashes."""
     for at, segment in enumerate(branch.segments):
         if segment is CROSS:
             continue
@@ -216,7 +216,10 @@ def _name(name: Name) -> str:
 
 
 def regex(pattern: str) -> list[str]:
-    """The paths a pattern matches, with all below, as regular expressions that stay within a JSON string."""
+    """Return regular expressions for the paths that a pattern matches, and all below, in a JSON string.
+
+    The expressions never match across the string's end.
+    """
     out = []
     if pattern == "*":
         return ['[^"]*']

@@ -1,7 +1,7 @@
-"""A policy's rules as one map of the OpenCode fork, in which the longest pattern decides, wherever it stands.
+"""A policy's rules as one map of the OpenCode fork, in which the longest pattern decides, at any position.
 
-A star there crosses slashes, and two stars mean what one does: a pattern with more of them decides later.
-What cannot be said exactly is said for more paths if it denies or asks, and left out if it allows.
+A star there crosses slashes, and two stars mean the same as one: extra stars raise a pattern's precedence. A
+rule that cannot be expressed exactly covers more paths if it denies or asks, and is left out if it allows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Rules = list[tuple[str, Effect]]
 def longest_decides(
     rules: Sequence[tuple[str, Effect]], root: str, action: str
 ) -> tuple[dict[str, str], list[Left]]:
-    """The map for rules of which the last match decides, and what is not in it as it was."""
+    """Return the map for rules of which the last match decides, and what it cannot express exactly."""
     left: list[Left] = []
     prefix = root.rstrip("/") + "/"
     if "*" in prefix or "\\" in prefix:
@@ -43,12 +43,12 @@ def longest_decides(
 
 
 def _wider(branch: Branch, effect: Effect) -> bool:
-    """Whether a branch would match more there: a star within names, or a folder's own name as a file's."""
+    """Whether a branch would match more there: a star within names, or a directory's own name as a file's."""
     return widens(branch) or _is_special(branch) or (branch.directory and effect is not Effect.ALLOW)
 
 
 def _with(said: Rules, branch: Branch, effect: Effect, base: Effect, prefix: str) -> Rules:
-    """The rules with one branch more, which opens nothing of what they and the base deny."""
+    """Return the rules with one more branch, which opens nothing that they and the base deny."""
     texts = [prefix + text for text in _texts(branch, effect)]
     if not _wider(branch, effect) or effect is Effect.DENY:
         return said + [(text, effect) for text in texts]
@@ -60,7 +60,7 @@ def _with(said: Rules, branch: Branch, effect: Effect, base: Effect, prefix: str
 
 
 def _place(found: dict[str, Effect], text: str, effect: Effect, action: str, left: list[Left]) -> None:
-    """Add a pattern that decides after those already there which say something else."""
+    """Add a pattern that takes precedence over the existing ones with another effect."""
     rivals = [each for each, other in found.items() if other is not effect and _meet(each, text)]
     key, folder = text, text.removesuffix("/*")
     while key in rivals or any(_rank(each) > _rank(key) for each in rivals):
@@ -83,7 +83,7 @@ def _rank(pattern: str) -> tuple[int, str]:
 
 
 def _meet(one: str, other: str) -> bool:
-    """Whether two patterns may match one path: their fixed beginnings and ends do not exclude it."""
+    """Whether two patterns may match the same path, by their literal prefixes and suffixes."""
     starts = sorted((one.partition("*")[0], other.partition("*")[0]), key=len)
     if "*" in one and "*" in other:
         ends = sorted((one.rpartition("*")[2], other.rpartition("*")[2]), key=len)
@@ -92,7 +92,10 @@ def _meet(one: str, other: str) -> bool:
 
 
 def _texts(branch: Branch, effect: Effect) -> list[str]:
-    """A branch with all that is below it, from the root; a folder's own name is not among what it allows."""
+    """Return the patterns of a branch and everything below it.
+
+    An allow does not include a directory itself.
+    """
     out: list[str] = []
     for text in _crossing(branch):
         last = branch.segments[-1]
@@ -108,7 +111,7 @@ def _texts(branch: Branch, effect: Effect) -> list[str]:
 
 
 def _crossing(branch: Branch) -> list[str]:
-    """The branch where a star crosses slashes: `**/` is nothing or a star and a slash."""
+    """Return the branch where a star crosses slashes: `**/` is nothing, or a star and a slash."""
     options: list[tuple[str, ...]] = []
     for at, segment in enumerate(branch.segments):
         if segment is CROSS:
@@ -129,7 +132,7 @@ def _name(name: Name) -> str:
 
 
 def _is_special(branch: Branch) -> bool:
-    """Whether a name has a star or a backslash in it, which is no pattern here."""
+    """Whether a name contains a literal star or backslash, which this syntax cannot express."""
     return any(
         isinstance(atom, str) and bool(set("*\\") & set(atom))
         for segment in branch.segments

@@ -1,6 +1,6 @@
-"""Gemini CLI's policy files: `[[rule]]` in TOML, of which the one with the highest priority decides.
+"""Gemini CLI's policy files: `[[rule]]` tables in TOML; the rule with the highest priority decides.
 
-A rule speaks of a path by a regular expression over the call's arguments as JSON.
+A rule matches a path by a regular expression over the call's arguments as JSON.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _NOT_FILES = {"mcpName", "commandPrefix", "commandRegex"}
 
 
 def read(text: str, setting: Setting) -> Imported:
-    """Read one policy file, as if it were the only one of its tier."""
+    """Read one policy file, as if it were the only one of its tier. FormatError."""
     try:
         document = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -133,7 +133,10 @@ def _rule(rule: Any, where: str, out: Imported) -> dict[str, Any] | None:
 
 
 def _applies(rule: dict[str, Any], where: str, what: str, out: Imported) -> bool:
-    """Whether a rule holds for a file tool in the mode `default`; notes a condition that cannot be said."""
+    """Whether a rule applies to a file tool in the mode `default`.
+
+    Records conditions that cannot be expressed.
+    """
     elsewhere = sorted(set(rule) & _NOT_FILES)
     if elsewhere:
         out.left.append(Left(where, what, f"{', '.join(elsewhere)}: not about a file tool", harmless=True))
@@ -153,13 +156,13 @@ def _applies(rule: dict[str, Any], where: str, what: str, out: Imported) -> bool
 
 
 def _texts(rule: dict[str, Any], key: str, where: str) -> list[str]:
-    """A text or a list of texts under a key."""
+    """Return a text, or a list of texts, under a key."""
     value = rule.get(key, [])
     return [text_of(each, f"{where}.{key}") for each in (value if isinstance(value, list) else [value])]
 
 
 def _paths(expression: Any, where: str, out: Imported) -> list[wildcard.Tokens] | None:
-    """The paths a rule speaks of, as rows of tokens; None: every one."""
+    """Return the paths of a rule as rows of tokens; None: every path."""
     if expression is None:
         return None
     if not isinstance(expression, str) or not expression.startswith(PATH):
@@ -182,7 +185,7 @@ def _paths(expression: Any, where: str, out: Imported) -> list[wildcard.Tokens] 
 
 
 def _up_to_the_quote(row: wildcard.Tokens) -> Iterator[wildcard.Tokens]:
-    """The shorter paths of a row that goes on: its last ones may be the quote and the bracket behind it."""
+    """Return shorter variants of an open-ended row: its last tokens may match the quote and bracket there."""
     single = 0
     for at in reversed(range(len(row))):
         token = row[at]
@@ -219,7 +222,7 @@ def _judge(rules: list[dict[str, Any]], agent: str, out: Imported) -> Maps:
 
 
 def _in_order(rules: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rules, the deciding one last; one that asks about more than it should opens nothing denied."""
+    """Return the rules with the deciding one last; a rule that asks about too much opens nothing denied."""
     out: list[dict[str, Any]] = []
     for rule in rules:
         out = tightened(out, [rule], lambda each: each["effect"]) if rule["strict"] else [*out, rule]
@@ -227,7 +230,7 @@ def _in_order(rules: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def write(flat: Flat) -> Exported:
-    """Write a policy as rules, the one that decides with the highest priority."""
+    """Write a policy as rules; the deciding rule has the highest priority."""
     words = {effect: word for word, effect in DECISIONS.items()}
     rules: list[str] = []
     for action, tools in (("read", ["read_file"]), ("write", ["write_file", "replace"])):

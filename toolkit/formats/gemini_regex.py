@@ -1,6 +1,7 @@
-"""A small part of regular expressions: what people write about a path in a Gemini CLI rule.
+"""Subset of regular expressions that people use for paths in Gemini CLI rules.
 
-Literals, escapes, classes, `.`, groups, alternatives, `?`, `*` and `+` on one character. All else is refused.
+Literals, escapes, classes, `.`, groups, alternatives, `?`, `*` and `+` on one character. All else is
+rejected.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ _CLASSES = {"d": (("0", "9"),), "w": (("0", "9"), ("A", "Z"), ("_", "_"), ("a", 
 
 
 class RegexError(ValueError):
-    """What in a regular expression is not among what can be said."""
+    """A part of a regular expression outside the subset."""
 
 
 def variants(expression: str) -> list[Tokens]:
-    """All alternatives of an expression, each as a flat row of tokens."""
+    """Return all alternatives of an expression, each as a flat row of tokens. RegexError."""
     found, at = _either(expression, 0)
     if at < len(expression):
         raise RegexError("a ')' too many")
@@ -53,7 +54,7 @@ def _bounded(found: list[Tokens]) -> list[Tokens]:
 
 
 def _item(text: str, at: int) -> tuple[list[Tokens], int]:
-    """One thing and what is said of how often."""
+    """Return one item and its repetition."""
     if text[at] == "(":
         start = at + 3 if text.startswith("(?:", at) else at + 1
         if text.startswith("(?", at) and start != at + 3:

@@ -1,4 +1,7 @@
-"""One line of a file like .gitignore: what it matches, and the same as a pattern of a policy."""
+"""One line of a file like .gitignore: the paths it matches, and the same as a pattern of a policy.
+
+Source: gitignore(5).
+"""
 
 from __future__ import annotations
 
@@ -24,12 +27,12 @@ _SPECIAL = "*?[{}"
 
 
 class LineError(ValueError):
-    """Why a line matches no path at all."""
+    """A line that matches no path at all; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line: what it matches by itself (`folder`: folders only), and the pattern that says it.
+    """A line: what it matches by itself (`folder`: directories only), and the equivalent pattern.
 
     `wider`: why both match more than the line does; empty where they match the same.
     """
@@ -46,7 +49,7 @@ Segment = tuple[Piece, ...] | None  # None: `**`
 
 
 def lines(text: str) -> Iterator[tuple[int, str]]:
-    """The lines that say something, with their numbers."""
+    """Return the lines with a rule, and their numbers."""
     for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
         stripped = line.rstrip("\r")
         bare = stripped.rstrip(" \t")
@@ -57,7 +60,7 @@ def lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def line(text: str, *, fold: bool = False, any_case: bool = False, depth: bool = False) -> Line:
-    """Read a line. `depth`: a pattern with a slash is looked for at any depth, too."""
+    """Parse a line. `depth`: a pattern with a slash matches at any depth too. LineError."""
     negated = text.startswith("!")
     body = text[1:] if negated else text
     folder = body.endswith("/") and not body.endswith("\\/")
@@ -90,7 +93,7 @@ def line(text: str, *, fold: bool = False, any_case: bool = False, depth: bool =
 
 
 def _shortened(body: str) -> str:
-    """The start of a long line and a star: all that the line matches, and more."""
+    """Return the start of a long line and a star: it matches all that the line matches, and more."""
     cut = body[: LONGEST - 8]
     for special in "[\\":
         cut = cut.partition(special)[0]
@@ -98,7 +101,7 @@ def _shortened(body: str) -> str:
 
 
 def _without_letters(long: Line, segments: list[Segment]) -> Line:
-    """The line with `?` for each letter, which may be written in two cases."""
+    """Return the line with `?` for each letter, which matches both cases."""
     plain = [
         segment and tuple(IN_NAME if _cased(piece) else piece for piece in segment) for segment in segments
     ]
@@ -111,8 +114,8 @@ def _cased(piece: Piece) -> bool:
     return isinstance(piece, str) and len(either_case(piece)) > 1
 
 
-def _segment(part: str) -> tuple[Segment, str]:
-    """One name, and why what is read matches more than it does."""
+def _segment(part: str) -> tuple[Segment, str]:  # noqa: C901  one flat branch per special character
+    """Return one name, and why it matches more than the line does."""
     if len(part) > 1 and not part.strip("*"):
         return None, ""
     found: list[Piece] = []
@@ -146,7 +149,7 @@ def _segment(part: str) -> tuple[Segment, str]:
 
 
 class _ClassError(ValueError):
-    """Why a class cannot be said in a policy."""
+    """A character class that a policy cannot express; the message says why."""
 
 
 def _class(part: str, at: int) -> tuple[CharClass, int]:

@@ -1,6 +1,6 @@
 """Ignore files of Cline and Roo: paths that the agent may not touch, in .gitignore's syntax.
 
-Both ask a library that takes no notice of case; below an ignored folder nothing can be opened again.
+Both use a library that ignores letter case; below an ignored directory nothing can be opened again.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ _AGAIN = ("once more", "after a line that opens")
 
 
 def reader(name: str) -> Callable[[str, Setting], Imported]:
-    """How a file of this name is read."""
+    """Return the reader for a file of this name."""
 
     def read(text: str, setting: Setting) -> Imported:
+        """Read the file. FormatError."""
         return _read(text, setting, name)
 
     return read
@@ -56,7 +57,7 @@ def _read(text: str, setting: Setting, name: str) -> Imported:
 
 
 def _judged(body: str, where: str, setting: Setting, out: Imported) -> Judged | None:
-    """One line as a rule; what it cannot say is noted."""
+    """Return one line as a rule; record what it cannot express."""
     shown = body if len(body) <= _SHOWN else body[:_SHOWN] + "…"
     try:
         line = gitignore.line(body, fold=True, any_case=not setting.exact_case)
@@ -74,7 +75,7 @@ def _judged(body: str, where: str, setting: Setting, out: Imported) -> Judged | 
 
 
 def write(flat: Flat) -> Exported:
-    """Write what may not be read or not be changed; these files know nothing else."""
+    """Write what may not be read or changed; the format can express nothing else."""
     lines: list[str] = []
     left = list(flat.left)
     reads, writes = _denies(flat.actions["read"]), _denies(flat.actions["write"])
@@ -93,7 +94,7 @@ def write(flat: Flat) -> Exported:
 
 
 def _denies(rules: Sequence[tuple[str, Effect]]) -> list[tuple[str, bool]]:
-    """The rules as what they deny and what they open again; without those that open nothing."""
+    """Return the rules as denials and exceptions; exceptions that open nothing are left out."""
     out: list[tuple[str, bool]] = []
     for at, (pattern, effect) in enumerate(rules):
         later = {each for each, said in rules[at + 1 :] if said is Effect.DENY}
@@ -105,7 +106,7 @@ def _denies(rules: Sequence[tuple[str, Effect]]) -> list[tuple[str, bool]]:
 
 
 def _either(one: list[tuple[str, bool]], other: list[tuple[str, bool]]) -> list[tuple[str, bool]]:
-    """What one of two lists denies; nowhere less."""
+    """Return the denials of both lists."""
     if all(denied for _, denied in one):
         one, other = other, one
     if not all(denied for _, denied in other):

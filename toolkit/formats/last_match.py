@@ -1,6 +1,6 @@
-"""Lists in which the last match decides, over the places of a machine: what decides, and what to forget.
+"""Lists in which the last match decides, over the positions of a machine: the decision, and what to forget.
 
-Rests on one thing: the languages of a later rule have higher places.
+Assumes that the languages of a later rule have higher positions.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ringfence.toolkit.formats.regular_language import Machine, numbers
 
 @dataclass(slots=True)
 class Matches:
-    """The languages by which one rule matches a name that is no directory, and one that is."""
+    """The languages by which one rule matches a name of no directory, and a directory."""
 
     leaf: list[int]
     directory: list[int]
@@ -26,7 +26,7 @@ Listed = list[tuple[Effect, Matches]]
 
 
 class LastMatch:
-    """One list. A run is a row of neighbouring rules with one effect; runs are numbered from 0."""
+    """One list. A run is a sequence of neighbouring rules with the same effect; runs are numbered from 0."""
 
     def __init__(self, machine: Machine, rules: Listed) -> None:
         self._whole = [0, 0]
@@ -45,21 +45,21 @@ class LastMatch:
             raise AssertionError("a later rule has lower places than an earlier one")
 
     def any(self, bits: int, effect: Effect, directory: bool) -> bool:
-        """Whether a rule with this effect matches, whatever the last one says."""
+        """Whether a rule with this effect matches, whatever the last match is."""
         hit = bits & self._whole[directory]
         return any(self._decides[place + 1][0] is effect for place in numbers(hit))
 
     def decides(self, bits: int, directory: bool) -> tuple[Effect, int] | None:
-        """The effect of the last rule that matches, and its run; None: none does."""
+        """Return the effect of the last matching rule, and its run; None without a match."""
         hit = bits & self._whole[directory]
         return self._decides[hit.bit_length()] if hit else None
 
 
 class Forgetting:
-    """Takes places out that cannot decide any more, whatever comes.
+    """Removes positions that can no longer decide, whatever follows.
 
-    Below a directory that a rule covers, the rules before it are out, and so are those right after it that
-    say the same: they all become the last of them. `closing` lists end all, once their last word is a deny.
+    Below a directory that a rule covers, all earlier rules are removed, and later neighbours with the same
+    effect are merged into the last of them. `closing` lists end everything once their last match is a deny.
     """
 
     def __init__(self, machine: Machine, lists: Sequence[Listed], closing: Collection[int]) -> None:
@@ -72,6 +72,7 @@ class Forgetting:
         self._any = reduce(int.__or__, (forever for forever, _ in self._lists), 0)
 
     def __call__(self, bits: int) -> int:
+        """Return the positions that can still decide."""
         if not bits & self._any:
             return bits
         for forever, becomes in self._lists:
@@ -87,7 +88,7 @@ class Forgetting:
 def _becomes(
     machine: Machine, rules: Listed, forever: list[int], closing: bool
 ) -> dict[int, tuple[int, int, bool]]:
-    """By the place of the last rule that covers: which places stay, its own, and whether that is all."""
+    """For each position of the last covering rule: which positions stay, its own, whether that is all."""
     found: dict[int, tuple[int, int, bool]] = {}
     own = [_all(machine.own, matches) for _, matches in rules]
     upto = list(_running(own))

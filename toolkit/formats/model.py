@@ -1,6 +1,6 @@
-"""What a reader of other tools' settings gives: a policy, the settings' own judge, and what was left out.
+"""Model of an import: a policy, the settings' own judge, and what was left out.
 
-A judge here is data: the rules of one subject in the order in which the last match decides.
+A judge is data: the rules of one subject in the order in which the last match decides.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class FormatError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Where the settings are from: the workspace and the home they speak of, and how to read them."""
+    """The origin of the settings: their workspace and home directory, and how to read them."""
 
     root: str = "/workspace"
     home: str = "/home/user"
@@ -41,9 +41,9 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Left:
-    """One setting that the result does not have, or has in a stricter way: where and why.
+    """One setting that the result lacks, or has in a stricter form: where and why.
 
-    `harmless`: the setting says nothing about the files of the workspace, so that the two agree without it.
+    `harmless`: the setting says nothing about files of the workspace, so both agree without it.
     """
 
     where: str
@@ -52,15 +52,16 @@ class Left:
     harmless: bool = False
 
     def to_json(self) -> dict[str, str | bool]:
+        """Return place, setting, reason and relevance as JSON values."""
         return {"where": self.where, "what": self.what, "why": self.why, "about_files": not self.harmless}
 
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """One rule of the settings: the paths it matches (itself, and for a folder only), and what it says.
+    """One rule of the settings: the paths it matches (itself, and for a directory only), and its effect.
 
-    `patterns` are the rules of the policy that were written for it, in order. `after`: what the policy says
-    next of what is below a match; None: its rule covers that.
+    `patterns` are the policy rules written for it, in order. `after`: the policy's effect below a match;
+    None: the rule covers it.
     """
 
     effect: Effect
@@ -72,11 +73,11 @@ class Judged:
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """All rules of the settings that speak of one agent and tool or action; the last match decides.
+    """All rules of the settings for one agent and tool or action; the last match decides.
 
-    `above`: as with .gitignore, a folder that is denied denies everything below it, whatever else is said;
-    without `opens` a folder is denied once any rule denies it, also where a later one opens it.
-    `denies_only`: the settings say what is denied and leave all else open.
+    `above`: as in .gitignore, a denied directory denies everything below it, whatever else is written.
+    Without `opens` a directory is denied once any rule denies it, even if a later rule opens it.
+    `denies_only`: the settings only deny, and leave everything else open.
     """
 
     tool: str
@@ -91,7 +92,7 @@ class Subject:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One rule of the policy to be written, with what it comes from."""
+    """One rule of the policy to write, with its source."""
 
     pattern: str
     effect: Effect
@@ -104,7 +105,7 @@ Maps = dict[str, list[Entry]]  # by key of `rules`
 
 @dataclass(slots=True)
 class Imported:
-    """What the settings became."""
+    """The result of an import."""
 
     everybody: Maps = field(default_factory=dict)
     agents: dict[str, Maps] = field(default_factory=dict)
@@ -115,7 +116,7 @@ class Imported:
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """A policy as another tool's settings, and what they cannot say."""
+    """A policy as another tool's settings, and what they cannot express."""
 
     text: str
     left: tuple[Left, ...] = ()
@@ -137,7 +138,7 @@ class Flat:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """One format: how it is read and written, and what its files are called."""
+    """One format: its reader, its writer and its file names."""
 
     name: str
     summary: str
@@ -146,34 +147,34 @@ class Format:
 
 
 def mapping(value: Any, where: str, hint: str = "") -> dict[str, Any]:
-    """A JSON object, else FormatError."""
+    """Return a JSON object. FormatError for anything else."""
     if not isinstance(value, dict):
         raise FormatError(f"{where or 'the file'} is not an object", where, hint)
     return value
 
 
 def part(settings: Mapping[str, Any], key: str, prefix: str = "") -> dict[str, Any]:
-    """The object under a key; empty where the key is missing or null. Raises FormatError."""
+    """Return the object under a key; empty where the key is missing or null. FormatError."""
     value = settings.get(key)
     return {} if value is None else mapping(value, f"{prefix}{key}")
 
 
 def text(value: Any, where: str) -> str:
-    """A text, else FormatError."""
+    """Return a text. FormatError for anything else."""
     if not isinstance(value, str):
         raise FormatError(f"{shown(value)} is not text", where)
     return value
 
 
 def effect(value: Any, where: str, hint: str = "") -> Effect:
-    """One of the three words. Raises FormatError."""
+    """Return the effect that one of three words stands for. FormatError."""
     if not isinstance(value, str) or value not in EFFECTS:
         raise FormatError(f"{shown(value)} is not allow, ask or deny", where, hint)
     return EFFECTS[value]
 
 
 def agent_name(name: str, where: str) -> str:
-    """A name that a policy can have under `agents`. Raises FormatError."""
+    """Return a name that a policy can have under `agents`. FormatError."""
     try:
         parse_agent(name)
     except PatternError as error:
@@ -182,7 +183,7 @@ def agent_name(name: str, where: str) -> str:
 
 
 def shown(value: Any) -> str:
-    """A value as it stands in the file, shortened. What JSON has no word for (a date) is quoted."""
+    """Return a value as it is in the file, shortened. A value without a JSON form (a date) is quoted."""
     said = repr(value) if isinstance(value, str) else json.dumps(value, default=str, ensure_ascii=False)
     return said if len(said) <= 200 else said[:199] + "…"
 
@@ -191,9 +192,9 @@ T = TypeVar("T")
 
 
 def tightened(rules: Sequence[T], more: Sequence[T], of: Callable[[T], Effect]) -> list[T]:
-    """Rules of which the last match decides, made stricter by more rules and nowhere looser.
+    """Return last-match rules made stricter by more rules, and never looser.
 
-    A rule that asks must not open what was denied, so the denials come once more after it.
+    A rule that asks must not open what was denied, so the denials follow it once more.
     """
     asks = [each for each in more if of(each) is Effect.ASK]
     denies = [each for each in more if of(each) is Effect.DENY]

@@ -1,7 +1,7 @@
-"""Lines of an ignore file in the order of a policy, which is never looser than the file.
+"""Negations of an ignore file in the order of a policy, which is never looser than the file.
 
-Below an ignored directory `!` opens nothing, and it opens nothing below what it matches; in a policy a later
-rule does both. So a negation stands before all it does not depend on, and what it would open is denied again.
+Below an ignored directory `!` opens nothing, and it opens nothing below its match; a policy's later rule does
+both. So a negation comes before every rule that it does not depend on, and its surplus is denied again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ringfence.toolkit.formats.regular_language import BELOW, Language, Machine,
 
 
 def ordered(rules: Sequence[Judged]) -> list[Judged]:
-    """The rules so that order matters only where two of them match one path, and the denials needed again."""
+    """Return the rules so that order matters only for rules with a common path, and denials to repeat."""
     placed: list[int] = []
     for at, rule in enumerate(rules):
         if rule.effect is not Effect.DENY:
@@ -29,7 +29,7 @@ def ordered(rules: Sequence[Judged]) -> list[Judged]:
 
 
 def _place(at: int, rules: Sequence[Judged], placed: list[int]) -> None:
-    """Place a rule after those that stand before it, say something else and match a path of its."""
+    """Insert a rule after the earlier rules with another effect and a common path."""
     if at in placed:
         return
     for earlier in range(at):
@@ -40,7 +40,7 @@ def _place(at: int, rules: Sequence[Judged], placed: list[int]) -> None:
 
 
 def _again(deny: Judged, opened: Judged) -> Iterator[Judged]:
-    """What has to be denied once more after a rule that opens something."""
+    """Return the denials to repeat after a rule that opens something."""
     (pattern,), (other,) = deny.patterns, opened.patterns
     if meet(opened.language, Row((deny.language, BELOW))):
         yield _deny(deny, _below(pattern))
@@ -57,7 +57,7 @@ def _again(deny: Judged, opened: Judged) -> Iterator[Judged]:
 
 
 def _below(pattern: str) -> str:
-    """What is below the matches of a pattern."""
+    """Return what is below the matches of a pattern."""
     if pattern.endswith("/**"):
         return pattern
     body = pattern.rstrip("/")
@@ -69,7 +69,7 @@ def _deny(deny: Judged, pattern: str) -> Judged:
 
 
 def meet(one: Language, other: Language) -> bool:
-    """Whether some text is in both languages."""
+    """Whether two languages have a common text."""
     machine = Machine([one, other])
     machine.read(alphabet(machine.kinds))
     own, others = machine.own

@@ -1,6 +1,6 @@
 """OpenCode's settings: the ordered array `permissions`, and the older map `permission`.
 
-The last rule that matches decides; a star crosses slashes, and a match is of the whole path only.
+The last matching rule decides; a star crosses slashes, and only the whole path matches.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ BUILT_IN: tuple[tuple[str, str, str], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule of theirs, with the place it has in the file."""
+    """One rule of the settings, with its place in the file."""
 
     action: str
     resource: str
@@ -58,7 +58,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Switch:
-    """What `tools` says of a tool, whether by its very name or by a wildcard, and where."""
+    """A switch of a tool under `tools`: by its name or by a wildcard, and where."""
 
     on: bool
     named: bool
@@ -79,7 +79,7 @@ FORK = "the fork with a `delete` tool writes `rules` there: ringfence import ope
 
 
 def read(file: str, setting: Setting) -> Imported:
-    """Read an opencode.json, whichever of the two forms it has."""
+    """Read an opencode.json in either form. FormatError."""
     settings = settings_of(file, "opencode")
     out = Imported()
     ordered = "permissions" in settings
@@ -101,7 +101,7 @@ def read(file: str, setting: Setting) -> Imported:
 
 
 def _agents(settings: dict[str, Any], out: Imported) -> dict[str, tuple[list[Rule], Tools]]:
-    """Each agent's own rules and switches; the older key for an agent is `mode`."""
+    """Return each agent's own rules and switches; the older key for an agent is `mode`."""
     found: dict[str, tuple[list[Rule], Tools]] = {}
     for key in ("mode", "agents", "agent"):
         for name, value in part(settings, key).items():
@@ -113,7 +113,7 @@ def _agents(settings: dict[str, Any], out: Imported) -> dict[str, tuple[list[Rul
 
 
 def _tools(settings: dict[str, Any], prefix: str, out: Imported) -> Tools:
-    """The older switches of tools."""
+    """Return the older switches of tools."""
     found: Tools = {}
     known = [tool for tools in SWITCHES.values() for tool in tools]
     for name, on in part(settings, "tools", prefix).items():
@@ -129,10 +129,12 @@ def _tools(settings: dict[str, Any], prefix: str, out: Imported) -> Tools:
 
 
 def _off(*levels: Tools) -> Iterator[Rule]:
-    """Rules for what is off, the nearest level first. They come last: nothing turns a tool on again.
+    """Return rules for tools that are off, the nearest level first.
 
-    The tools that edit are one action: one that is off by its name turns off all of them, and so does a
-    wildcard if none is on.
+    They come last: nothing turns a tool on again.
+
+    The editing tools are one action: one that is off by name turns all of them off, and so does a wildcard if
+    none is on.
     """
     for action, tools in SWITCHES.items():
         said = [state for tool in tools if (state := _state(tool, levels))]
@@ -143,7 +145,7 @@ def _off(*levels: Tools) -> Iterator[Rule]:
 
 
 def _alone(maps: Maps, agent: str, out: Imported, *levels: Tools) -> None:
-    """Deny what does the work of a tool that a wildcard turns off while another that edits is on."""
+    """Deny the work of a tool that a wildcard turns off while another editing tool is on."""
     for tool, theirs in ALONE.items():
         states = [_state(each, levels) for each in theirs]
         off = [state for state in states if state and not state.on]
@@ -214,12 +216,12 @@ def _judge(rules: list[Rule], agent: str, out: Imported, setting: Setting, order
 
 
 def _names(pattern: str, name: str) -> bool:
-    """Whether a rule's action, which may have wildcards, is this one."""
+    """Whether a rule's action, which may have wildcards, includes this one."""
     return () in wildcard.below(wildcard.tokens(pattern), name)
 
 
 def _variants(resource: str, setting: Setting, ordered: bool) -> list[wildcard.Tokens]:
-    """A resource as wildcards of paths from the root: home and absolute ones seen from there."""
+    """Return a resource as wildcards of paths from the workspace's root, home and absolute paths included."""
     body = resource.replace("\\", "/")
     for start in ("~", "$HOME"):
         if body == start or body.startswith(f"{start}/"):
@@ -236,7 +238,7 @@ def _variants(resource: str, setting: Setting, ordered: bool) -> list[wildcard.T
 
 
 def write(flat: Flat) -> Exported:
-    """Write a policy as the ordered array. Deleting comes under `edit`, which is the stricter of both."""
+    """Write a policy as the ordered array. Deleting belongs to `edit`, with the stricter effect of both."""
     from ringfence.toolkit.formats.flatten import strictest
 
     left = list(flat.left)
@@ -254,7 +256,7 @@ def write(flat: Flat) -> Exported:
 
 
 def _crossing(action: str, rules: list[tuple[str, Effect]], left: list[Left]) -> list[tuple[str, Effect]]:
-    """The rules with stars that cross slashes; one that would allow more is left out."""
+    """Return the rules with stars that cross slashes; a rule that would allow more is left out."""
     from ringfence.toolkit.formats.flatten import crossing, stricter
 
     said: list[tuple[str, Effect]] = []

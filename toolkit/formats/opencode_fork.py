@@ -1,6 +1,6 @@
-"""The OpenCode fork with a `delete` tool: `permission.rules`, and `agents.NAME.permission` for one.
+"""OpenCode fork with a `delete` tool: `permission.rules`, and `agents.NAME.permission` for one agent.
 
-An agent's own key first, then everybody's, then `*` in that order; in one map the longest pattern decides.
+An agent's own key first, then everybody's, then `*` in that order; within a map the longest pattern decides.
 """
 
 from __future__ import annotations
@@ -55,22 +55,23 @@ Said = tuple[str, Effect, str]  # a pattern, what it says, and where it stands
 
 @dataclass(slots=True)
 class Tier:
-    """What one level says: for each of their keys the patterns, the deciding one last.
+    """The rules of one level: the patterns of each key, the deciding one last.
 
-    `stricter`: what is kept as a denial or a question after everything else, whatever other rules say.
+    `stricter`: denials and asks that apply after all other rules.
     """
 
     said: dict[str, list[Said]] = field(default_factory=dict)
     stricter: dict[str, list[Said]] = field(default_factory=dict)
 
     def keep(self, keys: Iterable[str], rules: Iterable[Said]) -> None:
+        """Add the rules that do not allow to `stricter`, under each key."""
         strict = [rule for rule in rules if rule[1] is not Effect.ALLOW]
         for key in keys:
             self.stricter.setdefault(key, []).extend(strict)
 
 
 def read(file: str, setting: Setting) -> Imported:
-    """Read an .opencode.json of the fork."""
+    """Read an .opencode.json of the fork. FormatError."""
     settings = settings_of(file, "opencode-fork")
     out = Imported()
     permission = part(settings, "permission")
@@ -113,7 +114,7 @@ def _tier(maps: dict[str, Any], prefix: str, out: Imported) -> Tier:
 
 
 def _beside(key: str, value: Any, everybody: Tier, out: Imported) -> None:
-    """A key of `permission` beside `rules`, as OpenCode itself has it; the fork never looks at it."""
+    """Record a key of `permission` beside `rules`, which is OpenCode's own; the fork ignores it."""
     where = f"permission.{key}"
     # For OpenCode, which has one action for all changes, `edit` is writing and deleting, too.
     keys = {**NAMED, "*": tuple(NAMED), "edit": OTHERS["patch"]}.get(key, ())
@@ -131,7 +132,7 @@ def _beside(key: str, value: Any, everybody: Tier, out: Imported) -> None:
 
 
 def _switches(tools: dict[str, Any], prefix: str, tier: Tier, out: Imported) -> None:
-    """An agent's switches of tools: what is off is denied."""
+    """Read an agent's switches of tools: a tool that is off is denied."""
     for name, on in tools.items():
         where = f"{prefix}.{name}"
         if not isinstance(on, bool):
@@ -148,7 +149,7 @@ def _switches(tools: dict[str, Any], prefix: str, tier: Tier, out: Imported) -> 
 
 
 def _rules(value: Any, where: str) -> list[Said]:
-    """The patterns of one key in the order in which the last that matches decides: the longest."""
+    """Return the patterns of one key with the longest last, because the longest match decides."""
     listed = {"*": value} if isinstance(value, str) else mapping(value, where)
     order = sorted(listed, key=lambda pattern: (pattern != "*", len(pattern), pattern))
     lowered = {key: each.lower() if isinstance(each, str) else each for key, each in listed.items()}
@@ -156,7 +157,7 @@ def _rules(value: Any, where: str) -> list[Said]:
 
 
 def _judge(tiers: list[Tier], agent: str, out: Imported, setting: Setting) -> Maps:
-    """`tiers` from the nearest to everybody's; what is nearer comes later in a list that the last decides."""
+    """Return one list from all `tiers`, nearest first; a nearer tier's rules come later, so they decide."""
     maps: Maps = {}
     for key, tool, action, theirs in TOOLS:
         default = Effect.ALLOW if theirs == "read" else Effect.ASK
@@ -195,7 +196,7 @@ def _variants(pattern: str, setting: Setting) -> list[wildcard.Tokens]:
 
 
 def write(flat: Flat) -> Exported:
-    """Write a policy as `permission.rules`, with absolute paths: the fork compares nothing else."""
+    """Write a policy as `permission.rules`, with absolute paths: the fork compares no others."""
     left = list(flat.left)
     rules: dict[str, dict[str, str]] = {}
     for action, keys in (("read", ("read",)), ("write", ("write", "edit")), ("delete", ("delete",))):

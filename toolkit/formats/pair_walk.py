@@ -1,6 +1,7 @@
-"""A walk through all pairs of states of two judges, breadth first: the shortest path of each difference.
+"""Breadth-first walk through all pairs of states of two judges: the shortest path of each difference.
 
-Exact: what it does not report does not exist. Past its bound it raises `Undecided`; it never guesses.
+Exact: a difference that is not reported does not exist. Beyond its bound it raises `Undecided`; never
+guesses.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ Seen = Callable[[int], None]  # how many pairs have been looked at
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The shortest path on which one run of rules decides in the settings, and another one in the policy."""
+    """The shortest path on which one run of rules decides in the settings and another one in the policy."""
 
     source: Effect
     result: Effect
@@ -66,7 +67,7 @@ class _Side:
 
 
 class PairWalk:
-    """One walk. `denies_only`: only whether a path is denied is compared."""
+    """One walk. `denies_only`: only denials are compared."""
 
     def __init__(
         self,
@@ -88,7 +89,7 @@ class PairWalk:
         self._seen = seen
 
     def run(self) -> Iterator[Difference]:
-        """All differences, the shortest first."""
+        """Return all differences, the shortest first. Undecided."""
         # Of each pair: the two states, how far into a name, the pair before, and the character between.
         nodes: list[tuple[int, int, int, int, int]] = [(0, 0, 0, -1, 0)]
         met = {(0, 0, 0)}

@@ -1,4 +1,4 @@
-"""Recognizes whose settings a file has, by its keys: a file of another tool is refused, not read as empty."""
+"""Recognizes the owner of a settings file by its keys: another tool's file is rejected, not read as empty."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ CODEX = ("sandbox_mode", "approval_policy", "default_permissions")  # keys that 
 
 
 def settings_of(text: str, name: str) -> dict[str, Any]:
-    """The settings in a JSON file of this format. Raises FormatError where it is another's."""
+    """Return the settings in a JSON file of this format. FormatError for another tool's file."""
     try:
         settings = mapping(json_of(text), "")
     except FormatError as error:
@@ -63,7 +63,7 @@ def recognized(settings: Mapping[str, Any], name: str) -> None:
 
 
 def not_settings(text: str, name: str) -> None:
-    """Raise FormatError if what should be a list of patterns is another tool's settings."""
+    """Raise FormatError if an expected list of patterns is another tool's settings."""
     try:
         found = json.loads(text)
     except (ValueError, RecursionError):
@@ -73,7 +73,7 @@ def not_settings(text: str, name: str) -> None:
 
 
 def other_than(name: str, text: str) -> str:
-    """A hint at the format that a JSON text has, if it is another one."""
+    """Return a hint about the format of a JSON text, if it is another one."""
     try:
         return _hint(json.loads(text), name)
     except (ValueError, RecursionError):
@@ -81,7 +81,7 @@ def other_than(name: str, text: str) -> str:
 
 
 def _as_toml(text: str) -> dict[str, Any]:
-    """A file of Gemini CLI or Codex, else nothing."""
+    """Return the format of a TOML file by Gemini CLI or Codex, else nothing."""
     try:
         found = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError):
@@ -95,7 +95,7 @@ def _hint(settings: Any, name: str) -> str:
 
 
 def whose(settings: Any) -> str | None:
-    """The format that these settings look like."""
+    """Return the format that these settings look like."""
     if not isinstance(settings, Mapping):
         return None
     ordered, permission = settings.get("permissions"), settings.get("permission")

@@ -1,4 +1,4 @@
-"""The formats by name. A table only."""
+"""Registry of the formats by name. A table only."""
 
 from __future__ import annotations
 

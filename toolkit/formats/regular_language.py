@@ -1,6 +1,6 @@
-"""Sets of texts as small regular expressions, and a machine that follows many of them character by character.
+"""Regular languages as small expressions, and a machine that follows many of them character by character.
 
-Knows nothing of `policy.automaton` and `policy.machine`, so that it can be held against them.
+Independent of `policy.analysis` and `policy.patterns.matcher`, so that it can check them.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ class One:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Texts one after the other; an empty row is the empty text."""
+    """Texts in sequence; an empty row is the empty text."""
 
     parts: tuple[Language, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Either:
-    """Texts of any of these; of none of them: no text at all."""
+    """Texts of any of these languages; without languages: no text at all."""
 
     parts: tuple[Language, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Many:
-    """Any number of such texts one after the other, none included."""
+    """Any number of texts in sequence, including none."""
 
     part: Language
 
@@ -54,31 +54,33 @@ BELOW = Row((One(SLASH), ANYTHING))
 
 
 def text(letters: str, *, fold: bool = False) -> Language:
-    """Exactly this text, or with `fold` in any case."""
+    """Return the language of exactly this text, or with `fold` in any letter case."""
     return Row(tuple(One(letter(each, fold=fold)) for each in letters))
 
 
 def letter(character: str, *, fold: bool = False) -> CharClass:
+    """Return the class of this character, with `fold` in both cases."""
     both = either_case(character) if fold else [character]
     return CharClass(False, tuple((each, each) for each in both))
 
 
 def either_case(character: str) -> list[str]:
-    """A character in both cases, where the other case is one character."""
+    """Return a character in both cases, where the other case is a single character."""
     return sorted(each for each in {character, character.lower(), character.upper()} if len(each) == 1)
 
 
 def optional(part: Language) -> Language:
+    """Return a language with the empty text added."""
     return Either((NOTHING, part))
 
 
 def covering(part: Language) -> Language:
-    """What a language has, and everything below it."""
+    """Return a language with everything below its paths added."""
     return Row((part, optional(BELOW)))
 
 
 def of_name(name: Name) -> Language:
-    """One name of a pattern."""
+    """Return the language of one name of a pattern."""
     out: list[Language] = []
     for number, piece in enumerate(name.pieces):
         if number:
@@ -89,12 +91,12 @@ def of_name(name: Name) -> Language:
 
 
 def _inside(kind: CharClass) -> CharClass:
-    """A class of a pattern stands for a character of a name, never for a slash."""
+    """Return a class of a pattern without the slash."""
     return CharClass(True, (*kind.ranges, ("/", "/"))) if kind.negated else kind
 
 
 def of_branch(branch: Branch) -> Language:
-    """The paths that one alternative of a pattern matches itself; what is below them is left out."""
+    """Return the paths that one alternative of a pattern matches itself, without what is below them."""
     out: list[Language] = []
     for at, segment in enumerate(branch.segments):
         if segment is CROSS:
@@ -107,7 +109,10 @@ def of_branch(branch: Branch) -> Language:
 
 
 class Machine:
-    """Follows several languages at once; each is a range of places, a set of places is a number's bits."""
+    """Follows several languages at once.
+
+    Each has a range of positions, and a set of positions is an integer's bits.
+    """
 
     def __init__(self, languages: Sequence[Language]) -> None:
         self.kinds: list[CharClass] = []
@@ -153,7 +158,7 @@ class Machine:
         return 1 << (len(self.kinds) - 1)
 
     def _lay(self, language: Language) -> tuple[int, int, bool]:
-        """Lay out a language; gives the first and the last places of its texts, and whether one is empty."""
+        """Add a language; returns the first and last positions of its texts, and if one text is empty."""
         if isinstance(language, One):
             place = self._place(language.kind)
             return place, place, False
@@ -179,7 +184,7 @@ class Machine:
             self._after[place] |= after
 
     def read(self, alphabet: Sequence[str]) -> None:
-        """Choose the characters that are read, by number."""
+        """Set the characters that are read, by number."""
         places: dict[CharClass, int] = {}
         for place, kind in enumerate(self.kinds):
             places[kind] = places.get(kind, 0) | 1 << place
@@ -189,24 +194,24 @@ class Machine:
         ]
 
     def following(self, bits: int) -> int:
-        """All places that may be one character further on."""
+        """Return all positions that may be reached by one character."""
         found = (bits & self._shift) << 1 | bits & self._loop
         for place in numbers(bits & self._odd):
             found |= self._after[place]
         return found
 
     def steps(self, bits: int) -> list[int]:
-        """The places one character further on, for each character."""
+        """Return the positions after one more character, for each character."""
         found = self.following(bits)
         return [found & fits for fits in self._fits]
 
     def step(self, bits: int, number: int) -> int:
-        """The places one character further on, for the character of this number."""
+        """Return the positions after one more character, given by its number."""
         return self.following(bits) & self._fits[number]
 
 
 def numbers(bits: int) -> Iterator[int]:
-    """The numbers of the bits that are set."""
+    """Return the numbers of the bits that are set."""
     while bits:
         low = bits & -bits
         yield low.bit_length() - 1
@@ -214,7 +219,10 @@ def numbers(bits: int) -> Iterator[int]:
 
 
 def alphabet(kinds: Iterable[CharClass]) -> list[str]:
-    """One character for all that none of these classes tells apart, always with `/`, `.` and a plain one."""
+    """Return one character for each class that is not distinguished.
+
+    `/`, `.` and a plain one are always included.
+    """
     listed = list(dict.fromkeys(kinds))
     edges = {ord(edge) for kind in listed for pair in kind.ranges for edge in pair}
     edges |= {edge + 1 for edge in edges} | {0x21, 0x7F, 0xA1, 0x100, 0x400, 0x4E00}

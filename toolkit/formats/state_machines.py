@@ -1,6 +1,6 @@
-"""The settings' own judge and a policy's judge as machines that read a path character by character.
+"""State machines of the settings' judge and of a policy's judge, which read a path character by character.
 
-By the rules alone, without the engine, so that the two can be held against each other and against it.
+Built from the rules alone, without the engine, so that both can be compared with each other and with it.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ Cause = tuple[int, ...]  # what decides, down to a run of rules that say the sam
 
 
 class StateMachine(Protocol):
-    """A judge: states are numbers, and equal states have equal verdicts whatever comes."""
+    """A judge: states are numbers, and equal states have equal verdicts whatever follows."""
 
     machine: Machine
 
     def steps(self, bits: int) -> list[int]:
-        """What is one character further on, for each character; the first is the slash."""
+        """Return the step for each character; the first is the slash."""
 
     def state(self, step: int) -> int:
-        """The state that such a step leads to."""
+        """Return the state that a step leads to."""
 
     def verdict(self, bits: int, directory: bool, /) -> Effect:
-        """What the path read so far gets."""
+        """Return the verdict on the path read so far."""
 
     def cause(self, bits: int, directory: bool, /) -> Cause:
-        """What decides about it."""
+        """Return what decides the verdict."""
 
 
 class SettingsMachine:
@@ -50,6 +50,7 @@ class SettingsMachine:
         self._forget = Forgetting(self.machine, [rules], (0,))
 
     def steps(self, bits: int) -> list[int]:
+        """Return the step for each character; a denied directory may be closed for good."""
         found = self.machine.steps(max(bits, 0))
         if bits == CLOSED:
             return [CLOSED] * len(found)
@@ -61,16 +62,18 @@ class SettingsMachine:
         return found
 
     def state(self, step: int) -> int:
+        """Return the state that a step leads to."""
         return step if self.subject.above else self._forget(step)
 
     def verdict(self, bits: int, _: bool) -> Effect:
-        """These tools ask about a name, and do not say what it is."""
+        """Return the verdict on a name; these tools do not know whether it is a directory."""
         if bits == CLOSED:
             return Effect.DENY
         decided = self._last.decides(bits, False)
         return decided[0] if decided else self.subject.default
 
     def cause(self, bits: int, _: bool) -> Cause:
+        """Return the run of rules that decides."""
         if bits == CLOSED:
             return (-2,)
         decided = self._last.decides(bits, False)
@@ -128,19 +131,23 @@ class PolicyMachine:
         return len(self._languages) - 1
 
     def steps(self, bits: int) -> list[int]:
+        """Return the step for each character."""
         return self.machine.steps(bits)
 
     def state(self, step: int) -> int:
+        """Return the state that a step leads to."""
         return self._forget(step)
 
     def verdict(self, bits: int, directory: bool) -> Effect:
+        """Return the policy's verdict on the path."""
         return self._decides(bits, directory)[0]
 
     def cause(self, bits: int, directory: bool) -> Cause:
+        """Return the runs of rules that decide."""
         return self._decides(bits, directory)[1]
 
     def _decides(self, bits: int, directory: bool) -> tuple[Effect, Cause]:
-        """The strictest of the ladders and of the floor."""
+        """Return the strictest verdict of tier chains and mandatory rules, with its cause."""
         best = max(
             (_ladder(ladder, bits, directory, at) for at, ladder in enumerate(self._ladders)),
             key=lambda said: said[0],
@@ -156,7 +163,7 @@ class PolicyMachine:
 
 
 def _ladder(ladder: list[list[LastMatch]], bits: int, directory: bool, number: int) -> tuple[Effect, Cause]:
-    """What the first tier that decides says: the tool's list, the action's, else that of `*`."""
+    """Return the effect of the first tier that decides: by tool, by action, else by `*`."""
     for at, tier in enumerate(ladder):
         tool, action, anything = (each.decides(bits, directory) for each in tier)
         if tool and not (action and action[0] is Effect.DENY):

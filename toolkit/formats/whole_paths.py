@@ -1,6 +1,6 @@
-"""Rules of tools whose match is of the whole path, as rules of a policy, whose match covers what is below it.
+"""Rules that match whole paths, as rules of a policy, whose match covers what is below it.
 
-What is below a match is never opened: where an earlier rule is stricter, it is said once more for that.
+Nothing below a match is opened: where an earlier rule is stricter, it is repeated for what is below.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class _Rule:
 
     @property
     def opened(self) -> list[Tokens]:
-        """The wildcards that match nothing below what they match."""
+        """The wildcards that match nothing below their match."""
         return [each for each in self.variants if each[-1:] != EVERYTHING]
 
     @property
@@ -41,7 +41,7 @@ class _Rule:
 
 
 class Writing:
-    """One list of rules as it is written, the deciding one last. `left` is added to."""
+    """One list of rules being written, the deciding one last. Adds to `left`."""
 
     def __init__(self, default: Effect, left: list[Left], *listed: Entry) -> None:
         self.judged: list[Judged] = []
@@ -81,7 +81,7 @@ class Writing:
         self._alike = []
 
     def _write_closed(self, below: list[Tokens]) -> None:
-        """Write rules that open names, and what an earlier rule says for what is below these."""
+        """Write rules that open names, and repeat earlier rules for what is below these names."""
         for rule in self._alike:
             self._write(rule.opened, rule.entry, rule)
         again = Entry("", self._strictest, "nothing below a name is opened")
@@ -108,7 +108,7 @@ def _patterns(variants: Sequence[Tokens]) -> list[str]:
 
 
 def _sayable(variants: Sequence[Tokens], effect: Effect) -> tuple[list[Tokens], str]:
-    """The wildcards of which there are patterns. What denies or asks without any is said for more paths."""
+    """Return the wildcards that patterns can express. A deny or ask without any covers more paths."""
     found: list[Tokens] = []
     why = ""
     for each in variants:
@@ -129,7 +129,7 @@ def _beginning(pattern: Tokens) -> Tokens:
 
 
 def covered(rules: Sequence[Judged]) -> tuple[Judged, ...]:
-    """The rules as a policy has them below a match: covering it, or with what is said of it by itself."""
+    """Return the rules as a policy has them below a match: covering it, or with a rule for what is below."""
     out: list[Judged] = []
     for rule in rules:
         if rule.after is None:

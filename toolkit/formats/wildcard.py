@@ -1,4 +1,4 @@
-"""Flat wildcards, in which a star crosses slashes: read, judged, and said in .gitignore patterns.
+"""Flat wildcards, in which a star crosses slashes: parsed, judged, and converted into .gitignore patterns.
 
 A match is of the whole path and covers nothing below it.
 """
@@ -26,14 +26,17 @@ MAX_VARIANTS = 64
 
 @dataclass(frozen=True, slots=True)
 class Star:
-    """Any characters, slashes too; or (`name`) any but slashes."""
+    """Any characters, slashes included; or (`name`) any but slashes."""
 
     name: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Any1:
-    """One character, a slash too; or (`name`) any but a slash. `quote`: an expression's, so a quote, too."""
+    """One character, a slash included; or (`name`) any but a slash.
+
+    `quote`: in a regular expression, a quote too.
+    """
 
     name: bool = False
     quote: bool = field(default=False, compare=False)
@@ -41,7 +44,7 @@ class Any1:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One character out of a class that has no slash; `quote` as of any."""
+    """One character of a class without a slash; `quote` as in Any1."""
 
     kind: CharClass
     quote: bool = field(default=False, compare=False)
@@ -52,7 +55,7 @@ Tokens = tuple[Token, ...]
 
 
 def tokens(pattern: str, *, question: bool = True) -> Tokens:
-    """Read `*` and, where the tool knows it, `?`."""
+    """Parse `*` and, where the tool supports it, `?`."""
     found: list[Token] = []
     for character in pattern:
         if character == "*":
@@ -64,7 +67,7 @@ def tokens(pattern: str, *, question: bool = True) -> Tokens:
 
 
 def language(pattern: Tokens) -> Language:
-    """The texts that a whole wildcard matches."""
+    """Return the texts that a whole wildcard matches."""
     parts: list[Language] = []
     for token in pattern:
         if isinstance(token, str):
@@ -79,7 +82,7 @@ def language(pattern: Tokens) -> Language:
 
 
 def below(pattern: Tokens, prefix: str) -> list[Tokens]:
-    """What remains of a pattern of absolute paths once it has read a folder and its slash; several ways."""
+    """Return the rest of a pattern of absolute paths after a directory and its slash, in every way."""
     places = {0}
     for character in prefix:
         after: set[int] = set()
@@ -104,7 +107,7 @@ def _skip(pattern: Tokens, places: set[int]) -> set[int]:
 
 
 def patterns(pattern: Tokens) -> list[str]:
-    """The same in .gitignore patterns; each of them covers what is below its match as well."""
+    """Return equivalent .gitignore patterns; each also covers what is below its match."""
     out: dict[str, None] = {}
     for number, variant in enumerate(_variants(pattern)):
         if number >= MAX_VARIANTS:
@@ -116,7 +119,7 @@ def patterns(pattern: Tokens) -> list[str]:
 
 
 def _variants(pattern: Tokens) -> Iterator[Tokens]:
-    """Each `?` as a slash and as another character, each star within text as one within a name or across."""
+    """Yield each `?` as a slash and as another character, each star in text within a name or across."""
     question = next((at for at, token in enumerate(pattern) if token == Any1()), None)
     star = _between(pattern)
     if question is not None:
@@ -139,7 +142,7 @@ def _between(pattern: Tokens) -> int | None:
 
 
 def _said(pattern: Tokens) -> str | None:
-    """One pattern, anchored unless a star at its start says any depth; None: it matches no path."""
+    """Return one pattern, anchored unless it begins with a star for any depth; None: it matches no path."""
     if pattern == (Star(),):
         return "*"
     segments = _segments(pattern)
@@ -182,7 +185,7 @@ def _segments(pattern: Tokens) -> list[Tokens]:
 
 
 def escaped(token: Token) -> str:
-    """One token as it is written in a pattern."""
+    """Return one token in a pattern's syntax."""
     if isinstance(token, Star):
         return "*"
     if isinstance(token, Any1):

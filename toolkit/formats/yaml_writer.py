@@ -1,4 +1,4 @@
-"""Writes a policy's text from the entries of an import, and reads JSON without losing what it says twice."""
+"""YAML writer for the policy of an import, and a JSON reader that detects duplicate keys."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ringfence.toolkit.formats.model import LONGEST, Entry, FormatError, Importe
 
 
 def policy_text(imported: Imported, title: str) -> str:
-    """The policy, as a file that loads."""
+    """Return the policy as the text of a file that loads."""
     out = [f"# {visible(title)}", "version: 1", ""]
     if any(imported.everybody.values()):
         out += ["rules:", *_maps(imported.everybody, "  ")]
@@ -57,7 +57,10 @@ def _quoted(text: str) -> str:
 
 
 def entries(patterns: Iterable[str], entry: Entry, left: list[Left], where: str, what: str) -> list[Entry]:
-    """Entries for patterns. One that a policy cannot have is noted: an allow is left out, others wider."""
+    """Return entries for patterns.
+
+    A pattern that a policy cannot have is recorded: an allow is left out, others widened.
+    """
     found = []
     for pattern in patterns:
         error = fault(pattern)
@@ -73,7 +76,7 @@ def entries(patterns: Iterable[str], entry: Entry, left: list[Left], where: str,
 
 
 def fault(pattern: str) -> str | None:
-    """What is wrong with a pattern of a policy."""
+    """Return what is wrong with a pattern of a policy, or None."""
     if len(pattern) > LONGEST:
         return f"the pattern has {len(pattern)} characters, more than a key of a policy"
     try:
@@ -84,7 +87,7 @@ def fault(pattern: str) -> str | None:
 
 
 def _wider(pattern: str) -> str:
-    """A pattern that loads and matches no less: unusual characters as `?`, then a directory further up."""
+    """Return a valid pattern that matches no less: unusual characters as `?`, then a parent directory."""
     names = "".join("?" if is_invisible(each) or each == "\\" else each for each in pattern).split("/")
     for end in range(len(names), 1, -1):
         shorter = "/".join(names[:end])
@@ -95,7 +98,7 @@ def _wider(pattern: str) -> str:
 
 
 def json_of(text: str) -> Any:
-    """JSON, with `//` and `/* */` comments and a comma before a closing bracket, as these files have them."""
+    """Parse JSON with `//` and `/* */` comments and trailing commas. FormatError."""
     try:
         return json.loads(_plain(text), object_pairs_hook=_object)
     except (ValueError, RecursionError) as error:
@@ -111,7 +114,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _plain(text: str) -> str:
-    """The same text without comments and commas at the end, each replaced by blanks."""
+    """Return the text with blanks in place of comments and trailing commas."""
     out: list[str] = []
     at = 0
     while at < len(text):

@@ -50,7 +50,7 @@ def watch(deadline: float) -> None:
     try:
         os.close(writing)
         status = _wait(child, reading, left, deadline)
-    except BaseException:
+    except BaseException:  # noqa: BLE001  fails closed: any failure blocks the call
         status = _BLOCKED
     os._exit(status)
 

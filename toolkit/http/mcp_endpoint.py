@@ -223,7 +223,7 @@ class Endpoint:
     async def _work(self, call: _Call) -> None:
         try:
             answer = await self._carried_out(call)
-        except Exception:
+        except Exception:  # noqa: BLE001  logged, and answered as an internal error
             # One request must not end the server.
             _log.exception("a request failed")
             answer = refusal(call.message["id"], RpcError(INTERNAL_ERROR, "Internal error"))

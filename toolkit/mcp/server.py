@@ -88,7 +88,7 @@ class Server:
     result and its duration in seconds.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  every choice by name
         self,
         session: Session,
         *,
@@ -238,7 +238,7 @@ class Server:
                 session.approvals.answer(request.id, answer)
         return self._note_declined(response, request)
 
-    def _run(
+    def _run(  # noqa: PLR0913  a call and the state of its question
         self,
         request: str | int,
         call: ToolCall,

@@ -1,6 +1,6 @@
-"""Testing: for users' own tests of policies, sessions and backends.
+"""Testing: helpers for users' own tests of policies, sessions and backends.
 
-Each name is imported when it is first asked for.
+Each name is imported on first use.
 """
 
 from __future__ import annotations

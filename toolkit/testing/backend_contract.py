@@ -1,7 +1,7 @@
-"""The contract that every backend keeps, as tests for pytest: the same calls, answers and trees everywhere.
+"""Backend contract as pytest tests: the same calls, answers and trees for every backend.
 
-A file system of your own is held to it by subclassing `Contract` and giving its one fixture. Works only in
-the workspace that the fixture gives.
+A file system of your own is tested by subclassing `Contract` with its one fixture. Works only in the
+workspace of that fixture.
 """
 
 from __future__ import annotations
@@ -42,41 +42,46 @@ ALLOW = 'version: 1\nrules: {"*": allow}\n'
 
 
 class Tree(Protocol):
-    """A workspace under test, filled and looked at past Ringfence."""
+    """A workspace under test, filled and read without Ringfence."""
 
     root: Any
 
-    def open(self, policy: Policy, agent: str) -> Session: ...
+    def open(self, policy: Policy, agent: str) -> Session:
+        """Open a session of this agent in the workspace."""
 
     def put(self, path: str, what: Any) -> None:
-        """Make one entry: text, or a mapping (`dir`, `link`, `content`, `bytes_hex`, `mode`)."""
+        """Create one entry: text, or a mapping (`dir`, `link`, `content`, `bytes_hex`, `mode`)."""
 
     def tree(self) -> dict[str, Any]:
-        """All there is: path -> bytes, {"link": target}, or {"dir": True} for an empty directory."""
+        """Return all entries: path -> bytes, {"link": target}, or {"dir": True} for an empty directory."""
 
 
 @dataclass(frozen=True)
 class Disk:
-    """A directory reached by `os`: of this machine, or of a fake."""
+    """A directory accessed by `os`: of this machine, or of a fake file system."""
 
     root: Path
 
     def open(self, policy: Policy, agent: str) -> Session:
+        """Open a session of this agent in the directory."""
         tasks = self.store if self.store.is_dir() else None
         return Session(self.root, policy, agent=agent, state=":memory:", tasks=tasks, task=OWN_TASK)
 
     @property
     def store(self) -> Path:
-        """Where the cases' task folders are: beside the workspace."""
+        """The directory of the cases' task directories, beside the workspace."""
         return self.root.parent / f"{self.root.name}-storage" / "tasks"
 
     def put_task(self, path: str, what: Any) -> None:
+        """Create one entry in the task store."""
         Disk(self.store).put(path, what)
 
     def task_names(self) -> list[str]:
+        """Return the names in the task store."""
         return [place.name for place in self.store.iterdir() if place.name != ".ringfence"]
 
     def put(self, path: str, what: Any) -> None:
+        """Create one entry, as in `Tree.put`."""
         place = self.root / path.rstrip("/")
         place.parent.mkdir(parents=True, exist_ok=True)
         if isinstance(what, dict) and "link" in what:
@@ -89,6 +94,7 @@ class Disk:
                 place.chmod(int(what["mode"], 8))
 
     def tree(self) -> dict[str, Any]:
+        """Return all entries, as in `Tree.tree`."""
         found: dict[str, Any] = {}
         for place in self.root.rglob("*"):
             name = place.relative_to(self.root).as_posix()
@@ -104,12 +110,13 @@ class Disk:
 
 @dataclass(frozen=True)
 class Remote:
-    """A path on an fsspec file system, empty at first; "" is all of the store."""
+    """A path on an fsspec file system, empty at first; "" is the whole store."""
 
     fs: Any
     root: str
 
     def open(self, policy: Policy, agent: str) -> Session:
+        """Open a session of this agent at the path."""
         tasks = self.store if self.keeps_tasks and self.fs.exists(self.store) else None
         return Session(
             self.root, policy, fs=self.fs, agent=agent, state=":memory:", tasks=tasks, task=OWN_TASK
@@ -117,22 +124,25 @@ class Remote:
 
     @property
     def keeps_tasks(self) -> bool:
-        """Nothing is beside the top of a store."""
+        """Whether there can be a task store: nothing is beside the top of a store."""
         return bool(self.root.strip("/"))
 
     @property
     def store(self) -> str:
-        """Where the cases' task folders are: beside the workspace."""
+        """The place of the cases' task directories, beside the workspace."""
         return f"{self.root}-storage/tasks"
 
     def put_task(self, path: str, what: Any) -> None:
+        """Create one entry in the task store."""
         replace(self, root=self.store).put(path, what)
 
     def task_names(self) -> list[str]:
+        """Return the names in the task store."""
         rows = self.fs.ls(self.store, detail=False) if self.fs.exists(self.store) else []
         return [str(row).rstrip("/").rpartition("/")[2] for row in rows]
 
     def put(self, path: str, what: Any) -> None:
+        """Create one entry, as in `Tree.put`."""
         place = f"{self.root}/{path.rstrip('/')}".removeprefix("/" if not self.root else "")
         if isinstance(what, dict) and "dir" in what:
             self.make_directory(place)
@@ -143,9 +153,11 @@ class Remote:
         self.fs.pipe_file(place, content(what))
 
     def make_directory(self, place: str) -> None:
+        """Create a directory as the store represents it."""
         self.fs.makedirs(place, exist_ok=True)
 
     def tree(self) -> dict[str, Any]:
+        """Return all entries, as in `Tree.tree`."""
         found: dict[str, Any] = {}
         top = self.root.strip("/")
         self.fs.invalidate_cache()
@@ -163,10 +175,10 @@ def _visible(found: dict[str, Any]) -> dict[str, Any]:
 
 
 class Contract:
-    """All call cases as tests. A subclass whose name begins with `Test` gives the fixture `workspace`.
+    """All call cases as tests. A subclass whose name begins with `Test` provides the fixture `workspace`.
 
-    `kind` is "local" where there are links, modes and absolute paths, else "store". Cases with files whose
-    names have one of the characters `no_names_with` are left out.
+    `kind` is "local" for a file system with links, modes and absolute paths, else "store". Cases with a
+    character of `no_names_with` in a file name are omitted.
     """
 
     kind = "store"
@@ -174,9 +186,11 @@ class Contract:
 
     @pytest.fixture
     def workspace(self) -> Tree:
+        """Return an empty workspace; a subclass overrides this fixture."""
         raise NotImplementedError("give a fixture `workspace` that returns a Disk, a Remote or your own Tree")
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Make one test for each case."""
         if "case" in metafunc.fixturenames:
             found = cases(self.kind)
             unfit = set(self.no_names_with)
@@ -184,6 +198,7 @@ class Contract:
             metafunc.parametrize("case", fit)
 
     def test_a_case(self, workspace: Tree, case: dict[str, Any]) -> None:
+        """Make the case's call, and compare its answer and the tree with the expected ones."""
         for path, what in case.get("files", {}).items():
             workspace.put(path, what)
         for path, what in _many(case.get("many")):
@@ -204,12 +219,13 @@ class Contract:
 
 
 class ReadOnlyContract(Contract):
-    """The same cases on a store that is only read: looking is answered as everywhere, a change is refused.
+    """The same cases on a read-only store: reads are answered as everywhere, changes are refused.
 
-    The workspace is filled before it is opened; what a case would see after a change of its own is left out.
+    The workspace is filled before it is opened; results after a change of the case's own are not compared.
     """
 
     def test_a_case(self, workspace: Tree, case: dict[str, Any]) -> None:
+        """Make the case's call, and check that a change is refused and a read is answered."""
         if "tasks" in case:
             pytest.skip("a store that is only read has no task folders")
         for path, what in (*case.get("files", {}).items(), *_many(case.get("many"))):
@@ -230,7 +246,7 @@ def _only_looks(call: dict[str, Any]) -> bool:
 
 
 def _unwritable(want: dict[str, Any]) -> dict[str, Any]:
-    """What a case expects of a look, where nothing can be written."""
+    """Return a case's expected result of a read, where nothing can be written."""
     text = yaml.safe_dump(want).replace("Writable: Yes", "Writable: No")
     found: dict[str, Any] = yaml.safe_load(text)
     if found.get("data", {}).get("writable") is True:
@@ -239,7 +255,10 @@ def _unwritable(want: dict[str, Any]) -> dict[str, Any]:
 
 
 def _refused(result: Result, want: dict[str, Any]) -> bool:
-    """Whether a change was refused because the store is only read; another refusal has to be the case's."""
+    """Whether a change was refused because the store is read-only.
+
+    Any other refusal must be the case's own.
+    """
     code = result.error["code"] if result.error else None
     assert code in ("read_only_store", want.get("code")), result.to_line()
     assert not result.ok, result.to_line()
@@ -247,19 +266,22 @@ def _refused(result: Result, want: dict[str, Any]) -> bool:
 
 
 class FaultContract:
-    """Calls under faults as tests. A subclass whose name begins with `Test` gives the fixture `faulty`.
+    """Calls with faults as tests. A subclass whose name begins with `Test` provides the fixture `faulty`.
 
-    `kinds` are the faults that its proxy knows. With FAULTS=all in the environment each call meets each
-    fault at each of its requests, with FAULTS=1/8 at an eighth of them; otherwise a few faults at one.
+    `kinds` are the faults that its proxy supports. With FAULTS=all in the environment each call meets each
+    fault at each of its requests, with FAULTS=1/8 at an eighth of them; otherwise a few faults at one
+    request.
     """
 
     kinds = frozenset(KINDS)
 
     @pytest.fixture
     def faulty(self) -> Faulty:
+        """Return the store behind its proxy; a subclass overrides this fixture."""
         raise NotImplementedError("give a fixture `faulty` that returns a Faulty: a store behind a proxy")
 
     def pytest_generate_tests(self, metafunc: pytest.Metafunc) -> None:
+        """Make one test for each call."""
         if "cells" in metafunc.fixturenames:
             by_call: dict[str, list[Any]] = {}
             for cell in chosen(os.environ.get("FAULTS"), self.kinds):
@@ -267,13 +289,14 @@ class FaultContract:
             metafunc.parametrize("cells", list(by_call.values()), ids=list(by_call))
 
     def test_a_call_under_faults(self, faulty: Faulty, cells: list[Any], tmp_path: Path) -> None:
+        """Make the runs of one call; fails with a report of every error."""
         runs = check_faults(faulty, tmp_path, cells)
         assert not [run for run in runs if run.false], report(runs)
         assert any(run.met for run in runs), report(runs)
 
 
 def cases(kind: str) -> Iterator[Any]:
-    """The cases that hold on a backend of this kind, each with its name."""
+    """Return the cases for a backend of this kind, by name."""
     for file in sorted(CASES.glob("*.yaml")):
         for case in yaml.safe_load(file.read_text(encoding="utf-8")):
             if kind == "local" or case.get("backends") != ["local"]:
@@ -281,14 +304,14 @@ def cases(kind: str) -> Iterator[Any]:
 
 
 def content(what: Any) -> bytes:
-    """The bytes of a file as a case writes them."""
+    """Return the bytes of a file in a case."""
     if isinstance(what, str):
         return what.encode()
     return bytes.fromhex(what["bytes_hex"]) if "bytes_hex" in what else str(what["content"]).encode()
 
 
 def check(session: Session, workspace: Tree, call: dict[str, Any], want: dict[str, Any]) -> Result:
-    """Make one call and hold its answer, which is given back, against what a case expects."""
+    """Make one call, compare its answer with the case's expectation, and return the answer."""
     result = session.call(_sent(call, workspace))
     shown = result.to_line()
     code = result.error["code"] if result.error else None
@@ -323,7 +346,7 @@ def _sent(call: dict[str, Any], workspace: Tree) -> Any:
 
 
 def _filled(value: Any, workspace: Tree) -> Any:
-    """A case's value with `${ws}` filled in."""
+    """Return a case's value with `${ws}` replaced by the workspace."""
     if isinstance(value, dict):
         return {key: _filled(item, workspace) for key, item in value.items()}
     return value.replace("${ws}", str(workspace.root)) if isinstance(value, str) else value

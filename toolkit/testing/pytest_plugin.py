@@ -1,7 +1,7 @@
-"""The pytest plugin: a workspace for a test, and a report of the rules that no test exercised.
+"""Pytest plugin: a workspace for a test, and a report of the rules that no test exercised.
 
-Loaded into every run where Ringfence is installed, so it imports nothing more of Ringfence until a test or an
-option asks.
+Loaded into every run where Ringfence is installed, so it imports the rest of Ringfence only when a test or an
+option needs it.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ REPORT = pytest.StashKey["Report"]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option and the ini setting of the report."""
     group = parser.getgroup("ringfence")
     group.addoption(
         "--ringfence-report",
@@ -31,6 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    """Start collecting exercised rules if the report is on."""
     if config.getoption("ringfence_report") or config.getini("ringfence_report"):
         from ringfence.toolkit.testing.trial import OBSERVERS
 
@@ -39,6 +41,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
+    """Stop collecting exercised rules."""
     report = config.stash.get(REPORT, None)
     if report is not None:
         from ringfence.toolkit.testing.trial import OBSERVERS
@@ -48,7 +51,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Import a session before a fake file system takes over: it replaces only what it finds."""
+    """Import a session before a fake file system starts, which patches only loaded modules."""
     if "ringfence" in getattr(item, "fixturenames", ()):
         import ringfence.toolkit.execution.apply
         import ringfence.toolkit.storage.local
@@ -57,16 +60,18 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture
 def ringfence(request: pytest.FixtureRequest) -> Iterator[Callable[..., Trial]]:
-    """Opens trials: `ringfence(policy, files={...}, agent="coder", answers=[True, False])`.
+    """Return a function that opens trials.
 
-    In memory, or in the fake file system where the test has pyfakefs's `fs`. At the end of the test each
-    script of answers has to be used up, and nothing else asked.
+    For example `ringfence(policy, files={...}, agent="coder", answers=[True, False])`. In memory, or in the
+    fake file system where the test has pyfakefs's `fs`. At the end of the test every script of answers has to
+    be used up, and no other question asked.
     """
     from ringfence.toolkit.testing.trial import Trial
 
     opened: list[Trial] = []
 
     def open_trial(policy: Any, files: Any = None, **options: Any) -> Trial:
+        """Open one trial, which is checked at the end of the test."""
         known: dict[str, Any] = {key: options.pop(key) for key in ("agent", "answers") if key in options}
         if "fs" in request.fixturenames:
             known["fake"] = request.getfixturevalue("fs")
@@ -81,12 +86,13 @@ def ringfence(request: pytest.FixtureRequest) -> Iterator[Callable[..., Trial]]:
 
 
 class Report:
-    """Which rules of which policies decided something, by the policy's revision."""
+    """The rules that decided something, by the policy's revision."""
 
     def __init__(self) -> None:
         self.policies: dict[str, dict[str, Any]] = {}
 
     def note(self, policy: Policy, rule: Rule) -> None:
+        """Note that a rule decided something."""
         held = self.policies.get(policy.revision)
         if held is None:
             held = self.policies[policy.revision] = {
@@ -97,10 +103,12 @@ class Report:
         held["used"][str(rule)] = True
 
     def merge(self, other: dict[str, dict[str, Any]]) -> None:
+        """Add what another process collected."""
         for revision, found in other.items():
             self.policies.setdefault(revision, found)["used"].update(found["used"])
 
     def lines(self) -> Iterator[str]:
+        """Yield the lines of the report."""
         for held in self.policies.values():
             missed = [rule for rule in held["rules"] if rule not in held["used"]]
             total = len(held["rules"])
@@ -113,7 +121,7 @@ def _name(policy: Policy) -> str:
 
 
 def _rules(policy: Policy) -> list[str]:
-    """The rules of the policy's own file, as text; those of what it extends have tests of their own."""
+    """Return the rules of the policy's own file, as text; files that it extends have their own tests."""
     content = policy.content
     maps = [content.rules, *(agent.rules for agent in content.agents.values())]
     rules = [rule for each in maps for listed in each.values() for rule in listed]
@@ -123,6 +131,7 @@ def _rules(policy: Policy) -> list[str]:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Print the report."""
     report = config.stash.get(REPORT, None)
     if report is None or hasattr(config, "workerinput"):
         return
@@ -132,7 +141,7 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """A worker of pytest-xdist hands over what it saw."""
+    """Send a pytest-xdist worker's results to the main process."""
     report = session.config.stash.get(REPORT, None)
     if report is not None and hasattr(session.config, "workeroutput"):
         session.config.workeroutput["ringfence"] = json.dumps(report.policies)
@@ -140,6 +149,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
+    """Add the results of a pytest-xdist worker."""
     report = node.config.stash.get(REPORT, None)
     found = getattr(node, "workeroutput", {}).get("ringfence")
     if report is not None and found is not None:

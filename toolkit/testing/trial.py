@@ -1,6 +1,6 @@
-"""For a user's own tests: what a policy says, and an agent's session in a workspace that is not there.
+"""Test helpers: assertions about a policy, and an agent's session in a workspace in memory.
 
-Touches no file of this machine. Whoever wants to know which rules were exercised adds itself to OBSERVERS.
+Touches no file of this machine. OBSERVERS are called with each rule that decides.
 """
 
 from __future__ import annotations
@@ -25,28 +25,31 @@ OBSERVERS: list[Callable[[Policy, Rule], None]] = []
 ROOT = "/workspace"
 
 
-def assert_allowed(
+def assert_allowed(  # noqa: PLR0913  one call in a test, written in one line
     policy: Policy, agent: str, what: str, path: str, to: str | None = None, *, reason: str = ""
 ) -> Decision:
-    """Fail unless the policy allows an action or a tool on a path; one that ends in `/` is a directory."""
+    """Fail unless the policy allows an action or tool on a path.
+
+    A path with `/` at its end is a directory.
+    """
     return _assert(Effect.ALLOW, policy, agent, what, path, to, reason)
 
 
-def assert_asks(
+def assert_asks(  # noqa: PLR0913  one call in a test, written in one line
     policy: Policy, agent: str, what: str, path: str, to: str | None = None, *, reason: str = ""
 ) -> Decision:
-    """Fail unless the policy asks a person. `reason` is a text that the decision's reason has to hold."""
+    """Fail unless the policy asks a person. `reason` is a text that the decision's reason must contain."""
     return _assert(Effect.ASK, policy, agent, what, path, to, reason)
 
 
-def assert_denied(
+def assert_denied(  # noqa: PLR0913  one call in a test, written in one line
     policy: Policy, agent: str, what: str, path: str, to: str | None = None, *, reason: str = ""
 ) -> Decision:
-    """Fail unless the policy denies it. `to` is where a move or a copy goes."""
+    """Fail unless the policy denies it. `to` is the destination of a move or a copy."""
     return _assert(Effect.DENY, policy, agent, what, path, to, reason)
 
 
-def _assert(
+def _assert(  # noqa: PLR0913  the parameters of the three above
     want: Effect, policy: Policy, agent: str, what: str, path: str, to: str | None, reason: str
 ) -> Decision:
     __tracebackhide__ = True
@@ -77,13 +80,14 @@ def _why(decision: Decision) -> str:
 
 
 def observe(policy: Policy, rule: Rule | None) -> None:
+    """Call every observer with a rule that decided."""
     if rule is not None:
         for observer in OBSERVERS:
             observer(policy, rule)
 
 
 class _Observed(Policy):
-    """The same policy, which tells of each rule that decides."""
+    """The same policy, which reports each rule that decides."""
 
     def verdict(self, *args: Any, **options: Any) -> Any:
         found = super().verdict(*args, **options)
@@ -92,9 +96,9 @@ class _Observed(Policy):
 
 
 class Script:
-    """An approver that gives these answers, one for each question; True and False will do.
+    """An approver with these answers, one for each question; True and False are enough.
 
-    A question more is refused and kept in `unexpected`.
+    A further question is refused and kept in `unexpected`.
     """
 
     def __init__(self, answers: Iterable[bool | Answer]) -> None:
@@ -103,6 +107,7 @@ class Script:
         self.unexpected: list[Request] = []
 
     def __call__(self, request: Request) -> Answer:
+        """Return the next answer."""
         self.asked.append(request)
         if not self.left:
             self.unexpected.append(request)
@@ -111,7 +116,7 @@ class Script:
         return answer if isinstance(answer, Answer) else Answer(answer, by="script")
 
     def check(self) -> None:
-        """Fail if there was a question that the script has no answer for, or an answer is left."""
+        """Fail if a question had no answer in the script, or an answer is left."""
         if self.unexpected:
             titles = "; ".join(request.title for request in self.unexpected)
             raise AssertionError(f"asked without an answer in the script: {titles}")
@@ -121,10 +126,10 @@ class Script:
 
 @dataclass(slots=True)
 class Trial:
-    """One agent's session in a workspace in memory, or in the file system given as `fake` (pyfakefs).
+    """One agent's session in a workspace in memory, or in the file system `fake` (pyfakefs).
 
-    Without `answers` a call that asks is answered `approval_required`. As a context manager it checks the
-    script at the end.
+    Without `answers` a call that needs approval is answered `approval_required`. As a context manager it
+    checks the script at its end.
     """
 
     policy: Policy | str | os.PathLike[str]
@@ -167,16 +172,16 @@ class Trial:
             self.script.check()
 
     def call(self, tool: str, /, **arguments: Any) -> Result:
-        """One call of the agent's."""
+        """Make one call as the agent."""
         return self.session.call({"tool": tool, "arguments": arguments})
 
     @property
     def asked(self) -> list[Request]:
-        """What a person was asked so far."""
+        """The questions asked so far."""
         return self.script.asked
 
     def put(self, path: str, content: str | bytes) -> None:
-        """Write a file past the policy, as somebody else would."""
+        """Write a file without the policy, as somebody else would."""
         data = content.encode() if isinstance(content, str) else content
         place = f"{ROOT}/{path}"
         if self.fake is not None:
@@ -186,7 +191,7 @@ class Trial:
             self._fs.pipe_file(place, data)
 
     def read(self, path: str) -> str | None:
-        """A file's text as it is now; None where there is no file."""
+        """Return a file's text as it is now; None without the file."""
         place = f"{ROOT}/{path}"
         if self.fake is not None:
             return str(self.fake.get_object(place).contents) if self.fake.isfile(place) else None

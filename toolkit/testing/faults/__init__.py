@@ -1,4 +1,4 @@
-"""Faults between a client library and a store: lost, late, halved, refused and outdated replies."""
+"""Faults between a client library and a store: lost, late, truncated, refused and outdated replies."""
 
 from ringfence.toolkit.testing.faults.http_proxy import HttpProxy
 from ringfence.toolkit.testing.faults.model import KINDS, Fault, Seen

@@ -1,7 +1,7 @@
-"""Fault proxy for stores that speak HTTP: forwards each request as it came and breaks the ones it is told to.
+"""Fault proxy for stores over HTTP: forwards each request unchanged, and breaks the selected ones.
 
-Listens on loopback only. Changes neither `Host` nor the target, so a signature made for the proxy's address
-holds. A reply is held in memory whole; it is for tests.
+Listens on loopback only. Changes neither `Host` nor the target, so a signature for the proxy's address stays
+valid. A reply is held in memory completely; only for tests.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class _Request:
 
     @property
     def look(self) -> tuple[str, ...]:
-        """What two requests share that ask the same."""
+        """The values that two equal requests share."""
         known = {name.lower(): value for name, value in self.headers}
         return self.method, self.target, *(known.get(name, "") for name in _SAME_LOOK)
 
@@ -57,14 +57,14 @@ class _Reply:
         return head if method == "HEAD" else head + self.body
 
     def half(self, method: str) -> bytes:
-        """An encoded reply up to the middle of its body or, where it has none, of its first line."""
+        """Return the encoded reply up to the middle of its body or, without one, of its first line."""
         encoded = self.encoded(method)
         body = 0 if method == "HEAD" else len(self.body)
         return encoded[: len(encoded) - (body + 1) // 2] if body else encoded[: len("HTTP/1.1")]
 
 
 def _refusal(status: int) -> _Reply:
-    """What a store answers that is too busy or has failed, as S3 and Azure write it."""
+    """Return the reply of a store that is overloaded or has failed, in S3's and Azure's format."""
     code = _REASONS.get(status, "ServiceUnavailable")
     text = f"<?xml version='1.0'?><Error><Code>{code}</Code><Message>Try later</Message></Error>"
     headers = (("Content-Type", "application/xml"), ("x-ms-error-code", code), ("Retry-After", "0"))
@@ -72,9 +72,9 @@ def _refusal(status: int) -> _Reply:
 
 
 class HttpProxy:
-    """A proxy on loopback before `upstream`, an http:// URL; give its `url` to the client library.
+    """A proxy on loopback for `upstream`, an http:// URL; pass its `url` to the client library.
 
-    Used as a context manager. `arm` says what goes wrong, `seen` what came and what became of it.
+    Used as a context manager. `arm` sets the fault, `seen` returns the requests and their outcomes.
     """
 
     kinds = frozenset(KINDS)
@@ -101,25 +101,27 @@ class HttpProxy:
 
     @property
     def url(self) -> str:
+        """The URL of the proxy."""
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def arm(self, fault: Fault | None) -> None:
-        """Count requests from here, and have `fault` happen; None lets everything pass."""
+        """Count requests from here, and cause `fault`; None lets everything pass."""
         self.schedule.arm(fault)
 
     def forget(self) -> None:
-        """Forget earlier answers, of which `stale` gives the first."""
+        """Forget earlier replies, of which `stale` repeats the first."""
         self._first.clear()
 
     def seen(self) -> tuple[Seen, ...]:
-        """The requests that have ended; after `wait` they are all that came."""
+        """Return the finished requests; after `wait` these are all requests."""
         return self.schedule.seen()
 
     def wait(self, seconds: float = 30.0) -> None:
-        """Until each request has ended, also those whose client has gone. Raises TimeoutError."""
+        """Wait until every request has ended, also those whose client has disconnected. TimeoutError."""
         self.schedule.wait(seconds)
 
     def close(self) -> None:
+        """Stop listening and close every connection."""
         self._closing.set()
         self._server.shutdown()
         self._server.hang_up()
@@ -129,10 +131,11 @@ class HttpProxy:
     # ------------------------------------------------------------------- inside
 
     def pause(self, seconds: float) -> None:
+        """Wait for these seconds, or until the proxy is closed."""
         self._closing.wait(seconds)
 
     def ask(self, request: _Request) -> _Reply:
-        """The store's own reply. Raises OSError where it gives none."""
+        """Return the store's own reply. OSError if there is none."""
         connection = HTTPConnection(*self._upstream, timeout=60)
         try:
             connection.putrequest(request.method, request.target, skip_host=True, skip_accept_encoding=True)
@@ -154,6 +157,7 @@ class HttpProxy:
         return reply
 
     def earlier(self, request: _Request) -> _Reply | None:
+        """Return the first reply to an equal request, as `stale` repeats it; None if there is none."""
         found = self._first.get(request.look)
         if found is None:
             return None
@@ -205,7 +209,7 @@ class _Handler(BaseHTTPRequestHandler):
         super().finish()
 
     def log_message(self, *_: Any) -> None:
-        """Nothing is printed; `seen` has it."""
+        """Print nothing; `seen` has every request."""
 
     def hang_up(self) -> None:
         self.close_connection = True
@@ -252,7 +256,7 @@ class _Handler(BaseHTTPRequestHandler):
         return self.server.proxy.ask(request)
 
     def _tell(self, request: _Request, reply: _Reply | None, fault: Fault | None) -> str:
-        """Give the client what it gets of a reply; what that was."""
+        """Send the client its part of a reply; returns what was sent."""
         kind = fault.kind if fault is not None else ""
         if fault is None or kind in ("late", "slow"):
             if kind == "slow" and fault is not None:

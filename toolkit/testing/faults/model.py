@@ -1,6 +1,6 @@
-"""Faults as data: what goes wrong between a client library and a store, at which request, and what was seen.
+"""Faults as data: what goes wrong between a client library and a store, at which request, and the outcome.
 
-A proxy asks its `Schedule` about each request and reports what really happened. Makes no requests itself.
+A proxy asks its `Schedule` about each request and reports the true outcome. Sends no requests itself.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ UNASKED = frozenset({"drop before", "refuse before", "stale"})
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What goes wrong at the `nth` request (from 1) that fits, and at `times` requests in a row.
+    """A fault at the `nth` matching request (from 1), and at `times` matching requests in a row.
 
-    `methods` and `target` choose the requests that fit: by method (all, if empty), and by a part of their
-    target. With `down` nothing reaches the store afterwards, until the proxy is armed anew or disarmed.
+    `methods` and `target` select requests: by method (all, if empty), and by a part of their target. With
+    `down` nothing reaches the store afterwards, until the proxy is armed again or disarmed.
     """
 
     kind: str
@@ -49,13 +49,14 @@ class Fault:
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Fault:
-        """A fault as a case writes it. Raises ValueError for a key that there is not."""
+        """Return the fault that a case describes. ValueError for an unknown key."""
         unknown = set(data) - {field.name for field in fields(cls)}
         if unknown:
             raise ValueError(f"a fault has no {', '.join(sorted(unknown))}")
         return cls(**{**data, "methods": tuple(data.get("methods", ()))})
 
     def fits(self, method: str, target: str) -> bool:
+        """Whether the fault applies to a request with this method and target."""
         return (not self.methods or method in self.methods) and self.target in target
 
     def __str__(self) -> str:
@@ -69,10 +70,10 @@ DOWN = Fault("drop before")  # what a request meets while nothing reaches the st
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """One request and its end: what the store did, and what the client was told.
+    """One request and its outcome: the store's reply, and the reply that the client received.
 
-    `answer` is the store's own answer ("" where it was not asked), `told` the client's: an answer, "dropped",
-    "half", or "gone" where the client did not wait. `acted` says that the store did what was asked.
+    `answer` is the store's reply ("" if the request did not reach it), `told` the client's: a reply,
+    "dropped", "half", or "gone" if the client did not wait. `acted`: the store did what was requested.
     """
 
     number: int
@@ -85,11 +86,12 @@ class Seen:
 
     @property
     def reached(self) -> bool:
+        """Whether the request reached the store."""
         return self.answer != ""
 
 
 class Schedule:
-    """Which request meets a fault, and what was seen; used by many threads."""
+    """Selects the requests that meet a fault, and collects outcomes; safe to use from many threads."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -101,13 +103,13 @@ class Schedule:
         self._seen: list[Seen] = []
 
     def arm(self, fault: Fault | None) -> None:
-        """Begin anew, counting from here; None lets everything pass."""
+        """Start again and count from here; None lets every request pass."""
         with self._changed:
             self._fault, self._fitting, self._number, self._down = fault, 0, 0, False
             self._seen = []
 
     def next(self, method: str, target: str) -> tuple[int, Fault | None]:
-        """The number of a request that has come, and what it meets. `end` has to follow."""
+        """Return the number of a new request and its fault, or None. `end` has to follow."""
         with self._changed:
             self._open += 1
             self._number += 1
@@ -123,18 +125,19 @@ class Schedule:
             return self._number, fault
 
     def end(self, seen: Seen) -> None:
+        """Record the outcome of a request."""
         with self._changed:
             self._open -= 1
             self._seen.append(seen)
             self._changed.notify_all()
 
     def seen(self) -> tuple[Seen, ...]:
-        """The requests that have ended since the proxy was armed, in the order in which they came."""
+        """Return the finished requests since the proxy was armed, in the order of arrival."""
         with self._changed:
             return tuple(sorted(self._seen, key=lambda seen: seen.number))
 
     def wait(self, seconds: float) -> None:
-        """Until no request is under way. Raises TimeoutError."""
+        """Wait until no request is in progress, at most these seconds. TimeoutError."""
         with self._changed:
             if not self._changed.wait_for(lambda: self._open == 0, seconds):
                 raise TimeoutError(f"{self._open} requests did not end in {seconds} s")

@@ -1,6 +1,6 @@
-"""Fault run: each call of a table meets each fault at each of its requests, and the truth is compared.
+"""Fault run: each call of a table meets each fault at each of its requests, and the results are compared.
 
-Makes changes only in workspaces that the store under test gives, and states only in the folder given.
+Changes only workspaces of the store under test, and writes states only into the given directory.
 """
 
 from __future__ import annotations
@@ -29,34 +29,39 @@ POLICY = 'version: 1\nrules: {"*": allow}\ndurable: false\n'
 
 
 class Proxy(Protocol):
-    """What stands between the client library and the store; HttpProxy and SftpProxy do."""
+    """The proxy between client library and store: HttpProxy or SftpProxy."""
 
     kinds: frozenset[str]  # of the faults that it knows
     looks: frozenset[str]  # methods that change nothing
     attributes: frozenset[str]  # methods that change what a tree does not show
 
-    def arm(self, fault: Fault | None) -> None: ...
+    def arm(self, fault: Fault | None) -> None:
+        """Count requests from here, and cause the fault; None lets everything pass."""
 
-    def seen(self) -> tuple[Seen, ...]: ...
+    def seen(self) -> tuple[Seen, ...]:
+        """Return the finished requests since the proxy was armed."""
 
-    def wait(self, seconds: float = 30.0) -> None: ...
+    def wait(self, seconds: float = 30.0) -> None:
+        """Wait until no request is in progress, at most these seconds. TimeoutError."""
 
 
 class RawTree(Protocol):
-    """A workspace filled and looked at past the proxy; each `Tree` of the backend contract is one."""
+    """A workspace that is filled and read without the proxy; each `Tree` of the backend contract is one."""
 
-    def put(self, path: str, what: Any) -> None: ...
+    def put(self, path: str, what: Any) -> None:
+        """Create one entry, as in `backend_contract.Tree.put`."""
 
-    def tree(self) -> dict[str, Any]: ...
+    def tree(self) -> dict[str, Any]:
+        """Return all entries, as in `backend_contract.Tree.tree`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Faulty:
-    """A store behind a proxy. `fresh` gives an empty workspace, past the proxy.
+    """A store behind a proxy. `fresh` returns an empty workspace, without the proxy.
 
-    `open` opens a session in it through the proxy, with the policy and the state's folder given, and with a
-    client that works: a connection that an earlier fault ended is a new one. What a session asks the store
-    once and then knows is best asked there, else each fault meets that, too.
+    `open` opens a session in it through the proxy, with the given policy and state directory, and with a
+    working client: a connection that an earlier fault ended is replaced. Requests that a session sends only
+    once are best sent there; otherwise each fault meets them too.
     """
 
     proxy: Proxy
@@ -66,7 +71,7 @@ class Faulty:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The calls, the faults, and (`found`) runs that once had a false answer; `stores.yaml` has them."""
+    """The calls, the faults, and runs that once found an error (`found`); `stores.yaml` has them."""
 
     calls: tuple[dict[str, Any], ...]
     faults: tuple[Fault, ...]
@@ -74,6 +79,7 @@ class Table:
 
     @classmethod
     def load(cls, file: Path = FILE) -> Table:
+        """Return the table in a YAML file."""
         data = yaml.safe_load(file.read_text(encoding="utf-8"))
         faults = tuple(Fault.of(row) for row in data["faults"])
         calls = {case["name"]: case for case in data["calls"]}
@@ -82,9 +88,9 @@ class Table:
         return cls(tuple(calls.values()), faults, found)
 
     def cells(self, kinds: Collection[str] = KINDS, part: int = 1, parts: int = 1) -> Iterator[Cell]:
-        """Each call with each fault of these kinds, at each request, or one part of `parts` of these.
+        """Yield each call with each fault of these kinds, at each request, or one part of `parts` of them.
 
-        Each part has each call with each fault: what differs is the requests.
+        Each part has every call with every fault; the parts differ in the requests.
         """
         rows = itertools.product(self.calls, self.faults)
         for n, (case, fault) in enumerate(rows):
@@ -94,10 +100,10 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A call and a fault, which it meets at each of its requests.
+    """A call and a fault, which occurs at each of the call's requests.
 
-    Or at one of those that change (`turn`), at the one that the fault itself says (`exact`), or at number
-    `begin` (from 0) and each `every`-th one after it.
+    Or at one request that changes something (`turn`), at the request that the fault names (`exact`), or at
+    number `begin` (from 0) and every `every`-th one after it.
     """
 
     case: dict[str, Any]
@@ -108,7 +114,7 @@ class Cell:
     begin: int = 0
 
     def runs(self, seen: tuple[Seen, ...], looks: Collection[str]) -> list[Fault]:
-        """The fault at each request that meets it, of those of the call without one."""
+        """Return the fault at each selected request, among the requests of the call without a fault."""
         if self.exact:
             fitting = [one for one in seen if self.fault.fits(one.method, one.target)]
             return [self.fault] if len(fitting) >= self.fault.nth else []
@@ -120,7 +126,7 @@ class Cell:
 
 
 def sample(table: Table, kinds: Collection[str] = KINDS) -> list[Cell]:
-    """A lost reply for each call, the other faults in turn, each at one request, and what was once found."""
+    """Return a lost reply for each call, the other faults in turn at one request, and the runs in `found`."""
     others = [fault for fault in table.faults if fault.kind in kinds and str(fault) != "drop after"]
     found = []
     for n, case in enumerate(table.calls):
@@ -133,7 +139,7 @@ def sample(table: Table, kinds: Collection[str] = KINDS) -> list[Cell]:
 
 
 def chosen(wanted: str | None, kinds: Collection[str] = KINDS) -> list[Cell]:
-    """The cells of `all`, of a part (`1/8`), or of the sample. Raises ValueError for anything else."""
+    """Return the cells of `all`, of a part (`1/8`), or of the sample. ValueError for any other text."""
     table = Table.load()
     if not wanted:
         return sample(table, kinds)
@@ -147,7 +153,7 @@ def chosen(wanted: str | None, kinds: Collection[str] = KINDS) -> list[Cell]:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One call under one fault: what it was answered, what is true, and what is false about it."""
+    """One call with one fault: its answer, the truth, and the errors found."""
 
     case: str
     fault: Fault | None
@@ -158,7 +164,7 @@ class Run:
 
     @property
     def met(self) -> bool:
-        """Whether the fault happened."""
+        """Whether the fault occurred."""
         return any(seen.fault for seen in self.seen)
 
     def __str__(self) -> str:
@@ -169,9 +175,9 @@ class Run:
 
 
 def check_faults(store: Faulty, folder: Path, cells: Iterable[Cell] | None = None) -> list[Run]:
-    """Make the runs of `cells` (those of the whole table), and of each call without a fault first.
+    """Make the runs of `cells` (default: of the whole table), after each call once without a fault.
 
-    `folder` holds the states.
+    `folder` is for the states.
     """
     runs: list[Run] = []
     plain: dict[str, Run] = {}
@@ -186,7 +192,7 @@ def check_faults(store: Faulty, folder: Path, cells: Iterable[Cell] | None = Non
 
 
 def report(runs: Iterable[Run]) -> str:
-    """The runs as a table, right ones of all for each call and fault, and each false one in a line."""
+    """Return the runs as a table, correct ones of all for each call and fault, and each error in a line."""
     rows: dict[str, dict[str, list[Run]]] = {}
     for run in runs:
         rows.setdefault(run.case, {}).setdefault(str(run.fault or "none"), []).append(run)
@@ -214,7 +220,7 @@ class _One:
     _policy: Policy = field(default_factory=lambda: Policy.loads(POLICY))
 
     def run(self, fault: Fault | None) -> Run:
-        """Make the call in a workspace of its own, under the fault; compare, restart, compare, undo."""
+        """Make the call in a new workspace with the fault; compare, restart, compare, undo."""
         proxy, raw = self.store.proxy, self.store.fresh()
         proxy.arm(None)
         for path, what in self.case.get("files", {}).items():
@@ -243,7 +249,7 @@ class _One:
         return Run(self.case["name"], fault, answer, truth, tuple(dict.fromkeys(false)), seen)
 
     def _is_about_attributes(self, seen: tuple[Seen, ...]) -> bool:
-        """Whether what failed is to set what a tree does not show: the request, or all that was left."""
+        """Whether the failed request, or all requests after it, set only what a tree does not show."""
         proxy, met = self.store.proxy, [one for one in seen if one.fault]
         if any(one.method in proxy.attributes for one in met):
             return True
@@ -252,7 +258,7 @@ class _One:
         return bool(changes) and changes <= proxy.attributes
 
     def _prepare(self, session: Session) -> list[str]:
-        """Make the calls before the one that counts; their ids."""
+        """Make the calls before the tested one; returns their ids."""
         made = [self._sound(session.call(call)) for call in self.case.get("first", ())]
         return [str(result.data["call_id"]) for result in made]
 
@@ -262,7 +268,7 @@ class _One:
         return result
 
     def _change_meanwhile(self, raw: RawTree, state: Path, calls: list[str]) -> None:
-        """Have the looks of the call answered as they are now, and then somebody else change the store."""
+        """Record the present replies to the call's reads, then change the store as somebody else would."""
         with self.store.open(raw, self._policy, state) as session:
             session.context = replace(session.context, dry_run=True)
             self._act(session, calls)
@@ -288,7 +294,7 @@ class _One:
     def _restarted(
         self, raw: RawTree, state: Path, call: str, want: verdict.Expected, attributes: bool
     ) -> Iterator[str]:
-        """A new session settles what was left open, holds every content, and takes the call back."""
+        """Open a new session, which recovers open intents; it must have every content, and undo the call."""
         with self.store.open(raw, self._policy, state) as session:
             found = raw.tree()
             yield from verdict.of_temporaries(found)

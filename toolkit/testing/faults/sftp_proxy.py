@@ -1,7 +1,7 @@
-"""Fault proxy for SFTP: an SSH server on loopback that passes each SFTP packet on to a real server, or not.
+"""Fault proxy for SFTP: an SSH server on loopback that forwards each SFTP packet to a real server, or not.
 
 The client library and the server are the real ones; only the SSH connection between them ends here, because
-what is inside one cannot be broken on purpose from outside. Lets anybody in; it is for tests.
+its content cannot be broken from outside. Accepts any login; only for tests.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ class _Request:
 
 
 class SftpProxy:
-    """A proxy on loopback before the SSH server that `connect` (arguments of paramiko's) leads to.
+    """A proxy on loopback for the SSH server that `connect` (paramiko's arguments) leads to.
 
-    Used as a context manager; clients connect to 127.0.0.1 and `port` with any name and key. `arm` says what
-    goes wrong, `seen` what came and what became of it: methods are the protocol's requests (`open`, `rename`,
-    `posix-rename`), an answer is the name of a reply or `status N`.
+    Used as a context manager; clients connect to 127.0.0.1 and `port` with any name and key. `arm` sets the
+    fault, `seen` returns the requests and their outcomes: methods are the protocol's requests (`open`,
+    `rename`, `posix-rename`), an answer is the name of a reply or `status N`.
     """
 
     kinds = frozenset(KINDS) - {"stale"}
@@ -72,25 +72,28 @@ class SftpProxy:
 
     @property
     def port(self) -> int:
+        """The TCP port of the proxy."""
         return int(self._listening.getsockname()[1])
 
     def arm(self, fault: Fault | None) -> None:
-        """Count requests from here, and have `fault` happen; None lets everything pass.
+        """Count requests from here, and cause `fault`; None lets everything pass.
 
-        Raises ValueError for `stale`: a server of files has no answers of yesterday.
+        ValueError for `stale`: an SFTP server has no cached replies.
         """
         if fault is not None and fault.kind == "stale":
             raise ValueError("an SFTP server gives no stale answers")
         self.schedule.arm(fault)
 
     def seen(self) -> tuple[Seen, ...]:
+        """Return the finished requests since the proxy was armed."""
         return self.schedule.seen()
 
     def wait(self, seconds: float = 30.0) -> None:
-        """Until the server has answered all that reached it. Raises TimeoutError."""
+        """Wait until the server has answered every request that reached it. TimeoutError."""
         self.schedule.wait(seconds)
 
     def close(self) -> None:
+        """Stop listening and close every connection."""
         self.closing.set()
         with contextlib.suppress(OSError):
             self._listening.shutdown(socket.SHUT_RDWR)
@@ -115,7 +118,7 @@ class SftpProxy:
                 transport.start_server(event=threading.Event(), server=_Anybody())  # does not wait
 
     def upstream(self) -> Any:
-        """A connection to the real server."""
+        """Return a connection to the real server."""
         client = paramiko.SSHClient()
         client.set_missing_host_key_policy(paramiko.AutoAddPolicy())
         client.connect(**{"allow_agent": False, "look_for_keys": False, **self._connect})
@@ -162,7 +165,7 @@ class _Relay(paramiko.SubsystemHandler):  # type: ignore[misc]
     # ----------------------------------------------------------------- requests
 
     def _request(self, packet: bytes) -> bool:
-        """Pass one request on, or not; whether there may be another."""
+        """Forward one request or not; returns whether another may follow."""
         if packet[0] == INIT:
             self._server.sendall(_framed(packet))
             return True
@@ -185,7 +188,7 @@ class _Relay(paramiko.SubsystemHandler):  # type: ignore[misc]
         return True
 
     def _read(self, packet: bytes) -> tuple[str, str]:
-        """What a request asks for, and of which path."""
+        """Return the method and the path of a request."""
         kind, rest = packet[0], packet[5:]
         first, rest = _string(rest)
         if kind == EXTENDED:
@@ -249,7 +252,7 @@ class _Relay(paramiko.SubsystemHandler):  # type: ignore[misc]
 
 
 def _packet(channel: Any) -> bytes:
-    """The next packet without its length. Raises EOFError."""
+    """Return the next packet without its length. EOFError."""
     (length,) = struct.unpack(">I", _exactly(channel, 4))
     return _exactly(channel, length)
 
@@ -274,7 +277,7 @@ def _string(data: bytes) -> tuple[bytes, bytes]:
 
 
 def _failure(name: bytes) -> bytes:
-    """The protocol's one word for every failure."""
+    """Return the protocol's general failure reply."""
     said = b"Failure"
     return bytes([STATUS]) + name + struct.pack(">II", FAILURE, len(said)) + said + struct.pack(">I", 0)
 

@@ -1,6 +1,7 @@
-"""Whether answer, history, audit and the store agree after a call that met a fault; pure comparisons.
+"""Comparison of answer, history, audit and store after a call with a fault; pure.
 
-A tree is path -> bytes, or {"dir": True} for an empty directory, as the backend contract's `Tree.tree` gives.
+A tree is path -> bytes, or {"dir": True} for an empty directory, as the backend contract's `Tree.tree`
+returns.
 """
 
 from __future__ import annotations
@@ -23,12 +24,13 @@ UNSURE = frozenset({"no_reply", "outcome_unknown"})
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """The tree before the call, and all that is there when it is done (None: it depends, so any change)."""
+    """The tree before the call, and the tree when the call is done (None: any change may be right)."""
 
     before: Tree
     after: Tree | None
 
     def truth(self, now: Tree) -> str:
+        """Return whether the call was done, not done, or done in part, by the tree as it is now."""
         if now == self.before:
             return NOT_DONE if now != self.after else DONE
         if self.after is None:
@@ -37,10 +39,10 @@ class Expected:
 
 
 def of_answer(result: Result, truth: str, *, lenient: bool = False) -> Iterator[str]:
-    """What is wrong with the answer, given what the store holds right after it.
+    """Yield errors of the answer, given the content of the store right after it.
 
-    `lenient` says that "partly" is right for "done", too: what failed sets what a tree does not show, or the
-    history still has a part of the call open.
+    `lenient`: "partly" is right for "done" too, because the failure concerns what a tree does not show, or a
+    part of the call is still open in the history.
     """
     code = result.error["code"] if result.error is not None else None
     if code in UNSURE:
@@ -57,7 +59,7 @@ def _agree(claimed: str, truth: str) -> bool:
 
 
 def of_history(items: Iterable[ItemRow], now: Tree, truth: str, *, settled: bool) -> Iterator[str]:
-    """What is wrong with the history; once it is `settled` nothing may be open."""
+    """Yield errors of the history; once it is `settled`, no part of a call may be open."""
     found = list(items)
     if not found and truth != NOT_DONE:
         yield f"the history knows nothing of a call that is {truth}"
@@ -75,7 +77,7 @@ def of_history(items: Iterable[ItemRow], now: Tree, truth: str, *, settled: bool
 def of_audit(
     record: dict[str, Any] | None, truth: str, faults: int, *, lenient: bool = False
 ) -> Iterator[str]:
-    """What is wrong with the last record of the call and with the chain; `lenient` as for an answer."""
+    """Yield errors of the call's last record and of the chain; `lenient` as in `of_answer`."""
     if faults:
         yield f"the audit's chain is broken at {faults} places"
     if record is None:
@@ -90,7 +92,7 @@ def of_audit(
 
 
 def visible(found: Tree) -> Tree:
-    """A tree without the names that Ringfence keeps for itself."""
+    """Return a tree without Ringfence's own names."""
     seen = {path: what for path, what in found.items() if not _own(path)}
     for path in found.keys() - seen.keys():
         above = path.partition("/.ringfence")[0]
@@ -100,7 +102,7 @@ def visible(found: Tree) -> Tree:
 
 
 def of_temporaries(found: Tree) -> Iterator[str]:
-    """The temporaries that lie about when everything is settled."""
+    """Return the temporary files that remain after recovery."""
     for path in found:
         if _own(path):
             yield f"'{PurePosixPath(path).parent}' has a temporary in it that nobody removes"
@@ -111,12 +113,12 @@ def _own(path: str) -> bool:
 
 
 def is_open(items: Iterable[ItemRow]) -> bool:
-    """Whether the history itself says of a part of the call that nobody knows."""
+    """Whether the history itself says that the outcome of a part of the call is unknown."""
     return any(item.state in (PENDING, UNKNOWN) for item in items)
 
 
 def of_contents(before: Tree, now: Tree, held: Callable[[str], bool]) -> Iterator[str]:
-    """The contents that are neither in the store nor in the history (`held` is asked by digest)."""
+    """Return the contents that are neither in the store nor in the history (`held` looks a digest up)."""
     there = {sha256(data) for data in now.values() if isinstance(data, bytes)}
     for path, data in before.items():
         if isinstance(data, bytes) and sha256(data) not in there and not held(sha256(data)):
