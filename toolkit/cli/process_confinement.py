@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+import ringfence
 from ringfence.policy import READY_MADE, ready_made
 from ringfence.toolkit.cli.output import Screen
 from ringfence.toolkit.cli.runner import UsageError
@@ -109,8 +110,8 @@ def _libraries() -> Iterator[str]:
         file = getattr(module, "__file__", None)
         if file and "." not in name and name != "__main__":
             yield str(Path(file).parent) if Path(file).stem == "__init__" else file
-    for name in ("ringfence.policy", "ringfence.toolkit"):  # in a checkout `ringfence` has links to them
-        yield from sys.modules[name].__path__
+    # In a checkout the package holds links to its parts.
+    yield from (str(part) for part in Path(ringfence.__path__[0]).iterdir() if part.is_symlink())
 
 
 def _database() -> Iterator[str]:
