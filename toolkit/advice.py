@@ -17,13 +17,13 @@ _ADVICE = {
     "a person has to grant this; send the same call again once it is granted": _GRANTED,
     "a person has to grant this; send the same call again then": _GRANTED,
     "do without it, or ask whoever owns the policy": "change the policy if this should be allowed",
-    "nobody can loosen this short of changing the policy; do without it": (
+    "only a change of the policy can loosen this; do without it": (
         "only a change of the policy's `mandatory` can loosen this"
     ),
     "send the call again in a moment": "try again in a moment",
     "send the call again when the database can be reached": "try again when the database can be reached",
-    "send the call again; if it goes on, `ringfence state check` says who has the state open": (
-        "try again; if it goes on, `ringfence state check` says who has the state open"
+    "send the call again; if this goes on, `ringfence state check` names the process that has it open": (
+        "try again; if this goes on, `ringfence state check` names the process that has it open"
     ),
     "send several calls": "make several calls",
     "compare the ids with those that list_tasks gives": _IDS,

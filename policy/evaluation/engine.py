@@ -294,7 +294,7 @@ def decision(effect: Effect, rule: Rule | None, agent: str, tool: str, action: s
     elif effect is Effect.ASK:
         hint = _ASK_HINT
     elif rule is not None and rule.tier == "mandatory":
-        hint = "nobody can loosen this short of changing the policy; do without it"
+        hint = "only a change of the policy can loosen this; do without it"
     else:
         hint = _DENY_HINT
     return Decision(effect, rule, agent, tool, action, path, reason, hint)

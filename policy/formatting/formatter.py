@@ -72,7 +72,7 @@ def _prove_same(source: Source, out: str, file: str) -> None:
         kept = sorted(comment for _, comment in Source(out, root).comments)
         if kept == sorted(comment for _, comment in source.comments) and not _DIRECTIVE.search(source.text):
             return
-    message = "it cannot be laid out without a change of its content or comments, so it is left as it is"
+    message = "it cannot be formatted without changing its content or comments, so it is left unchanged"
     raise LayoutError(f"{file}: {message}")
 
 

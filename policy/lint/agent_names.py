@@ -32,7 +32,7 @@ def unknown_agent(policy: Engine, name: str) -> str | None:
     if any(entry is not None for each in named for _, entry in policy.chain(each)):
         return None
     close = nearest(name, entries) or nearest(name.split("/")[0], entries)
-    meant = f"; did you mean '{close}'?" if close else ", so everybody's rules are all it has"
+    meant = f"; did you mean '{close}'?" if close else ", so only everybody's rules apply"
     return f"no entry under agents fits '{name}'{meant}"
 
 

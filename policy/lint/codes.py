@@ -25,13 +25,13 @@ FINDINGS: Mapping[str, tuple[Level, str, str]] = MappingProxyType(
         ),
         "agent-unused": (
             "warning",
-            "an agent's entry speaks for no agent, since later ones take all its names",
+            "an agent's entry applies to no agent, because later entries match all its names",
             "move it below the wider pattern, or remove it",
         ),
         "allow-cuts-deny": (
             "warning",
             "a later allow opens a part of what an earlier deny closes",
-            "put the deny last, or say it under mandatory",
+            "put the deny last, or move it to mandatory",
         ),
         "dead-rule": ("error", "a rule can never decide", "move it below what covers it, or remove it"),
         "deny-cuts-allow": (
@@ -51,8 +51,8 @@ FINDINGS: Mapping[str, tuple[Level, str, str]] = MappingProxyType(
         ),
         "idle-rule": (
             "note",
-            "a rule changes no verdict: without it everything is decided the same way",
-            "remove it, unless it is there to be read",
+            "a rule changes no verdict: without it every verdict is the same",
+            "remove it, unless it documents an intention",
         ),
         "ignore-unused": (
             "warning",
@@ -67,13 +67,13 @@ FINDINGS: Mapping[str, tuple[Level, str, str]] = MappingProxyType(
         ),
         "limit-unreachable": (
             "warning",
-            "a limit can never be what stops a call",
+            "a limit can never stop a call",
             "remove it, or lower it",
         ),
         "loosens-global": (
             "warning",
             "an agent's rule loosens what a global rule denies",
-            "if nobody may do it, say it under mandatory",
+            "if no agent may do it, deny it under mandatory",
         ),
         "pattern-class-name": (
             "error",
@@ -122,7 +122,7 @@ FINDINGS: Mapping[str, tuple[Level, str, str]] = MappingProxyType(
         ),
         "pattern-stars-first": (
             "note",
-            "'**/' before a single name says nothing: a name without a slash is any depth already",
+            "'**/' before a single name has no effect: a name without a slash matches at any depth already",
             "leave '**/' out",
         ),
         "pattern-unmatched": (

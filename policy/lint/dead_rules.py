@@ -57,7 +57,7 @@ def _outside(look: LintContext, owner: str | None, key: str, rules: Sequence[Rul
                     f"{said(rule)} under {key} can never decide: {where.action} denies all that it matches"
                 )
                 return Finding("tool-key-settled", message, rule.where)
-    before = "the mandatory rules, the keys looked at before it or stricter parents"
+    before = "the mandatory rules, keys with precedence or stricter parents"
     return Finding(
         "dead-rule",
         f"{said(rule)} under {key} can never decide: {before} settle all that it matches",

@@ -49,10 +49,11 @@ def limits(look: LintContext) -> Iterator[Finding]:
 
 def _why(look: LintContext, limit: Limit) -> str:
     if limit.key == "read" or not any(_countable(look, tool, limit) for tool in _tools(look)):
-        return "no call changes that much that it counts"
+        return "no call changes as much as it allows"
     if not any(limit in look.policy.limits(name, tool) for name in look.names for tool in _tools(look)):
         return "every agent has limits of its own"
-    return f"what it counts is {'denied' if limit.over is Effect.DENY else 'asked about or denied'} anyway"
+    outcome = "is denied" if limit.over is Effect.DENY else "asks or is denied"
+    return f"every change that it counts {outcome} anyway"
 
 
 def _tools(look: LintContext) -> tuple[str, ...]:
@@ -117,5 +118,5 @@ def unused_agents(look: LintContext) -> Iterator[Finding]:
             continue
         later = mask(n for n, other in enumerate(keys) if n > at or not set(other) & set("*?["))
         if automaton.find([Wanted(((at,),), later)]) is None:
-            message = f'the entry "{key}" speaks for no agent: later or exact ones take all its names'
+            message = f'the entry "{key}" applies to no agent: later or exact entries match all its names'
             yield Finding("agent-unused", message, own.where)

@@ -94,7 +94,7 @@ class _Loading:
         identity = str(path) if "\0" in str(path) else os.path.realpath(path)
         if identity in trail:
             asker, node = at or (report, None)
-            asker.add("extends_cycle", f"'{node.text if node else path}' leads back to itself", node)
+            asker.add("extends_cycle", f"'{node.text if node else path}' extends itself", node)
             return
         if identity in self.seen:
             return  # a base that is extended twice counts once, at its first place
@@ -148,7 +148,7 @@ class _Loading:
             close = nearest(name, READY_MADE)
             known = f"ready-made are {', '.join(READY_MADE)}; a file ends in .yaml"
             hint = f"did you mean '{close}'?" if close else known
-            report.add("extends_unknown", f"'{name[:80]}' is no ready-made policy", node, hint)
+            report.add("extends_unknown", f"'{name[:80]}' is not a ready-made policy", node, hint)
         elif Path(name).is_absolute() or "\0" in name:
             report.add(
                 "extends_unknown",

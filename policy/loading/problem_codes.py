@@ -14,19 +14,19 @@ _QUOTE = "put quotes around it"
 PROBLEMS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "agent_name": (
-            "a key under `agents` is no agent's name or pattern of names",
+            "a key under `agents` is not an agent's name or a pattern of names",
             'a sub-agent is written "parent/child"',
         ),
         "case_invalid": ("a case does not fit the tool it names", "say what the tool needs"),
         "duplicate_key": ("a key is written twice in one mapping", "keep one of them"),
-        "effect_unknown": ("an effect is none of the three", "write allow, ask or deny"),
+        "effect_unknown": ("an effect is not allow, ask or deny", "write allow, ask or deny"),
         "example_fails": (
-            "a pattern does not do what its own examples say",
+            "a pattern contradicts its own examples",
             "change the pattern or the example",
         ),
         "extends_cycle": ("a file extends itself, directly or through others", "take one of the links out"),
         "extends_unknown": (
-            "what is extended is neither a ready-made policy nor a file",
+            "the extended policy is neither a ready-made policy nor a file",
             "write a name, or a relative path that ends in .yaml",
         ),
         "file_encoding": ("the file is not UTF-8", "save it as UTF-8"),
@@ -40,8 +40,8 @@ PROBLEMS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "a key has more than 1,024 characters with its quotes, which YAML does not read before a colon",
             'write it as ? "key", and the colon with the value on the next line',
         ),
-        "key_missing": ("a key that has to be there is not", "add it"),
-        "key_unknown": ("a key is not one of those known here", "see the reference of the policy language"),
+        "key_missing": ("a required key is missing", "add it"),
+        "key_unknown": ("a key is not known here", "see the reference of the policy language"),
         "number_invalid": ("a number is not a plain decimal", "write plain digits, without quotes"),
         "pattern_backslash": ("a pattern has a backslash", "separate names by '/'"),
         "pattern_brace": ("the braces of a pattern are not alternatives", "write {a,b}"),
@@ -49,7 +49,7 @@ PROBLEMS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "a pattern has a character that cannot be seen",
             "'?' matches any one character",
         ),
-        "pattern_class": ("a class of characters is not one that is known", "write [abc], [a-z] or [!a-z]"),
+        "pattern_class": ("a class of characters is not known", "write [abc], [a-z] or [!a-z]"),
         "pattern_empty": ("a pattern is empty", "'*' is everything"),
         "pattern_name": ("a pattern has an empty name in it", "leave one slash out"),
         "pattern_negated": (
@@ -63,7 +63,7 @@ PROBLEMS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "pattern_too_many": ("the braces of a pattern stand for more than 256 patterns", "write several"),
         "policy_empty": ("there is nothing in the file", "the smallest policy is 'version: 1'"),
         "policy_too_large": (
-            "the patterns of a policy are too many to hold",
+            "the patterns of a policy are too many",
             "use fewer alternatives in braces",
         ),
         "rule_key_unknown": (
@@ -71,7 +71,7 @@ PROBLEMS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "actions are read, write and delete; * is everything",
         ),
         "value_invalid": (
-            "a value is not one of those allowed here",
+            "a value is not allowed here",
             "see the reference of the policy language",
         ),
         "version_unknown": ("the version of the policy language is not known", "write version: 1"),

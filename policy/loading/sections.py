@@ -227,7 +227,7 @@ def _subject(reader: Reader, node: Node, found: Mapping[str, Node], what: str) -
         return node.text
     close = nearest(node.text, reader.tools) if node.kind == "scalar" else None
     hint = f"did you mean '{close}'?" if close else f"tools are {', '.join(sorted(reader.tools))}"
-    reader.report.add("value_invalid", f"{node.describe()} is no tool", node, hint)
+    reader.report.add("value_invalid", f"{node.describe()} is not a tool", node, hint)
     return None
 
 

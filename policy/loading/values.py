@@ -215,7 +215,7 @@ class Reader:
         path = text.removesuffix("/")
         if any(name in {"", ".", ".."} for name in path.split("/")) or "\\" in path or "\n" in path:
             hint = "write it from the workspace's root: src/a.py; a slash at the end makes it a directory"
-            self.report.add("value_invalid", f"{node.describe()} is no path in the workspace", node, hint)
+            self.report.add("value_invalid", f"{node.describe()} is not a path in the workspace", node, hint)
             return None
         return path, text.endswith("/")
 

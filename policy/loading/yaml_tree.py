@@ -156,7 +156,7 @@ def _refuse_hidden(report: Report) -> None:
     for number, line in enumerate(report.lines):
         for column, character in enumerate(line):
             if character != "\t" and is_invisible(character):
-                message = f"character U+{ord(character):04X} cannot be seen or reorders text"
+                message = f"character U+{ord(character):04X} is invisible or reorders text"
                 report.add_at("hidden_character", message, number, column, 1)
 
 

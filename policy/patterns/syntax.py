@@ -191,9 +191,7 @@ def _check_text(text: str) -> None:
             message = f"character U+{ord(character):04X} cannot be seen"
             fail("pattern_character", message, "'?' matches any one character", text, offset, 1)
         if character == "\\":
-            hint = (
-                "names are separated by '/'; to take a special character as it is write it in brackets: [*]"
-            )
+            hint = "names are separated by '/'; for a special character itself write it in brackets: [*]"
             fail("pattern_backslash", "'\\' is not used in patterns", hint, text, offset, 1)
 
 

@@ -76,7 +76,7 @@ def test_a_temporary_is_no_content_and_does_not_stay() -> None:
     assert verdict.visible(found) == {"a": b"old", "d": {"dir": True}}
     assert verdict.visible({**found, "d/b": b""}) == {"a": b"old", "d/b": b""}
     del found[".ringfence/x"]
-    assert list(verdict.of_temporaries(found)) == ["'d' has a temporary in it that nobody removes"]
+    assert list(verdict.of_temporaries(found)) == ["'d' has a temporary file that is never removed"]
 
 
 def item(kind: str, state: str, path: str = "a", **more: Any) -> ItemRow:

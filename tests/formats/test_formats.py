@@ -48,9 +48,12 @@ def test_case(case: dict[str, Any]) -> None:
 def test_a_line_of_any_length_is_answered_at_once(name: str) -> None:
     """It took minutes to say of 200,000 characters that they are too many; the start of the line is said."""
     for text, why in [
-        ("x" * 200_000, "it has 200000 characters; only its start is said, which is stricter"),
-        ("x" * 990, "its letters in both cases are too long; said with '?' for each, which is stricter"),
-        ("a/" + "[" * 2000, "it has 2002 characters; only its start is said, which is stricter"),
+        ("x" * 200_000, "it has 200000 characters; only its start is used, which is stricter"),
+        (
+            "x" * 990,
+            "with both cases of its letters it is too long; written with '?' for each, which is stricter",
+        ),
+        ("a/" + "[" * 2000, "it has 2002 characters; only its start is used, which is stricter"),
     ]:
         found = FORMATS[name].read(text + "\n", ROOT)
         assert [left.why for left in found.left] == [why]

@@ -391,7 +391,7 @@ def test_a_server_that_is_not_there_is_told_in_one_line_of_ours(
     [
         ('FATAL:  password authentication failed for user "a"', "it refuses the login"),
         ('FATAL:  database "b" does not exist', "it has no database of that name"),
-        ("FATAL:  sorry, too many clients already", "it takes no more connections"),
+        ("FATAL:  sorry, too many clients already", "it accepts no more connections"),
         ("FATAL:  the database system is starting up", "it is being started or stopped"),
         ("connection timeout expired", "it did not answer in time"),
         ('could not translate host name "h"', "the name of its host is not known"),

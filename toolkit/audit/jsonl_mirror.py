@@ -142,13 +142,13 @@ class JsonlMirror:
         if last is None and not begins_a_record(os.pread(self._fd, _TAIL, 0).lstrip()):
             raise CallError(
                 "history_unavailable",
-                "The file named for the audit log holds something else",
+                "The file for the audit log has other content",
                 hint="name a new file, or the log of this workspace and state",
             )
         if last is not None and not self._is_ours(last):
             raise CallError(
                 "history_unavailable",
-                f"The audit log does not go with this workspace's audit (record {last.seq})",
+                f"The audit log belongs to another workspace's audit (record {last.seq})",
                 hint="give each workspace and state an --audit-log of its own, and verify both",
             )
         self._last = last.seq if last is not None else self._end_of_what_was_put_aside(held)

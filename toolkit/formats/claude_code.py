@@ -164,7 +164,9 @@ def _rule(rule: Any, effect: Effect, where: str, reading: Reading) -> None:
         return
     if what.startswith("!"):
         why = "a pattern that takes another one back; "
-        why += "asked about, which is stricter" if effect is Effect.ALLOW else "left out, which is stricter"
+        why += (
+            "the policy asks, which is stricter" if effect is Effect.ALLOW else "left out, which is stricter"
+        )
         reading.out.left.append(Left(where, rule, why))
         if effect is not Effect.ALLOW:
             return
@@ -184,7 +186,7 @@ def _left_out(tool: str, what: str | None, names: list[str], effect: Effect) -> 
     if tool in _PARTLY or "*" in tool:
         if effect is Effect.ALLOW:
             return "an allow for a part of the tools that edit is left out", False
-        return ("taken for all that edits, which is stricter", False) if tool in _PARTLY else None
+        return ("applied to all that edits, which is stricter", False) if tool in _PARTLY else None
     return None
 
 

@@ -61,15 +61,17 @@ def _line(  # noqa: PLR0913  one line and the three results it adds to
     shown = " ".join([pattern, *owners])
     unknown = [owner for owner in owners if not _OWNER.fullmatch(owner)]
     if unknown:
-        why = f"{unknown[0]!r} is no owner, and the line is skipped there; asked about, which is stricter"
+        why = (
+            f"{unknown[0]!r} is not an owner, and the host skips the line; the policy asks, which is stricter"
+        )
         out.left.append(Left(where, shown, why))
     if not owners or pattern.startswith("!"):
-        why = "it takes an owner away; left out, so that what an earlier line names still asks"
+        why = "it removes an owner; left out, so that paths of an earlier line still ask"
         out.left.append(Left(where, shown, why))
         return
     readings = [pattern]
     if _BRACKET.search(pattern):
-        why = "brackets are a class in one of the two hosts and characters in the other; asked about for both"
+        why = "brackets are a class in one host and characters in the other; the policy asks for both"
         out.left.append(Left(where, shown, f"{why}, which is stricter"))
         readings.append(_BRACKET.sub(r"\\\g<0>", pattern))
     for reading in readings:

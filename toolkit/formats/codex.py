@@ -114,7 +114,7 @@ def _approvals(settings: dict[str, Any], out: Imported) -> tuple[Effect, Effect]
     """Return the effect of a change that the sandbox blocks, and of one that it permits."""
     where, policy = "approval_policy", settings.get("approval_policy", "on-request")
     if isinstance(policy, dict):
-        why = "who is asked is said kind by kind; taken as `never`, which is stricter"
+        why = "approvals are set per kind of action; read as `never`, which is stricter"
         out.left.append(Left(where, shown(policy), why))
         return Effect.DENY, Effect.ALLOW
     if policy not in APPROVALS:
@@ -168,7 +168,9 @@ def _entries(table: Mapping[str, Any], prefix: str, out: Imported) -> Iterator[_
     for key, value in table.items():
         where = prefix if prefix in _UNNAMED else f"{prefix}.{key}"
         if key == "glob_scan_max_depth":
-            out.notes.append(f"{where}: how deep a sandbox looks is not said; the policy denies at any depth")
+            out.notes.append(
+                f"{where}: the depth of the sandbox's search is unknown; the policy denies at any depth"
+            )
             continue
         scoped = key in _WORKSPACE
         if isinstance(value, dict):

@@ -31,7 +31,7 @@ def flat(policy: Policy, agent: str, root: str = "/workspace") -> Flat:
                 why = "for a tool that no other program has"
                 left.append(Left(_place(tier[tool][0]) if tier[tool] else "", tool, why, harmless=True))
     for limits in (policy.content.limits, entry.limits if entry else {}):
-        left += [Left(f"limits.{key}", key, "limits cannot be said") for key in limits]
+        left += [Left(f"limits.{key}", key, "limits cannot be expressed") for key in limits]
     actions = {
         action: tuple(_with_names(action, _from_the_last_star(_action(policy, tiers, action, left)), left))
         for action in ACTIONS
@@ -56,7 +56,7 @@ def _action(policy: Policy, tiers: list[RuleMap], action: str, left: list[Left])
             for rule in tier.get(tool, ()) if tool != action else ():
                 more.append((rule.pattern, rule.effect))
                 allows = rule.effect is Effect.ALLOW
-                why = "left out" if allows else f"said for all that {action}s"
+                why = "left out" if allows else f"applied to all that {action}s"
                 left.append(
                     Left(_place(rule), f"{tool}: {rule.pattern}: {rule.effect}", f"for one tool; {why}")
                 )
@@ -66,10 +66,10 @@ def _action(policy: Policy, tiers: list[RuleMap], action: str, left: list[Left])
         more += [(rule.pattern, item.effect) for rule in item.rules]
         where = _place(item.rules[0])
         if not {action, "*"} & set(item.keys):
-            why = f"said for all that {action}s"
+            why = f"applied to all that {action}s"
             left.append(Left(where, f"mandatory for {', '.join(item.keys)}", f"for some tools; {why}"))
         if item.excepts:
-            left.append(Left(where, f"except {', '.join(item.excepts)}", "said without its exceptions"))
+            left.append(Left(where, f"except {', '.join(item.excepts)}", "written without its exceptions"))
     return stricter(out, more)
 
 
@@ -83,7 +83,7 @@ def _with_names(action: str, rules: Listed, left: list[Left]) -> Iterator[tuple[
         if not names or effect is Effect.ALLOW:
             yield pattern, effect
             continue
-        why = "for directories only; said for any name, which is stricter"
+        why = "for directories only; applied to any name, which is stricter"
         left.append(Left(action, f"{pattern}: {effect}", why))
         # What asks must not open a name that was denied.
         yield from ((name, max(effect, strictest)) for name in names)
@@ -211,7 +211,7 @@ def _crossing(branch: Branch) -> Iterator[str]:
 def _name(name: Name) -> str:
     runs = ["".join(atom if isinstance(atom, str) else "?" for atom in piece) for piece in name.pieces]
     if any(set("*?") & set(run.replace("?", "")) for run in runs):
-        raise FormatError("a star in a name cannot be said there")
+        raise FormatError("a star in a name cannot be expressed there")
     return "*".join(runs)
 
 

@@ -33,7 +33,9 @@ def longest_decides(
             said = _with(said, branch, effect, base, prefix)
             if _wider(branch, effect):
                 why = (
-                    "it would allow more there; left out" if effect is Effect.ALLOW else "said for more paths"
+                    "it would allow more there; left out"
+                    if effect is Effect.ALLOW
+                    else "applied to more paths"
                 )
                 left.append(Left(action, f"{pattern}: {effect}", why))
     found: dict[str, Effect] = {}

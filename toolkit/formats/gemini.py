@@ -114,11 +114,11 @@ def _rule(rule: Any, where: str, out: Imported) -> dict[str, Any] | None:
     try:
         paths = _paths(rule.get("argsPattern"), where, out)
     except (regex.RegexError, FormatError) as error:
-        why = f"its argsPattern cannot be said in a policy: {error}"
+        why = f"its argsPattern cannot be expressed in a policy: {error}"
         if effect is Effect.ALLOW:
             out.left.append(Left(where, what, why))
             return None
-        out.left.append(Left(where, what, f"{why}; taken for every path, which is stricter"))
+        out.left.append(Left(where, what, f"{why}; applied to every path, which is stricter"))
         paths = None
     return {
         "effect": effect,
@@ -149,7 +149,7 @@ def _applies(rule: dict[str, Any], where: str, what: str, out: Imported) -> bool
     if not unknown:
         return True
     allows = rule["decision"] == "allow"
-    why = f"{', '.join(unknown)} cannot be said in a policy; "
+    why = f"{', '.join(unknown)} cannot be expressed in a policy; "
     why += "the allow is left out" if allows else "taken without, which is stricter"
     out.left.append(Left(where, what, why))
     return not allows

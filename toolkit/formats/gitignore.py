@@ -71,7 +71,7 @@ def line(text: str, *, fold: bool = False, any_case: bool = False, depth: bool =
         raise LineError("it names nothing")
     wider = ""
     if len(body) > LONGEST:
-        wider, folder = f"it has {len(body)} characters; only its start is said", False
+        wider, folder = f"it has {len(body)} characters; only its start is used", False
         body = _shortened(body)
     segments: list[Segment] = []
     for part in body.split("/"):
@@ -106,7 +106,7 @@ def _without_letters(long: Line, segments: list[Segment]) -> Line:
         segment and tuple(IN_NAME if _cased(piece) else piece for piece in segment) for segment in segments
     ]
     pattern = _pattern(plain, long.folder, any_case=False)
-    wider = long.wider or "its letters in both cases are too long; said with '?' for each"
+    wider = long.wider or "with both cases of its letters it is too long; written with '?' for each"
     return Line(long.negated, _language(plain, False), long.folder, pattern, wider)
 
 
@@ -139,7 +139,7 @@ def _segment(part: str) -> tuple[Segment, str]:  # noqa: C901  one flat branch p
             except _ClassError as error:
                 if not found or found[-1] is not None:
                     found.append(None)
-                return tuple(found), f"{error}; said with a star from there on"
+                return tuple(found), f"{error}; written with a star from there on"
             found.append(kind)
         else:
             found.append(character)

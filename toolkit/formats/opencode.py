@@ -264,7 +264,7 @@ def _crossing(action: str, rules: list[tuple[str, Effect]], left: list[Left]) ->
         exact = crossing(pattern, Effect.ALLOW)
         if exact is None:
             why = "its star would cross slashes there and allow more"
-            why = why if result is Effect.ALLOW else "said for more paths, which is stricter"
+            why = why if result is Effect.ALLOW else "applied to more paths, which is stricter"
             left.append(Left(action, f"{pattern}: {result}", why))
         if exact is None and result is Effect.ALLOW:
             continue

@@ -118,7 +118,7 @@ def _sayable(variants: Sequence[Tokens], effect: Effect) -> tuple[list[Tokens], 
         except FormatError as error:
             why = f"{error.message}; left out"
             if effect is not Effect.ALLOW:
-                why = f"{error.message}; said for all that begins so, which is stricter"
+                why = f"{error.message}; applied to every path that begins so, which is stricter"
                 found.append(_beginning(each))
     return found, why
 

@@ -33,7 +33,7 @@ def watch(deadline: float) -> None:
     exited with 0; with any other status nothing is passed on, and the parent exits with 2.
     """
     if sys.stdout is None:
-        raise OSError("nobody can hear the answer")
+        raise OSError("the answer cannot be read")
     left = deadline - _age()
     if left <= 0:
         _block(deadline)

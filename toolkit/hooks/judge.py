@@ -220,7 +220,7 @@ class Judge:
             # Ringfence's own files hold no secret of the workspace; a link out of it may lead anywhere.
             return (Effect.ALLOW, "") if error.code == "protected_path" else (Effect.DENY, "")
         except ValueError:
-            return Effect.ASK, " (it has a name that no policy can tell)"
+            return Effect.ASK, " (it has a name that no policy can express)"
         rule = decision.rule
         return decision.effect, f" ({rule.reason})" if rule and rule.reason else ""
 
@@ -273,7 +273,7 @@ _FOLLOWS = ("read_file", "copy_file")
 _WHOLE = ("delete", "move_file", UNKNOWN)  # of a folder these take all that is in it
 _SETTINGS = "a person changes the settings that hold a hook"
 _TREE = "a hook does not judge what is below this folder; a person decides"
-_ELSEWHERE = "the argument is no path in the workspace that the policy could judge; a person decides"
+_ELSEWHERE = "the argument is not a path in the workspace that the policy could judge; a person decides"
 _BY_POLICY = {
     Effect.ALLOW: "the policy allows this",
     Effect.ASK: "the policy asks a person",

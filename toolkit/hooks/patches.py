@@ -45,7 +45,7 @@ def in_shell(given: Mapping[str, Any]) -> Iterator[Touch]:
 def _bases(given: Mapping[str, Any]) -> list[str]:
     found = [given[key] for key in _FOLDER if given.get(key)]
     if not all(isinstance(folder, str) for folder in found):
-        raise ValueError("the folder is no text")
+        raise ValueError("the folder is not text")
     return list(dict.fromkeys(found)) or [""]
 
 
@@ -72,7 +72,7 @@ def _moved(command: str, bases: list[str]) -> list[str]:
         return bases
     named = re.findall(rf"(?<![\w./-]){_CD}(?=\s*(?:[;\n&|)]|$))", command)
     if len(named) < len(moves):
-        raise ValueError("a patch in a folder that only a shell can tell")
+        raise ValueError("a patch in a folder that only a shell can determine")
     certain = _CERTAIN.fullmatch(command.rstrip())
     found = list(bases)
     for folder in named:
@@ -110,5 +110,5 @@ def _joined(value: object) -> str:
     """Return a command as one text; a list of words is joined."""
     found = " ".join(map(str, value)) if isinstance(value, list) else value
     if not isinstance(found, str) or not found:
-        raise ValueError("the command is no text")
+        raise ValueError("the command is not text")
     return found

@@ -95,10 +95,10 @@ def answer(host: str, options: Options, data: bytes) -> dict[str, Any] | None:
     if name in UNANSWERED[host]:
         return None
     if name not in EVENTS[host] or FOREIGN_KEYS & event.keys():
-        raise Refused("it is no event of this program")
+        raise Refused("it is not an event of this program")
     tool, given = _text(event, "tool_name"), event.get("tool_input")
     if not isinstance(given, dict):
-        raise Refused("tool_input is no object")
+        raise Refused("tool_input is not an object")
     from ringfence.toolkit.hooks.tool_arguments import touches
 
     try:
@@ -147,10 +147,10 @@ def _verdict(
 
     cwd = _text(event, "cwd") if "cwd" in event else os.getcwd()
     if not os.path.isabs(cwd):
-        raise Refused("cwd is no absolute path")
+        raise Refused("cwd is not an absolute path")
     root = find_root(cwd)[0] if options.root is None else os.path.abspath(_path(options.root))
     if options.root == "" or not os.path.isdir(root):
-        raise Refused("the root is no folder")
+        raise Refused("the root is not a folder")
     leave(root)
     helper = event.get("agent_type")
     agent = f"{options.agent}/{helper}" if isinstance(helper, str) and helper else options.agent
@@ -191,7 +191,7 @@ def _parsed(data: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         raise Refused("the event is not JSON") from None
     if not isinstance(event, dict):
-        raise Refused("the event is no object")
+        raise Refused("the event is not an object")
     return event
 
 
@@ -212,9 +212,11 @@ def _text(event: dict[str, Any], key: str) -> str:
 def _told(error: BaseException) -> str:
     """Return a failure in one line that the agent may see: no text of the policy, nor of a defect of ours."""
     if hasattr(error, "problems"):
-        return "the policy does not load; `ringfence check` says more"
+        return "the policy does not load; run `ringfence check` for details"
     if isinstance(error, Untrusted):
-        return f"'{error.name}' was found above this folder and {error.why}; `ringfence check` says more"
+        return (
+            f"'{error.name}' was found above this folder and {error.why}; run `ringfence check` for details"
+        )
     return str(error) if isinstance(error, Refused) else f"internal error ({type(error).__name__})"
 
 

@@ -134,7 +134,7 @@ def _fixed(pattern: str) -> tuple[str, str]:
 def _texts(value: object) -> list[str]:
     listed = [value] if isinstance(value, str) else value
     if not isinstance(listed, list) or not all(isinstance(entry, str) and entry for entry in listed):
-        raise ValueError("a list of paths is none")
+        raise ValueError("a list of paths is not a list")
     return listed
 
 
@@ -192,13 +192,13 @@ def touches(host: str, tool: str, given: Mapping[str, Any]) -> tuple[Touch, ...]
     reader = TOUCHES[host].get(tool.lower())
     if reader is None:
         if _is_foreign(host, tool):
-            raise ValueError("it is no tool of this program")
+            raise ValueError("it is not a tool of this program")
         from ringfence.toolkit.hooks.other_tools import read
 
         return tuple(dict.fromkeys(read(tool, given)))
     found = tuple(dict.fromkeys(reader(given)))
     if host == "claude-code" and "filePath" in given and tool != "LSP":
-        raise ValueError("filePath is the word of another program")
+        raise ValueError("filePath is an argument of another program")
     return found
 
 

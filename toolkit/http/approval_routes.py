@@ -71,7 +71,7 @@ def _decided(desk: Session, caller: Caller, name: str, fields: dict[str, Any]) -
     decision, reason = text_in(fields, "decision"), text_in(fields, "reason", "")
     if decision not in DECISIONS:
         known = ", ".join(DECISIONS)
-        raise CallError("invalid_arguments", f"'decision' is none of {known}", where="decision")
+        raise CallError("invalid_arguments", f"'decision' is not one of {known}", where="decision")
     if decision == "revoke":
         return desk.approvals.revoke(name, by=caller.name, reason=reason)
     if decision == "reopen":

@@ -177,7 +177,7 @@ class Endpoint:
 
     async def _stateless(self, request: Request, caller: Caller, message: Message) -> Response:
         if "method" not in message:
-            raise RpcError(INVALID_REQUEST, "Only requests and notifications are taken")
+            raise RpcError(INVALID_REQUEST, "Only requests and notifications are accepted")
         if "id" not in message:
             return Response(status_code=202)
         _check_headers(request, message)

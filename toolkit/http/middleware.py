@@ -81,7 +81,7 @@ class Protect:
         if scope["method"] in ("POST", "PUT", "PATCH"):
             kind = headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind not in self._limits.bodies:
-                raise CallError("invalid_arguments", f"The body has to be {_JSON}", where="Content-Type")
+                raise CallError("invalid_arguments", f"The body must be {_JSON}", where="Content-Type")
         if _length(headers) > self._limits.body:
             raise too_large(self._limits.body)
         scope["ringfence.caller"] = caller
@@ -96,7 +96,7 @@ def check_source(headers: Headers, limits: Limits) -> None:
         # A page that this server gave out is let in; one on another port of this machine is not.
         same = origin in (f"http://{hosts[0]}", f"https://{hosts[0]}")
         if not same and origin not in limits.origins:
-            raise CallError("forbidden", "Requests from this page are not taken", where="Origin")
+            raise CallError("forbidden", "Requests from this page are not accepted", where="Origin")
 
 
 def name_of(host: str) -> str | None:

@@ -115,7 +115,7 @@ _SCHEMAS: dict[str, Any] = {
     "Health": _closed(("status",), status={"const": "ok"}),
 }
 _REFUSALS = {
-    "400": "Not JSON, or not what this takes",
+    "400": "Not JSON, or not what this route accepts",
     "401": "No token that the server knows",
     "403": "The token, the Host or the Origin does not permit it",
     "408": "The body did not come in time",

@@ -55,7 +55,7 @@ def bounded(
         with anyio.move_on_after(max(ends - clock(), 0)):
             message = await receive()
         if message is None:
-            raise CallError("request_timeout", f"The body was not there after {seconds:g} seconds")
+            raise CallError("request_timeout", f"The body did not arrive within {seconds:g} seconds")
         read += len(message.get("body", b""))
         if read > most:
             raise too_large(most)

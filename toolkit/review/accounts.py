@@ -113,7 +113,7 @@ def read(text: str) -> People:
         except TokensError as error:
             raise PeopleError(f"{number}: {error}") from None
     if not names:
-        raise PeopleError("nobody is in it")
+        raise PeopleError("it contains no person")
     return People(tokens, names)
 
 

@@ -127,13 +127,13 @@ def _act(fields: dict[str, str]) -> tuple[Callable[..., Result], str]:
     path, version, name = fields.get("path", ""), fields.get("version", ""), fields.get("session", "")
     if fields.get("call"):
         call = fields["call"]
-        return (lambda session, **more: session.undo(call, **more)), f"Take back the call {call}"
+        return (lambda session, **more: session.undo(call, **more)), f"Undo the call {call}"
     if version:
         return (
             lambda session, **more: session.restore(path, version, **more)
         ), f"Bring {path} back to {version}"
     if not name:
-        raise CallError("invalid_arguments", "Nothing is named that could be put back", where="session")
+        raise CallError("invalid_arguments", "The form names nothing that can be undone", where="session")
     tree = path or paths.ROOT
     what = f"what session {name} changed" + (f" in {path}" if path else "")
     return (

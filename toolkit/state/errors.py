@@ -19,9 +19,9 @@ WRONG: dict[str, tuple[str, str]] = {
         "tell the user: put its folder back, or start again to begin a new history",
     ),
     "file removed": ("The state's database was removed", _SALVAGE),
-    "replaced": ("The state is another one than the one that was opened", _CHECK),
-    "emptied": ("The state's database is empty: it has no content any more", _SALVAGE),
-    "truncated": ("The state's database is shorter than it has to be", _SALVAGE),
+    "replaced": ("The state is not the one that was opened", _CHECK),
+    "emptied": ("The state's database is empty", _SALVAGE),
+    "truncated": ("The state's database is truncated", _SALVAGE),
     "log": ("The log of the state's database was removed or exchanged while it was in use", _CHECK),
     "missing": (
         "The state's database is missing, and other parts of the state are there",
@@ -34,7 +34,7 @@ WRONG: dict[str, tuple[str, str]] = {
 }
 _ROOM = "tell the user: free space on the disk of the state"
 _RIGHTS = "tell the user: this user needs the right to write to the state and its folder"
-_LATER = "send the call again; if it goes on, `ringfence state check` says who has the state open"
+_LATER = "send the call again; if this goes on, `ringfence state check` names the process that has it open"
 _HINTS = {
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), _ROOM),
     **dict.fromkeys((errno.EROFS, errno.EACCES, errno.EPERM), _RIGHTS),
@@ -64,10 +64,10 @@ _UNREACHABLE = (
     ("timeout|timed out", "it did not answer in time"),
     ("authentication failed|no password supplied|pg_hba.conf|role .* does not exist", "it refuses the login"),
     ("database .* does not exist", "it has no database of that name"),
-    ("too many|connection slots", "it takes no more connections"),
+    ("too many|connection slots", "it accepts no more connections"),
     ("starting up|shutting down|administrator", "it is being started or stopped"),
     ("No such file|Permission denied", "its socket cannot be used"),
-    ("SSL|certificate", "no secure connection came about"),
+    ("SSL|certificate", "no secure connection could be made"),
 )
 # SQLite's own codes; their upper bits only say more.
 _DATABASE = {5: _LATER, 6: _LATER, 8: _RIGHTS, 11: _SALVAGE, 13: _ROOM, 14: _RIGHTS, 26: _SALVAGE}

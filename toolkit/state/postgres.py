@@ -194,7 +194,7 @@ class PostgresState:
         if self._lost or _now() - self._beaten > _TRUSTED:
             raise CallError(
                 "history_unavailable",
-                "The shared history has not answered for too long, so nothing more was changed",
+                "The shared history has not responded for too long, so nothing more was changed",
                 hint="send the call again when the database can be reached",
             )
 
@@ -279,7 +279,7 @@ class PostgresState:
         except InsufficientPrivilege:
             raise CallError(
                 "history_unavailable",
-                "The shared history's schema is not there, and the user may not make it",
+                "The shared history's schema is not there, and the user may not create it",
                 hint=f"the database's administrator runs: CREATE SCHEMA {self._schema} AUTHORIZATION {user}",
             ) from None
 
@@ -317,7 +317,7 @@ class PostgresState:
         except InsufficientPrivilege:
             raise CallError(
                 "history_unavailable",
-                "The state is of an older schema and cannot be copied before it is brought up to date",
+                "The state is of an older schema and cannot be copied before its upgrade",
                 hint="GRANT CREATE ON DATABASE to the user until this version has started once",
             ) from None
         tables = db.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", (schema,)).fetchall()

@@ -61,7 +61,7 @@ def check_schema(db: psycopg.Connection[Any], schema: str) -> bool:
         raise _refused(f"can be used by '{other[0]}' as well", f"REVOKE what '{other[0]}' has in {schema}")
     running = db.execute(_RUNNING, name).fetchone()
     if running is not None:
-        raise _refused(f"has a {running[0]}, which is none of ours", f"look at who put it into {schema}")
+        raise _refused(f"has a {running[0]}, which is not ours", f"find out who put it into {schema}")
     return True
 
 

@@ -106,7 +106,7 @@ def _only(root: str, folder: str) -> str:
         )
     raise CallError(
         "not_found",
-        "No state was found that this workspace had in another place",
+        "No state of this workspace was found under another path",
         hint="name its former place with --from",
     )
 
@@ -122,7 +122,7 @@ def _named(former: str, state: str | None, place: str | None, folder: str) -> st
         message = f"There is no state of a workspace at {shown(former)}"
         raise CallError("not_found", message, hint="name the directory of the state itself")
     if os.path.realpath(old) == os.path.realpath(folder):
-        raise CallError("invalid_arguments", "This state is that of this workspace already", hint="")
+        raise CallError("invalid_arguments", "This state already belongs to this workspace", hint="")
     return old
 
 
@@ -140,8 +140,8 @@ def _check_free(root: str, before: str | None, folders: tuple[str, str]) -> None
     if before is not None and os.path.exists(before) and not Path(before).samefile(root):
         raise CallError(
             "invalid_arguments",
-            f"The workspace that this state is of is still there: {shown(before)}",
-            hint="a copy of a workspace begins a history of its own",
+            f"The workspace of this state still exists: {shown(before)}",
+            hint="a copy of a workspace starts its own history",
         )
     if any(living(os.path.join(folder, "owners")) for folder in folders):
         raise CallError(

@@ -230,11 +230,11 @@ def _catches(looked: _Looked) -> Iterator[Problem]:
         )
     }
     for name in sorted(known - there - under_way):
-        yield Problem("catch", f"{name}: missing, so its deletion cannot be taken back")
+        yield Problem("catch", f"{name}: missing, so its deletion cannot be undone")
     for name in sorted(there - known - under_way):
         where = OWN_DIRECTORY if name in inside else BESIDE
         hint = "`ringfence state adopt`, if the workspace was moved; else look at it"
-        yield Problem("catch", f"{where}/{name}: of no change of this state", hint)
+        yield Problem("catch", f"{where}/{name}: belongs to no change of this state", hint)
 
 
 def _beside(folder: str | None) -> set[str]:
@@ -252,8 +252,8 @@ def _intents(looked: _Looked) -> Iterator[Problem]:
     looked.facts["open"] = [{"call_id": c, "tool": t, "process_lives": not dead} for c, t, dead in found]
     for call, tool, dead in found:
         if dead:
-            detail = f"{tool} ({call}): its process ended before it could say what became of it"
-            yield Problem("open", detail, "the next session settles it", note=True)
+            detail = f"{tool} ({call}): its process ended before it recorded the outcome"
+            yield Problem("open", detail, "the next session recovers it", note=True)
 
 
 _CHECKS: dict[str, Callable[[_Looked], Iterator[Problem]]] = {

@@ -61,7 +61,7 @@ _WORDS = {
 }
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _STATES = {PENDING, DONE, ABORTED, PARTIAL, UNKNOWN}
-_SOME = "some, nobody can tell how many"
+_SOME = "some; how many is unknown"
 
 
 @dataclass(slots=True)

@@ -29,13 +29,13 @@ def was_made(path: str, *, ours: bool, as_judged: bool) -> bool:
 
 def outcome_unknown(path: str) -> CallError:
     """Return the error for a change about which nobody knows whether it was made."""
-    message = f"Whether '{path}' was changed by this call or by somebody else cannot be told"
+    message = f"Whether '{path}' was changed by this call or by somebody else is unknown"
     return CallError(OUTCOME_UNKNOWN, message, where=path)
 
 
 def no_reply(path: str) -> CallError:
     """Return the error for a missing final reply: the intent stays open and is recovered later."""
-    message = f"The store did not answer, so it is not known yet whether '{path}' was changed"
+    message = f"The store did not respond, so it is not yet known whether '{path}' was changed"
     return CallError(NO_REPLY, message, where=path)
 
 

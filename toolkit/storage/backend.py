@@ -359,10 +359,10 @@ class StoreBase:
         return ()
 
     def quarantine(self, spot: Any, change: Delete, name: str) -> Iterator[str | Missed]:
-        raise CallError("io_error", "This store cannot put away what is deleted")
+        raise CallError("io_error", "This store has no quarantine for deletions")
 
     def discard(self, name: str) -> None:
-        raise CallError("io_error", "This store has put nothing away")
+        raise CallError("io_error", "This store has no quarantine")
 
     def quarantine_beside(self, state: str, *, make: bool = True) -> None:
         """Do nothing: the history keeps what is deleted from a store."""

@@ -30,7 +30,7 @@ def local_path(root: str, fs: Any = None, options: dict[str, Any] | None = None)
         raise CallError(
             "path_invalid",
             f"A root that begins with '{root.partition(':')[0]}:' needs '//' after it",
-            hint="write file:///path, or ./file:name for a folder that is called so",
+            hint="write file:///path, or ./file:name for a folder with that name",
         )
     if "://" not in root:
         return root

@@ -48,7 +48,7 @@ def move_by_copy(
         stuck = [failure for _, failure in failed]
         stuck += [failure for entry in back if (failure := _tried(uncopy, entry)) is not None]
         if stuck:
-            why = f"{error.message}; not all that was moved could be put back: {stuck[0].message}"
+            why = f"{error.message}; not everything that was moved could be restored: {stuck[0].message}"
             raise CallError("partial_failure", why, where=error.where) from error
         raise
 

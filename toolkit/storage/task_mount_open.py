@@ -118,7 +118,7 @@ def is_trash(beside: str, store: str) -> bool:
     why = doubt(beside, trash.stat(), trusted_owners() | {Path(store).stat().st_uid})
     if why is not None:
         message = f"The trash of the task store {why}, so it is not used"
-        hint = "a person looks at what is in it, and removes it or makes it private (chown, chmod go-w)"
+        hint = "a person has to check its content, and remove it or make it private (chown, chmod go-w)"
         raise CallError("permission_denied", message, where="tasks", hint=hint)
     return True
 
@@ -132,11 +132,11 @@ def _check_there(real: str) -> None:
         elif not S.S_ISDIR(Path(real).stat().st_mode):
             code, hint = "not_a_directory", "it is not a directory; name the folder with --tasks"
         elif not os.access(real, os.R_OK | os.X_OK):
-            code, hint = "permission_denied", "whoever runs Ringfence may not read it"
+            code, hint = "permission_denied", "the user of Ringfence may not read it"
         else:
             return
     except PermissionError:
-        code, hint = "permission_denied", "whoever runs Ringfence may not reach it"
+        code, hint = "permission_denied", "the user of Ringfence has no access to it"
     except OSError:
         pass
     raise CallError(code, "Cannot resolve storage directory", where="tasks", hint=hint)

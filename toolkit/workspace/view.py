@@ -261,7 +261,7 @@ class View:
         shown = f": '{escape(paths.child(path, '') + name)}'" if self.may_read(named.rstrip("/")) else ""
         raise CallError(
             "directory_not_empty",
-            f"'{escape(place.named)}' holds what no path can name{shown}",
+            f"'{escape(place.named)}' has content that no path can name{shown}",
             where=place.named,
             hint="a person has to move or delete it with a client of the store",
         )

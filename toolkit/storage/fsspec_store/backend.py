@@ -239,7 +239,7 @@ class Store(StoreView):
         return stat_of(row)
 
 
-_SWALLOWED = "the store took the change without an error; a person has to look at what is there now"
+_SWALLOWED = "the store took the change without an error; a person has to check what is there now"
 
 
 def _not_kept(what: str, path: str) -> CallError:

@@ -29,7 +29,7 @@ def errors(path: str) -> Iterator[None]:
         raise CallError("not_a_directory", f"'{path}' is not a directory", where=path) from None
     except PermissionError:
         # A refused request does not mean that nothing is there.
-        raise CallError("io_error", f"The store does not permit it: '{path}'", where=path) from None
+        raise CallError("io_error", f"The store denied permission: '{path}'", where=path) from None
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise CallError("io_error", f"The store failed on '{path}': {reason}", where=path) from None

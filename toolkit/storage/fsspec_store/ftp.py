@@ -73,7 +73,7 @@ def _told(send: Callable[..., Any], *arguments: Any, **more: Any) -> Any:
     except error_temp as error:
         if str(error).startswith("421"):
             raise _lost() from error
-        raise OSError(errno.EIO, "the server failed for now") from error
+        raise OSError(errno.EIO, "the server failed temporarily") from error
 
 
 def _lost() -> ConnectionError:

@@ -43,6 +43,6 @@ class Keys:
         if str(self._strip(bare)).strip("/") != bare.strip("/") or (
             self._refused is not None and self._refused.search(path) is not None
         ):
-            message = f"'{path}' is a name that this store would take for another"
+            message = f"'{path}' is a name that this store would read as another"
             raise CallError("path_invalid", message, where=path)
         return key

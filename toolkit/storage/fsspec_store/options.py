@@ -38,5 +38,5 @@ def refused_option(error: Exception, options: dict[str, Any]) -> CallError | Non
         return None
     names = ", ".join(f"'{name}'" for name in sorted(options))
     kind = type(error).__name__
-    message = f"The root's options have a value that this kind of store does not take ({kind})"
+    message = f"The root's options have a value that this kind of store does not accept ({kind})"
     return CallError("invalid_arguments", message, where="options", hint=f"correct the value of {names}")

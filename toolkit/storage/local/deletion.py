@@ -180,7 +180,7 @@ class Removal:
             self._disk.sync(self._spot.fd)
             where = self._disk.quarantine_name or "beside the state"
             message = (
-                f"'{self._spot.path}' was made again meanwhile; what was there before is kept in {where},"
+                f"'{self._spot.path}' was created again meanwhile; its former content is in {where},"
                 f" as '{self._caught.name}'"
             )
             raise CallError(

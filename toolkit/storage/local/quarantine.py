@@ -82,7 +82,7 @@ def _hold_to_owner(fd: int) -> None:
         raise CallError(
             "history_unavailable",
             f"'{OWN_DIRECTORY}' in the workspace {why}, so nothing can be deleted",
-            hint=f"a person has to look into it, then chown it or run `chmod go-rwx {OWN_DIRECTORY}`",
+            hint=f"a person has to check it, then chown it or run `chmod go-rwx {OWN_DIRECTORY}`",
         )
     if info.st_mode & 0o077 and info.st_uid == os.geteuid():
         os.fchmod(fd, 0o700)

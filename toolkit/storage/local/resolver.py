@@ -73,7 +73,7 @@ class Walk:
                     return spot
             else:
                 return self._finish(name)
-        raise CallError("path_invalid", "The path has too many steps")
+        raise CallError("path_invalid", "The path has too many components")
 
     def _up(self) -> None:
         if len(self._stack) == 1:

@@ -267,7 +267,7 @@ class S3(ConditionalDeletion):
         directories = [*(e.path for e in reversed(entries) if e.stat.kind == DIRECTORY), top]
         for path in directories:
             if path in holding:
-                yield Missed(path, "something that was in it is still there", "directory_not_empty")
+                yield Missed(path, "it still has an entry", "directory_not_empty")
             elif path not in markers:
                 yield path
         marked = [path for path in directories if path in markers and path not in holding]

@@ -131,7 +131,9 @@ class Conditional(Conditions, StoreBase):
                 del fields[field]
                 refusals.append(OPTIONAL[field])
         if not self.keeps("content") and (self._digest(path) or ("", ""))[1] != digest_of(data):
-            raise CallError("io_error", f"'{path}' does not hold what was written to it", where=path)
+            raise CallError(
+                "io_error", f"'{path}' does not have the content that was written to it", where=path
+            )
         return _made(answer, metadata, tuple(refusals), copied=False)
 
     def copy(self, path: str, stat: Stat, target: str, over: Stat | None) -> Made:

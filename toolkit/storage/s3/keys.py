@@ -87,7 +87,7 @@ def is_same(judged: Stat, now: Stat) -> bool:
 
 def nameless(path: str, key: str) -> CallError:
     """Return the error for a directory with keys that no tool can read; it is not removed or moved."""
-    message = f"'{escape(path)}' holds what no path can name: '{escape(path)}/{escape(key)}'"
+    message = f"'{escape(path)}' has content that no path can name: '{escape(path)}/{escape(key)}'"
     hint = "a person has to move or delete it with a client of the store"
     return CallError("directory_not_empty", message, where=path, hint=hint)
 

@@ -64,7 +64,9 @@ class Requests:
             if len(key.encode("utf-8")) <= _MAX_KEY:
                 return key
         except UnicodeEncodeError:
-            raise CallError("path_invalid", "The path is no Unicode text, as keys of the store are") from None
+            raise CallError(
+                "path_invalid", "The path is not Unicode text, as keys of the store must be"
+            ) from None
         message = f"The path is longer than the {_MAX_KEY} bytes that a key of the store has"
         raise CallError("path_invalid", message)
 

@@ -105,7 +105,7 @@ def of_temporaries(found: Tree) -> Iterator[str]:
     """Return the temporary files that remain after recovery."""
     for path in found:
         if _own(path):
-            yield f"'{PurePosixPath(path).parent}' has a temporary in it that nobody removes"
+            yield f"'{PurePosixPath(path).parent}' has a temporary file that is never removed"
 
 
 def _own(path: str) -> bool:
