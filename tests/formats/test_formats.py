@@ -661,7 +661,7 @@ def test_codeowners_of_gitlab() -> None:
     }
     assert [left.where for left in found.left] == ["line 5"]
     found = FORMATS["codeowners"].read("a someone\n", ROOT)
-    assert [left.why.partition(",")[0] for left in found.left] == ["'someone' is no owner"]
+    assert [left.why.partition(",")[0] for left in found.left] == ["'someone' is not an owner"]
     assert [entry.pattern for entry in found.everybody["write"]] == ["a"]
 
 
