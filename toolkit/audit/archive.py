@@ -19,8 +19,8 @@ from ringfence.toolkit.state.audit_segments import Segments, Span
 if TYPE_CHECKING:
     from ringfence.toolkit.state.protocol import State
 
-RECORDS = 10_000  # in one segment; about as many of the newest, and up to twice as many, stay in the table
-_STEP = 500  # rows that are read, or leave the table, in one go
+RECORDS = 10_000  # records in one segment; this many to twice as many of the newest stay in the table
+_STEP = 500  # rows that are read or deleted at once
 _ROWS = "SELECT seq, body, prev, hash FROM audit WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?"
 
 

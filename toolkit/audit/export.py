@@ -123,7 +123,7 @@ def _value(value: Any) -> dict[str, Any]:
         case bool():
             return {"boolValue": value}
         case int():
-            return {"intValue": str(value)}  # 64 bits, which JSON's numbers are not
+            return {"intValue": str(value)}  # 64-bit numbers are strings in OTLP/JSON
         case float():
             return {"doubleValue": value}
         case list():

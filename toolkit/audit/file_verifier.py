@@ -34,7 +34,7 @@ class _Piece:
 
     at: int
     run: Run
-    again: bool = False  # its numbers were there before
+    again: bool = False  # its numbers occurred before
     torn: bool = False
 
     @property
@@ -58,7 +58,7 @@ def check_file(
     found = Faults()
     torn: list[int] = []
     kept = _kept(reading, after, found, torn)
-    if stopped:  # what the rest would have been is not known
+    if stopped:  # the rest of the file was not read
         last = max((run.last for run in kept), default=0)
         anchors = tuple(anchor for anchor in anchors if anchor[0] <= last)
     _out_of_order(kept, found)
@@ -73,16 +73,16 @@ class _Reading:
         self.pieces: list[_Piece] = []
         self._key = key
         self._anchored = anchored
-        self._known: list[tuple[int, ...]] = []  # of each run the first and the last
+        self._known: list[tuple[int, ...]] = []  # the first and the last number of each run
         self._at = 0
-        # The run that may go on with the next line: kept apart, since it changes with every line.
+        # The run that the next line may extend; separate, because it changes with every line.
         self._first = self._last = self._begun = 0
         self._prev = self._hash = ""
         self._keyed = self._again = False
 
     def read(self, source: BinaryIO) -> int:
         """Read the lines; returns the line at which reading was given up, or 0."""
-        unread = b""  # the line before, if that is no record: maybe a piece of one
+        unread = b""  # the previous line, if it is not a record: it may be a fragment
         for text in _lines(source):
             if unread:
                 self.pieces[-1].torn = text is not None and text.startswith(unread[:-1])

@@ -13,9 +13,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 START = "0" * 64
-BEGINNING = (0, START)  # what the first record follows
+BEGINNING = (0, START)  # the seal before the first record
 KEYED = "hmac:"
-_NAMED = 1000  # records in a row with one fault that are named one by one
+_NAMED = 1000  # consecutive records with the same fault that are listed singly
 _SEAL = "(?:hmac:)?[0-9a-f]{64}"
 _LINE_BEGINS = b'{"hash":"'
 _LINE = re.compile(rf'\{{"hash":"({_SEAL})","prev":"({_SEAL})",(.*)', re.DOTALL)
@@ -167,7 +167,7 @@ class Faults:
     def add(self, what: str, first: int, last: int | None = None) -> None:
         """Add a fault of the records `first` to `last`."""
         last = first if last is None else last
-        # A number made up by hand may be far away.
+        # A forged number may be far away.
         self.named.update(Fault(seq, what) for seq in range(first, min(last + 1, first + _NAMED)))
         self.more += max(last + 1 - first - _NAMED, 0)
 
@@ -205,7 +205,7 @@ def check_runs(
         unchecked += len(run) if run.keyed and key is None else 0
         expected, prev = run.last + 1, run.hash
     if key is not None and plain and not keyed:
-        found.add("unkeyed", plain)  # none was: whoever wrote it anew had no key either
+        found.add("unkeyed", plain)  # no record is keyed: whoever rewrote the log had no key either
     for seq, _ in lost:
         found.add("anchor", seq)
     return Checked(found.sorted(), records, unchecked=unchecked, more=found.more)

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from ringfence.policy.patterns.matcher import Matcher
     from ringfence.toolkit.state.protocol import State
 
-MANY = 5_000  # where more changed paths fit a pattern, most records do: these are looked at one by one
+MANY = 5_000  # beyond this many matching paths, most records match, and reading all is faster
 MOST_PATHS = 1_000  # paths that a record names
-_PAGE, _MOST = 200, 20_000  # records found at once, first and at most
+_PAGE, _MOST = 200, 20_000  # rows per query: at first, and at most
 _LAST = chr(0x10FFFF)
 
 
@@ -55,7 +55,7 @@ class Rows:
         compared, order = ("<=", "DESC") if back else (">=", "ASC")
         self._sql = f"SELECT seq FROM {table} WHERE {where} AND seq {compared} ? ORDER BY seq {order} LIMIT ?"
         self._state, self._values, self._sign = state, values, -1 if back else 1
-        self._page: list[int] = []  # with the sign, so that it ascends
+        self._page: list[int] = []  # with the sign, so that numbers ascend
         self._size = _PAGE
         self._whole = False
 

@@ -30,7 +30,7 @@ def _all(state: State) -> Iterator[int]:
     files = packed(state.archive)
     for file in files:
         yield from _in_file(file)
-    # What is in a file already is not looked for in the database.
+    # Archived records are not in the database.
     last = files[-1].last if files else -(1 << 63)
     while rows := state.rows(_PAGE, (last,)):
         records = {int(row[0]): _parsed(row[1]) for row in rows}
@@ -43,7 +43,7 @@ def _all(state: State) -> Iterator[int]:
 
 
 def _storable(values: Any) -> list[Any]:
-    # Not every database keeps a NUL.
+    # Not every database can store a NUL.
     return [v.replace("\0", "\N{REPLACEMENT CHARACTER}") if isinstance(v, str) else v for v in values]
 
 
@@ -58,7 +58,7 @@ def _without_paths(state: State, records: dict[int, dict[str, Any] | None]) -> s
         sql = f"SELECT path, seq FROM audit_path WHERE (path, seq) IN (VALUES {marks})"
         found = {(str(path), int(seq)) for path, seq in state.rows(sql, values)}
         lost.update(seq for path, seq in pairs if (_storable([path])[0], seq) not in found)
-    # What left the database meanwhile, did so with its paths.
+    # Records that left the database meanwhile took their paths along.
     marks = ", ".join("?" * len(lost))
     still = state.rows(f"SELECT seq FROM audit WHERE seq IN ({marks})", tuple(lost)) if lost else ()
     return {int(seq) for (seq,) in still}
@@ -88,5 +88,5 @@ def _parsed(body: str) -> dict[str, Any] | None:
     try:
         found = json.loads(body)
     except ValueError:
-        return None  # the check of the chain says so
+        return None  # the chain check reports it
     return found if isinstance(found, dict) else None

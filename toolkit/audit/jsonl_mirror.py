@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from ringfence.toolkit.state.protocol import State
 
 _TAIL = 1 << 16
-_ASIDE = 1 << 26  # bytes from the end of a file put aside in which its last record has to be
-_MOST = 999  # files put aside that can be kept
+_ASIDE = 1 << 26  # bytes at the end of a rotated file that must contain its last record
+_MOST = 999  # the most rotated files that can be kept
 _PACKED = (".gz", ".bz2", ".xz", ".zst", ".lz4", ".Z", ".zip")
 
 
@@ -58,7 +58,7 @@ class JsonlMirror:
         self._rotation = rotation
         self._state = state
         self._last, self._end = 0, b""  # the last record's number, and its line
-        self._old: int | None = None  # the file that had the name before, while it is not known where it ends
+        self._old: int | None = None  # the rotated file, until its end is known
         try:
             self._fd = self._open()
         except OSError as error:
@@ -123,7 +123,7 @@ class JsonlMirror:
             self._old = None
 
     def _add(self, held: ExitStack) -> None:
-        # By the line and not by the size: one that was emptied may have as much in it again.
+        # By the line, not by the size: a truncated file may have grown to the same size.
         if not self._end or self._tail(len(self._end)) != self._end:
             self._find_last(held)
         for rows in pages(self._state, self._last):
@@ -159,7 +159,7 @@ class JsonlMirror:
     def _is_ours(self, record: Record) -> bool:
         return seal_of(self._state, record.seq) == record.hash
 
-    # ------------------------------------------------------- files put aside
+    # ------------------------------------------------------- rotation
 
     def _is_full(self) -> bool:
         return self._rotation is not None and os.fstat(self._fd).st_size >= self._rotation.size
@@ -202,14 +202,14 @@ class JsonlMirror:
         try:
             found = [path for path in self._path.parent.iterdir() if path.name.startswith(begin)]
         except OSError:
-            found = []  # a folder whose names are not for us to read
+            found = []  # a directory that may not be listed
         for path in found:
             if path.suffix in _PACKED or not path.is_file():
                 continue
             try:
                 fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
             except OSError:
-                continue  # gone by now, or not for us to read
+                continue  # gone by now, or not readable
             held.callback(os.close, fd)
             if not os.path.samestat(os.fstat(fd), os.fstat(self._fd)):
                 yield fd

@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from ringfence.toolkit.state.protocol import Database, State
 
 SHORTEST = 16  # bytes of a key
-# Made once, as every call needs it; a record is plain values, none of them in itself.
+# Made once, because every call needs it; a record is plain values without cycles.
 _encode = json.JSONEncoder(separators=(",", ":"), sort_keys=True, check_circular=False).encode
 _LAST = "SELECT seq, hash FROM audit ORDER BY seq DESC LIMIT 1"
-# An intent without an outcome has no record yet, and one without items names no call in its own.
+# An intent without an outcome has no record yet; an intent without items names no call in its record.
 _CHANGED = (
     "SELECT DISTINCT call FROM op WHERE state != 'pending'"
     " AND EXISTS (SELECT 1 FROM item WHERE item.op = op.id)"
@@ -44,7 +44,7 @@ _MOST = 256  # records fetched at once
 
 Head = tuple[int, str]  # the number and the seal of the last record
 _ADD = "INSERT INTO audit(seq, body, prev, hash, time, session, kind) VALUES(?,?,?,?,?,?,?)"
-_ADD_NEXT = f"{_ADD} ON CONFLICT(seq) DO NOTHING"  # nothing where another process was quicker
+_ADD_NEXT = f"{_ADD} ON CONFLICT(seq) DO NOTHING"  # inserts nothing if another process was faster
 
 
 def _after(head: Head, record: dict[str, Any], key: bytes | None) -> tuple[int, str, str, str]:
@@ -210,7 +210,7 @@ def matching(
 
 def _in_database(state: State, wanted: RecordFilter, first: int, last: int, back: bool) -> Iterator[str]:
     """Yield the texts of candidate records from `first` to `last`."""
-    # Added to, a number is not looked for from the first record on, but among those that the time finds.
+    # The addition keeps SQLite from scanning by number: the index on time is faster here.
     if wanted.since is not None:
         (found,) = state.rows("SELECT min(seq + 0) FROM audit WHERE time >= ?", (wanted.since,))[0]
         first = last + 1 if found is None else max(first, int(found))
@@ -300,7 +300,7 @@ def checked(state: State, key: bytes | None = None, anchors: Iterable[tuple[int,
     A call that changed something is in the history too, which reveals a log that was cut short or emptied;
     each record's index entry must match its own text.
     """
-    # Before the records: a call that ends meanwhile has its record by then.
+    # Read before the records: a call that ends meanwhile has its record by then.
     unrecorded = {str(row[0]) for row in state.rows(_CHANGED)}
 
     def read() -> Iterator[Record]:
@@ -317,7 +317,7 @@ def checked(state: State, key: bytes | None = None, anchors: Iterable[tuple[int,
 
 
 def _as_written(state: State) -> Iterator[Record]:
-    for page in pages(state, -(1 << 63)):  # also of numbers made up by hand, below the first
+    for page in pages(state, -(1 << 63)):  # also forged numbers below the first
         for seq, body, *rest in page:
             yield Record(seq, number(str(body)), str(body), *rest)
 

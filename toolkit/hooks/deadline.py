@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 
-DEADLINE, MOST = 30.0, 50.0  # seconds; the time-outs that are installed are of 60
+DEADLINE, MOST = 30.0, 50.0  # seconds; the installed time-outs are 60
 _BLOCKED = 2
 
 
@@ -42,7 +42,7 @@ def watch(deadline: float) -> None:
     child = os.fork()
     if child == 0:
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        signal.alarm(int(left) + 2)  # nobody ends it if the parent was killed
+        signal.alarm(int(left) + 2)  # ends the child if the parent was killed
         os.dup2(writing, 1)
         os.close(reading)
         os.close(writing)

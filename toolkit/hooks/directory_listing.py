@@ -33,7 +33,7 @@ class Walk:
 
     def below(self, folder: str, *, deep: bool = True) -> Iterator[Name]:
         """Yield every entry below a directory; links to directories are not followed. TooMany."""
-        todo = self._entries(folder)[::-1]  # and no recursion: folders may be deeper than Python's
+        todo = self._entries(folder)[::-1]  # no recursion: directories may be deeper than Python's stack
         while todo:
             name = todo.pop()
             yield name
@@ -51,5 +51,5 @@ class Walk:
                     path = paths.child(folder, from_disk(entry.name))
                     found.append(Name(path, entry.is_dir(follow_symlinks=False), entry.is_symlink()))
         except (FileNotFoundError, PermissionError):
-            return []  # what cannot be looked at, no search of this user shows
+            return []  # this user's searches show nothing below an unreadable directory
         return found

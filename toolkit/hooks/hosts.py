@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from ringfence.toolkit.file_ownership import doubt
 
-# The events that are answered, and the host's other events, to which nothing is said.
+# The events that are answered, and the host's other events, which get no answer.
 EVENTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "claude-code": ("PreToolUse", "PermissionRequest"),
@@ -42,10 +42,10 @@ UNANSWERED: Mapping[str, frozenset[str]] = MappingProxyType(
         ),
     }
 )
-# Keys of an event that only programs have which read another host's settings (Cursor, Copilot, VS Code).
+# Keys in events of programs that read another host's settings (Cursor, Copilot, VS Code).
 FOREIGN_KEYS = _words("cursor_version hookEventName toolName toolArgs toolInput")
 
-# The files that hold a host's hooks, by their folder. One host's agent must not change another's either.
+# Files with a host's hooks, by their directory. One host's agent must not change another's either.
 SETTINGS_FILES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         ".claude": ("settings.json", "settings.local.json"),
@@ -53,7 +53,7 @@ SETTINGS_FILES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         ".gemini": ("settings.json",),
     }
 )
-# What a host was told by its user: the variable, and where `.claude` and so on are then.
+# The environment variable of each host for its directory, and the name in it.
 _MOVED = (
     ("CLAUDE_CONFIG_DIR", ".claude", ""),
     ("CODEX_HOME", ".codex", ""),
@@ -101,7 +101,7 @@ def own_places(host: str) -> tuple[str, ...]:
         if name == folder and (moved := os.environ.get(variable)):
             bases.append(os.path.join(os.path.abspath(moved), below))
     found = [os.path.join(base, name) for base in bases for name in names]
-    # What its commands printed. Anybody may make such a folder, or put a link there.
+    # Output of its commands. Anybody may create such a directory, or put a link there.
     shared = f"/tmp/claude-{os.getuid()}"
     if host == "claude-code" and _is_private(shared):
         found.append(shared)

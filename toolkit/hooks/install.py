@@ -15,9 +15,9 @@ from typing import Any
 
 _SPACE = " \t\r\n"
 _DECODER = json.JSONDecoder()
-# Every tool of a host: of one that no list knows, too, the paths have to be judged.
+# Every tool of a host: the paths of unknown tools have to be judged too.
 _ALL = ".*"
-# The program as it was and is called in a hook's command.
+# Present and former names of the program in a hook's command.
 _NAMES = r"(?:ringfence|toolkit\.cli)"
 
 
@@ -190,7 +190,7 @@ def _emptied(value: dict[str, Any], event: str, n: int, m: int) -> tuple[str | i
     return ("hooks",) if len(value) > 1 else ()
 
 
-# Splicing: where the values of a text are, and the text with one more or one less.
+# Splicing: the places of values in a text, and the text with one value more or less.
 
 
 def _spans(text: str, start: int) -> Iterator[tuple[str | int, int, int, int]]:

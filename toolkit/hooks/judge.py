@@ -96,8 +96,8 @@ class Judge:
             needs = list(self.needs(touch, place))
         except CallError as error:
             if touch.tool == UNKNOWN and error.code != "protected_path":
-                return Verdict(Effect.ASK, _ELSEWHERE)  # nobody knows whether it means a path of this machine
-            # What a link leads to is not told.
+                return Verdict(Effect.ASK, _ELSEWHERE)  # it may or may not be a path of this machine
+            # A link's target is not reported.
             said = "The path is protected" if error.code == "protected_path" else error.message
             return Verdict(Effect.DENY, f"{said} ({error.code}). {error.hint}", refused=True)
         decision = self._rules(touch).decide(self._agent, touch.tool, needs, fold=self._fold)
@@ -138,7 +138,7 @@ class Judge:
 
     def place(self, text: str) -> Place:
         """Return where a path leads. CallError for text that can never be a path of the workspace."""
-        # A host takes a backslash for itself, so only a name that this is the text of is named by it.
+        # A host reads a backslash literally, so only a name with exactly this text is meant.
         paths.check(from_disk(text))
         names = self._split(from_disk(text if text.startswith("/") else f"{self._cwd}/{text}"))
         named = paths.lexical(names)
@@ -209,7 +209,7 @@ class Judge:
         """Return the verdict on showing one of many names, with its reason."""
         try:
             needs = {name.path}
-            # A search by content does not follow links; what reads whole files does.
+            # A content search does not follow links; a tool that reads whole files does.
             if name.link and touch.tool in _FOLLOWS:
                 needs.add(self.place(self._on_disk(name.path)).real)
             for each in needs:
@@ -237,7 +237,7 @@ class Judge:
         """Return a decision as the agent may see it: without pattern, file or line of a rule."""
         rule = decision.rule
         hint = f". {decision.hint}" if decision.effect is Effect.DENY else ""
-        # Where a link leads is not told to who may not read it.
+        # A link's target is not reported to an agent that may not read it.
         path = place.named if decision.path == place.real else decision.path
         action = f"{decision.action} {path}: " if decision.action else ""
         reason = decision.reason if rule is None else rule.reason or _BY_POLICY[decision.effect]
@@ -254,7 +254,7 @@ class Judge:
 
     def _protect_state(self) -> None:
         """Protect Ringfence's own files, in the rare case that they are in the workspace."""
-        # As the commands of this environment, which keep the log; no option tells a hook of them.
+        # The same places as for commands in this environment; a hook has no option for them.
         if log := os.environ.get("RINGFENCE_AUDIT_LOG"):
             self._protection.protect(os.path.abspath(log), aside=True)
         if key := os.environ.get("RINGFENCE_AUDIT_KEY"):
@@ -270,7 +270,7 @@ class Judge:
 
 
 _FOLLOWS = ("read_file", "copy_file")
-_WHOLE = ("delete", "move_file", UNKNOWN)  # of a folder these take all that is in it
+_WHOLE = ("delete", "move_file", UNKNOWN)  # these actions on a directory include everything in it
 _SETTINGS = "a person changes the settings that hold a hook"
 _TREE = "a hook does not judge what is below this folder; a person decides"
 _ELSEWHERE = "the argument is not a path in the workspace that the policy could judge; a person decides"

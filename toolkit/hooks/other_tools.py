@@ -14,8 +14,8 @@ from typing import Any
 
 from ringfence.toolkit.hooks.touch import DELETE, EDIT, READ, UNKNOWN, WRITE, Touch
 
-OURS = "ringfence"  # the server that `serve mcp` is called by in the documentation
-# `mcp__server__tool`, and as Gemini CLI writes it; there a server with `_` in its name cannot be told apart.
+OURS = "ringfence"  # the server name for `serve mcp` in the documentation
+# `mcp__server__tool`, and as Gemini CLI writes it; there a server with `_` in its name is ambiguous.
 _OF_A_SERVER = re.compile(r"(?:mcp__)?([^_](?:_?[^_])*)__(.+)|mcp_([^_]+)_(.+)")
 _MOVED = ("read", "delete")
 _SOURCE, _DESTINATION = ("source", READ), ("destination", WRITE)
@@ -42,7 +42,7 @@ _KNOWN: Mapping[str, tuple[str, tuple[tuple[str, tuple[str, ...]], ...]]] = Mapp
 )
 _NAMES = ("list_directory", "directory_tree", "search_files")
 _CONTENT = ("search_text", "copy_file", "read_file")
-# The last word of what an argument is called if it is a path.
+# The last word in the name of a path argument.
 _WORD = re.compile(
     r"(?:file|dir|folder)s?|(?:path|filename|filepath|pathname)s?|director(?:y|ies)|source|destination|src|dst"
 )

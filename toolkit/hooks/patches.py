@@ -16,7 +16,7 @@ BEGINS, ENDS = "*** Begin Patch", "*** End Patch"
 _FOLDER = ("workdir", "cwd", "dir_path", "directory")
 _WORD = r"""(?:"[^"$`\\]+"|'[^']+'|[^\s"'$`\\*?\[\]{}()<>~;&|#-][^\s"'$`\\*?\[\]{}()<>;&|#]*)"""
 _CD = rf"(?:cd|chdir)\s+(?:--\s+)?({_WORD})"
-# The one form in which the host itself reads the folder, and the shell can be nowhere else.
+# The one form in which the host itself reads the directory, so the shell can be in no other.
 _CERTAIN = re.compile(
     rf"""\s*(?:[\w./-]*sh\s+-\w*c\s+)?["']?\s*(?:{_CD}\s*&&\s*)+[\w./-]*apply_patch\b[^;&|\n]*"""
 )
@@ -77,7 +77,7 @@ def _moved(command: str, bases: list[str]) -> list[str]:
     found = list(bases)
     for folder in named:
         moved = [posixpath.join(base, folder.strip("\"'")) for base in found]
-        # Elsewhere `cd` may fail, or be a word of something else, and the shell be where it was.
+        # Otherwise `cd` may fail, or be an argument, and the shell stays where it was.
         found = moved if certain else list(dict.fromkeys([*found, *moved]))
     return found
 

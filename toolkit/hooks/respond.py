@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 ANSWERED, BLOCKED = 0, 2
 MAX_EVENT = 64 << 20
-MAX_SAID = 9_000  # characters; a host cuts longer answers, and then they are no JSON any more
-# What becomes of an ask: the host's own question, where every version of it has one, else a deny.
+MAX_SAID = 9_000  # characters; a host truncates longer answers, which are then invalid JSON
+# The answer for an ask: the host's own question, if all its versions have one, else a deny.
 ASKS = {"claude-code": "host", "codex": "deny", "gemini": "deny"}
 _UNKNOWN = "The policy allows the path, but not what else this tool may do with it"
 _NOBODY = "A person has to decide this, and this program's hooks cannot ask one"
@@ -73,7 +73,7 @@ def respond(host: str, options: Options, source: BinaryIO, sink: TextIO, log: Te
             _write(sink, json.dumps(said) + "\n")
         return ANSWERED
     except BaseException as error:  # noqa: BLE001  fails closed: any failure blocks the call
-        # Whatever it was, nothing was judged; the host lets the call pass on any other status.
+        # Nothing was judged, and with any other status the host allows the call.
         log.write(f"ringfence: blocked, as it could not be judged: {_told(error)}\n")
         return BLOCKED
 
@@ -83,7 +83,7 @@ def _write(sink: TextIO, text: str) -> None:
         sink.write(text)
         sink.flush()
     except OSError:
-        # The interpreter tries again at its end, and would change the exit status if that failed, too.
+        # The interpreter flushes again at its end; another failure would change the exit status.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sink.fileno())
         raise
 
@@ -129,9 +129,9 @@ def _effect(host: str, tool: str, verdict: Verdict, touched: tuple[Touch, ...]) 
         from ringfence.toolkit.hooks.other_tools import is_ours
 
         if is_ours(tool):
-            return None if verdict.effect == 1 else str(verdict.effect)  # it asks by itself
+            return None if verdict.effect == 1 else str(verdict.effect)  # the host asks by itself
         if verdict.effect == 0 and (verdict.unsure or any(touch.tool == UNKNOWN for touch in touched)):
-            # An allow would go further than the policy does. To the other hosts it is never said.
+            # An allow would go further than the policy does; the other hosts never get one.
             return "ask" if ASKS[host] == "host" else None
     if verdict.unsure or (verdict.effect == 0 and is_shell(host, tool)):
         return None
@@ -220,7 +220,7 @@ def _told(error: BaseException) -> str:
     return str(error) if isinstance(error, Refused) else f"internal error ({type(error).__name__})"
 
 
-# What each host is told, by event. A verdict that it has no word for was turned into another before.
+# Each host's answer, by event. Verdicts unknown to the host were replaced before.
 
 
 def _pre_tool_use(effect: str, reason: str) -> dict[str, Any]:
@@ -229,7 +229,7 @@ def _pre_tool_use(effect: str, reason: str) -> dict[str, Any]:
 
 
 def _codex_pre_tool_use(effect: str, reason: str) -> dict[str, Any] | None:
-    # Codex knows deny alone here; allow and ask are faults to it, after which the call goes on.
+    # Codex supports only deny here; allow and ask are errors to it, and the call goes on.
     return _pre_tool_use(effect, reason) if effect == "deny" else None
 
 
@@ -241,7 +241,7 @@ def _permission_request(effect: str, reason: str) -> dict[str, Any] | None:
 
 
 def _before_tool(effect: str, reason: str) -> dict[str, Any] | None:
-    # Silence leaves Gemini's own confirmation in place, an allow does no more.
+    # No answer leaves Gemini's own confirmation in place; an allow has the same effect.
     return None if effect == "allow" else {"decision": effect, "reason": reason}
 
 

@@ -7,7 +7,7 @@ import re
 from ringfence.policy import Effect, Policy, Rule
 from ringfence.policy.model import Content
 
-# What hosts read differently: blanks and commas between patterns, `\\`, groups, ranges.
+# Syntax that hosts read differently: blanks and commas between patterns, `\\`, groups, ranges.
 _OTHERWISE = r"[\s\\]|[?*+@!]\(|\.\."
 
 
@@ -17,7 +17,7 @@ class Searched:
     def __init__(self, patterns: tuple[str, ...], base: str, folder: str) -> None:
         self._base = base.strip("/")
         self._skip = 0 if folder == "." else len(folder) + 1
-        # With a second pattern beside it, what leaves out in one host may be all that is shown in another.
+        # With a second pattern, an exclusion in one host may be a selection in another.
         out = patterns[0][1:] if len(patterns) == 1 and patterns[0].startswith("!") else None
         left_out = _plain(out) if out and "/" not in out else None
         known = [_plain(pattern) for pattern in patterns if not pattern.startswith("!")]
@@ -33,7 +33,7 @@ class Searched:
                 return False
             if self._all:
                 return True
-            # What a pattern is relative to differs from host to host: it may begin anywhere.
+            # Hosts resolve patterns against different directories, so a pattern may begin anywhere.
             whole = f"{self._base}/{path}".lstrip("/")
             return self._wanted.effect("", "read", "read", whole, directory, fold=True) is Effect.ALLOW
         except ValueError:

@@ -71,7 +71,7 @@ def _many(given: Mapping[str, Any]) -> Iterator[Touch]:
     for entry in dict.fromkeys(found):
         if re.search(GLOB, entry):
             fixed, rest = _fixed(entry)
-            # As the first of a list `!` would leave out; here it is nothing but a character.
+            # First in a list `!` would exclude; here it is an ordinary character.
             searches.setdefault(fixed, {})["**" if rest.startswith("!") else rest] = None
         else:
             yield Touch("read_file", READ, entry, ())
@@ -112,11 +112,11 @@ def _alternatives(pattern: str) -> list[str]:
 def _crossing(pattern: str) -> str:
     """Return the most that a pattern matches if its wildcards match `/` too, as git's do in a path."""
     if pattern.startswith(":"):
-        return "**"  # git takes it for more than a pattern
+        return "**"  # git reads it as more than a pattern
     for found in re.finditer(r"\*+|[?\[]", pattern):
         before = pattern[: found.start()]
         if before and not before.endswith("/"):
-            return before.rstrip("*") + "*"  # and so all that is below a folder of such a name
+            return before.rstrip("*") + "*"  # and everything below a directory with such a name
     return re.sub(r"/\*(?!\*)", "/**/*", pattern)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 READ, WRITE, EDIT, DELETE = ("read",), ("write",), ("read", "write"), ("delete",)
-UNKNOWN = ""  # the tool of a touch of which nobody knows what it does
+UNKNOWN = ""  # the tool of a touch with unknown effect
 
 
 class Touch(NamedTuple):

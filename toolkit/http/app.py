@@ -78,7 +78,7 @@ async def _refused(_: Request, error: Exception) -> Response:
 
 
 async def _left(_: Request, __: Exception) -> Response:
-    return Response(status_code=400)  # read by nobody: the client left before it had said all
+    return Response(status_code=400)  # nobody reads it: the client disconnected during its request
 
 
 async def _no_route(_: Request, error: Exception) -> Response:

@@ -274,7 +274,7 @@ async def _sent(out: MemoryObjectSendStream[Message], message: Message) -> None:
     try:
         await out.send(message)
     except anyio.BrokenResourceError:
-        pass  # nobody reads the stream any more; what became of the call is on record
+        pass  # the client disconnected; the audit record has the outcome
 
 
 def _from_thread(out: MemoryObjectSendStream[Message]) -> Callable[[Message], None]:

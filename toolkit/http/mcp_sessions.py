@@ -15,7 +15,7 @@ from ringfence.toolkit.http.tokens import Caller
 from ringfence.toolkit.mcp.jsonrpc import Message, Peer
 from ringfence.toolkit.mcp.server import Flight
 
-MOST = 100  # of one caller
+MOST = 100  # conversations of one caller
 
 
 @dataclass(slots=True)
@@ -84,7 +84,7 @@ class Conversations:
     def end(self, name: str, caller: Caller) -> None:
         """End the caller's conversation of this name, if there is one."""
         found = self._known.get(caller.key, OrderedDict()).pop(name, None)
-        if found is not None:  # else it made room for another one meanwhile
+        if found is not None:  # else it was evicted meanwhile
             found.end()
 
     def end_all(self) -> None:

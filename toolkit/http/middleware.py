@@ -20,9 +20,9 @@ from ringfence.toolkit.http.responses import refused
 from ringfence.toolkit.http.tokens import Tokens
 
 LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
-OPEN = frozenset({"/healthz", "/openapi.json"})  # tell nothing of the workspace
+OPEN = frozenset({"/healthz", "/openapi.json"})  # paths that reveal nothing about the workspace
 _JSON = "application/json"
-# A name or an address and a port. What a lenient parser would take besides could be read in two ways.
+# A name or an address, and a port. Anything else could be read in two ways.
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([0-9a-z._-]+))(?::[0-9]{1,5})?", re.IGNORECASE)
 
 
@@ -34,9 +34,9 @@ class Limits:
     origins: frozenset[str] = frozenset()
     body: int = MAX_BYTES + (1 << 16)
     at_once: int = 32  # of one caller
-    seconds: float = 30.0  # in which a body has to come
+    seconds: float = 30.0  # seconds within which a body must arrive
     open_paths: frozenset[str] = OPEN
-    # Types of body that a page of another site cannot send without asking first.
+    # Content types that another site's page cannot send without a CORS preflight.
     bodies: frozenset[str] = field(default=frozenset({_JSON}))
 
 
@@ -93,7 +93,7 @@ def check_source(headers: Headers, limits: Limits) -> None:
     if len(hosts) != 1 or name_of(hosts[0]) not in limits.hosts:
         raise CallError("forbidden", "The Host header names another server", where="Host")
     for origin in headers.getlist("origin"):
-        # A page that this server gave out is let in; one on another port of this machine is not.
+        # This server's own pages are accepted; pages on another port of this machine are not.
         same = origin in (f"http://{hosts[0]}", f"https://{hosts[0]}")
         if not same and origin not in limits.origins:
             raise CallError("forbidden", "Requests from this page are not accepted", where="Origin")

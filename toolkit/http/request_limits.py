@@ -50,7 +50,7 @@ def bounded(
         """Receive the next part of the body and count its bytes."""
         nonlocal read, whole
         if whole:
-            return await receive()  # the client's leaving, for which anybody may wait
+            return await receive()  # the disconnect message, which has no time limit
         message: Message | None = None
         with anyio.move_on_after(max(ends - clock(), 0)):
             message = await receive()

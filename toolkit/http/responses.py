@@ -12,7 +12,7 @@ from ringfence.toolkit.call import read_json
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.http.tokens import Caller
 
-# Where the code of an error says more than "what was sent is wrong".
+# Error codes with a status other than 400.
 STATUS = {
     "unauthorized": 401,
     "forbidden": 403,
@@ -39,7 +39,7 @@ def refused(error: CallError, status: int | None = None) -> Response:
     code = status or STATUS.get(error.code, 400)
     headers = {
         401: {"WWW-Authenticate": "Bearer"},
-        408: {"Connection": "close"},  # the rest of the body may still come
+        408: {"Connection": "close"},  # the rest of the body may still arrive
         413: {"Connection": "close"},
         503: {"Retry-After": "1"},
     }.get(code)

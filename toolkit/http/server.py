@@ -12,7 +12,7 @@ import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-_PATIENCE = 30  # seconds that answers under way may take after the signal
+_PATIENCE = 30  # seconds for calls in progress after the signal
 
 
 def bind(host: str, port: int) -> socket.socket:
@@ -42,7 +42,7 @@ def _reading_for(seconds: float) -> type[H11Protocol]:
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
-            # From the first byte of a request to the last of its head. Its body is timed by who reads it.
+            # From the first byte of a request to the end of its head; the reader of the body limits the body.
             self._end_waiting() if self._answering else self._await_head()
 
         def connection_lost(self, exc: Exception | None) -> None:

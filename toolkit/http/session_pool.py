@@ -23,7 +23,7 @@ from ringfence.toolkit.http.tokens import Caller
 from ringfence.toolkit.progress import Progress
 from ringfence.toolkit.session.session import Session
 
-THREADS = 4  # that one caller's requests may use at once
+THREADS = 4  # threads that one caller's requests may use at once
 
 
 @dataclass(slots=True)
@@ -52,7 +52,7 @@ class SessionPool:
     def __init__(self, opened: Callable[[str, str | None], Session], metrics: Metrics) -> None:
         self._opened = opened
         self.metrics = metrics
-        self.desk = opened("default", None)  # what people look at; it makes no calls
+        self.desk = opened("default", None)  # the session for people, which makes no calls
         self._doors: dict[str, SessionSlot] = {}
         self._opening = threading.Lock()
         self._threads: dict[str | None, anyio.CapacityLimiter] = {}

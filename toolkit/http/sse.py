@@ -13,7 +13,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 Message = dict[str, Any]
-PATIENCE = 15.0  # seconds of silence before a sign of life
+PATIENCE = 15.0  # seconds of silence before a keep-alive comment
 EVENTS = "text/event-stream"
 _HEADERS = {"Cache-Control": "no-cache, no-transform", "X-Accel-Buffering": "no"}
 

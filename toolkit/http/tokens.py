@@ -27,7 +27,7 @@ class Caller:
     name: str
     session: str | None = None
     key: str = ""
-    open_door: bool = False  # nobody needs a token here: the one agent of a server on loopback
+    open_door: bool = False  # the one agent of a loopback server, which needs no token
 
     def is_one_of(self, *roles: str) -> bool:
         """Whether the caller has one of these roles.

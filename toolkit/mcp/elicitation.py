@@ -83,7 +83,7 @@ def _message(request: Request) -> str:
 
     Every line begins with our text; text from a call follows it or is indented.
     """
-    # It goes down the agent's own channel, so it says what the agent may be shown.
+    # The message uses the agent's own channel, so it has only what the agent may see.
     title, reason = request.shown.get("title", request.tool), request.shown.get("reason")
     lines = [f"{escape(request.tool)}: {escape(title)}?", f"Agent: {escape(request.agent)}"]
     if reason:

@@ -41,9 +41,9 @@ if TYPE_CHECKING:
     from ringfence.toolkit.approvals.store import Request
     from ringfence.toolkit.session.session import Session
 
-_ROUNDS = 3  # how often one call is put to the user when what it would do keeps changing
-_TELL_EVERY = 0.1  # seconds between two notes of progress
-_LIST_GOOD_FOR = 60_000  # milliseconds a client may keep the list of tools
+_ROUNDS = 3  # how often one call asks the user, if its plan keeps changing
+_TELL_EVERY = 0.1  # seconds between two progress notifications
+_LIST_GOOD_FOR = 60_000  # milliseconds for which a client may cache the list of tools
 _TITLED_SINCE = "2025-11-25"
 
 
@@ -53,7 +53,7 @@ class Flight:
 
     notify: Callable[[Message], None] = lambda _: None
     cancelled: bool = False
-    question: str | None = None  # the id of the question that was put to the client's user
+    question: str | None = None  # the id of the question to the client's user
 
     def call_off(self) -> None:
         """Cancel the call, unless it has begun to change something."""
@@ -124,11 +124,11 @@ class Server:
             return self._again(question)
         answer = asking.answer_in(response, held, time.time())
         if answer is None or question.flight.cancelled or held.state != PENDING:
-            # Put again, it says what it waits for, or what became of the question meanwhile.
+            # The repeated call returns what it waits for, or the decision made meanwhile.
             declined = self._note_declined(response, held)
             result = self._session_call(question.call, question.flight, question.token)
             return self._done(question.peer, question.id, asking.declined(result) if declined else result)
-        with suppress(CallError):  # answered elsewhere meanwhile: the call's next turn says how
+        with suppress(CallError):  # decided elsewhere meanwhile: repeating the call shows how
             self.session.approvals.answer(question.approval, answer)
         return self._again(question)
 

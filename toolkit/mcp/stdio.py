@@ -34,7 +34,7 @@ from ringfence.toolkit.mcp.server import Flight, Question, Server
 MAX_LINE = MAX_BYTES + (1 << 16)
 MAX_WAITING = 1000
 _PIECE = 1 << 16
-SLOW = 0.1  # seconds after which a call is one that takes long
+SLOW = 0.1  # seconds after which a call counts as long
 Send = Callable[[Message], None]
 _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
@@ -138,7 +138,7 @@ class Loop:
         except RpcError as error:
             self._send(refusal(None, error))
             return
-        # Several messages at once: a part of 2025-03-26 alone.
+        # Batches exist only in 2025-03-26.
         if isinstance(value, list) and self._peer.version == "2025-03-26" and value:
             batch = _Batch(sum(map(_is_answered, value)), self._send)
             for message in value:
@@ -196,7 +196,7 @@ class Loop:
         if not isinstance(answer, Question):
             self._finish(job, answer)
             return
-        # While the user thinks, other calls go on.
+        # Other calls go on while the user decides.
         thread = threading.Thread(target=self._put, args=(job, answer), name="mcp-question", daemon=True)
         self._asking = [one for one in self._asking if one.is_alive()] + [thread]
         thread.start()
@@ -264,7 +264,7 @@ class Loop:
     def _finish(self, job: _Job, answer: Message) -> None:
         with self._lock:
             self._flights.pop(job.message["id"], None)
-        # A call that was called off gets no answer; what became of it is in the audit record.
+        # A cancelled call gets no response; the audit record has its outcome.
         if job.batched or not job.flight.cancelled:
             job.reply(answer)
 
@@ -275,7 +275,7 @@ class Loop:
                 self._sink.write(data)
                 self._sink.flush()
             except (BrokenPipeError, ValueError):
-                self._over = True  # the client is gone; what is queued is still done and recorded
+                self._over = True  # the client is gone; queued calls are still made and recorded
 
 
 class _Batch:

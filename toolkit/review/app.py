@@ -45,11 +45,11 @@ def build(desk: PageContext, limits: Limits, proxy: Proxy | None = None) -> Midd
         if request.scope.get("ringfence.sign_in") is None:
             answer = Response(found.message, status, media_type="text/plain")
         else:
-            # What is missing has a hint that names a command.
+            # The hint for a missing page names a command.
             hint = None if found.code == "not_found" else found.advice
             answer = await desk.page(request, "refused", status=status, error=found, hint=hint)
         if status in (408, 413):
-            answer.headers["Connection"] = "close"  # the rest of the form may still come
+            answer.headers["Connection"] = "close"  # the rest of the form may still arrive
         return answer
 
     app = Starlette(
@@ -73,7 +73,7 @@ def build(desk: PageContext, limits: Limits, proxy: Proxy | None = None) -> Midd
 
     async def marked(scope: Scope, receive: Receive, send: Send) -> None:
         """Note the state's mark before the request, then handle it."""
-        # Before anything is read for a page, so that what comes meanwhile is news to it.
+        # Before the page reads anything, so that later changes count as new.
         if scope["type"] == "http":
             scope["ringfence.mark"] = await desk.run(desk.mark) if scope["ringfence.sign_in"] else 0
         await app(scope, receive, send)
@@ -82,7 +82,7 @@ def build(desk: PageContext, limits: Limits, proxy: Proxy | None = None) -> Midd
 
 
 async def _left(_: Request, __: Exception) -> Response:
-    return Response(status_code=400)  # read by nobody: the browser left before it had sent the form
+    return Response(status_code=400)  # nobody reads it: the browser disconnected while sending the form
 
 
 def _told(error: Exception) -> CallError:

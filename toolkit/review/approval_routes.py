@@ -152,7 +152,7 @@ def _is_kept(session: Session, path: str) -> bool:
         with at(backend, path) as spot:
             stat = backend.stat(spot)
     except CallError:
-        return True  # what cannot be reached does not go
+        return True  # an unreachable path is not removed
     return stat is None or is_kept(path, stat, backend.traits)
 
 

@@ -56,7 +56,7 @@ def routes(desk: PageContext) -> list[Route]:
     async def tree(_: Request) -> Response:
         """Show the verdicts on the tree of files."""
         text = await desk.run(lambda: _matrix(desk))
-        # It carries its own policy of what may run; a browser holds it to both.
+        # The page has its own content security policy; a browser enforces both.
         return HTMLResponse(text, headers={"Content-Security-Policy": "frame-ancestors 'none'"})
 
     return [

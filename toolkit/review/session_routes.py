@@ -81,7 +81,7 @@ def _sessions(session: Session) -> list[dict[str, Any]]:
         (SESSIONS,),
     )
     found = [{"name": n, "calls": c, "first": first, "last": last} for n, c, first, last, _ in rows]
-    # Sub-sessions under their parents, these by what came last.
+    # Sub-sessions under their parents; parents by their latest change.
     order = {row["name"].partition("/")[0]: at for at, row in reversed(list(enumerate(found)))}
     for row in found:
         row["depth"] = row["name"].count("/")

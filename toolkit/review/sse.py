@@ -11,8 +11,8 @@ from starlette.routing import Route
 
 from ringfence.toolkit.review.context import PageContext
 
-EVERY = 1.0  # seconds between looks
-_BEAT = 15  # looks without news after which a sign of life is sent
+EVERY = 1.0  # seconds between checks
+_BEAT = 15  # checks without news after which a keep-alive is sent
 
 
 def routes(desk: PageContext) -> list[Route]:
@@ -20,7 +20,7 @@ def routes(desk: PageContext) -> list[Route]:
 
     async def events(request: Request) -> Response:
         """Send an event whenever the page's mark is out of date."""
-        # From where the page, or the stream before this one, left off: nothing falls between the two.
+        # Continues where the page, or the previous stream, ended, so no change is missed.
         known = request.headers.get("last-event-id") or request.query_params.get("mark", "")
         seen = int(known) if known.isascii() and known.isdigit() and len(known) < 19 else None
         return StreamingResponse(_events(desk, seen), media_type="text/event-stream")
