@@ -205,7 +205,7 @@ def test_a_schema_that_the_administrator_made(
 ) -> None:
     (database,) = run("ringfence", "SELECT quote_ident(current_database())")[0]
     run("ringfence", f"REVOKE CREATE ON DATABASE {database} FROM alice")
-    with pytest.raises(CallError, match="may not make it") as caught, opened("alice"):
+    with pytest.raises(CallError, match="may not create it") as caught, opened("alice"):
         pass
     _, _, statement = str(caught.value.hint).partition("runs: ")
     assert statement == f"CREATE SCHEMA {schema} AUTHORIZATION alice"

@@ -120,7 +120,7 @@ def test_not_while_the_former_place_is_there(
     for options in ((), ("--from", str(former)), ("--from", str(place_of(former)))):
         done = ringfence("state", "adopt", "--yes", *options)
         assert done.status == 1, done
-    assert "still there" in done.err
+    assert "still exists" in done.err
     assert listing(place_of(former)) == before
 
 
