@@ -100,7 +100,7 @@ def _hook(words: list[str], *, alone: bool) -> int | None:
 
             watch((plain[1] if plain else Options()).deadline)
         return None if plain is None else respond(*plain, sys.stdin.buffer, sys.stdout, sys.stderr)
-    except BaseException as error:
+    except BaseException as error:  # noqa: BLE001  whatever it is, the call must be blocked
         # Any status but 2 would let the call pass.
         print(f"ringfence: blocked, as it could not be judged ({type(error).__name__})", file=sys.stderr)
         return 2

@@ -47,7 +47,7 @@ class ApprovalChannel:
     approvals: Approvals
     reach: Callable[[Request, Scope], Reach | None]
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  one stream and one clock each, given by the command
         self,
         source: int,
         sink: int,

@@ -20,7 +20,7 @@ _ROWS = 1_000  # rows that share a heading and the widths
 Row = Sequence[str]
 
 
-def print_table(
+def print_table(  # noqa: PLR0913  the parts of a page, by name
     columns: Sequence[Column],
     rows: Iterable[Row],
     arguments: argparse.Namespace,

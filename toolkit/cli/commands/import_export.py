@@ -48,7 +48,7 @@ def export(arguments: argparse.Namespace, screen: Screen) -> int:
     return _finish(arguments, screen, found.text, found.subjects, policy, report)
 
 
-def _finish(
+def _finish(  # noqa: PLR0913  what a result is finished with, one by one
     arguments: argparse.Namespace,
     screen: Screen,
     text: str,
