@@ -18,7 +18,7 @@ from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.call import Result
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.storage.local.backend import Local
-from tests.history.quarantine import caught
+from tests.storage.quarantine import caught
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\ndurable: false\n')
 FILES = {f"d/{n}": f"{n}\n".encode() * 3 for n in range(100)}

@@ -20,7 +20,7 @@ from ringfence.policy import Policy
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.call import Result
 from ringfence.toolkit.session.session import Session
-from tests.history.quarantine import caught
+from tests.storage.quarantine import caught
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 ROOT = os.geteuid() == 0

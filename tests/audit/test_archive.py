@@ -14,7 +14,7 @@ from ringfence.toolkit.audit import archive as audit_archive
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.audit.hash_chain import Fault
 from ringfence.toolkit.session.session import Session
-from tests.history.lines import check_lines
+from tests.audit.lines import check_lines
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\ndurable: false\n')
 

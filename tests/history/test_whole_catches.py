@@ -15,7 +15,7 @@ from ringfence.toolkit.call import Result
 from ringfence.toolkit.history.content_files import LARGE
 from ringfence.toolkit.session.session import Session
 from tests.crash.harness import files_of
-from tests.history.quarantine import caught
+from tests.storage.quarantine import caught
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\ndurable: false\nlimits: {delete: {max_files: 9999}}\n')
 

@@ -22,7 +22,7 @@ from ringfence.toolkit.locations import local_place
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.state.open import default_place
 from tests.crash.harness import digest, files_of, kept
-from tests.history.quarantine import caught
+from tests.storage.quarantine import caught
 
 POLICY = Policy.loads('version: 1\nrules: {"*": allow, delete: {"*": allow, "asked": ask}}\ndurable: false\n')
 DAY = 86400.0

@@ -20,7 +20,7 @@ from ringfence.toolkit.history.content_files import LARGE
 from ringfence.toolkit.history.records import Item, Operation
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.storage.local.deletion import Removal
-from tests.history.quarantine import caught
+from tests.storage.quarantine import caught
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 

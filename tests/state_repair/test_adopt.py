@@ -14,7 +14,7 @@ import pytest
 from ringfence.toolkit.session.session import Session
 from tests.cli.conftest import Ringfence
 from tests.state.conftest import ALL, Do, listing, place_of
-from tests.state.test_check import DYING
+from tests.state_repair.test_check import DYING
 
 
 @pytest.fixture

@@ -186,7 +186,7 @@ PROGRAM = textwrap.dedent(
     """
     import sys
     sys.path.insert(0, {root!r})
-    from tests.cli.test_prompt import request
+    from tests.cli.test_approval_prompt import request
     from ringfence.toolkit.cli import approval_prompt as prompt
     answer = prompt.AtTerminal()(request(description="x\\x1b[2K"))
     print("granted" if answer.granted else "refused", answer.scope, sys.stdin.readline())

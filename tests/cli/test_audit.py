@@ -12,8 +12,8 @@ from ringfence.toolkit.cli import main
 from ringfence.toolkit.cli.commands import log as past
 from ringfence.toolkit.locations import local_place
 from ringfence.toolkit.state.open import default_place, open_state
+from tests.audit.lines import chained
 from tests.cli.conftest import Ringfence
-from tests.history.lines import chained
 
 POLICY = 'version: 1\nrules: {"*": allow, delete: {"*": ask, "keep/": {effect: deny, reason: ours}}}\n'
 

@@ -21,7 +21,7 @@ from ringfence.toolkit.history.content_files import LARGE
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.state import sqlite as state
 from tests.crash.harness import digest, files_of, kept
-from tests.history.quarantine import caught
+from tests.storage.quarantine import caught
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\ndurable: false\nlimits: {delete: {max_files: 9999}}\n')
 DELETIONS = int(os.environ.get("RACING_DELETIONS", "300"))

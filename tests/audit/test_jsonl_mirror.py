@@ -17,7 +17,7 @@ from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.audit.hash_chain import Checked, Fault, as_anchor, line, seal
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.session.session import Session
-from tests.history.lines import check_lines
+from tests.audit.lines import check_lines
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')
 KEY = b"0123456789abcdef0123456789abcdef"

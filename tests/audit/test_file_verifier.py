@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ringfence.toolkit.audit import file_verifier as runs
 from ringfence.toolkit.audit.hash_chain import BEGINNING, Checked, Fault
-from tests.history.lines import chained, check_at_once, check_lines
+from tests.audit.lines import chained, check_at_once, check_lines
 
 KEY = b"0123456789abcdef0123456789abcdef"
 

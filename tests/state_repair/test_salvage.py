@@ -17,7 +17,7 @@ from ringfence.toolkit.history.content_files import LARGE
 from ringfence.toolkit.session.session import Session
 from tests.cli.conftest import Ringfence
 from tests.state.conftest import ALL, listing, place_of
-from tests.state.test_check import edit
+from tests.state_repair.test_check import edit
 
 CHANGES = 60
 

@@ -20,7 +20,7 @@ from ringfence.policy import Policy
 from ringfence.toolkit.audit.hash_chain import Checked
 from ringfence.toolkit.cli import main
 from ringfence.toolkit.session.session import Session
-from tests.history.lines import check_lines
+from tests.audit.lines import check_lines
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\ndurable: false\n')
 
