@@ -276,13 +276,15 @@ def owned(text: str, path: str, *, classes: bool) -> bool:
 
 
 def _owns(pattern: str, path: str, classes: bool) -> bool:
-    """A path or a folder above it; a star at the end is of one name only."""
+    """A path or a folder above it; a star at the end is of one name only, `/**` of what is inside."""
     anchored = "/" in pattern.rstrip("/")
     body = pattern.strip("/")
     parts = [re.escape(part).replace("\\*", "[^/]*").replace("\\?", "[^/]") for part in body.split("/")]
     if classes:
         parts = [re.sub(r"\\\[(\w+)\\\]", r"[\1]", part) for part in parts]
     stars = ["(?:.+/)?" if part == "[^/]*[^/]*" else part + "/" for part in parts]
+    if anchored and parts[-1] == "[^/]*[^/]*":
+        stars[-1] = ".+/"
     expression = ("" if anchored else "(?:.+/)?") + "".join(stars)
     below = "" if anchored and body.endswith("/*") else ".+" if pattern.endswith("/") else "(?:.+)?"
     return re.fullmatch(expression + below, path + "/") is not None

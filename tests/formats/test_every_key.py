@@ -286,6 +286,7 @@ NAMED = [*EVERY_PATH, "[ab]", "[ab].b", "a/[b]", "a b", "b/a b", "[ab]/a", "a.[a
 @example(["[ab].b @a"])
 @example(["[ab].b @a", "/b"])
 @example(["/a/* @a", "a/b"])
+@example(["a/** @a"])
 def test_what_has_an_owner_by_the_hosts_documentation_asks(lines: list[str]) -> None:
     text = "\n".join(lines).replace("\\\\", "\\")
     written = policy_text(FORMATS["codeowners"].read(text, Setting()), "owners")
