@@ -250,7 +250,7 @@ def test_where_no_workspace_is_known_the_answer_says_so(ringfence: Ringfence, wo
     for name, text in {"a": IN_FORCE, "b": IN_FORCE.replace("SECRET", "x")}.items():
         (workspace / f"{name}.yaml").write_text(text, encoding="utf-8")
     for words in (("check", "a.yaml"), ("diff", "a.yaml", "b.yaml")):
-        assert "as written" in ringfence(*words).err
+        assert "case-sensitively" in ringfence(*words).err
     rows = {
         case: [
             change["example"]

@@ -121,7 +121,7 @@ def test_another_workspaces_log_is_refused(opened: Callable[..., Session], tmp_p
     other = {"seq": 1, "event": "call"}
     body = json.dumps(other)
     (tmp_path / "log").write_text(line(body, "0" * 64, seal("0" * 64, body)))
-    with pytest.raises(CallError, match="does not go with"):
+    with pytest.raises(CallError, match="belongs to another workspace"):
         opened()
     assert len(lines(tmp_path / "log")) == 1
 
@@ -132,7 +132,7 @@ def test_a_file_of_something_else_is_no_log(
 ) -> None:
     """Named by mistake, it is left as it is."""
     (tmp_path / "log").write_text(text)
-    with pytest.raises(CallError, match="holds something else"):
+    with pytest.raises(CallError, match="has other content"):
         opened()
     assert (tmp_path / "log").read_text() == text
 

@@ -275,7 +275,7 @@ def test_import_writes_a_policy_and_reports(ringfence: Ringfence, workspace: Pat
     assert ringfence("check").status == 0
     again = ringfence("import", "opencode", "o.json", "--out", "ringfence.yaml")
     assert again.status == 2
-    assert "left as it is" in again.err
+    assert "it was not changed" in again.err
 
 
 def test_import_agrees_and_0(ringfence: Ringfence, workspace: Path) -> None:

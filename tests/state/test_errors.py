@@ -63,7 +63,7 @@ def test_a_locked_database_says_who_has_it(tmp_path: Path) -> None:
             sqlite3.connect(tmp_path / "f", timeout=0).execute("SELECT * FROM t")
     error = unavailable(caught.value)
     assert error.hint.startswith("send the call again") and error.advice.startswith("try again")
-    assert "`ringfence state check` says who has the state open" in error.advice
+    assert "`ringfence state check` names the process that has it open" in error.advice
 
 
 @pytest.mark.parametrize(

@@ -586,7 +586,7 @@ def test_the_command_line(tmp_path: Path, store: Path, capsys: pytest.CaptureFix
     assert main(["tasks", "list", *where]) == 0
     assert "Fix authentication bug" in capsys.readouterr().out
     assert main(["tasks", "delete", U, *where]) == 2
-    assert "give --yes" in capsys.readouterr().err
+    assert "use --yes" in capsys.readouterr().err
     assert main(["tasks", "delete", U, "--dry-run", *where]) == 0
     assert names(store) == {U, V}
     assert main(["tasks", "delete", U, "--yes", *where]) == 0
