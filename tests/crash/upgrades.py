@@ -19,7 +19,7 @@ from tests.crash.scene import Scene
 if TYPE_CHECKING:
     from tests.crash.chains import Found
 
-OLD = Path(__file__).parents[1] / "history/state-v1.sql"
+OLD = Path(__file__).parents[1] / "state/state-v1.sql"
 # What the fixture's calls left: an edited file moved, a tree deleted, and a deletion that was never made.
 FILES = {"asked/x": b"ask me\n", "moved.txt": b"two\n", "half": b"half done\n"}
 _TABLES = ("approval", "audit", "blob", "item", "op", "seen", "usage")

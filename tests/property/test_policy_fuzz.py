@@ -15,7 +15,7 @@ from ringfence.policy.patterns.matcher import matches
 from ringfence.policy.patterns.syntax import PatternError, parse
 
 RULES = [policy.ready_made(name).read_bytes() for name in policy.READY_MADE]
-TABLE = Path(__file__).parent.parent / "policy" / "decisions.yaml"
+TABLE = Path(__file__).parent.parent / "evaluation" / "decisions.yaml"
 BITS = [
     b"*", b"&a ", b"*a", b"!!x ", b"<<: ", b"{", b"}", b"[", b"]", b"'", b'"', b"\t", b"\n", b"- ", b"? ",
     b": ", b"|\n",
