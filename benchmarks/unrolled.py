@@ -14,16 +14,16 @@ import decide
 from _size import size
 
 from ringfence.policy.patterns import name_index
-from ringfence.policy.patterns.name_index import Names
+from ringfence.policy.patterns.name_index import NameIndex
 
 RULES, TURNS = size((1_000, 15), (50, 1))
 AT_LEAST = 0.1
-Find = Callable[[Names, str], tuple[int, ...]]
-WRITTEN_OUT: Find = Names.find
+Find = Callable[[NameIndex, str], tuple[int, ...]]
+WRITTEN_OUT: Find = NameIndex.find
 
 
-def looped(self: Names, name: str) -> tuple[int, ...]:
-    """The same as `Names.find`, with one loop for both ends."""
+def looped(self: NameIndex, name: str) -> tuple[int, ...]:
+    """The same as `NameIndex.find`, with one loop for both ends."""
     whole = self._whole.get(name)
     found: tuple[int, ...] = () if whole is None else (whole,)
     first, last = name[name_index._FIRST], name[name_index._LAST]
@@ -60,18 +60,18 @@ def microseconds(work: Callable[[str], object], given: Iterable[str]) -> float:
     return (time.process_time() - start) / len(all_) * 1e6
 
 
-def lookups(find: Find, names: Names, given: list[str]) -> float:
+def lookups(find: Find, names: NameIndex, given: list[str]) -> float:
     return microseconds(lambda name: find(names, name), given)
 
 
 def decisions(find: Find, rules: dict[str, str], paths: list[str]) -> float:
     """Processor time of one decision on a path never seen."""
-    Names.find = find  # type: ignore[method-assign, assignment]
+    NameIndex.find = find  # type: ignore[method-assign, assignment]
     try:
         judged = decide.engine(rules)
         return microseconds(lambda path: judged.effect("a", "delete", "delete", path), paths)
     finally:
-        Names.find = WRITTEN_OUT  # type: ignore[method-assign, assignment]
+        NameIndex.find = WRITTEN_OUT  # type: ignore[method-assign, assignment]
 
 
 def main() -> int:
@@ -80,7 +80,7 @@ def main() -> int:
     paths, _ = decide.tree(1)
     given = [name for path in paths for name in path.split("/")]
     patterns = dict.fromkeys(name for rule in rules for name in rule.split("/") if name and name != "**")
-    names = Names(patterns)
+    names = NameIndex(patterns)
     assert all(WRITTEN_OUT(names, name) == looped(names, name) for name in given)
     ways = (WRITTEN_OUT, looped)
     found = [[lookups(find, names, given) for find in ways] for _ in range(TURNS)]

@@ -97,10 +97,10 @@ HARM: dict[str, tuple[Callable[[Path], None], str, str]] = {
     "removed": (remove, "removed", "start"),
     "its file removed": (remove_file, "removed", "state salvage"),
     "moved": (move_away, "removed", "start"),
-    "replaced": (replace, "another", "state check"),
-    "begun anew": (begin_another, "another", "state check"),
+    "replaced": (replace, "not the one that was opened", "state check"),
+    "begun anew": (begin_another, "not the one that was opened", "state check"),
     "emptied": (empty, "empty", "state salvage"),
-    "truncated": (truncate, "shorter", "state salvage"),
+    "truncated": (truncate, "truncated", "state salvage"),
     "its log removed": (remove_log, "log", "state check"),
     "its index removed": (remove_index, "log", "state check"),
 }

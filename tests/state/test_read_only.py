@@ -214,7 +214,7 @@ def make_anew(url: str, schema: str) -> None:
     open_state(f"{url}#{schema}").close()
 
 
-@pytest.mark.parametrize(("act", "word"), [(drop, "removed"), (make_anew, "another")])
+@pytest.mark.parametrize(("act", "word"), [(drop, "removed"), (make_anew, "not the one that was opened")])
 def test_a_shared_state_that_was_dropped(workspace: Path, postgres_url: str, act: Act, word: str) -> None:
     (workspace / "x").write_text("mine\n")
     (workspace / "p.yaml").write_text(ALL)
