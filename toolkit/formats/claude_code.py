@@ -38,7 +38,7 @@ from ringfence.toolkit.formats.yaml_writer import entries
 
 LISTS = (("allow", Effect.ALLOW), ("ask", Effect.ASK), ("deny", Effect.DENY))
 _RULE = re.compile(r"([A-Za-z_*][A-Za-z0-9_*-]*)(?:\((.*)\))?", re.DOTALL)
-# Their tools about files, and what a policy calls it: a rule for Edit holds for all that edit.
+# Claude Code's file tools and the policy's keys: a rule for Edit applies to every tool that edits.
 TOOLS = {
     "Read": ("read",),
     "Edit": ("create_file", "edit_file", "insert_at_line"),
@@ -89,7 +89,7 @@ def read(file: str, setting: Setting) -> Imported:
 def _judged(reading: Reading) -> Imported:
     out, found = reading.out, reading.found
     for key in WRITES:
-        # What may not be read may not be edited either.
+        # A path that may not be read may not be edited either.
         found[key] += [each for each in found["read"] if each[0] is Effect.DENY]
         if reading.plans:
             found[key].append((Effect.DENY, ANYTHING, Entry("*", Effect.DENY, "defaultMode plan")))
@@ -218,7 +218,7 @@ def _sandbox(settings: dict[str, Any], reading: Reading) -> None:
         for number, path in enumerate(_list(files, name, "sandbox.filesystem")):
             where = f"sandbox.filesystem.{name}[{number}]"
             body = text(path, where)
-            # A path there is from the file system's root, from home, or from the workspace.
+            # A path in this setting starts at the file system's root, at home, or at the workspace.
             start = body if body.startswith(("//", "~")) else f"/{body}"
             here = body if body.startswith(("/", "~", "./")) else f"./{body}"
             before = len(reading.out.left)
@@ -264,7 +264,7 @@ def write(flat: Flat) -> Exported:
     for action, tool in (("read", "Read"), ("write", "Edit")):
         for pattern, effect in flat.actions[action]:
             if pattern == "*" and effect is (Effect.ALLOW if action == "read" else Effect.ASK):
-                continue  # what happens anyway
+                continue  # the default anyway
             for body in _written(pattern):
                 rule = tool if body == "*" else f"{tool}({body})"
                 if rule not in lists[str(effect)]:

@@ -33,7 +33,7 @@ def read(text: str, setting: Setting) -> Imported:
         if section:
             everybody = _words(section[2] or "")
             continue
-        pattern, *owners = _words(body) or [body]  # a backslash that nothing follows is no word
+        pattern, *owners = _words(body) or [body]  # a backslash at the end is no word
         _line(f"line {number}", pattern, owners or everybody, judged, listed, out)
     for action in _CHANGES:
         out.everybody[action] = list(listed)
@@ -76,7 +76,7 @@ def _line(  # noqa: PLR0913  one line and the three results it adds to
         readings.append(_BRACKET.sub(r"\\\g<0>", pattern))
     for reading in readings:
         try:
-            # A directory's own name is asked about, too: when the directory is moved or deleted.
+            # Moving or deleting the directory itself asks, too.
             line = gitignore.line(reading.rstrip("/") or reading)
         except gitignore.LineError as error:
             out.left.append(Left(where, shown, str(error), harmless=True))

@@ -32,7 +32,7 @@ from ringfence.toolkit.formats.yaml_writer import entries
 
 _WORKSPACE = (":workspace_roots", ":project_roots", ":cwd")
 _PROTECTED = {".git": "read", ".agents": "read", ".codex": "read"}
-# What the built-in profiles and the older modes say of the workspace.
+# Access to the workspace in the built-in profiles and the older modes.
 BUILT_IN: Mapping[str, dict[str, Any]] = {
     ":read-only": {":root": "read"},
     ":workspace": {":root": "read", ":workspace_roots": {".": "write", **_PROTECTED}},
@@ -45,7 +45,7 @@ MODES = {
 }
 APPROVALS = ("untrusted", "on-failure", "on-request", "never")
 _ACCESS = ("read", "write", "deny", "none")
-_UNNAMED = ("sandbox_mode", *(f"permissions.{name}" for name in BUILT_IN))  # what the file does not spell out
+_UNNAMED = ("sandbox_mode", *(f"permissions.{name}" for name in BUILT_IN))  # prefixes of built-in entries
 _CONDITIONAL = {"sandbox_mode", "approval_policy", "default_permissions", "permissions"}
 
 

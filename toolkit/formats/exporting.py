@@ -10,7 +10,7 @@ from ringfence.policy.model import DEFAULT_AGENT
 from ringfence.toolkit.formats.flatten import changes, flat
 from ringfence.toolkit.formats.model import Format, FormatError, Left, Setting, Subject
 
-DELETES = ("opencode", "opencode-fork")  # whose settings speak of deleting
+DELETES = ("opencode", "opencode-fork")  # the formats with a setting for deletions
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ def _action(policy: Policy, tiers: list[RuleMap], action: str, left: list[Left])
     more: Listed = []
     for tier in tiers:
         for tool in tools:
-            # A tool's name may be an action's, too: `delete` is said already.
+            # A tool may have the name of an action: `delete` is listed already.
             for rule in tier.get(tool, ()) if tool != action else ():
                 more.append((rule.pattern, rule.effect))
                 allows = rule.effect is Effect.ALLOW
@@ -75,7 +75,7 @@ def _action(policy: Policy, tiers: list[RuleMap], action: str, left: list[Left])
 
 def _with_names(action: str, rules: Listed, left: list[Left]) -> Iterator[tuple[str, Effect]]:
     """Return the rules, where a rule for directories also applies to a name of unknown kind."""
-    strictest = Effect.ASK  # of what may decide where the next rule does not
+    strictest = Effect.ASK  # of the rules that may decide where the next one does not
     for pattern, effect in rules:
         strictest = effect if pattern == "*" else max(strictest, effect)
         every = list(alternatives(pattern))
@@ -85,7 +85,7 @@ def _with_names(action: str, rules: Listed, left: list[Left]) -> Iterator[tuple[
             continue
         why = "for directories only; applied to any name, which is stricter"
         left.append(Left(action, f"{pattern}: {effect}", why))
-        # What asks must not open a name that was denied.
+        # A rule that asks must not open a denied name.
         yield from ((name, max(effect, strictest)) for name in names)
         if strictest > effect or len(names) < len(every):
             yield pattern, effect
@@ -94,7 +94,7 @@ def _with_names(action: str, rules: Listed, left: list[Left]) -> Iterator[tuple[
 def stricter(rules: Listed, more: Listed) -> Listed:
     """Return the rules with additional rules that make them stricter, and never looser."""
     if ("*", Effect.DENY) in rules:
-        # To ask, and to deny everything once more, would leave nothing of what is allowed.
+        # An ask followed by a repeated denial of everything would leave nothing allowed.
         more = [(pattern, Effect.DENY if effect is Effect.ASK else effect) for pattern, effect in more]
     return tightened(rules, more, lambda pair: pair[1])
 

@@ -76,7 +76,7 @@ def _place(found: dict[str, Effect], text: str, effect: Effect, action: str, lef
         effect = Effect.DENY
     found[key] = effect
     if key != text and folder != text and "*" not in folder:
-        # Only what ends in "/*" is the folder itself, too.
+        # Only a pattern that ends in "/*" also matches the folder itself.
         _place(found, folder, effect, action, left)
 
 
@@ -104,7 +104,7 @@ def _texts(branch: Branch, effect: Effect) -> list[str]:
         if branch.directory and effect is Effect.ALLOW:
             out.append(f"{text}/**")
         elif last == ANY_NAME:
-            out.append(f"{text}*")  # "x/*" alone would be x itself, too
+            out.append(f"{text}*")  # "x/*" alone would also match x itself
         elif text.endswith("*"):
             out.append(text)
         else:

@@ -36,7 +36,7 @@ from ringfence.toolkit.formats.whole_paths import EVERYTHING, Writing
 from ringfence.toolkit.formats.wildcard import Any1, Kind, Star
 
 DECISIONS = {"allow": Effect.ALLOW, "ask_user": Effect.ASK, "deny": Effect.DENY}
-# A policy's key, the tool and action it is compared on, their tool, and what happens where no rule speaks.
+# A policy's key, the tool and action for the comparison, Gemini's tool, and the effect without a rule.
 TOOLS = (
     ("read", "read", "read", "read_file", Effect.ALLOW),
     ("create_file", "create_file", "write", "write_file", Effect.ASK),
@@ -76,7 +76,7 @@ def read(text: str, setting: Setting) -> Imported:
     ]
     rules = [_rule(rule, f"rule[{number}]", out) for number, rule in enumerate(listed)]
     kept = [rule for rule in rules if rule is not None]
-    # Of two with one priority the first in the file decides: it has to come last here.
+    # Of two rules with one priority the first in the file decides, so it comes last here.
     kept.reverse()
     kept.sort(key=lambda rule: rule["priority"])
     names = list(dict.fromkeys(rule["subagent"] for rule in kept if rule["subagent"]))

@@ -78,7 +78,7 @@ def line(text: str, *, fold: bool = False, any_case: bool = False, depth: bool =
         segment, unsaid = _segment(part)
         segments.append(segment)
         if unsaid:
-            wider, folder = unsaid, False  # what comes after it is below what it now matches
+            wider, folder = unsaid, False  # the rest of the line is below what the star now matches
             break
     if any(segment == () for segment in segments):
         raise LineError("two slashes with no name between them match nothing")
@@ -215,8 +215,8 @@ def _pattern(segments: list[Segment], folder: bool, any_case: bool) -> str:
     ]
     if folder:
         if segments[-1] is None:
-            names[-1] = "*"  # folders at any depth: all that is not directly there
-        names.append("**")  # a folder's line says nothing of the folder itself when a tool asks by its name
+            names[-1] = "*"  # folders at any depth: everything that is not directly in the base
+        names.append("**")  # a line for a folder does not match the folder's own name when a tool names it
     if len(names) == 2 and names[0] == "**" and names[1] != "**":
         return names[1] if not names[1].startswith("!") else "/".join(names)
     joined = "/".join(names)

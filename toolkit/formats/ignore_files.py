@@ -110,7 +110,7 @@ def _either(one: list[tuple[str, bool]], other: list[tuple[str, bool]]) -> list[
     if all(denied for _, denied in one):
         one, other = other, one
     if not all(denied for _, denied in other):
-        # Of both what is opened is left out of one, which only denies more.
+        # Exceptions are left out of one list, which only denies more.
         other = [(pattern, denied) for pattern, denied in other if denied]
     return list(dict.fromkeys([*one, *other]))
 

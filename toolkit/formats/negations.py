@@ -48,7 +48,7 @@ def _again(deny: Judged, opened: Judged) -> Iterator[Judged]:
         return
     name = pattern.removeprefix("**/")
     anywhere = pattern.startswith("**/") or "/" not in pattern
-    if anywhere and "/" not in name.removesuffix("/**"):  # of more names the first may be one that was opened
+    if anywhere and "/" not in name.removesuffix("/**"):  # the first of several names may be an opened one
         yield _deny(deny, f"{_below(other)}/{name}")
     elif meet(opened.language, deny.language):
         yield _deny(deny, _below(other))

@@ -35,9 +35,9 @@ from ringfence.toolkit.formats.recognize import settings_of
 from ringfence.toolkit.formats.regular_language import ANYTHING
 from ringfence.toolkit.formats.whole_paths import Writing
 
-# Their names for what a policy calls read, write and delete: patches delete under `edit`.
+# OpenCode's names for read, write and delete: patches delete under `edit`.
 ACTIONS = {"read": "read", "write": "edit", "delete": "edit"}
-# What the older form starts from, before anything the file says.
+# The defaults of the older form, before the rules of the file.
 BUILT_IN: tuple[tuple[str, str, str], ...] = (
     ("*", "*", "allow"),
     ("read", "*.env", "ask"),
@@ -65,10 +65,10 @@ class Switch:
     where: str
 
 
-Tools = dict[str, Switch]  # by the name that the file has
-# What `tools` can turn off, by the action that it comes under.
+Tools = dict[str, Switch]  # by the name in the file
+# The tools that `tools` can turn off, with their action.
 SWITCHES = {"read": ("read",), "edit": ("write", "edit", "patch", "multiedit", "apply_patch")}
-# A policy's tools, and theirs that do the same: what is off for one of them alone.
+# A policy's tools and OpenCode's equivalents, for a switch that turns off only one of them.
 ALONE = {
     "create_file": ("write",),
     "edit_file": ("edit",),
@@ -231,7 +231,7 @@ def _variants(resource: str, setting: Setting, ordered: bool) -> list[wildcard.T
         found.append(wildcard.tokens(body[:-2]))
     if body.startswith("/"):
         if not ordered:
-            return []  # the older form compares a path from the root with it, which never begins so
+            return []  # the older form compares it with a path from the root, which never begins like this
         prefix = setting.root.rstrip("/") + "/"
         found = [rest for each in found for rest in wildcard.below(each, prefix) if rest]
     return found

@@ -35,7 +35,7 @@ from ringfence.toolkit.formats.model import (
 from ringfence.toolkit.formats.recognize import settings_of
 from ringfence.toolkit.formats.whole_paths import Writing
 
-# A policy's key, the tool and action it is compared on, and their key.
+# A policy's key, the tool and action for the comparison, and the fork's key.
 TOOLS = (
     ("read", "read", "read", "read"),
     ("create_file", "create_file", "write", "write"),
@@ -43,14 +43,14 @@ TOOLS = (
     ("insert_at_line", "insert_at_line", "write", "edit"),
     ("delete", "delete", "delete", "delete"),
 )
-# Other tools of theirs about files, and the keys above under which a denial of them is kept.
+# Other file tools of the fork, and the keys above under which their denials are kept.
 OTHERS = {
     **dict.fromkeys(("view", "list", "ls", "glob", "grep"), ("read",)),
     "multiedit": ("write", "edit"),
     "patch": ("write", "edit", "delete"),
 }
 NAMED = {**{theirs: (theirs,) for _, _, _, theirs in TOOLS}, **OTHERS}
-Said = tuple[str, Effect, str]  # a pattern, what it says, and where it stands
+Said = tuple[str, Effect, str]  # a pattern, its effect, and its place in the file
 
 
 @dataclass(slots=True)
@@ -116,7 +116,7 @@ def _tier(maps: dict[str, Any], prefix: str, out: Imported) -> Tier:
 def _beside(key: str, value: Any, everybody: Tier, out: Imported) -> None:
     """Record a key of `permission` beside `rules`, which is OpenCode's own; the fork ignores it."""
     where = f"permission.{key}"
-    # For OpenCode, which has one action for all changes, `edit` is writing and deleting, too.
+    # OpenCode has one action for all changes, so its `edit` includes writing and deleting.
     keys = {**NAMED, "*": tuple(NAMED), "edit": OTHERS["patch"]}.get(key, ())
     if not keys:
         out.left.append(Left(where, shown(value), "not about files", harmless=True))
@@ -187,7 +187,7 @@ def _variants(pattern: str, setting: Setting) -> list[wildcard.Tokens]:
     body = setting.home.rstrip("/") + pattern[1:] if pattern == "~" or pattern.startswith("~/") else pattern
     found = [wildcard.tokens(body, question=False)]
     if body.endswith("/*"):
-        found.append(tuple(body[:-2]))  # compared as text: a star in it is a star in a name
+        found.append(tuple(body[:-2]))  # compared as text: a star in the name is a literal star
     if setting.absolute or body.startswith("/"):
         prefix = setting.root.rstrip("/") + "/"
         # `/work/*` also matches the folder /work itself, which is above the workspace or is its root.

@@ -15,10 +15,10 @@ from ringfence.toolkit.formats.regular_language import alphabet
 from ringfence.toolkit.formats.state_machines import Cause, StateMachine
 
 MAX_PAIRS = 400_000
-_EVERY = 500  # pairs between two looks at the clock
+_EVERY = 500  # pairs between two checks of the clock
 _WITHIN = 3  # within a name; 0 at its start, 1 after ".", 2 after ".."
 _DENY_OR_NOT = {Effect.ALLOW: Effect.ASK, Effect.ASK: Effect.ASK, Effect.DENY: Effect.DENY}
-Seen = Callable[[int], None]  # how many pairs have been looked at
+Seen = Callable[[int], None]  # number of pairs visited
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class PairWalk:
         seen: Seen | None = None,
     ) -> None:
         letters = alphabet([*source.machine.kinds, *target.machine.kinds])
-        # The slash and the dot first, then all others: these two are told apart at a name's start.
+        # The slash and the dot first, then all others: only these two matter at a name's start.
         self._letters = ["/", ".", *(each for each in letters if each not in "/.")]
         source.machine.read(self._letters)
         target.machine.read(self._letters)
@@ -90,7 +90,7 @@ class PairWalk:
 
     def run(self) -> Iterator[Difference]:
         """Return all differences, the shortest first. Undecided."""
-        # Of each pair: the two states, how far into a name, the pair before, and the character between.
+        # Each pair: the two states, the progress in a name, the previous pair, and the character between.
         nodes: list[tuple[int, int, int, int, int]] = [(0, 0, 0, -1, 0)]
         met = {(0, 0, 0)}
         told: set[tuple[Effect, Effect, Cause, Cause]] = set()
@@ -107,7 +107,7 @@ class PairWalk:
             following = [(left[1], right[1], within + 1 if within < 2 else _WITHIN, at, 1)]
             if within == _WITHIN:
                 following.append((left[0], right[0], 0, at, 0))
-            # Of the characters that lead to one pair the first of all.
+            # If several characters lead to one pair, the first is used.
             pairs = dict(zip(zip(left[:1:-1], right[:1:-1], strict=True), others, strict=True))
             following += [(*pair, _WITHIN, at, number) for pair, number in pairs.items()]
             for node in following:

@@ -10,7 +10,7 @@ from typing import Any
 from ringfence.toolkit.formats.model import FormatError, mapping
 from ringfence.toolkit.formats.yaml_writer import json_of
 
-# Keys that a file of the format may have and that say whose it is; `model`, which several have, does not.
+# Keys that identify a file's format; `model` does not, because several formats have it.
 KEYS: Mapping[str, tuple[str, ...]] = {
     "claude-code": (
         *("permissions", "sandbox", "hooks", "env", "statusLine", "outputStyle", "enabledPlugins"),
@@ -37,7 +37,7 @@ KEYS: Mapping[str, tuple[str, ...]] = {
     ),
 }
 
-CODEX = ("sandbox_mode", "approval_policy", "default_permissions")  # keys that no other tool has
+CODEX = ("sandbox_mode", "approval_policy", "default_permissions")  # keys that no other format has
 
 
 def settings_of(text: str, name: str) -> dict[str, Any]:

@@ -118,12 +118,12 @@ class Machine:
         self.kinds: list[CharClass] = []
         self._after: list[int] = []
         self.begin = 0
-        self.whole: list[int] = []  # for each language the places where a text of it can end
+        self.whole: list[int] = []  # for each language the positions where one of its texts can end
         self.own: list[int] = []
-        self.forever: list[int] = []  # places that stay an end whatever comes
+        self.forever: list[int] = []  # positions that stay an end whatever follows
         for language in languages:
             self._add(language)
-        # Most places lead to the next one, to themselves, or to both: one shift for all of these.
+        # Most positions lead to the next one, to themselves, or to both: one shift handles all of these.
         self._shift = self._loop = self._odd = 0
         for place, after in enumerate(self._after):
             bit = 1 << place

@@ -15,8 +15,8 @@ from ringfence.toolkit.formats.last_match import Forgetting, LastMatch, Listed, 
 from ringfence.toolkit.formats.model import Subject
 from ringfence.toolkit.formats.regular_language import BELOW, Language, Machine, Row, covering, of_branch
 
-CLOSED = -1  # the state below a directory that is denied for good; no places are these bits
-Cause = tuple[int, ...]  # what decides, down to a run of rules that say the same
+CLOSED = -1  # the state below a directory that is denied for good; no set of positions has these bits
+Cause = tuple[int, ...]  # the cause of a decision, down to a run of rules with the same effect
 
 
 class StateMachine(Protocol):

@@ -47,8 +47,8 @@ class Writing:
         self.judged: list[Judged] = []
         self.entries = list(listed)
         self._left = left
-        self._strictest = default  # of what may decide where the next rule does not
-        self._alike: list[_Rule] = []  # the last rules, which say the same: their order is free
+        self._strictest = default  # of the rules that may decide where the next one does not
+        self._alike: list[_Rule] = []  # the last rules, all with one effect: their order does not matter
 
     def add(self, variants: Sequence[Tokens], effect: Effect, where: str, what: str) -> None:
         """Add a rule for the paths that any of these wildcards matches."""

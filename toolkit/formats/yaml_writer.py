@@ -38,7 +38,7 @@ def _maps(maps: Maps, indent: str) -> Iterable[str]:
         if not entries:
             continue
         yield f"{indent}{_quoted(key) if key == '*' else key}:"
-        # Of one pattern written twice the later decides.
+        # If a pattern is written twice, the later one decides.
         last = {entry.pattern: at for at, entry in enumerate(entries)}
         for at, entry in enumerate(entries):
             if last[entry.pattern] == at:

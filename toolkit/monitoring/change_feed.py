@@ -21,7 +21,7 @@ MOVED = "moved"
 class Bridge:
     """The changes since it was created, each reported once, after its call.
 
-    With `only` those of one session.
+    With `only`, limited to one session.
     """
 
     def __init__(self, session: Session, only: str | None = None) -> None:

@@ -16,15 +16,15 @@ from ringfence.toolkit.session.session import Session
 
 SESSIONS = 20
 LOG = 500
-CHANGES = 500  # calls of a session, the last, of which the changes are looked at
-REFUSED = 20  # refused requests that are kept at hand
+CHANGES = 500  # the last calls of a session whose changes are read
+REFUSED = 20  # refused requests that the board lists
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
     """The changed files of one session.
 
-    Those of its sub-sessions are included, so only root sessions are listed.
+    The files of its sub-sessions are included, so only root sessions are listed.
 
     `earlier`: the session made more changes than are read, before these.
     """
@@ -37,7 +37,7 @@ class Work:
 class Board:
     """Pending and recently refused requests, calls in progress, sessions' changes, and the end of the log.
 
-    With `only` those of one session and its sub-sessions. `look` updates all of it.
+    With `only`, limited to one session and its sub-sessions. `look` updates all of it.
     """
 
     def __init__(self, session: Session, only: str | None = None) -> None:
@@ -47,12 +47,12 @@ class Board:
         self.running: tuple[str, ...] = ()
         self.work: tuple[Work, ...] = ()
         self.log: deque[dict[str, Any]] = deque(maxlen=LOG)
-        self.logged = 0  # records that came into `log` so far
+        self.logged = 0  # records added to `log` so far
         self._only = only
         self._read = max(audit.head(session.state)[0] - LOG, 0)
-        self._latest: dict[str, int] | None = None  # the last operation of each session looked at so far
+        self._latest: dict[str, int] | None = None  # the last operation read so far, by session
         self._kept: dict[str, Work] = {}
-        self._stale: set[str] = set()  # sessions of which something was recorded since they were looked at
+        self._stale: set[str] = set()  # sessions with new records since they were read
 
     def look(self) -> bool:
         """Read what is new since the last call; returns whether anything is."""
@@ -68,7 +68,7 @@ class Board:
         refused = self.session.approvals.refused(REFUSED)
         self.refused = tuple(one for one in refused if self._concerns(one.session))
         self.running = self._running()
-        fresh = self._read != read or self._latest is None  # whatever is done is on record
+        fresh = self._read != read or self._latest is None  # every finished call has a record
         if fresh:
             self.work = tuple(self._work())
         return fresh or before != (self.pending, self.running, self.logged)
@@ -110,7 +110,7 @@ class Board:
         state = self.session.state
         if self._latest is None:
             self._latest, name = {}, ""
-            # From one to the next by the index, and not by every operation.
+            # The index leads from one session to the next, without a scan of every operation.
             while (
                 row := state.rows("SELECT min(session) FROM op WHERE session > ?", (name,))[0][0]
             ) is not None:

@@ -1,7 +1,7 @@
 """Backend contract as pytest tests: the same calls, answers and trees for every backend.
 
-A file system of your own is tested by subclassing `Contract` with its one fixture. Works only in the
-workspace of that fixture.
+A subclass of `Contract` with its one fixture tests a custom file system. Works only in the workspace of that
+fixture.
 """
 
 from __future__ import annotations
@@ -325,7 +325,7 @@ def check(session: Session, workspace: Tree, call: dict[str, Any], want: dict[st
         assert text in result.content
     for text in _texts(want.get("lacks")):
         if text == "${ws}" and "/" not in str(workspace.root):
-            continue  # the top of a store, or a name in it, which is told
+            continue  # the top of a store, or a name in it, which the answer reports
         assert _filled(text, workspace) not in f"{result.content} {result.data} {result.error}"
     assert {name: result.data.get(name) for name in want.get("data", {})} == want.get("data", {})
     if result.ok and "tool" in call:

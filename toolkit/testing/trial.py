@@ -20,7 +20,7 @@ from ringfence.toolkit.session.session import Session
 
 __all__ = ["Script", "Trial", "assert_allowed", "assert_asks", "assert_denied"]
 
-# Told of every rule that decided something, with its policy.
+# Called with every rule that decided something, and its policy.
 OBSERVERS: list[Callable[[Policy, Rule], None]] = []
 ROOT = "/workspace"
 

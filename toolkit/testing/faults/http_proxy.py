@@ -16,11 +16,11 @@ from urllib.parse import urlsplit
 
 from ringfence.toolkit.testing.faults.model import KINDS, UNASKED, Fault, Schedule, Seen
 
-# Headers of one connection, which the next one has its own of.
+# Headers of one connection; the next connection has its own.
 _OF_CONNECTION = ("connection", "keep-alive", "transfer-encoding", "content-length", "expect")
-_SAME_LOOK = ("range", "x-ms-range", "if-match")  # headers that make two looks at one target differ
-_ECHOED = "x-ms-client-request-id"  # Azure's client refuses an answer to another request than its own
-# What stores call the answers that clients take for passing trouble.
+_SAME_LOOK = ("range", "x-ms-range", "if-match")  # headers that distinguish two reads of one target
+_ECHOED = "x-ms-client-request-id"  # Azure's client rejects a reply with another request's id
+# The stores' names of the errors that clients treat as temporary.
 _REASONS = {429: "TooManyRequests", 500: "InternalError", 503: "SlowDown"}
 
 Headers = tuple[tuple[str, str], ...]
@@ -78,8 +78,8 @@ class HttpProxy:
     """
 
     kinds = frozenset(KINDS)
-    looks = frozenset({"GET", "HEAD", "OPTIONS"})  # what changes nothing
-    attributes: frozenset[str] = frozenset()  # what changes no content
+    looks = frozenset({"GET", "HEAD", "OPTIONS"})  # methods that change nothing
+    attributes: frozenset[str] = frozenset()  # methods that change no content
 
     def __init__(self, upstream: str) -> None:
         split = urlsplit(upstream)
@@ -169,7 +169,7 @@ class HttpProxy:
 
 
 def _kept(headers: list[tuple[str, str]], method: str) -> Headers:
-    # A reply to HEAD tells of a length and has no body.
+    # A reply to HEAD has a length and no body.
     dropped = (
         _OF_CONNECTION if method != "HEAD" else tuple(h for h in _OF_CONNECTION if h != "content-length")
     )
@@ -189,7 +189,7 @@ class _Server(ThreadingHTTPServer):
             handler.hang_up()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        if not isinstance(sys.exception(), OSError):  # a client that hung up
+        if not isinstance(sys.exception(), OSError):  # the client has disconnected
             super().handle_error(request, client_address)
 
 
@@ -223,7 +223,7 @@ class _Handler(BaseHTTPRequestHandler):
         number, fault = proxy.schedule.next(self.command, self.path)
         request = _Request(number, self.command, self.path, tuple(self.headers.items()), body)
         if fault is not None and fault.kind == "stale" and proxy.earlier(request) is None:
-            fault = None  # it has no earlier answer
+            fault = None  # there is no earlier reply
         reply: _Reply | None = None
         told = "dropped"
         try:

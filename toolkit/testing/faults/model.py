@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-# What each kind does. `before`: the store never sees the request; `after`: the store has acted on it.
+# The effect of each kind. `before`: the store never gets the request; `after`: it has acted on it.
 KINDS = {
     "drop before": "the connection ends; the request does not reach the store",
     "refuse before": "an answer `status`; the request does not reach the store",
@@ -65,7 +65,7 @@ class Fault:
         return f"{shown}{times}{', then down' if self.down else ''}"
 
 
-DOWN = Fault("drop before")  # what a request meets while nothing reaches the store
+DOWN = Fault("drop before")  # the fault of every request while nothing reaches the store
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,16 +24,16 @@ from ringfence.toolkit.testing.faults import verdict
 from ringfence.toolkit.testing.faults.model import KINDS, Fault, Seen
 
 FILE = Path(__file__).parent / "stores.yaml"  # a link to `tests/faults` in a checkout
-_IN_TURN = 2  # how many faults besides a lost reply each call of a sample meets
+_IN_TURN = 2  # number of faults besides a lost reply for each call of a sample
 POLICY = 'version: 1\nrules: {"*": allow}\ndurable: false\n'
 
 
 class Proxy(Protocol):
     """The proxy between client library and store: HttpProxy or SftpProxy."""
 
-    kinds: frozenset[str]  # of the faults that it knows
+    kinds: frozenset[str]  # of the faults that the proxy supports
     looks: frozenset[str]  # methods that change nothing
-    attributes: frozenset[str]  # methods that change what a tree does not show
+    attributes: frozenset[str]  # methods that change only what a tree does not contain
 
     def arm(self, fault: Fault | None) -> None:
         """Count requests from here, and cause the fault; None lets everything pass."""
@@ -309,7 +309,7 @@ class _One:
             yield from verdict.of_contents(want.before, now, lambda digest: _held(session, digest))
             states = {item.state for item in items}
             if UNKNOWN in states:
-                return  # nobody knows, and nothing is taken back by guessing
+                return  # the outcome is unknown, and nothing is undone on a guess
             if DONE in states:
                 back = session.undo(call)
                 if not back.ok:

@@ -51,8 +51,8 @@ class SftpProxy:
     kinds = frozenset(KINDS) - {"stale"}
     looks = frozenset(
         {"read", "lstat", "fstat", "opendir", "readdir", "realpath", "stat", "readlink", "close"}
-    )  # what changes nothing
-    attributes = frozenset({"setstat", "fsetstat"})  # what changes no content
+    )  # requests that change nothing
+    attributes = frozenset({"setstat", "fsetstat"})  # requests that change no content
 
     def __init__(self, **connect: Any) -> None:
         self.schedule = Schedule()
@@ -158,7 +158,7 @@ class _Relay(paramiko.SubsystemHandler):  # type: ignore[misc]
             with contextlib.suppress(*_ENDED):
                 while self._request(_packet(self._client)):
                     pass
-            # The server ends what reached it, and says so, before the connection to it goes.
+            # The server finishes the requests that reached it and replies before its connection is closed.
             self._server.shutdown_write()
             replies.join()
 
@@ -206,7 +206,7 @@ class _Relay(paramiko.SubsystemHandler):  # type: ignore[misc]
                 packet = _packet(self._server)
                 with self._lock:
                     request = self._open.pop(packet[1:5], None)
-                if request is None:  # the answer to INIT, which has no number
+                if request is None:  # the reply to INIT, which has no number
                     self._tell(packet, "")
                 else:
                     self._reply(packet, request)

@@ -18,7 +18,7 @@ from ringfence.toolkit.plan.content import sha256
 
 Tree = dict[str, Any]
 NOT_DONE, PARTLY, CHANGED = "not done", "partly done", "changed"
-# Errors that say themselves that nobody knows (yet) what became of the change.
+# Errors that report an unknown outcome.
 UNSURE = frozenset({"no_reply", "outcome_unknown"})
 
 
