@@ -46,7 +46,7 @@ class StoragePlace:
         if self.authority is None:
             raise CallError(
                 "history_unavailable",
-                f"This store ({self.protocols[-1]}) does not tell its server or its account, so its history"
+                f"This store ({self.protocols[-1]}) does not report its server or its account, so its history"
                 " could be taken for another's",
                 hint="name the place: --place NAME, or Session(…, place=NAME)",
             )

@@ -83,7 +83,7 @@ FINDINGS: Mapping[str, tuple[Level, str, str]] = MappingProxyType(
         "pattern-class-word": (
             "note",
             "a class of characters looks like a word; it matches one character",
-            "for the name itself put the bracket in brackets: [[]id]",
+            "for the name itself put the bracket in brackets: [[]slug]",
         ),
         "pattern-directory-name": (
             "warning",
@@ -113,7 +113,7 @@ FINDINGS: Mapping[str, tuple[Level, str, str]] = MappingProxyType(
         "pattern-not-ascii": (
             "note",
             "a pattern has letters beyond ASCII: names that look the same may be spelt in two ways",
-            "nothing to do where the names are made by one program; '?' matches whatever the character is",
+            "nothing to do where one program makes the names; '*' for the letter matches both spellings",
         ),
         "pattern-regex": (
             "warning",

@@ -42,6 +42,14 @@ def example(code: str, heading: str) -> str:
     return "version: 1\n" + block[1]
 
 
+@pytest.mark.parametrize("code", FINDINGS)
+def test_a_page_gives_the_level_and_the_summary(code: str) -> None:
+    level, summary, _ = FINDINGS[code]
+    page = (PAGES / f"{code}.md").read_text(encoding="utf-8")
+    said = " ".join(page.split("\n\n")[1].split())
+    assert said.lower().startswith(f"level: {level}. {summary[:30]}".lower()), said
+
+
 def test_every_code_has_a_page_and_no_other_has() -> None:
     assert {page.stem for page in PAGES.glob("*.md")} == {*FINDINGS, "index"}
     index = (PAGES / "index.md").read_text(encoding="utf-8")
