@@ -154,4 +154,5 @@ def _protected(path: str, hint: str | None = None) -> CallError:
     return CallError("protected_path", f"'{path}' is protected", where=path, hint=hint)
 
 
+BEING_REMOVED_PREFIX = "going-"  # before the name of a quarantined entry that a prune removes
 QUARANTINED_PREFIX = "kept-"  # prefix of a quarantined entry that stays in the workspace

@@ -136,6 +136,13 @@ def test_what_is_wrong_is_named(ringfence: Ringfence, place: Path, harm: str) ->
     assert listing(place) == before
 
 
+def test_what_a_killed_prune_was_removing_is_no_problem(ringfence: Ringfence, place: Path) -> None:
+    """It is removed under another name; the next prune completes that."""
+    lose_catch(place)
+    (Path.cwd() / ".ringfence" / "going-kept-gone").mkdir(parents=True)
+    assert ringfence("state", "check").status == 0
+
+
 def test_what_is_left_over_is_a_note(ringfence: Ringfence, place: Path, workspace: Path) -> None:
     (place / "content" / "part-0123").write_bytes(b"half")
     (place / "content" / ("0" * 64)).write_bytes(b"of nothing")

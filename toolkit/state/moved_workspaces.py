@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.protected_paths import OWN_DIRECTORY, QUARANTINED_PREFIX
+from ringfence.toolkit.protected_paths import BEING_REMOVED_PREFIX, OWN_DIRECTORY, QUARANTINED_PREFIX
 from ringfence.toolkit.state.files import is_state, owning, read_owning
 from ringfence.toolkit.state.read_only import open_to_read
 
@@ -67,13 +67,18 @@ def _knows(folder: str, caught: set[str]) -> bool:
         return False
 
 
+def quarantined(names: Iterable[str]) -> set[str]:
+    """Return those of the names in a quarantine that are of deletions, as the history knows them.
+
+    What is left of an entry after a prune was killed counts by the name that it had.
+    """
+    known = (name.removeprefix(BEING_REMOVED_PREFIX) for name in names)
+    return {name for name in known if name.startswith(QUARANTINED_PREFIX)}
+
+
 def caught_in(root: str) -> set[str]:
     """Return the names of quarantined deletions in a workspace of this machine."""
     try:
-        return {
-            name
-            for name in os.listdir(os.path.join(root, OWN_DIRECTORY))
-            if name.startswith(QUARANTINED_PREFIX)
-        }
+        return quarantined(os.listdir(os.path.join(root, OWN_DIRECTORY)))
     except OSError:
         return set()

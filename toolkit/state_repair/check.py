@@ -17,9 +17,9 @@ from ringfence.toolkit.errors import UNCHANGED, CallError
 from ringfence.toolkit.file_ownership import doubt
 from ringfence.toolkit.history.content_files import FILED
 from ringfence.toolkit.plan.content import hashed, sha256
-from ringfence.toolkit.protected_paths import OWN_DIRECTORY, QUARANTINED_PREFIX
+from ringfence.toolkit.protected_paths import OWN_DIRECTORY
 from ringfence.toolkit.state.files import Owning, read_owning
-from ringfence.toolkit.state.moved_workspaces import caught_in
+from ringfence.toolkit.state.moved_workspaces import caught_in, quarantined
 from ringfence.toolkit.state.protocol import SHARED, State
 from ringfence.toolkit.state.read_only import open_to_read
 from ringfence.toolkit.storage.local.quarantine import BESIDE
@@ -243,7 +243,7 @@ def _beside(folder: str | None) -> set[str]:
         names = os.listdir(os.path.join(folder, BESIDE)) if folder is not None else []
     except FileNotFoundError:
         return set()
-    return {name for name in names if name.startswith(QUARANTINED_PREFIX)}
+    return quarantined(names)
 
 
 def _intents(looked: _Looked) -> Iterator[Problem]:

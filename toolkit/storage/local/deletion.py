@@ -14,6 +14,7 @@ from typing import NamedTuple, Protocol
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY, Delete, Entry, Stat
+from ringfence.toolkit.protected_paths import BEING_REMOVED_PREFIX
 from ringfence.toolkit.storage.backend import Missed, Tree, path_changed
 from ringfence.toolkit.storage.local.directory import LocalFolder
 from ringfence.toolkit.storage.local.entries import before_rename, look, lstat, translated
@@ -200,7 +201,7 @@ def remove_catch(disk: _Disk, folder: int, name: str) -> None:
     The entry is renamed first: an undo that moves it back at the same time finds it complete or not at all.
     CallError or OSError.
     """
-    going = LocalSpot(folder, (f"going-{name}",))
+    going = LocalSpot(folder, (BEING_REMOVED_PREFIX + name,))
     with suppress(FileNotFoundError):
         os.rename(name, going.name, src_dir_fd=folder, dst_dir_fd=folder)
     remove_all(disk, going)
