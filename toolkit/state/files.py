@@ -9,7 +9,6 @@ import json
 import os
 import stat as S
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 
 from ringfence.toolkit.private_files import private_file
@@ -80,11 +79,12 @@ def make_database(folder: str, build: Callable[[str], None]) -> bool:
         database, part = os.path.join(folder, DATABASE), os.path.join(folder, _PART)
         if _has_content(database):
             return False
-        left = {name for name in os.listdir(folder) if name != _PART}
-        if left:
+        names = set(os.listdir(folder))
+        unfinished = {name for name in names if name.startswith(_PART)}  # with SQLite's journal
+        if left := names - unfinished:
             raise wrong("emptied" if DATABASE in left else "missing")
-        with suppress(FileNotFoundError):
-            os.unlink(part)
+        for name in unfinished:
+            os.unlink(os.path.join(folder, name))
         private_file(part)
         build(part)
         os.rename(part, database)

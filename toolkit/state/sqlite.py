@@ -257,8 +257,8 @@ def build_database(file: str) -> None:
 
     db = sqlite3.connect(file, isolation_level=None)
     try:
-        db.execute("PRAGMA auto_vacuum=INCREMENTAL")  # before its first page: so free pages go back in parts
         db.execute("PRAGMA journal_mode=OFF")
+        db.execute("PRAGMA auto_vacuum=INCREMENTAL")  # before its first page: so free pages go back in parts
         _make_tables(db)
     finally:
         db.close()
