@@ -310,7 +310,7 @@ def confirm(where: QueryContext, witness: Witness, effect: Effect) -> Rule | Non
 
 
 def agents(policies: Sequence[Engine], selector: str = "**", budget: Budget | None = None) -> list[str]:
-    """Return one name for every kind of agent that some policy tells apart, plain names first.
+    """Return one name for every kind of agent that some policy distinguishes, plain names first.
 
     The selector is a pattern of names as in `agents:`; `*` and `**` match every agent.
     """

@@ -1,4 +1,4 @@
-"""The bound on the work: what is said within it, and that none of it is left over where it was needed."""
+"""The bound on the work: answers within it are right, and no question lacks work that another one left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ringfence fmt`: files, folders and stdin; what it refuses; the ready-made policies are laid out by it."""
+"""`ringfence fmt`: files, folders and stdin; what it refuses; the ready-made policies are formatted."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def test_case(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("name", ["clineignore", "rooignore"])
 def test_a_line_of_any_length_is_answered_at_once(name: str) -> None:
-    """It took minutes to say of 200,000 characters that they are too many; the start of the line is said."""
+    """A line of 200,000 characters took minutes; its start is used, and the reason is reported."""
     for text, why in [
         ("x" * 200_000, "it has 200000 characters; only its start is used, which is stricter"),
         (

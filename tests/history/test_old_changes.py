@@ -1,4 +1,4 @@
-"""Of very many changes the oldest are not known any more: what counts stays, and who asks is told so."""
+"""Of very many changes the oldest are pruned: limits still count them, and each answer says that they are."""
 
 from __future__ import annotations
 

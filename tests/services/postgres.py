@@ -124,7 +124,7 @@ class Server:
         return False
 
     def kill(self) -> None:
-        """As if the machine had stopped: nothing is written any more, nobody is told."""
+        """Stop as a machine would: write nothing more, and notify nobody."""
         assert self._process is not None, "it was started"
         self._process.kill()
         self._process.wait(30)

@@ -1,4 +1,4 @@
-"""A hint has two readers: an agent is told what it can do, a person what they can do. All are tried."""
+"""A hint has two readers, an agent and a person, and a text for each. Every hint is tried."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ringfence.toolkit.advice import as_advice
 from ringfence.toolkit.errors import CODES, CallError, for_person
 
 ROOT = Path(__file__).resolve().parents[2]
-# What is said to an agent about people, and about what it sent.
+# Words of a hint that only an agent can use: about people, and about the call that it sent.
 TO_AGENTS = re.compile(
     r"\b(tell the user|it to the user|ask (a person|what|who)|send (it|the|several)|call again|do without)\b"
 )
@@ -97,4 +97,4 @@ def test_no_code_speaks_to_agents_where_a_person_reads(code: str) -> None:
 )
 def test_what_each_is_told(code: str, hint: str, advice: str) -> None:
     assert for_person(code, hint) == advice
-    assert CallError(code, "no", hint=hint).to_json()["hint"] == hint, "an agent is told what is for agents"
+    assert CallError(code, "no", hint=hint).to_json()["hint"] == hint, "an agent reads the hint for agents"

@@ -44,7 +44,7 @@ def junit(looked: Iterable[Looked]) -> Iterator[str]:
 
 
 def _test(suite: xml.Element, path: Path, name: str, where: Where | None) -> xml.Element:
-    """A test named by what it says and where it is written: names are told apart by this."""
+    """A test, identified by its text and its place in the file."""
     place = f" ({where.file}:{where.line})" if where else ""
     file = path.parent / where.file if where and where.file != path.name else path
     return xml.SubElement(
