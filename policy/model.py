@@ -14,7 +14,9 @@ from typing import Any, Final, Literal
 from ringfence.policy.errors import Where
 
 ACTIONS = ("read", "write", "delete")  # by how much they change
-GRAVITY: Mapping[str, int] = MappingProxyType({action: n for n, action in enumerate(ACTIONS)})
+RUN: Final = "run"  # the action of a command line; its rules are patterns of words, not of paths
+RUN_TOOL: Final = "run_command"  # the tool whose effects on files need `write` and `delete`
+GRAVITY: Mapping[str, int] = MappingProxyType({action: n for n, action in enumerate((*ACTIONS, RUN))})
 DEFAULT_AGENT = "default"
 
 
@@ -64,6 +66,20 @@ POLICY_TOOLS: Mapping[str, PolicyTool] = MappingProxyType(
 TOOL_ACTIONS: Mapping[str, tuple[tuple[str, str], ...]] = MappingProxyType(
     {name: tool.needs for name, tool in POLICY_TOOLS.items()}
 )
+# What the policy language knows: a command's effects can be ruled also where no tool runs commands.
+LANGUAGE_TOOLS: Mapping[str, tuple[tuple[str, str], ...]] = MappingProxyType(
+    {RUN_TOOL: ((RUN, "command"),), **TOOL_ACTIONS}
+)
+_EFFECTS_OF_COMMANDS = (_WRITE, _DELETE)
+
+
+def path_needs(
+    tool: str, tools: Mapping[str, tuple[tuple[str, str], ...]] = LANGUAGE_TOOLS
+) -> tuple[tuple[str, str], ...]:
+    """Return a tool's needs on paths, each with its parameter; for a tool that runs commands, its effects'."""
+    return _EFFECTS_OF_COMMANDS if tool == RUN_TOOL else tools[tool]
+
+
 MAKES_PARENTS: Final = frozenset(name for name, tool in POLICY_TOOLS.items() if tool.makes_parents)
 
 # Names that people expect to be tools, and what to write instead.
@@ -133,11 +149,15 @@ class Mandatory:
     keys: tuple[str, ...]
     rules: tuple[Rule, ...]
     excepts: tuple[str, ...] = ()
+    except_tools: tuple[str, ...] = ()  # tools that the item does not apply to
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """An action on a path. An incidental need (a missing parent directory) counts only if it is denied."""
+    """An action on a path, or `run` on the text of a command.
+
+    An incidental need (a missing parent directory) counts only if it is denied.
+    """
 
     action: str
     path: str
@@ -263,6 +283,7 @@ class Case:
     note: str = ""
     where: Where | None = None
     parents: Parents = "missing"  # above a path that is written; they count only where the tool makes them
+    command: bool = False  # `path` is the text of a command line
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,6 +320,38 @@ class Retention:
     keep: int = 1_000
 
 
+CommandLevel = Literal["overlay", "copy", "landlock", "none"]
+COMMAND_LEVELS: tuple[CommandLevel, ...] = ("overlay", "copy", "landlock", "none")  # the strongest first
+
+
+@dataclass(frozen=True, slots=True)
+class CommandLimits:
+    """What one command may use: seconds of time, and bytes of output, memory and scratch; and processes."""
+
+    seconds: int = 600
+    output: int = 1 << 20
+    memory: int = 4 << 30
+    processes: int = 512
+    scratch: int = 4 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Commands:
+    """How commands run: the weakest level that will do, whether with network, and the lanes of their effects.
+
+    `discard` and `through` are path patterns: effects that are dropped, and files that are written at once,
+    without history. Each has the places of its patterns beside it.
+    """
+
+    require: CommandLevel = "overlay"
+    network: bool = False
+    discard: tuple[str, ...] = ()
+    through: tuple[str, ...] = ()
+    limits: CommandLimits = CommandLimits()
+    discard_at: tuple[Where | None, ...] = ()
+    through_at: tuple[Where | None, ...] = ()
+
+
 MOST_TASKS: Final = 10_000  # what `max_tasks` can be at most, and what the tools' schemas take
 
 
@@ -314,6 +367,7 @@ class Agent:
     name: str
     rules: RuleMap = field(default_factory=lambda: _EMPTY)
     limits: LimitMap = field(default_factory=lambda: _EMPTY)
+    run: Sequence[Rule] = ()  # the rules for commands, apart: their patterns are of words
 
 
 @dataclass(frozen=True, slots=True)
@@ -331,3 +385,6 @@ class Content:
     durable: bool | None = None
     tasks: Tasks | None = None
     retention: Retention = Retention()
+    run: Sequence[Rule] = ()  # everybody's rules for commands
+    run_floor: tuple[Mandatory, ...] = ()  # mandatory items with `commands`
+    commands: Commands | None = None

@@ -190,9 +190,10 @@ MAY_IMPORT = {
     "policy.model": words("policy.errors"),
     "policy.patterns": words("policy.byte_names policy.invisible_characters"),
     "policy.rule_list": words("policy.errors policy.model"),
-    "policy.evaluation": words("policy.model policy.patterns policy.rule_list"),
+    "policy.commands": words("policy.invisible_characters policy.model policy.patterns"),
+    "policy.evaluation": words("policy.commands policy.model policy.patterns policy.rule_list"),
     "policy.analysis": words(
-        "policy.evaluation policy.invisible_characters policy.model policy.patterns policy.rule_list"
+        "policy.commands policy.evaluation policy.invisible_characters policy.model policy.patterns policy.rule_list"
     ),
     "policy.lint": words("policy.analysis policy.errors policy.evaluation policy.model policy.patterns"),
     "policy.loading": words(

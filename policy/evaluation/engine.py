@@ -15,13 +15,16 @@ from typing import Literal
 
 from ringfence.policy.evaluation import limits as ceilings
 from ringfence.policy.evaluation.rule_table import Query, RuleTable, Verdict
+from ringfence.policy.evaluation.run_rules import RunRules
 from ringfence.policy.model import (
     ACTIONS,
     GRAVITY,
-    TOOL_ACTIONS,
+    LANGUAGE_TOOLS,
+    RUN,
     Agent,
     Amount,
     Case,
+    Commands,
     Content,
     Decision,
     Effect,
@@ -55,8 +58,9 @@ class Engine:
         self.content = content
         self.revision = revision
         self.files = files
-        self.tools = MappingProxyType({**TOOL_ACTIONS, **(tools or {})})
+        self.tools = MappingProxyType({**LANGUAGE_TOOLS, **(tools or {})})
         self._laid = RuleTable(content)
+        self._run = RunRules(content)
         self._names = {name: parse_agent(name) for name in content.agents}
         self._machines: dict[Fold, Matcher] = {}
         self._queries: dict[tuple[str, str, str], Query] = {}
@@ -89,6 +93,11 @@ class Engine:
         return self.content.tasks
 
     @property
+    def commands(self) -> Commands:
+        """How commands run: the policy's section `commands`, with the defaults of what it does not state."""
+        return self.content.commands or Commands()
+
+    @property
     def cases(self) -> tuple[Case, ...]:
         """The policy's own test cases, in the order of its files."""
         return self.content.cases
@@ -111,7 +120,7 @@ class Engine:
                 continue
             if worst is None or (effect, GRAVITY[need.action]) > (worst[0], GRAVITY[worst[2].action]):
                 worst = effect, rule, need
-                if effect is Effect.DENY and need.action == ACTIONS[-1]:
+                if effect is Effect.DENY and GRAVITY[need.action] >= GRAVITY[ACTIONS[-1]]:
                     break
         if worst is None:
             return Decision(Effect.ALLOW, None, agent, tool, "", ROOT, "the call needs nothing", "")
@@ -127,7 +136,12 @@ class Engine:
     def verdict(  # noqa: PLR0913  a query and its path, without an object per verdict
         self, agent: str, tool: str, action: str, path: str, directory: bool = False, *, fold: Fold = False
     ) -> Verdict:
-        """Return the verdict with its rule. ValueError if the path is not canonical."""
+        """Return the verdict with its rule. ValueError if the path is not canonical.
+
+        For `run` the path is the text of a command line: the strictest verdict over all its commands.
+        """
+        if action == RUN:
+            return self._run.judge(dict.fromkeys(entry for _, entry in self.chain(agent)), path)
         query = self._queries.get((agent, tool, action))
         if query is None:
             query = self._query(agent, tool, action)
@@ -223,9 +237,11 @@ class Engine:
         return tuple(reversed(found))
 
     def floor(self, tool: str, action: str) -> tuple[Mandatory, ...]:
-        """Return the mandatory items that apply to a tool or an action."""
+        """Return the mandatory items that apply to a tool or an action on paths."""
         keys = {tool, action, "*"}
-        return tuple(item for item in self.content.mandatory if keys & set(item.keys))
+        return tuple(
+            item for item in self.content.mandatory if keys & set(item.keys) and tool not in item.except_tools
+        )
 
     def _entry(self, name: str, parts: list[str]) -> Agent | None:
         exact = self.content.agents.get(name)

@@ -8,7 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 
-from ringfence.policy.model import ACTIONS, TOOL_ACTIONS, Amount, Effect, Limit, LimitHit, LimitMap
+from ringfence.policy.model import (
+    ACTIONS,
+    LANGUAGE_TOOLS,
+    Amount,
+    Effect,
+    Limit,
+    LimitHit,
+    LimitMap,
+    path_needs,
+)
 
 
 def _files(limit: Limit, amount: Amount) -> bool:
@@ -28,11 +37,11 @@ LIMITS: Mapping[str, Callable[[Limit, Amount], bool]] = MappingProxyType(
 BUILT_IN = Limit(key="delete", max_files=500, per="call", over=Effect.ASK)
 
 
-def keys_of(tool: str, tools: Mapping[str, tuple[tuple[str, str], ...]] = TOOL_ACTIONS) -> tuple[str, ...]:
+def keys_of(tool: str, tools: Mapping[str, tuple[tuple[str, str], ...]] = LANGUAGE_TOOLS) -> tuple[str, ...]:
     """Return the keys whose limits apply to a tool (or a bare action)."""
     if tool in ACTIONS:
         return (tool, "*")
-    actions = dict.fromkeys(action for action, _ in tools[tool]) if tool in tools else ACTIONS
+    actions = dict.fromkeys(action for action, _ in path_needs(tool, tools)) if tool in tools else ACTIONS
     return (tool, *actions, "*")
 
 

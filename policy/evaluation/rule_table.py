@@ -56,7 +56,11 @@ class RuleTable:
         ladders = tuple(
             (everybody,) if name is None else (self._ladder(name, keys), everybody) for name in entries
         )
-        floor = {group: each for group, each in self._floor.items() if set(keys) & set(each[0].keys)}
+        floor = {
+            group: each
+            for group, each in self._floor.items()
+            if set(keys) & set(each[0].keys) and keys[0] not in each[0].except_tools
+        }
         return Query(number, floor, ladders)
 
     def judge(self, last: Mapping[int, int], query: Query) -> Verdict:
