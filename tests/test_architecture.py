@@ -228,6 +228,7 @@ MAY_IMPORT = {
         "policy.byte_names policy.patterns toolkit.errors toolkit.paths toolkit.program_files"
         " toolkit.project_root"
     ),
+    "toolkit.sandbox": words(""),
     "toolkit.state": words(
         "toolkit.errors toolkit.extras toolkit.locations toolkit.private_files toolkit.protected_paths"
     ),
