@@ -9,7 +9,7 @@ TYPE_CHECKING = False  # by hand, as importing `typing` for it takes as long as 
 if TYPE_CHECKING:
     from typing import Any
 
-    from ringfence.toolkit.approvals.store import Answer, Request
+    from ringfence.toolkit.approvals.requests import Answer, Request
     from ringfence.toolkit.call import Result, ToolCall, parse_call
     from ringfence.toolkit.errors import CODES, CallError
     from ringfence.toolkit.session.aio import AsyncSession
@@ -33,10 +33,10 @@ __all__ = [
 _HOMES = {
     "CODES": "errors",
     "TOOLS": "tools",
-    "Answer": "approvals.store",
+    "Answer": "approvals.requests",
     "AsyncSession": "session.aio",
     "CallError": "errors",
-    "Request": "approvals.store",
+    "Request": "approvals.requests",
     "Result": "call",
     "Session": "session.session",
     "Tool": "tools",

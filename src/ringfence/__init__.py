@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ringfence.policy import Decision, Effect, Need, Policy, PolicyError
-    from ringfence.toolkit.approvals.store import Answer, Request
+    from ringfence.toolkit.approvals.requests import Answer, Request
     from ringfence.toolkit.call import Result, ToolCall, parse_call
     from ringfence.toolkit.errors import CODES, CallError
     from ringfence.toolkit.session.aio import AsyncSession

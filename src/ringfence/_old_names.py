@@ -17,7 +17,7 @@ MOVED = {
     "policy": "ringfence.policy",
     "toolkit": "ringfence.toolkit",
     "toolkit.amend": "ringfence.toolkit.session.amend",
-    "toolkit.approvals": "ringfence.toolkit.approvals.store",
+    "toolkit.approvals": "ringfence.toolkit.approvals",
     "toolkit.asynchronous": "ringfence.toolkit.session.aio",
     "toolkit.board": "ringfence.toolkit.monitoring.dashboard",
     "toolkit.call": "ringfence.toolkit.call",

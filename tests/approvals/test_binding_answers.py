@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ringfence.toolkit import Session
-from ringfence.toolkit.approvals.store import PENDING, REFUSED, Answer
+from ringfence.toolkit.approvals.requests import PENDING, REFUSED, Answer
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.granting.effects import effects

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ringfence.toolkit import Session
-from ringfence.toolkit.approvals.store import Answer, arguments_digest
+from ringfence.toolkit.approvals.requests import Answer, arguments_digest
 from ringfence.toolkit.audit import log as audit
 
 POLICY = 'version: 1\nrules: {"*": ask, read: allow}\n'

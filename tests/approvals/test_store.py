@@ -8,17 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ringfence.toolkit.approvals.store import (
-    EXPIRED,
-    MOST_WAITING,
-    SESSION,
-    SINGLE_CALLS,
-    SINGLE_CALLS_LAST,
-    WAIT,
-    Answer,
-    Approvals,
-    Request,
-)
+from ringfence.toolkit.approvals.grant_scope import SINGLE_CALLS, SINGLE_CALLS_LAST
+from ringfence.toolkit.approvals.requests import EXPIRED, SESSION, WAIT, Answer, Request
+from ringfence.toolkit.approvals.store import MOST_WAITING, Approvals
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.locations import local_place
 from ringfence.toolkit.state.open import default_place, open_state

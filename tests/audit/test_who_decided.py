@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ringfence.toolkit import Session
-from ringfence.toolkit.approvals.store import Answer
+from ringfence.toolkit.approvals.requests import Answer
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.audit.log import RecordFilter
 from tests.services.asking import POLICY, asking

@@ -18,7 +18,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringfence.toolkit.approvals.store import PENDING, Answer, Request
+from ringfence.toolkit.approvals.requests import PENDING, Answer, Request
 from ringfence.toolkit.cli import approval_channel, approval_messages
 from ringfence.toolkit.cli.approval_channel import ApprovalChannel
 from ringfence.toolkit.cli.context import connect

@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from ringfence.toolkit.approvals.store import SINGLE_CALLS, SINGLE_CALLS_LAST, Answer, Request
+from ringfence.toolkit.approvals.grant_scope import SINGLE_CALLS, SINGLE_CALLS_LAST
+from ringfence.toolkit.approvals.requests import Answer, Request
 from ringfence.toolkit.cli import approval_prompt as prompt
 from ringfence.toolkit.cli.approval_prompt import Terminal
 from ringfence.toolkit.granting.scopes import PATHS_LAST

@@ -24,7 +24,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input, RichLog, Static, TextArea, Tree
 
 from ringfence.policy import Policy
-from ringfence.toolkit.approvals.store import Answer
+from ringfence.toolkit.approvals.requests import Answer
 from ringfence.toolkit.cli.watch.app import Watch
 from ringfence.toolkit.cli.watch.dialogs import Sure
 from ringfence.toolkit.monitoring.dashboard import Board, doing, label

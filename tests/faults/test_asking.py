@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ringfence.policy import Policy
-from ringfence.toolkit.approvals.store import Answer
+from ringfence.toolkit.approvals.requests import Answer
 from ringfence.toolkit.call import Result
 from ringfence.toolkit.session.session import Session
 

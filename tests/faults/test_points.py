@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from ringfence.policy import Policy
-from ringfence.toolkit.approvals.store import Answer, Request
+from ringfence.toolkit.approvals.requests import Answer, Request
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.cli import approval_prompt as prompt
 from ringfence.toolkit.cli.approval_prompt import Terminal

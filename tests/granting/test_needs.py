@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ringfence.toolkit import Session
-from ringfence.toolkit.approvals.store import Answer, Request
+from ringfence.toolkit.approvals.requests import Answer, Request
 from ringfence.toolkit.cli.approval_prompt import heading
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.granting.needs import in_lines, shown_needs

@@ -15,7 +15,7 @@ import pytest
 from ringfence.policy import Policy
 from ringfence.policy.analysis.diff import compare
 from ringfence.policy.model import Retention
-from ringfence.toolkit.approvals.store import Answer
+from ringfence.toolkit.approvals.requests import Answer
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.history import pruning as prune
 from ringfence.toolkit.history.content_files import LARGE

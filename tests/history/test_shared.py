@@ -18,7 +18,7 @@ from urllib.parse import urlsplit, urlunsplit
 import pytest
 
 from ringfence.policy import Policy
-from ringfence.toolkit.approvals.store import Answer
+from ringfence.toolkit.approvals.requests import Answer
 from ringfence.toolkit.audit import index as audit_index
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.cli import main

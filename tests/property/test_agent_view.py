@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringfence.policy import Effect, Policy
-from ringfence.toolkit.approvals.store import Answer
+from ringfence.toolkit.approvals.requests import Answer
 from ringfence.toolkit.catalog.mcp_definitions import tool_result
 from ringfence.toolkit.mcp.elicitation import Seals, question
 from ringfence.toolkit.session import agent_view

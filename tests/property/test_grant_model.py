@@ -10,7 +10,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, rule
 
-from ringfence.toolkit.approvals.store import Answer, Approvals, Request
+from ringfence.toolkit.approvals.requests import Answer, Request
+from ringfence.toolkit.approvals.store import Approvals
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.state.open import open_state
 

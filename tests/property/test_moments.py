@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringfence.policy import Policy
-from ringfence.toolkit.approvals.store import Answer
+from ringfence.toolkit.approvals.requests import Answer
 from ringfence.toolkit.durations import instant, moment
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.session.session import Session

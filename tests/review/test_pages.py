@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ringfence.policy import Policy
-from ringfence.toolkit.approvals.store import Answer
+from ringfence.toolkit.approvals.requests import Answer
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.session.session import Session
 from tests.review.conftest import TOKENS, Browser, Desk

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ringfence.policy import Policy
-from ringfence.toolkit.approvals.store import Answer, Request
+from ringfence.toolkit.approvals.requests import Answer, Request
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.call import Result
 from ringfence.toolkit.cli import main

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ringfence.policy import Policy
-from ringfence.toolkit.approvals.store import Answer
+from ringfence.toolkit.approvals.requests import Answer
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.session.amend import amend, amended
 from ringfence.toolkit.session.session import Session

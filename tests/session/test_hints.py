@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ringfence.toolkit import Session
-from ringfence.toolkit.approvals.store import Answer
+from ringfence.toolkit.approvals.requests import Answer
 
 GRANT = "a person has to grant this; send the same call again once it is granted"
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ringfence.policy import Policy
-from ringfence.toolkit.approvals.store import Answer, Request
+from ringfence.toolkit.approvals.requests import Answer, Request
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.session.session import Session

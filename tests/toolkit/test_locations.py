@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ringfence.policy import Policy, PolicyError
-from ringfence.toolkit.approvals.store import Answer
+from ringfence.toolkit.approvals.requests import Answer
 from ringfence.toolkit.cli import main
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.locations import StoragePlace, local_place, shown, split_url

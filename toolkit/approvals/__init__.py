@@ -9,7 +9,8 @@ TYPE_CHECKING = False  # by hand, as importing `typing` for it takes as long as 
 if TYPE_CHECKING:
     from typing import Any
 
-    from ringfence.toolkit.approvals.store import Answer, Approvals, Request
+    from ringfence.toolkit.approvals.requests import Answer, Request
+    from ringfence.toolkit.approvals.store import Approvals
 
 __all__ = [
     "Answer",
@@ -18,9 +19,9 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Answer": "store",
+    "Answer": "requests",
     "Approvals": "store",
-    "Request": "store",
+    "Request": "requests",
 }
 
 

@@ -8,125 +8,36 @@ a refusal.
 from __future__ import annotations
 
 import json
-import secrets
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, replace
 from typing import Any
 
-from ringfence.toolkit import grant_patterns
+from ringfence.toolkit.approvals.grant_scope import check_scope, covers, with_end
+from ringfence.toolkit.approvals.requests import (
+    EXPIRED,
+    GRANTED,
+    ONCE,
+    PATTERN,
+    PENDING,
+    REFUSED,
+    REVOKED,
+    SESSION,
+    STALE,
+    USED,
+    WAIT,
+    Answer,
+    Request,
+    call_of,
+    is_same_call,
+)
 from ringfence.toolkit.audit import index as audit_index
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.plan.content import sha256
 from ringfence.toolkit.state.protocol import State
-from ringfence.toolkit.text import rfc3339
 
-PENDING, GRANTED, REFUSED, USED, STALE = "pending", "granted", "refused", "used", "stale"
-EXPIRED, REVOKED = "expired", "revoked"
 _OVER = frozenset((USED, STALE, EXPIRED, REVOKED))
-ONCE, SESSION, PATTERN = "once", "session", "pattern"
 MOST_WAITING = 100  # requests of one agent and its sub-agents that wait for an answer at once
-WAIT = 24 * 3600.0  # seconds until a request without an answer expires, which refuses it
-SINGLE_CALLS = "default"  # the session of all single calls, which never ends by itself
-SINGLE_CALLS_LAST = 3600.0  # seconds that a grant for that session lasts, by default
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """A request for a person's approval, with everything that the answer depends on. `asked` is in POSIX
-    seconds.
-
-    `arguments` are as the agent sent them; `same_as` is the digest that a permitted call must have, too (see
-    `call_digest`). `needs` are the plan's own, each with `action`, `path`, `directory`, `on_the_way` (a
-    directory made on the way, which cannot ask) and `asks`. `asking` are the paths that a rule asks about
-    (empty: all), `asks` the rules that ask ({} where no rule decides). `changes`: the plan would change
-    something, so its digest identifies the call. `by` is who answered, at the time `decided`. `shown` is the
-    part that the agent may see (see `toolkit.session.agent_view`).
-    """
-
-    id: str
-    agent: str
-    session: str
-    tool: str
-    arguments: dict[str, Any]
-    digest: str
-    revision: str
-    title: str
-    preview: str
-    decision: dict[str, Any]
-    paths: tuple[str, ...] = ()
-    description: str = ""
-    asked: float = 0.0
-    state: str = PENDING
-    reason: str = ""
-    scope: str = ONCE
-    pattern: str | None = None
-    until: float | None = None
-    same_as: str = ""
-    needs: tuple[dict[str, Any], ...] = ()
-    asking: tuple[str, ...] = ()
-    asks: tuple[dict[str, Any], ...] = ()
-    changes: bool = False
-    by: str = ""
-    decided: float | None = None
-    shown: dict[str, str] = field(default_factory=dict)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return all fields that a person may see."""
-        return {name: value for name, value in asdict(self).items() if name != "shown"}
-
-    @property
-    def rules(self) -> frozenset[str]:
-        """Return the rules that ask: a grant with a wider scope covers them.
-
-        None where a limit or an unrecoverable deletion asks: a grant for these covers one call only.
-        """
-        if self.decision.get("limit") or self.decision.get("not_recoverable"):
-            return frozenset()
-        return frozenset(map(spelled, self.asks or (self.decision.get("rule"),)))
-
-    @property
-    def patterns(self) -> tuple[str | None, ...]:
-        """Return the patterns of the rules that ask; None where no rule decides."""
-        rules = self.asks or (self.decision.get("rule"),)
-        return tuple(rule.get("pattern") if rule else None for rule in rules)
-
-
-def spelled(rule: dict[str, Any] | None) -> str:
-    """Return a rule's JSON as text with sorted keys, so that equal rules have equal texts."""
-    return json.dumps(
-        [rule.get(k) for k in ("tier", "agent", "key", "pattern", "line", "file")] if rule else None
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A person's answer to a request.
-
-    `scope` is "once", "session" (every call of this tool in the session that the same rules ask about) or
-    "pattern" (every call of this agent and tool that they ask about, on paths that `pattern` matches).
-    `until`, in POSIX seconds, ends the last two scopes; a pattern needs it, and the session of all single
-    calls gets one. `confirmed`: the person confirmed a second time, which a grant for nearly every path needs
-    (`is_broad`).
-    """
-
-    granted: bool
-    scope: str = ONCE
-    reason: str = ""
-    by: str = ""
-    pattern: str | None = None
-    until: float | None = None
-    confirmed: bool = False
-
-
-def is_broad(request: Request, scope: str, pattern: str | None = None) -> bool:
-    """Whether a grant of this scope covers nearly every path of the workspace."""
-    if scope == PATTERN:
-        return pattern is not None and grant_patterns.is_everything(pattern)
-    return scope == SESSION and any(
-        pattern is None or grant_patterns.is_everything(pattern) for pattern in request.patterns
-    )
 
 
 class Approvals:
@@ -186,8 +97,8 @@ class Approvals:
             if answer.granted:
                 if (refused := self.refusal(request)) is not None:
                     raise _over(refused, f"The same change, asked as '{refused.id}',")
-                answer = self._ending(request, answer)
-                self._check_scope(request, answer)
+                answer = with_end(request, answer, self._clock())
+                check_scope(request, answer, self._clock())
             state = GRANTED if answer.granted else REFUSED
             db.execute(
                 "UPDATE approval SET state=?, scope=?, pattern=?, until=?, reason=?, decided_by=?, decided=?"
@@ -212,7 +123,7 @@ class Approvals:
         """
         if (refused := self.refusal(request)) is not None:
             raise _over(refused, f"The same change, asked as '{refused.id}',")
-        self._check_scope(request, replace(answer, confirmed=True))
+        check_scope(request, replace(answer, confirmed=True), self._clock())
 
     def covering(self, request: Request) -> Request | None:
         """Return a grant of a wider scope that permits a request's call; None if there is none."""
@@ -250,7 +161,7 @@ class Approvals:
             (REFUSED, request.digest, *sessions, *agents),
         )
         found = (self._now(row) for row in rows)
-        return next((one for one in found if one.changes or _is_same_call(one, request)), None)
+        return next((one for one in found if one.changes or is_same_call(one, request)), None)
 
     def covered(self, request: Request, answer: Answer) -> list[Request]:
         """Return other pending or refused requests that a grant of this scope would cover, oldest first."""
@@ -262,7 +173,7 @@ class Approvals:
             (request.agent, request.tool, request.revision, PENDING, REFUSED, request.id),
         )
         found = (self._now(row) for row in rows)
-        return [one for one in found if one.state != EXPIRED and _covers(granted, one)]
+        return [one for one in found if one.state != EXPIRED and covers(granted, one)]
 
     def note_declined(self, approval: str, *, by: str, reason: str) -> None:
         """Record that an approver returned the request without an answer; the request stays pending."""
@@ -364,7 +275,7 @@ class Approvals:
                 request.agent,
                 request.session,
                 request.tool,
-                _call_of(request),
+                call_of(request),
                 request.digest,
                 request.revision,
                 json.dumps(sorted(request.rules)) if request.rules else None,
@@ -390,47 +301,17 @@ class Approvals:
             f"{_SELECT} WHERE agent=? AND tool=? AND state=? AND scope IN (?, ?) AND revision=?",
             (request.agent, request.tool, GRANTED, SESSION, PATTERN, request.revision),
         )
-        return next((held for held in (self._now(row) for row in rows) if _covers(held, request)), None)
+        return next((held for held in (self._now(row) for row in rows) if covers(held, request)), None)
 
     def _same_call(self, request: Request) -> list[Request]:
         """Return pending requests and one-call grants for the same call."""
         rows = self._state.rows(
             f"{_SELECT} WHERE session=? AND agent=? AND tool=? AND arguments=? AND state IN (?, ?)"
             " ORDER BY asked",
-            (request.session, request.agent, request.tool, _call_of(request), PENDING, GRANTED),
+            (request.session, request.agent, request.tool, call_of(request), PENDING, GRANTED),
         )
         held = (self._now(row) for row in rows)
         return [one for one in held if one.state != EXPIRED and one.scope == ONCE]
-
-    def _ending(self, request: Request, answer: Answer) -> Answer:
-        """Return the answer with an end time, where its scope has no end of its own."""
-        endless = answer.scope == SESSION and request.session == SINGLE_CALLS and answer.until is None
-        return replace(answer, until=self._clock() + SINGLE_CALLS_LAST) if endless else answer
-
-    def _check_scope(self, request: Request, answer: Answer) -> None:
-        if answer.until is not None and rfc3339(answer.until) is None:
-            raise CallError("invalid_arguments", "The end of the grant is no time", where="until")
-        if answer.scope == ONCE:
-            return
-        if not request.rules:
-            raise CallError(
-                "invalid_arguments",
-                "A limit is lifted once, and so is a loss",
-                where="scope",
-            )
-        if answer.until is not None and answer.until <= self._clock():
-            raise CallError("invalid_arguments", "The grant would end before it begins", where="until")
-        if answer.scope == PATTERN:
-            if answer.pattern is None or answer.until is None:
-                raise CallError("invalid_arguments", "A grant for a pattern needs an end", where="until")
-            _check_pattern(answer.pattern, request.asking or request.paths)
-        if not answer.confirmed and is_broad(request, answer.scope, answer.pattern):
-            raise CallError(
-                "invalid_arguments",
-                "This grant would be for next to every path; it has to be confirmed a second time",
-                where="confirmed",
-                hint="grant this change alone, or a pattern that matches less",
-            )
 
     def _now(self, row: tuple[Any, ...]) -> Request:
         """The request of a row of `_SELECT`; its state is EXPIRED if its time has run out."""
@@ -472,28 +353,6 @@ class Approvals:
 _SELECT = "SELECT request, state, reason, scope, pattern, until, decided_by, asked, decided FROM approval"
 
 
-def _covers(held: Request, request: Request) -> bool:
-    """Whether a grant covers every rule that asks now and, for a pattern, every path."""
-    if held.state != GRANTED or not request.rules or not request.rules <= held.rules:
-        return False
-    if held.scope == SESSION:
-        return held.session == request.session
-    if held.pattern is None:
-        return False
-    return all(map(grant_patterns.matcher(held.pattern), request.asking or request.paths))
-
-
-def _check_pattern(pattern: str, asked: tuple[str, ...]) -> None:
-    try:
-        matches = grant_patterns.matcher(pattern)
-    except ValueError as error:
-        raise CallError("invalid_arguments", f"This is not a pattern: {error}", where="pattern") from None
-    missed = next((path for path in asked if not matches(path)), None)
-    if missed is not None:
-        message = f"The pattern does not match what was asked for: '{missed}'"
-        raise CallError("invalid_arguments", message, where="pattern")
-
-
 def _over(request: Request, which: str = "") -> CallError:
     """Return the error for an answer to a finished request: how it ended, and by whom."""
     by = f" by {request.by}" if request.by and request.state in (GRANTED, REFUSED, REVOKED) else ""
@@ -515,29 +374,6 @@ def _lineage(name: str) -> tuple[str, ...]:
 
 def _marks(values: tuple[str, ...]) -> str:
     return ", ".join("?" * len(values))
-
-
-def _call_of(request: Request) -> str:
-    return request.same_as or call_digest(request.arguments)
-
-
-def _is_same_call(one: Request, other: Request) -> bool:
-    return one.tool == other.tool and _call_of(one) == _call_of(other)
-
-
-def new_id() -> str:
-    """Return a new request id: "a-" and 16 random hexadecimal digits."""
-    return "a-" + secrets.token_hex(8)
-
-
-def arguments_digest(arguments: dict[str, Any]) -> str:
-    """Return the SHA-256, in hexadecimal, of a call's arguments as JSON with sorted keys."""
-    return sha256(json.dumps(arguments, sort_keys=True, separators=(",", ":")).encode())
-
-
-def call_digest(arguments: dict[str, Any]) -> str:
-    """Return the digest by which two calls of a tool are the same: all arguments except the stated reason."""
-    return arguments_digest({name: value for name, value in arguments.items() if name != "description"})
 
 
 def _refusal(reason: str) -> str:

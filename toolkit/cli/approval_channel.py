@@ -15,7 +15,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from ringfence.toolkit.approvals.store import PENDING, Request
+from ringfence.toolkit.approvals.requests import PENDING, Request
 from ringfence.toolkit.call import call_id_of
 from ringfence.toolkit.cli import approval_messages as messages
 from ringfence.toolkit.errors import CallError

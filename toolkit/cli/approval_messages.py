@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from ringfence.toolkit.approvals.store import ONCE, PATTERN, SESSION, WAIT, Answer, Request
+from ringfence.toolkit.approvals.requests import ONCE, PATTERN, SESSION, WAIT, Answer, Request
 from ringfence.toolkit.call import read_json
 from ringfence.toolkit.durations import ahead
 from ringfence.toolkit.errors import CallError

@@ -18,7 +18,7 @@ from ringfence.toolkit.cli.output import Screen
 from ringfence.toolkit.text import because, escape, plural, quoted
 
 if TYPE_CHECKING:
-    from ringfence.toolkit.approvals.store import Answer, Request
+    from ringfence.toolkit.approvals.requests import Answer, Request
     from ringfence.toolkit.granting.scopes import Scope
     from ringfence.toolkit.session.session import Session
 
@@ -133,7 +133,7 @@ class AtTerminal:
 
         None in a job in the background: the request stays in the queue, and the job goes on.
         """
-        from ringfence.toolkit.approvals.store import Answer
+        from ringfence.toolkit.approvals.requests import Answer
         from ringfence.toolkit.granting.effects import effects
 
         try:
@@ -150,7 +150,7 @@ def answer(request: Request, terminal: Terminal, told: Callable[[Answer], list[s
 
     `told` gives what a grant for more than this change would do; it is shown, and asked about once more.
     """
-    from ringfence.toolkit.approvals.store import ONCE, Answer
+    from ringfence.toolkit.approvals.requests import ONCE, Answer
     from ringfence.toolkit.granting.scopes import in_words
 
     screen = terminal.screen
@@ -184,7 +184,7 @@ def answer(request: Request, terminal: Terminal, told: Callable[[Answer], list[s
 
 def _wider(request: Request) -> dict[str, tuple[Scope, str]]:
     """What reaches further than this change, by the letter to type, with what is shown beside that."""
-    from ringfence.toolkit.approvals.store import PATTERN, SESSION
+    from ringfence.toolkit.approvals.requests import PATTERN, SESSION
     from ringfence.toolkit.granting.scopes import lasts_in_words, scopes, session_in_words
 
     found: dict[str, tuple[Scope, str]] = {}
@@ -199,7 +199,7 @@ def _wider(request: Request) -> dict[str, tuple[Scope, str]]:
 
 def _granting(scope: Scope) -> Answer:
     """The answer that grants it from now on, as it is confirmed a second time."""
-    from ringfence.toolkit.approvals.store import Answer
+    from ringfence.toolkit.approvals.requests import Answer
 
     until = None if scope.lasts is None else time.time() + scope.lasts
     return Answer(True, scope.name, "", whoami(), scope.pattern, until, confirmed=True)

@@ -122,7 +122,7 @@ def open_session(
 
 def connect(channel: ApprovalChannel, session: Session) -> None:
     """Let the channel answer the requests of the session."""
-    from ringfence.toolkit.approvals.store import Answer
+    from ringfence.toolkit.approvals.requests import Answer
     from ringfence.toolkit.granting.effects import reach_of
 
     channel.approvals = session.approvals

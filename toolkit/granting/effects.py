@@ -6,7 +6,7 @@ The lines have the scope in words, how many paths it opens, and which pending or
 from __future__ import annotations
 
 from ringfence.policy import Policy
-from ringfence.toolkit.approvals.store import ONCE, PENDING, Answer, Request
+from ringfence.toolkit.approvals.requests import ONCE, PENDING, Answer, Request
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.granting.reach import Reach, reach
 from ringfence.toolkit.granting.scopes import in_words

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ringfence.toolkit.approvals.store import Request
+from ringfence.toolkit.approvals.requests import Request
 from ringfence.toolkit.grant_patterns import outermost
 from ringfence.toolkit.text import escape
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ringfence.policy import Effect, Policy
 from ringfence.toolkit import paths
-from ringfence.toolkit.approvals.store import PATTERN, Request, spelled
+from ringfence.toolkit.approvals.requests import PATTERN, Request, spelled
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.grant_patterns import matcher
 from ringfence.toolkit.plan.changes import DIRECTORY, Entry

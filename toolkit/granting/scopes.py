@@ -9,15 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from ringfence.toolkit.approvals.store import (
-    ONCE,
-    PATTERN,
-    SESSION,
-    SINGLE_CALLS,
-    SINGLE_CALLS_LAST,
-    Request,
-    is_broad,
-)
+from ringfence.toolkit.approvals.grant_scope import SINGLE_CALLS, SINGLE_CALLS_LAST, is_broad
+from ringfence.toolkit.approvals.requests import ONCE, PATTERN, SESSION, Request
 from ringfence.toolkit.grant_patterns import narrowest
 from ringfence.toolkit.text import escape, plural, when
 

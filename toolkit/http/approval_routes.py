@@ -11,8 +11,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from ringfence.toolkit.approvals.store import ONCE, Answer
-from ringfence.toolkit.approvals.store import Request as Asked
+from ringfence.toolkit.approvals.requests import ONCE, Answer
+from ringfence.toolkit.approvals.requests import Request as Asked
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.http.responses import as_json, check_role, object_in, text_in
 from ringfence.toolkit.http.session_pool import SessionPool

@@ -17,15 +17,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ringfence.toolkit.approvals.store import (
-    ONCE,
-    PATTERN,
-    SESSION,
-    Answer,
-    Request,
-    arguments_digest,
-    is_broad,
-)
+from ringfence.toolkit.approvals.grant_scope import is_broad
+from ringfence.toolkit.approvals.requests import ONCE, PATTERN, SESSION, Answer, Request, arguments_digest
 from ringfence.toolkit.call import Result, ToolCall
 from ringfence.toolkit.grant_patterns import outermost
 from ringfence.toolkit.granting.scopes import PATHS_LAST, Scope, in_words, lasts_in_words, scopes

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ringfence.toolkit.approvals.store import PENDING
+from ringfence.toolkit.approvals.requests import PENDING
 from ringfence.toolkit.call import MAX_ID, Result, ToolCall, failed
 from ringfence.toolkit.catalog.mcp_definitions import definition, tool_result
 from ringfence.toolkit.errors import CallError
@@ -38,7 +38,7 @@ from ringfence.toolkit.progress import Progress
 from ringfence.toolkit.version import version
 
 if TYPE_CHECKING:
-    from ringfence.toolkit.approvals.store import Request
+    from ringfence.toolkit.approvals.requests import Request
     from ringfence.toolkit.session.session import Session
 
 _ROUNDS = 3  # how often one call asks the user, if its plan keeps changing

@@ -9,7 +9,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Any
 
-from ringfence.toolkit.approvals.store import Request
+from ringfence.toolkit.approvals.requests import Request
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.history.session_diff import Changed, changed
 from ringfence.toolkit.session.session import Session

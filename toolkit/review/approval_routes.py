@@ -12,17 +12,9 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from ringfence.policy import Need
-from ringfence.toolkit.approvals.store import (
-    GRANTED,
-    ONCE,
-    PATTERN,
-    PENDING,
-    REFUSED,
-    SESSION,
-    Answer,
-    is_broad,
-)
-from ringfence.toolkit.approvals.store import Request as Asked
+from ringfence.toolkit.approvals.grant_scope import is_broad
+from ringfence.toolkit.approvals.requests import GRANTED, ONCE, PATTERN, PENDING, REFUSED, SESSION, Answer
+from ringfence.toolkit.approvals.requests import Request as Asked
 from ringfence.toolkit.call import read_json
 from ringfence.toolkit.durations import ahead
 from ringfence.toolkit.errors import CallError

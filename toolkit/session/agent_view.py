@@ -15,7 +15,7 @@ from ringfence.toolkit.plan.impact import describe, touched
 from ringfence.toolkit.text import escape, plural, rfc3339
 
 if TYPE_CHECKING:
-    from ringfence.toolkit.approvals.store import Request
+    from ringfence.toolkit.approvals.requests import Request
     from ringfence.toolkit.session.attempt import Attempt
 
 _NAMED = 100  # entries that are named, if the plan is not shown whole

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ringfence.toolkit.approvals.store import Answer, Request
+from ringfence.toolkit.approvals.requests import Answer, Request
 from ringfence.toolkit.call import Result, ToolCall
 from ringfence.toolkit.progress import Progress, Tell
 

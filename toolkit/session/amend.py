@@ -10,7 +10,7 @@ import json
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ringfence.policy import Effect
-from ringfence.toolkit.approvals.store import PENDING, Answer, Request
+from ringfence.toolkit.approvals.requests import PENDING, Answer, Request
 from ringfence.toolkit.call import ToolCall
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import Plan

@@ -10,7 +10,8 @@ from typing import Any
 
 from ringfence.policy import Amount, Decision, Effect, Need, Policy
 from ringfence.policy.patterns.syntax import Fold
-from ringfence.toolkit.approvals.store import Approvals, Request
+from ringfence.toolkit.approvals.requests import Request
+from ringfence.toolkit.approvals.store import Approvals
 from ringfence.toolkit.call import ToolCall
 from ringfence.toolkit.execution.outcome import Outcome
 from ringfence.toolkit.history.records import DONE

@@ -15,7 +15,7 @@ from typing import Any
 from ringfence.policy import Amount, Decision, Effect, Need
 from ringfence.policy.model import GRAVITY
 from ringfence.toolkit.approvals.asking_rules import asking
-from ringfence.toolkit.approvals.store import Request, call_digest, new_id
+from ringfence.toolkit.approvals.requests import Request, call_digest, new_id
 from ringfence.toolkit.call import Result
 from ringfence.toolkit.errors import CODES, CallError
 from ringfence.toolkit.execution.apply import apply

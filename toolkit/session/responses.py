@@ -24,7 +24,7 @@ from ringfence.toolkit.session import agent_view
 from ringfence.toolkit.text import escape, plural
 
 if TYPE_CHECKING:
-    from ringfence.toolkit.approvals.store import Request
+    from ringfence.toolkit.approvals.requests import Request
     from ringfence.toolkit.session.attempt import Attempt
 
 _MOST = 100  # how many failed paths a record names

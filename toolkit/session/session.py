@@ -18,7 +18,8 @@ from ringfence.policy import Policy, PolicyError
 from ringfence.policy.loading import cache as kept
 from ringfence.policy.patterns.syntax import Fold
 from ringfence.toolkit import paths
-from ringfence.toolkit.approvals.store import PENDING, Answer, Approvals, Request
+from ringfence.toolkit.approvals.requests import PENDING, Answer, Request
+from ringfence.toolkit.approvals.store import Approvals
 from ringfence.toolkit.call import Result, ToolCall, again, as_call, call_id_of, failed, parse_call
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.execution.outcome import Outcome

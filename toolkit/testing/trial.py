@@ -14,7 +14,7 @@ from typing import Any
 from ringfence.policy import ACTIONS, Case, Decision, Effect, Policy, Rule
 from ringfence.policy.errors import nearest
 from ringfence.policy.evaluation.cases import needs_of
-from ringfence.toolkit.approvals.store import Answer, Request
+from ringfence.toolkit.approvals.requests import Answer, Request
 from ringfence.toolkit.call import Result
 from ringfence.toolkit.session.session import Session
 

@@ -9,16 +9,8 @@ from dataclasses import replace
 
 from ringfence.policy import Policy
 from ringfence.policy.errors import PolicyError
-from ringfence.toolkit.approvals.store import (
-    GRANTED,
-    ONCE,
-    PATTERN,
-    PENDING,
-    SESSION,
-    Answer,
-    Request,
-    is_broad,
-)
+from ringfence.toolkit.approvals.grant_scope import is_broad
+from ringfence.toolkit.approvals.requests import GRANTED, ONCE, PATTERN, PENDING, SESSION, Answer, Request
 from ringfence.toolkit.cli.approval_prompt import confirm, heading, whoami
 from ringfence.toolkit.cli.column_layout import Column
 from ringfence.toolkit.cli.context import open_record, open_to_answer, policy_of, root_of

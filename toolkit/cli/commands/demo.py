@@ -23,7 +23,7 @@ from ringfence.toolkit.cli.runner import DONE, FELL_SHORT
 from ringfence.toolkit.text import because
 
 if TYPE_CHECKING:
-    from ringfence.toolkit.approvals.store import Answer, Request
+    from ringfence.toolkit.approvals.requests import Answer, Request
     from ringfence.toolkit.session.session import Session
 
 POLICY = """\
@@ -177,7 +177,7 @@ class _Person:
         self.grants = False
 
     def answer(self, request: Request) -> Answer:
-        from ringfence.toolkit.approvals.store import Answer
+        from ringfence.toolkit.approvals.requests import Answer
 
         for text, style in heading(request):
             self._screen.line(f"   | {text}", style)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ringfence.policy import TOOL_ACTIONS
-from ringfence.toolkit.approvals.store import SINGLE_CALLS
+from ringfence.toolkit.approvals.grant_scope import SINGLE_CALLS
 from ringfence.toolkit.call import MAX_BYTES, Result
 from ringfence.toolkit.cli.agent_option import mention_unknown
 from ringfence.toolkit.cli.context import approval_channel, open_session, options_of

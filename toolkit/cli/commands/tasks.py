@@ -9,7 +9,7 @@ import argparse
 from typing import Any
 
 from ringfence.policy import Policy
-from ringfence.toolkit.approvals.store import Answer, Request
+from ringfence.toolkit.approvals.requests import Answer, Request
 from ringfence.toolkit.call import Result
 from ringfence.toolkit.cli.approval_prompt import confirm, whoami
 from ringfence.toolkit.cli.column_layout import Column

@@ -19,7 +19,7 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.widgets import Footer, Header, RichLog, Static, Tree
 from textual.widgets.tree import TreeNode
 
-from ringfence.toolkit.approvals.store import ONCE, PATTERN, SESSION, Answer, Request
+from ringfence.toolkit.approvals.requests import ONCE, PATTERN, SESSION, Answer, Request
 from ringfence.toolkit.cli.approval_prompt import whoami
 from ringfence.toolkit.cli.watch import rendering as drawing
 from ringfence.toolkit.cli.watch.dialogs import Arguments, Choice, Reason, Sure

@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.text import Text
 
-from ringfence.toolkit.approvals.store import Request
+from ringfence.toolkit.approvals.requests import Request
 from ringfence.toolkit.cli.approval_prompt import heading
 from ringfence.toolkit.cli.output import STYLES
 from ringfence.toolkit.history.session_diff import Changed
