@@ -154,16 +154,16 @@ def test_a_log_that_cannot_be_written_is_an_error_at_the_start_and_a_warning_lat
         opened(audit_log=tmp_path / "nowhere" / "log")
     assert caught.value.code == "history_unavailable"
     with opened() as session:
-        assert session._mirror is not None
-        real = session._mirror._write
+        assert session._recorder.mirror is not None
+        real = session._recorder.mirror._write
 
         def full(data: bytes) -> None:
             raise OSError(28, "No space left on device")
 
-        session._mirror._write = full  # type: ignore[method-assign]
+        session._recorder.mirror._write = full  # type: ignore[method-assign]
         assert session.call({"tool": "get_project_root", "arguments": {}}).ok
         assert "No space left" in caplog.text
-        session._mirror._write = real  # type: ignore[method-assign]
+        session._recorder.mirror._write = real  # type: ignore[method-assign]
         calls(session, 1)
     assert len(lines(tmp_path / "log")) == 2
 

@@ -27,6 +27,7 @@ from ringfence.policy import Policy
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.call import Result, failed
 from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.session.recorder import Recorder
 from ringfence.toolkit.session.session import Session
 from tests.crash import mutants as crash
 from tests.crash.harness import digest, files_of
@@ -111,17 +112,17 @@ class Process:
 
 def false_unavailable() -> None:
     """Answer that nothing was changed when only the outcome could not be written."""
-    real = Session._record
+    real = Recorder._record
 
-    def record(self: Session, attempt: Any, result: Result) -> Result:
+    def record(self: Recorder, attempt: Any, result: Result) -> Result:
         result = real(self, attempt, result)
-        if not self.history._late:
+        if not self._history._late:
             return result
         result = failed(None, CallError(UNAVAILABLE, "The history cannot be used, so nothing was changed"))
         result.data["call_id"] = attempt.name
         return result
 
-    Session._record = record  # type: ignore[method-assign]
+    Recorder._record = record  # type: ignore[method-assign]
 
 
 # What is wrong, and the database whose outages show it.

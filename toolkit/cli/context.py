@@ -20,7 +20,8 @@ from ringfence.toolkit.storage.local_roots import local_path
 
 if TYPE_CHECKING:
     from ringfence.toolkit.cli.approval_channel import ApprovalChannel
-    from ringfence.toolkit.session.session import Approver, Session
+    from ringfence.toolkit.session.call_handler import Approver
+    from ringfence.toolkit.session.session import Session
 
 
 def root_of(arguments: argparse.Namespace) -> tuple[str, str]:

@@ -18,7 +18,8 @@ from ringfence.toolkit.call import Result, ToolCall
 from ringfence.toolkit.progress import Progress, Tell
 
 if TYPE_CHECKING:
-    from ringfence.toolkit.session.session import Approver, Session
+    from ringfence.toolkit.session.call_handler import Approver
+    from ringfence.toolkit.session.session import Session
 
 T = TypeVar("T")
 

@@ -10,44 +10,34 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ringfence.policy import Policy, PolicyError
-from ringfence.policy.loading import cache as kept
 from ringfence.policy.patterns.syntax import Fold
 from ringfence.toolkit import paths
-from ringfence.toolkit.approvals.requests import PENDING, Answer, Request
 from ringfence.toolkit.approvals.store import Approvals
-from ringfence.toolkit.call import Result, ToolCall, again, as_call, call_id_of, failed, parse_call
+from ringfence.toolkit.call import Result, ToolCall, failed
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.execution.outcome import Outcome
 from ringfence.toolkit.fake_fs import import_past_the_fake
-from ringfence.toolkit.history.records import DONE, UNKNOWN
-from ringfence.toolkit.history.records import PENDING as LEFT_OPEN
 from ringfence.toolkit.history.store import History
-from ringfence.toolkit.plan.impact import usage
 from ringfence.toolkit.progress import Progress, Tell
-from ringfence.toolkit.session import agent_view, pipeline
-from ringfence.toolkit.session import responses as answers
 from ringfence.toolkit.session.attempt import Attempt
+from ringfence.toolkit.session.call_handler import Approver, CallHandler
+from ringfence.toolkit.session.crash_recovery import recover_left_open, recover_orphans
 from ringfence.toolkit.session.open import Places, open_context
 from ringfence.toolkit.session.policy_source import PolicySource
+from ringfence.toolkit.session.recorder import Recorder
 from ringfence.toolkit.session.retention_schedule import RetentionSchedule
 from ringfence.toolkit.state.protocol import State
 from ringfence.toolkit.workspace.workspace import Workspace
 
 if TYPE_CHECKING:
-    from ringfence.toolkit.audit.jsonl_mirror import JsonlMirror
     from ringfence.toolkit.history.session_diff import Changed
     from ringfence.toolkit.history.subscriptions import Subscriber, Subscription
     from ringfence.toolkit.history.versions import Version
     from ringfence.toolkit.undo.planner import UndoPlan
-
-# None: the approver has no answer, or has stored it. If a stored answer does not fit, a new request is made.
-Approver = Callable[[Request], Answer | None]
-_ROUNDS = 3  # how often a person is asked about one call whose plan keeps changing
 
 
 class Session:
@@ -97,11 +87,9 @@ class Session:
         place: str | None = None,
         read_only: bool = False,
     ) -> None:
-        self._approver = approver
         self._lock = threading.RLock()
-        self._subscriptions: list[Subscription] = []
         import_past_the_fake()
-        self._following = PolicySource(policy, policy_file)
+        self._policy_source = PolicySource(policy, policy_file)
         self.context = open_context(
             Places(root, fs, options or {}, tasks, task, place, state, audit_key),
             self.policy,
@@ -113,17 +101,23 @@ class Session:
             read_only=read_only,
         )
         self._retention = RetentionSchedule(self.context, lambda: None if self.policy_error else self.policy)
-        self._protect_policy()
+        self._recorder = Recorder(self.context)
+        self._handler = CallHandler(self.context, self._policy_source, self._recorder, approver)
+        self._handler.protect_policy()
         if self.state.folder is not None:
             self.workspace.protect(str(Path(self.state.folder).parent))
         self.workspace.protect_tasks()
         self.audit_log = None if audit_log is None else str(Path(audit_log).absolute())
-        self._mirror: JsonlMirror | None = None
         if read_only:
             return
-        self._settle()
-        if self.audit_log is not None:
-            self._open_mirror(self.audit_log, audit_log_rotate)
+        try:
+            recover_orphans(self.context)
+            if self.audit_log is not None:
+                self.workspace.protect(self.audit_log, aside=True)
+                self._recorder.copy_audit_to(self.audit_log, audit_log_rotate)
+        except CallError:
+            self.close()
+            raise
 
     def __enter__(self) -> Session:
         return self
@@ -131,60 +125,10 @@ class Session:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _settle(self) -> None:
-        """Recover operations that dead processes left open; imports the recovery only if there are any."""
-        try:
-            if self.state.interrupted and self.history.content_files is not None:
-                from ringfence.toolkit.history.pruning import sweep
-
-                sweep(self.state, self.history.content_files)
-            if self.history.orphans():
-                from ringfence.toolkit.execution.recovery import settle
-
-                settle(self.history, self.workspace)
-        except CallError:
-            self.close()
-            raise
-
-    def _settle_left_open(self) -> None:
-        """Recover an operation that an earlier call of this session left open, because the store did not
-        answer.
-        """
-        if self.history.left_open:
-            from ringfence.toolkit.execution.recovery import settle
-
-            self.history.left_open = False  # set again if the store still does not answer
-            settle(self.history, self.workspace)
-
-    def _open_mirror(self, path: str, rotate: str | None) -> None:
-        from ringfence.toolkit.audit.jsonl_mirror import JsonlMirror, Rotation
-
-        self.workspace.protect(path, aside=True)
-        try:
-            self._mirror = JsonlMirror(path, self.state, None if rotate is None else Rotation.of(rotate))
-        except CallError:
-            self.close()
-            raise
-
-    def _copy_audit(self) -> None:
-        if self._mirror is not None:
-            try:
-                self._mirror.catch_up()
-            except CallError as error:
-                import logging  # slow to import, and seldom needed
-
-                # The record is in the state; the next call copies what is missing.
-                logging.getLogger("ringfence").warning("%s", error)
-
     def close(self) -> None:
         """Stop retention and subscriptions, update the audit's copy, and close state and workspace."""
         self._retention.close()
-        if self._mirror is not None:
-            self._copy_audit()
-            self._mirror.close()
-            self._mirror = None
-        for subscription in self._subscriptions:
-            subscription.close()
+        self._recorder.close()
         self.state.close()
         self.workspace.close()
 
@@ -231,12 +175,12 @@ class Session:
     @property
     def policy(self) -> Policy:
         """The policy in force now; a changed file takes effect at the next call."""
-        return self._following.policy
+        return self._policy_source.policy
 
     @property
     def policy_error(self) -> PolicyError | None:
         """Why the policy does not load; None if it loads."""
-        return self._following.error
+        return self._policy_source.error
 
     @property
     def fold(self) -> Fold:
@@ -261,122 +205,13 @@ class Session:
         with self._lock:
             self._retention.call_began()
             try:
-                return self._answer(call, progress)
+                return self._handler.answer(call, progress)
             finally:
                 self._retention.call_ended()
 
-    def _answer(self, call: ToolCall | dict[str, Any] | str | bytes, progress: Progress) -> Result:
-        try:
-            self._refresh_policy()
-            parsed = _parse(call)
-        except CallError as error:
-            given = call_id_of(call) if isinstance(call, str | bytes) else None
-            return self._recorded(
-                Attempt(self.context, self.policy, ToolCall("", {}, given)), failed(given, error)
-            )
-        result = self._attempt(parsed, progress)
-        for _ in range(_ROUNDS):
-            if result.status != "approval_required" or self.ask != "prompt" or self._approver is None:
-                break
-            approval = result.data["approval"]["id"]
-            answer = self._put_question(self._approver, approval)
-            if answer is None and self._waits(approval):
-                break
-            # From the start again: the change has to be the one that was approved.
-            result = self._attempt(parsed, progress)
-            if answer is not None:
-                break
-        return result
-
-    def _attempt(self, call: ToolCall, progress: Progress) -> Result:
-        attempt = Attempt(self.context, self.policy, call)
-        try:
-            self._following.check()
-            self._settle_left_open()
-            result = pipeline.run(attempt, progress)
-        except CallError as error:
-            error = answers.unable(attempt, answers.redacted(attempt, error))
-            asking = error.status == "approval_required"
-            result = failed(call.id, error, agent_view.decision(attempt, attempt.decision, asking=asking))
-        except Exception as error:  # noqa: BLE001  the last line of defence
-            # Whatever went wrong, the call is refused and recorded.
-            result = failed(call.id, CallError("internal_error", f"Internal error ({type(error).__name__})"))
-        finally:
-            attempt.release()
-        return self._recorded(attempt, result)
-
-    def _put_question(self, approver: Approver, approval: str) -> Answer | None:
-        """Ask the approver about a request and record the answer; None if the approver gave none."""
-        try:
-            answer = approver(self.approvals.get(approval))
-        except Exception:  # noqa: BLE001  an approver is the host's code
-            # If the question cannot be asked, the request is refused.
-            answer = Answer(False, reason="the question could not be asked")
-        if answer is not None:
-            try:
-                self.approvals.answer(approval, answer)
-            except CallError as error:
-                if error.code == "invalid_arguments":
-                    raise  # the approver's own mistake
-                # Answered elsewhere, or the state failed: the next attempt of the call shows which.
-        return answer
-
-    def _waits(self, approval: str) -> bool:
-        try:
-            return self.approvals.get(approval).state == PENDING
-        except CallError:
-            return False  # the next attempt of the call reports the error
-
-    def _recorded(self, attempt: Attempt, result: Result) -> Result:
-        result = self._record(attempt, result)
-        self._copy_audit()
-        return result
-
-    def _record(self, attempt: Attempt, result: Result) -> Result:
-        result.data["call_id"] = attempt.name  # made for this call alone
-        record = answers.record(attempt, result)
-        seen = self._keyed(attempt.seen if result.ok else {})
-        try:
-            if attempt.outcome is None:
-                self.history.note(seen, record)
-            else:
-                if attempt.tool is not None:  # the session's agent has not seen a person's own act
-                    seen |= self._keyed(attempt.outcome.seen)
-                short = set(attempt.outcome.stands.values()) != {DONE}
-                # A change of unknown outcome counts against limits as if it was made.
-                done = usage(attempt.stands(LEFT_OPEN, UNKNOWN)) if short else None
-                self.history.finish(attempt.outcome.op, attempt.outcome.states, seen, record, done)
-        except CallError as error:
-            if attempt.outcome is None:
-                # A call without a record gets no answer but the error.
-                return replace(failed(attempt.call.id, error), data={"call_id": attempt.name})
-        if attempt.outcome is not None:
-            self._tell(attempt.outcome)
-        return result
-
     def subscribe(self, subscriber: Subscriber) -> Subscription:
         """Call `subscriber`, in a thread of its own, for every path that this session changes from now on."""
-        from ringfence.toolkit.history.subscriptions import Subscription
-
-        subscription = Subscription(subscriber)
-        self._subscriptions.append(subscription)
-        return subscription
-
-    def _tell(self, outcome: Outcome) -> None:
-        if not self._subscriptions:
-            return
-        try:
-            items = list(self.history.items("op.id = ?", (outcome.op,)))
-        except CallError:
-            return  # the changes are made and recorded, whether or not subscribers learn of them
-        from ringfence.toolkit.history.subscriptions import events
-
-        for event in events(items, outcome.stands):
-            for subscription in self._subscriptions:
-                subscription.put(event)
-
-    def _keyed(self, seen: dict[str, str]) -> dict[tuple[str, str], str]:
-        return {(self.session, path): digest for path, digest in seen.items()}
+        return self._recorder.subscribe(subscriber)
 
     # -------------------------------------------------------------- what was done
 
@@ -433,13 +268,10 @@ class Session:
         adds `preview`, a diff, and `digest`: if it is passed to the real undo, nothing is done if the plan
         has changed since. `by` is the person who undoes, for the record.
         """
+        from ringfence.toolkit.session.undo import way_of_call
+
         steps = Progress.of(progress)
-
-        def way() -> UndoPlan:
-            from ringfence.toolkit.session.undo import way_of_call
-
-            return way_of_call(self.context, call, session, force=force, progress=steps)
-
+        way = partial(way_of_call, self.context, call, session, force=force, progress=steps)
         return self._take_back("undo", call, way, dry_run, digest, by, steps)
 
     def undo_to(  # noqa: PLR0913  public options, by keyword
@@ -461,16 +293,13 @@ class Session:
         in POSIX seconds. `tree` limits the undo to a path and everything below it; `everyone` includes all
         sessions. Returns a result like that of `undo`.
         """
+        from ringfence.toolkit.session.undo import way_to_point
+
         chosen = None if everyone else session or self.session
         what = f"{'everyone' if chosen is None else chosen} to {point}"
         what += f" in {tree}" if tree != "." else ""
         steps = Progress.of(progress)
-
-        def way() -> UndoPlan:
-            from ringfence.toolkit.session.undo import way_to_point
-
-            return way_to_point(self.context, point, chosen, tree, force=force, progress=steps)
-
+        way = partial(way_to_point, self.context, point, chosen, tree, force=force, progress=steps)
         return self._take_back("undo", what, way, dry_run, digest, by, steps)
 
     def restore(  # noqa: PLR0913  public options, by keyword
@@ -487,15 +316,10 @@ class Session:
         """Restore one file to a version (`initial`, `v1`, or `SESSION:v1`). Returns a result like that of
         `undo`.
         """
+        from ringfence.toolkit.session.undo import way_to_version
 
-        def way() -> UndoPlan:
-            from ringfence.toolkit.session.undo import way_to_version
-
-            return way_to_version(self.context, path, version, force=force)
-
-        return self._take_back(
-            "restore", f"{path} {version}", way, dry_run, digest, by, Progress.of(progress)
-        )
+        what, way = f"{path} {version}", partial(way_to_version, self.context, path, version, force=force)
+        return self._take_back("restore", what, way, dry_run, digest, by, Progress.of(progress))
 
     def _take_back(  # noqa: PLR0913  the options that three public methods share
         self,
@@ -556,11 +380,11 @@ class Session:
             with suppress(CallError):  # a step that needs the task folders reports it
                 self.workspace.open_tasks()
             try:
-                self._settle_left_open()
+                recover_left_open(self.context)
                 result = act(attempt)
             except CallError as error:
                 result = failed(None, error)
-            return self._recorded(attempt, result)
+            return self._recorder.record(attempt, result)
 
     # ------------------------------------------------------------------- policy
 
@@ -569,30 +393,6 @@ class Session:
         there is none.
         """
         with self._lock:
-            self._refresh_policy()
-            self._following.check()
+            self._handler.refresh_policy()
+            self._policy_source.check()
             return self.policy
-
-    def _refresh_policy(self) -> None:
-        event = self._following.refresh()
-        self.workspace.look_again_at_links()
-        if event is None:
-            return
-        self._protect_policy()
-        self.history.note(
-            {}, {"time": time.time(), "session": self.session, "policy": self.policy.revision, **event}
-        )
-
-    def _protect_policy(self) -> None:
-        for file in (*self._following.files, *filter(None, [kept.folder()])):
-            self.workspace.protect(file)
-
-
-def _parse(call: object) -> ToolCall:
-    if isinstance(call, ToolCall):
-        return again(call)
-    if isinstance(call, dict):
-        return as_call(call)
-    if isinstance(call, str | bytes):
-        return parse_call(call)
-    raise CallError("invalid_json", f"A call is JSON text or an object, not {type(call).__name__}")
