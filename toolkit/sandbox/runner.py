@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import socket
+import sys
+import time
 from collections.abc import Callable
+from dataclasses import dataclass
 
+from ringfence.toolkit.sandbox.channel import KILL, receive
+from ringfence.toolkit.sandbox.cleaning import remove_private_parts
+from ringfence.toolkit.sandbox.copying import prepare_copy
 from ringfence.toolkit.sandbox.errors import SandboxError
-from ringfence.toolkit.sandbox.spec import Ended, Spec
+from ringfence.toolkit.sandbox.fork_server import SERVER
+from ringfence.toolkit.sandbox.request import Request
+from ringfence.toolkit.sandbox.resolving import resolve
+from ringfence.toolkit.sandbox.spec import Ended, Spec, Stop
+from ringfence.toolkit.sandbox.streams import OnOutput, Streams
+from ringfence.toolkit.sandbox.terminal import Terminal
+
+_CHECK = 0.1  # seconds between two calls of `check`
+_CANNOT_START = {1: 126, 8: 126, 13: 126, 21: 126}  # by errno; all others: 127
 
 
 def run(
     spec: Spec,
     *,
     stdin: bytes | int | None = None,
-    on_output: Callable[[int, bytes], None] | None = None,
+    on_output: OnOutput | None = None,
     check: Callable[[], None] | None = None,
     terminal: int | None = None,
 ) -> Ended:
@@ -24,4 +41,134 @@ def run(
     the caller's descriptors 0 to 2 that are a terminal become the command's, with job control, and what the
     command writes to it is not in `output`.
     """
-    raise SandboxError("not_on_this_system", f"no level {spec.level} yet")
+    if sys.platform != "linux":
+        raise SandboxError("not_on_this_system", f"no sandbox for commands on {sys.platform}")
+    people = Terminal(terminal) if terminal is not None else None
+    request = resolve(spec, people.streams if people else None)
+    if spec.level == "copy":
+        prepare_copy(request)
+    started, began = time.time_ns(), time.monotonic()
+    with Streams(spec.limits.output, stdin, on_output, request.terminals) as streams:
+        channel = _send(request, streams)
+        with channel:
+            outcome = _Outcome()
+            try:
+                _follow(channel, streams, outcome, check, people)
+            finally:
+                if people:
+                    people.take_back()
+                _finish(channel, streams)
+                remove_private_parts(spec.scratch)
+    if outcome.error is not None:
+        raise outcome.error
+    if outcome.failed is not None:
+        streams.add(2, f"{spec.argv[0]}: {os.strerror(outcome.failed)}\n".encode())
+    status, number = outcome.status(streams)
+    return Ended(
+        status=status,
+        signal=number,
+        stopped=outcome.reason(streams),
+        seconds=time.monotonic() - began,
+        level=spec.level,
+        output=streams.tail(),
+        output_bytes=streams.count,
+        started_ns=started,
+        notes=(),
+    )
+
+
+@dataclass(slots=True)
+class _Outcome:
+    """What the supervisor and the first process have said."""
+
+    wait_status: int | None = None
+    stopped: Stop | None = None
+    failed: int | None = None
+    error: SandboxError | None = None
+
+    def status(self, streams: Streams) -> tuple[int, int | None]:
+        """The exit status, and the signal that ended the command."""
+        if self.failed is not None:
+            return _CANNOT_START.get(self.failed, 127), None
+        if self.wait_status is None:
+            if self.reason(streams) is None:
+                raise SandboxError("sandbox_died", "the sandbox ended without a word", place="supervisor")
+            return 128 + signal.SIGKILL, signal.SIGKILL
+        code = os.waitstatus_to_exitcode(self.wait_status)
+        return (code, None) if code >= 0 else (128 - code, -code)
+
+    def reason(self, streams: Streams) -> Stop | None:
+        """The limit that ended the command."""
+        if streams.exceeded:
+            return "output"
+        if self.wait_status is not None and os.WIFSIGNALED(self.wait_status):
+            if os.WTERMSIG(self.wait_status) == signal.SIGXFSZ:
+                return "scratch"
+        return self.stopped
+
+
+def _send(request: Request, streams: Streams) -> socket.socket:
+    """Hand the request to the server, and return the caller's end of the channel."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    held = os.memfd_create("request", os.MFD_CLOEXEC)
+    try:
+        os.write(held, request.encoded())
+        SERVER.send((*streams.of_command, theirs.fileno(), held))
+    except BaseException:
+        ours.close()
+        raise
+    finally:
+        theirs.close()
+        os.close(held)
+        streams.started()
+    return ours
+
+
+def _follow(
+    channel: socket.socket,
+    streams: Streams,
+    outcome: _Outcome,
+    check: Callable[[], None] | None,
+    people: Terminal | None,
+) -> None:
+    """Carry streams and messages until the channel ends; raise what `check` raises."""
+    while True:
+        if streams.wait(channel, _CHECK if check else None):
+            message = receive(channel)
+            if message is None:
+                return
+            _take(message, outcome, channel, people)
+        if streams.exceeded:
+            channel.send(KILL)
+            streams.close_output()
+        if check is not None:
+            check()
+
+
+def _take(
+    message: dict[str, object], outcome: _Outcome, channel: socket.socket, people: Terminal | None
+) -> None:
+    match message:
+        case {"error": str(code), "message": str(text), "place": str(place)}:
+            outcome.error = SandboxError(code, text, place=place)
+        case {"stopped": ("seconds" | "memory" | "processes" | "scratch") as reason}:
+            outcome.stopped = outcome.stopped or reason
+        case {"failed": int(number)}:
+            outcome.failed = number
+        case {"ended": int(status)}:
+            outcome.wait_status = status
+        case {"suspended": int(_)} if people is not None:
+            people.suspend(channel)
+        case _:
+            pass
+
+
+def _finish(channel: socket.socket, streams: Streams) -> None:
+    """Wait until every process is dead, and read what they had written."""
+    try:
+        channel.shutdown(socket.SHUT_WR)  # the supervisor ends what is left
+        while receive(channel) is not None:
+            pass
+    except OSError:
+        pass
+    streams.drain()

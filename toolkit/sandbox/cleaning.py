@@ -1,0 +1,40 @@
+"""Cleaning of a scratch directory: removes what only the running command needed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+
+_KEPT = ("upper", "copy")  # the changes, which are read next
+
+
+def remove_private_parts(scratch: str) -> None:
+    """Remove all but the changes: the temporary homes, the work directories, the places of the layers."""
+    with os.scandir(scratch) as entries:
+        found = [entry.name for entry in entries if _is_private(entry.name)]
+    for name in found:
+        path = f"{scratch}/{name}"
+        if name == "blank":
+            os.unlink(path)
+            continue
+        if not _is_empty(path):
+            _make_removable(path)
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def _is_private(name: str) -> bool:
+    return name in ("work", "whiteouts", "blank", "tmp") or (name.startswith("home") and name[4:].isdecimal())
+
+
+def _is_empty(path: str) -> bool:
+    with os.scandir(path) as entries:
+        return next(entries, None) is None
+
+
+def _make_removable(path: str) -> None:
+    """Give the owner every right to the directories: an overlay leaves one of mode 0, a command any mode."""
+    for above, _, _ in os.walk(path):
+        with os.scandir(above) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    os.chmod(entry.path, 0o700)

@@ -1,0 +1,190 @@
+"""Mounts of a sandbox: the workspace as an overlay, the machine read-only, private temporary directories.
+
+Runs in new user and mount namespaces, before the pid namespace has its first process. Paths go to the kernel
+as descriptors, so that `:` and `,` in them mean nothing and private directories may cover them.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+
+from ringfence.toolkit.sandbox.descriptors import ANYTHING, open_beneath, path_of
+from ringfence.toolkit.sandbox.devices import allow_devices, make_devices
+from ringfence.toolkit.sandbox.errors import SandboxError
+from ringfence.toolkit.sandbox.request import Home, Request
+from ringfence.toolkit.sandbox.system_calls import (
+    ATTR_NODEV,
+    ATTR_NOSUID,
+    ATTR_RDONLY,
+    MS_BIND,
+    MS_NODEV,
+    MS_NOEXEC,
+    MS_NOSUID,
+    MS_PRIVATE,
+    MS_RDONLY,
+    MS_REC,
+    mount,
+    mount_attributes,
+)
+from ringfence.toolkit.sandbox.whiteouts import hide_names
+
+PRIVATE = ("/tmp", "/var/tmp", "/dev/shm", "/run")
+_PLAIN = MS_NOSUID | MS_NODEV
+
+
+class Mounts:
+    """The mounts of one request; `build` makes them in the one order that works."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+        self._workspace = _opened(request.workspace)
+        self._scratch = _opened(request.scratch)
+        self._writable: list[str] = []
+
+    def build(self) -> None:
+        """Make the mounts; OSError or SandboxError where one is refused."""
+        request = self._request
+        mount("none", "/", None, MS_REC | MS_PRIVATE)
+        refuse_mounts_inside(request)
+        through = [(name, open_beneath(self._workspace, name)) for name in request.through]
+        shown = [(place, os.open(place, ANYTHING)) for place in request.read_only_places]
+        homes = [(home, _opened(home.path)) for home in request.homes]
+        hidden = [(place, os.open(place, ANYTHING)) for place in request.hidden_places if os.path.lexists(place)]
+        layers = [(home, held, self._home_layer(index, home, held)) for index, (home, held) in enumerate(homes)]
+        layer = self._workspace_layer()
+        terminal = request.terminals[0] if request.terminals else None
+        devices = make_devices(terminal)
+        self._private_directories()
+        for index, (home, held, names) in enumerate(layers):
+            self._home(index, home, held, names)
+        self._workspace_mount(layer)
+        for place, held in shown:
+            _bind(held, place)
+        for place, held in hidden:
+            self._hide_place(place, held)
+        if os.path.isdir(request.scratch):
+            mount("hidden", request.scratch, "tmpfs", _PLAIN, "size=4k,mode=0")
+        mount_attributes("/", give=ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV, recursive=True)
+        for place in (*self._writable, "/dev/pts"):
+            mount_attributes(place, take=ATTR_RDONLY)
+        allow_devices(devices)
+        self._through(through)
+
+    def _home_layer(self, index: int, home: Home, held: int) -> int:
+        """The layer of a home's secrets; made before private directories cover the scratch directory."""
+        for part in ("upper", "work", "whiteouts"):
+            os.makedirs(f"{path_of(self._scratch)}/home{index}/{part}", exist_ok=True)
+        return hide_names(f"{path_of(self._scratch)}/home{index}/whiteouts", held, home.hidden)
+
+    def _workspace_layer(self) -> int | None:
+        request, scratch = self._request, path_of(self._scratch)
+        if request.level != "overlay":
+            return None
+        for part in ("upper", "work", "whiteouts"):
+            os.makedirs(f"{scratch}/{part}", exist_ok=True)
+        # The root of an overlay shows the mode of its upper directory.
+        os.chmod(f"{scratch}/upper", stat.S_IMODE(os.fstat(self._workspace).st_mode))
+        return hide_names(f"{scratch}/whiteouts", self._workspace, request.hidden) if request.hidden else None
+
+    def _private_directories(self) -> None:
+        size = max(1 << 20, min(self._request.memory, self._request.scratch_bytes) // 4)
+        for place in PRIVATE:
+            if os.path.isdir(place) and not os.path.islink(place) and not self._in_workspace(place):
+                mode = 755 if place == "/run" else 1777
+                mount("private", place, "tmpfs", _PLAIN, f"size={size},nr_inodes=1m,mode={mode}")
+                self._writable.append(place)
+
+    def _in_workspace(self, place: str) -> bool:
+        return f"{place}/".startswith(f"{self._request.workspace}/")
+
+    def _home(self, index: int, home: Home, held: int, layer: int) -> None:
+        os.makedirs(home.path, exist_ok=True)
+        base = f"{path_of(self._scratch)}/home{index}"
+        os.chmod(f"{base}/upper", stat.S_IMODE(os.fstat(held).st_mode))
+        _overlay(home.path, (layer, held), base)
+        self._writable.append(home.path)
+
+    def _workspace_mount(self, layer: int | None) -> None:
+        request = self._request
+        os.makedirs(request.workspace, exist_ok=True)
+        if request.level == "overlay":
+            layers = (self._workspace,) if layer is None else (layer, self._workspace)
+            _overlay(request.workspace, layers, path_of(self._scratch))
+        else:
+            _bind(open_beneath(self._scratch, "copy"), request.workspace)
+        self._writable.append(request.workspace)
+
+    def _hide_place(self, place: str, held: int) -> None:
+        """Cover a place of the machine: a directory by an empty one, a file by one that nobody may open."""
+        if not os.path.lexists(place):
+            return  # below a private directory, so it is gone already
+        mode = os.fstat(held).st_mode
+        if stat.S_ISDIR(mode):
+            mount("hidden", place, "tmpfs", _PLAIN | MS_RDONLY, "size=4k,mode=0")
+        elif not stat.S_ISLNK(mode):
+            blank = f"{path_of(self._scratch)}/blank"
+            if not os.path.exists(blank):
+                os.close(os.open(blank, os.O_CREAT | os.O_RDONLY | os.O_CLOEXEC, 0o000))
+            _bind(os.open(blank, ANYTHING), place)
+
+    def _through(self, through: list[tuple[str, int]]) -> None:
+        if not through:
+            return
+        shown = os.open(self._request.workspace, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        for name, held in through:
+            target = open_beneath(shown, name)
+            mount(path_of(held), path_of(target), None, MS_BIND)
+            mount_attributes(f"{self._request.workspace}/{name}", take=ATTR_RDONLY, give=_THROUGH)
+
+
+_THROUGH = ATTR_NOSUID | ATTR_NODEV
+
+
+def mount_proc() -> None:
+    """Mount `/proc` of a new pid namespace, for reading: as root, files in it would change the machine."""
+    try:
+        mount("proc", "/proc", "proc", _PLAIN | MS_NOEXEC | MS_RDONLY)
+    except PermissionError as error:
+        raise SandboxError("proc_masked", f"/proc cannot be mounted: {error.strerror}", place="/proc") from None
+
+
+def _opened(path: str) -> int:
+    return os.open(path, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def _overlay(place: str, layers: tuple[int, ...], base: str) -> None:
+    lower = ":".join(path_of(layer) for layer in layers)
+    options = f"lowerdir={lower},upperdir={base}/upper,workdir={base}/work,userxattr,volatile"
+    mount("overlay", place, "overlay", _PLAIN, options)
+
+
+def _bind(held: int, place: str) -> None:
+    """Show what `held` is open on at `place`, which is made where it is missing."""
+    if not os.path.lexists(place):
+        if stat.S_ISDIR(os.fstat(held).st_mode):
+            os.makedirs(place)
+        else:
+            os.makedirs(os.path.dirname(place), exist_ok=True)
+            os.close(os.open(place, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+    mount(path_of(held), place, None, MS_BIND)
+
+
+def refuse_mounts_inside(request: Request) -> None:
+    """Refuse mount points in the workspace: an overlay would show an empty directory in their place."""
+    allowed = (*request.hidden, *request.through)
+    for found in _mount_points():
+        inside = found.removeprefix(f"{request.workspace}/")
+        if inside != found and not any(f"{inside}/".startswith(f"{name}/") for name in allowed):
+            raise SandboxError("mount_inside", f"{inside!r} is a mount point in the workspace", place=inside)
+
+
+def _mount_points() -> Iterator[str]:
+    with open("/proc/self/mountinfo", "rb") as lines:
+        for line in lines:
+            name = line.split(b" ")[4]
+            if b"\\" in name:
+                for code in (b"040", b"011", b"012", b"134"):
+                    name = name.replace(b"\\" + code, bytes([int(code, 8)]))
+            yield os.fsdecode(name)
