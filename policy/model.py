@@ -74,9 +74,9 @@ _EFFECTS_OF_COMMANDS = (_WRITE, _DELETE)
 
 
 def path_needs(
-    tool: str, tools: Mapping[str, tuple[tuple[str, str], ...]] = LANGUAGE_TOOLS
-) -> tuple[tuple[str, str], ...]:
-    """Return a tool's needs on paths, each with its parameter; for a tool that runs commands, its effects'."""
+    tool: str, tools: Mapping[str, Sequence[tuple[str, str]]] = LANGUAGE_TOOLS
+) -> Sequence[tuple[str, str]]:
+    """Return a tool's needs on paths, each with its parameter; of a tool that runs commands, its effects."""
     return _EFFECTS_OF_COMMANDS if tool == RUN_TOOL else tools[tool]
 
 

@@ -193,12 +193,13 @@ MAY_IMPORT = {
     "policy.commands": words("policy.invisible_characters policy.model policy.patterns"),
     "policy.evaluation": words("policy.commands policy.model policy.patterns policy.rule_list"),
     "policy.analysis": words(
-        "policy.commands policy.evaluation policy.invisible_characters policy.model policy.patterns policy.rule_list"
+        "policy.commands policy.evaluation policy.invisible_characters policy.model policy.patterns"
+        " policy.rule_list"
     ),
     "policy.lint": words("policy.analysis policy.errors policy.evaluation policy.model policy.patterns"),
     "policy.loading": words(
-        "policy.errors policy.evaluation policy.invisible_characters policy.model policy.patterns"
-        " policy.rule_list"
+        "policy.commands policy.errors policy.evaluation policy.invisible_characters policy.model"
+        " policy.patterns policy.rule_list"
     ),
     "policy.formatting": words(
         "policy.errors policy.invisible_characters policy.lint policy.loading policy.model"

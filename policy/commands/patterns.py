@@ -114,6 +114,14 @@ def _shell_syntax(found: Scan) -> Iterator[tuple[str, str]]:
 
 
 def _wildcard(text: str, word: str) -> PatternError:
+    if not set(word) & set("*?["):
+        hint = (
+            f"for this very text write '{word}' in quotes; a pattern for several texts has '*' in its place"
+        )
+        message = f'a shell replaces "{str(word)[:60]}"'
+        return PatternError(
+            "command_pattern_wildcard", message, hint, max(0, text.find(str(word))), len(word)
+        )
     if "/" in word:
         hint = "paths go below read, write, delete or run_command; quoted, the word is matched as it stands"
     else:

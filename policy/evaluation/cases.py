@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from ringfence.policy.commands.needs import run_needs
 from ringfence.policy.evaluation.engine import Engine
-from ringfence.policy.model import ACTIONS, MAKES_PARENTS, Amount, Case, Decision, Need
+from ringfence.policy.model import ACTIONS, MAKES_PARENTS, Amount, Case, Decision, Need, path_needs
 from ringfence.policy.patterns.syntax import Fold, Folding
 
 
@@ -58,9 +59,11 @@ def _nothing(_agent: str, _key: str) -> Amount:
 
 def needs_of(policy: Engine, case: Case) -> tuple[Need, ...]:
     """Return the needs of a case's call, with the missing parents that the call would make."""
+    if case.command:
+        return tuple(run_needs(case.path))
     if case.tool in ACTIONS:
         return (Need(case.tool, case.path, case.directory),)
-    pairs = policy.tools[case.tool]
+    pairs = path_needs(case.tool, policy.tools)
     first = pairs[0][1] if pairs else ""
     needs = [
         Need(action, case.path if parameter == first or case.to is None else case.to, case.directory)

@@ -141,7 +141,7 @@ class Engine:
         For `run` the path is the text of a command line: the strictest verdict over all its commands.
         """
         if action == RUN:
-            return self._run.judge(dict.fromkeys(entry for _, entry in self.chain(agent)), path)
+            return self._run.judge([entry for _, entry in self.chain(agent)], path)
         query = self._queries.get((agent, tool, action))
         if query is None:
             query = self._query(agent, tool, action)

@@ -18,7 +18,7 @@ from ringfence.policy.lint.suppressions import COMMENT
 from ringfence.policy.loading.sections import KEYS, read_policy
 from ringfence.policy.loading.values import Budget, Reader
 from ringfence.policy.loading.yaml_tree import MOST_BEFORE_COLON, Node, Report, compose, decode
-from ringfence.policy.model import TOOL_ACTIONS
+from ringfence.policy.model import LANGUAGE_TOOLS
 
 WIDTH = 120  # what is in brackets and longer than this goes on lines of its own
 _STEP = 2
@@ -40,7 +40,7 @@ def laid_out(data: bytes, file: str = "<string>", tools: Mapping[str, Any] | Non
     text = (decode(data, report) or "").replace("\r\n", "\n").replace("\r", "\n")
     root = _tree(text, report)
     if root is not None:
-        read_policy(Reader(report, {**TOOL_ACTIONS, **(tools or {})}, Budget()), root)
+        read_policy(Reader(report, {**LANGUAGE_TOOLS, **(tools or {})}, Budget()), root)
     if report.problems or root is None:
         raise PolicyError(report.sorted())
     source = Source(text, root)

@@ -42,11 +42,34 @@ _RULE = KeyOrder(_keys("effect", "reason", "match", "not_match"))
 _RULES = KeyOrder(others=KeyOrder(others=_RULE, has_pattern_keys=True))
 _LIMIT = _keys("max_files", "max_bytes", "per", "over")
 _LIMITS = KeyOrder(others=KeyOrder(_LIMIT, items=KeyOrder(_LIMIT)))
-_STATEMENT = KeyOrder(_keys("agent", "action", "tool", "path", "verdict", "reason", path=_PATTERN))
-_MANDATORY = KeyOrder(
-    _keys("deny", "ask", "paths", "except", "reason", paths=_PATTERNS, **{"except": _PATTERNS})
+_STATEMENT = KeyOrder(
+    _keys("agent", "action", "tool", "path", "command", "verdict", "reason", path=_PATTERN, command=_PATTERN)
 )
-_CASE = KeyOrder(_keys("agent", "action", "tool", "path", "to", "files", "bytes", "parents", "want", "note"))
+_MANDATORY = KeyOrder(
+    _keys(
+        "deny",
+        "ask",
+        "paths",
+        "commands",
+        "except",
+        "except_tools",
+        "reason",
+        paths=_PATTERNS,
+        commands=_PATTERNS,
+        **{"except": _PATTERNS},
+    )
+)
+_COMMANDS = KeyOrder(
+    {
+        **_keys("require", "network", discard=_PATTERNS, through=_PATTERNS),
+        "discard": _PATTERNS,
+        "through": _PATTERNS,
+        "limits": KeyOrder(_keys("seconds", "output", "memory", "processes", "scratch")),
+    }
+)
+_CASE = KeyOrder(
+    _keys("agent", "action", "tool", "path", "command", "to", "files", "bytes", "parents", "want", "note")
+)
 
 POLICY = KeyOrder(
     {
@@ -57,6 +80,7 @@ POLICY = KeyOrder(
         "rules": _RULES,
         "limits": _LIMITS,
         "agents": KeyOrder(others=KeyOrder({"rules": _RULES, "limits": _LIMITS})),
+        "commands": _COMMANDS,
         "tasks": KeyOrder(_keys("path", "max_tasks")),
         "hard_links": ANYTHING,
         "durable": ANYTHING,

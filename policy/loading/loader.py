@@ -14,12 +14,14 @@ from typing import Any
 
 from ringfence.policy.errors import PolicyError, Problem, nearest
 from ringfence.policy.evaluation.limits import LIMITS
+from ringfence.policy.loading.command_section import merged
 from ringfence.policy.loading.loaded import Loaded
 from ringfence.policy.loading.ready_made import READY_MADE, ready_made
 from ringfence.policy.loading.sections import Read, read_cases, read_policy
 from ringfence.policy.loading.values import Budget, Draft, Drafts, Reader, Tiered
 from ringfence.policy.loading.yaml_tree import MAX_BYTES, Node, Report, compose, decode
-from ringfence.policy.model import TOOL_ACTIONS, Agent, Case, Content, Limit, LimitMap, Retention
+from ringfence.policy.model import LANGUAGE_TOOLS, RUN, Agent, Case, Content, Limit, LimitMap, Retention
+from ringfence.policy.rule_list import RuleList
 
 _MAX_FILES = 64
 
@@ -57,7 +59,7 @@ def load_cases(path: str | Path, *, tools: Mapping[str, Any] | None = None) -> t
     data = _bytes(Path(path), report, None)
     text = decode(data, report) if data is not None else None
     root = compose(text, report) if text is not None else None
-    reader = Reader(report, {**TOOL_ACTIONS, **(tools or {})}, Budget())
+    reader = Reader(report, {**LANGUAGE_TOOLS, **(tools or {})}, Budget())
     cases = read_cases(reader, root) if root else ()
     if report.problems:
         raise PolicyError(report.sorted())
@@ -69,7 +71,7 @@ class _Loading:
 
     def __init__(self, tools: Mapping[str, Any] | None, folder: Path | None) -> None:
         self.tools = tools
-        self.known = {**TOOL_ACTIONS, **(tools or {})}
+        self.known = {**LANGUAGE_TOOLS, **(tools or {})}
         self.folder = folder
         self.problems: list[Problem] = []
         self.reads: list[Read] = []
@@ -221,10 +223,14 @@ def _together(reads: list[Read], cases: tuple[Case, ...]) -> tuple[Content, list
     ]
     content = Content(
         mandatory=tuple(item for read in reads for item in read.mandatory),
-        rules=everybody.rules,
+        rules=_on_paths(everybody),
+        run=everybody.rules.get(RUN, ()),
+        run_floor=tuple(item for read in reads for item in read.run_floor),
+        commands=merged([read.commands for read in reads]),
         limits=_limits(everybody.limits, None),
         agents={
-            name: Agent(name, tiered.rules, _limits(tiered.limits, name)) for name, tiered in agents.items()
+            name: Agent(name, _on_paths(tiered), _limits(tiered.limits, name), tiered.rules.get(RUN, ()))
+            for name, tiered in agents.items()
         },
         cases=cases,
         invariants=tuple(item for read in reads for item in read.invariants),
@@ -232,6 +238,10 @@ def _together(reads: list[Read], cases: tuple[Case, ...]) -> tuple[Content, list
         **settings,
     )
     return content, problems
+
+
+def _on_paths(tiered: Tiered) -> dict[str, RuleList]:
+    return {key: rules for key, rules in tiered.rules.items() if key != RUN}
 
 
 def _append(base: Tiered, own: Tiered) -> None:

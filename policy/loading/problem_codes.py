@@ -18,6 +18,19 @@ PROBLEMS: Mapping[str, tuple[str, str]] = MappingProxyType(
             'a sub-agent is written "parent/child"',
         ),
         "case_invalid": ("a case does not fit the tool it names", "say what the tool needs"),
+        "command_pattern_empty": ("a pattern of a command's words is empty", "'*' is every command"),
+        "command_pattern_long": (
+            "a pattern of a command's words is longer than 1,024 characters or 64 words",
+            "end it with '*' after the words that matter",
+        ),
+        "command_pattern_shell": (
+            "a pattern of a command's words has something that a shell reads itself",
+            "write the words of one simple command; put single quotes around what a shell would read itself",
+        ),
+        "command_pattern_wildcard": (
+            "a pattern of a command's words has a wildcard inside a word",
+            "'*' stands for a whole word, and at the end for any number of words",
+        ),
         "duplicate_key": ("a key is written twice in one mapping", "keep one of them"),
         "effect_unknown": ("an effect is not allow, ask or deny", "write allow, ask or deny"),
         "example_fails": (
@@ -68,7 +81,7 @@ PROBLEMS: Mapping[str, tuple[str, str]] = MappingProxyType(
         ),
         "rule_key_unknown": (
             "a rule's key is neither a tool nor an action",
-            "actions are read, write and delete; * is everything",
+            "actions are read, write, delete and run; * is every path",
         ),
         "value_invalid": (
             "a value is not allowed here",

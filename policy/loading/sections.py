@@ -9,22 +9,24 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ringfence.policy.errors import nearest
+from ringfence.policy.loading.command_section import check_item, read_commands
 from ringfence.policy.loading.values import UNLIMITED, Reader, Tiered
 from ringfence.policy.loading.yaml_tree import Node
 from ringfence.policy.model import (
     ACTIONS,
-    DEAD_TOOLS,
     DEFAULT_AGENT,
     EFFECTS,
     MAKES_PARENTS,
     MOST_TASKS,
+    RUN,
+    RUN_TOOL,
     Case,
     Invariant,
     Mandatory,
     Parents,
     Rule,
     Tasks,
+    path_needs,
 )
 from ringfence.policy.patterns.syntax import PatternError, parse_agent
 
@@ -35,6 +37,8 @@ class Read:
 
     extends: list[Node] = field(default_factory=list)
     mandatory: tuple[Mandatory, ...] = ()
+    run_floor: tuple[Mandatory, ...] = ()
+    commands: dict[str, Any] = field(default_factory=dict)  # only the fields that the file states
     everybody: Tiered = field(default_factory=Tiered)
     agents: dict[str, Tiered] = field(default_factory=dict)
     cases: tuple[Case, ...] = ()
@@ -83,25 +87,33 @@ def _extends(reader: Reader, node: Node, out: Read) -> None:
 
 def _mandatory(reader: Reader, node: Node, out: Read) -> None:
     items = (_item(reader, item) for item in reader.listed(node, "mandatory"))
-    out.mandatory = tuple(item for item in items if item)
+    read = [item for item in items if item]
+    out.mandatory = tuple(item for item in read if item.keys != (RUN,))
+    out.run_floor = tuple(item for item in read if item.keys == (RUN,))
 
 
 def _item(reader: Reader, node: Node) -> Mandatory | None:
-    found = reader.mapping(node, ("deny", "ask", "paths", "except", "reason"), "a mandatory item")
+    known = ("deny", "ask", "paths", "commands", "except", "except_tools", "reason")
+    found = reader.mapping(node, known, "a mandatory item")
     if node.kind != "mapping":
         return None
     effects = [name for name in ("deny", "ask") if name in found]
     if len(effects) != 1:
         message = "a mandatory item has one of 'deny' and 'ask'"
         reader.report.add("key_missing", message, node, "add deny: [read, write, delete]", length=1)
-    if "paths" not in found:
-        reader.report.add("key_missing", "the key 'paths' is missing", node, "'*' is every path", length=1)
     keys: list[str] = []
     for name in effects:
         keys += [key for item in reader.several(found[name], name) if (key := reader.rule_key(item))]
+    words = check_item(reader, node, found, keys)
+    if "paths" not in found and not words:
+        reader.report.add("key_missing", "the key 'paths' is missing", node, "'*' is every path", length=1)
     reason = reader.text(found["reason"], "a reason") if "reason" in found else None
-    paths = _patterns(reader, found.get("paths"), "paths")
-    excepts = tuple(text for text, _ in _patterns(reader, found.get("except"), "except"))
+    what = "commands" if words else "paths"
+    paths = _patterns(reader, found.get(what), what, words=words)
+    excepts = tuple(text for text, _ in _patterns(reader, found.get("except"), "except", words=words))
+    tools = _except_tools(reader, found.get("except_tools"))
+    if words and keys != [RUN]:
+        return None
     if len(effects) != 1 or not paths or not keys:
         return None
     effect, every = EFFECTS[effects[0]], tuple(text for text, _ in paths)
@@ -119,13 +131,22 @@ def _item(reader: Reader, node: Node) -> Mandatory | None:
         )
         for text, place in paths
     )
-    return Mandatory(effect, tuple(keys), rules, excepts)
+    return Mandatory(effect, tuple(keys), rules, excepts, tools)
 
 
-def _patterns(reader: Reader, node: Node | None, what: str) -> list[tuple[str, Node]]:
+def _except_tools(reader: Reader, node: Node | None) -> tuple[str, ...]:
+    """Read the names of tools that a mandatory item leaves out."""
+    if node is None:
+        return ()
+    found = [reader.tool(item) for item in reader.several(node, "except_tools")]
+    return tuple(name for name in found if name)
+
+
+def _patterns(reader: Reader, node: Node | None, what: str, *, words: bool = False) -> list[tuple[str, Node]]:
     if node is None:
         return []
-    found = ((reader.pattern(item), item) for item in reader.several(node, what))
+    read = reader.word_pattern if words else reader.pattern
+    found = ((read(item), item) for item in reader.several(node, what))
     return [(text, item) for text, item in found if text is not None]
 
 
@@ -165,21 +186,24 @@ def _cases(reader: Reader, node: Node, out: Read) -> None:
 
 
 def _case(reader: Reader, node: Node) -> Case | None:
-    known = ("agent", "action", "tool", "path", "to", "files", "bytes", "parents", "want", "note")
+    known = ("agent", "action", "tool", "path", "command", "to", "files", "bytes", "parents", "want", "note")
     found = reader.mapping(node, known, "a case")
     tool = _subject(reader, node, found, "a case")
-    for key in ("path", "want"):
-        if key not in found and node.kind == "mapping":
-            reader.report.add("key_missing", f"the key '{key}' is missing", node, length=1)
+    command = _object(reader, node, found, tool, "a case")
+    if "want" not in found and node.kind == "mapping":
+        reader.report.add("key_missing", "the key 'want' is missing", node, length=1)
     agent = reader.text(found["agent"], "an agent's name") if "agent" in found else DEFAULT_AGENT
-    path = reader.path(found["path"], "a path") if "path" in found else None
+    path = _place(reader, found, command=command)
     to = reader.path(found["to"], "a path") if "to" in found else None
     amounts = {key: reader.number(found[key], key) for key in ("files", "bytes") if key in found}
     want = reader.effect(found["want"]) if "want" in found else None
     note = (reader.text(found["note"], "a note") if "note" in found else "") or ""
     if tool is None or path is None or want is None or agent is None or None in amounts.values():
         return None
-    two = tool in reader.tools and len({parameter for _, parameter in reader.tools[tool]}) > 1
+    if command:
+        _only_words(reader, found)
+        return Case(RUN, path[0], want, agent=agent, note=note, where=reader.report.where(node), command=True)
+    two = tool in reader.tools and len({name for _, name in path_needs(tool, reader.tools)}) > 1
     if two != ("to" in found):
         message = f"{tool} has a second path" if two else f"{tool} has one path only"
         hint = "add to: with the path it goes to" if two else "leave 'to' out"
@@ -201,6 +225,43 @@ def _case(reader: Reader, node: Node) -> Case | None:
     )
 
 
+def _object(reader: Reader, node: Node, found: Mapping[str, Node], tool: str | None, what: str) -> bool:
+    """Whether a case or an invariant is about a command; one of `path` and `command`, as its tool needs."""
+    command = "command" in found
+    if "path" in found and command:
+        hint = "a command is judged by its words, and each file that it changes by its path"
+        reader.report.add("case_invalid", f"{what} has one of 'path' and 'command'", found["command"], hint)
+    elif command and tool not in (RUN, RUN_TOOL, None):
+        hint = f"write path: for {tool}, or action: run for the command"
+        reader.report.add("case_invalid", f"{tool} needs a path, not a command", found["command"], hint)
+    elif tool == RUN and not command:
+        hint = "add command: with the command line; what it may change is asked with tool: run_command"
+        reader.report.add(
+            "key_missing", "the key 'command' is missing", found.get("path", node), hint, length=1
+        )
+    elif not command and "path" not in found and node.kind == "mapping":
+        either = (
+            "add path: for a file that it changes, or command: for the line" if tool == RUN_TOOL else None
+        )
+        reader.report.add("key_missing", "the key 'path' is missing", node, either, length=1)
+    return command
+
+
+def _place(reader: Reader, found: Mapping[str, Node], *, command: bool) -> tuple[str, bool] | None:
+    """Read the path of a case with whether it is a directory, or the text of its command."""
+    if command:
+        text = reader.text(found["command"], "a command")
+        return None if text is None else (text, False)
+    return reader.path(found["path"], "a path") if "path" in found else None
+
+
+def _only_words(reader: Reader, found: Mapping[str, Node]) -> None:
+    for key in ("to", "files", "bytes", "parents"):
+        if key in found:
+            hint = "write a second case for what it changes: tool: run_command, with a path"
+            reader.report.add("case_invalid", f"a command has no '{key}'", found[key], hint)
+
+
 def _parents(reader: Reader, node: Node, tool: str) -> Parents:
     """Read whether the parent directories of a case's path exist."""
     if tool not in MAKES_PARENTS:
@@ -215,20 +276,13 @@ def _subject(reader: Reader, node: Node, found: Mapping[str, Node], what: str) -
     if len(names) != 1:
         if node.kind == "mapping":
             message = f"{what} has one of 'action' and 'tool'"
-            reader.report.add("key_missing", message, node, "add action: read, write or delete", length=1)
+            reader.report.add(
+                "key_missing", message, node, "add action: read, write, delete or run", length=1
+            )
         return None
     if names == ["action"]:
-        return reader.word(found["action"], ACTIONS, "an action")
-    node = found["tool"]
-    if node.text in DEAD_TOOLS:
-        reader.rule_key(node)
-        return None
-    if node.kind == "scalar" and node.text in reader.tools:
-        return node.text
-    close = nearest(node.text, reader.tools) if node.kind == "scalar" else None
-    hint = f"did you mean '{close}'?" if close else f"tools are {', '.join(sorted(reader.tools))}"
-    reader.report.add("value_invalid", f"{node.describe()} is not a tool", node, hint)
-    return None
+        return reader.word(found["action"], (*ACTIONS, RUN), "an action")
+    return reader.tool(found["tool"])
 
 
 def _invariants(reader: Reader, node: Node, out: Read) -> None:
@@ -242,18 +296,24 @@ def _invariants(reader: Reader, node: Node, out: Read) -> None:
 
 
 def _invariant(reader: Reader, kind: str, node: Node) -> Invariant | None:
-    found = reader.mapping(node, ("agent", "action", "tool", "path", "verdict", "reason"), "an invariant")
+    known = ("agent", "action", "tool", "path", "command", "verdict", "reason")
+    found = reader.mapping(node, known, "an invariant")
     action = _subject(reader, node, found, "an invariant")
-    for key in ("path", "verdict"):
-        if key not in found and node.kind == "mapping":
-            reader.report.add("key_missing", f"the key '{key}' is missing", node, length=1)
+    command = _object(reader, node, found, action, "an invariant")
+    if "verdict" not in found and node.kind == "mapping":
+        reader.report.add("key_missing", "the key 'verdict' is missing", node, length=1)
     agent = reader.text(found["agent"], "an agent's name") if "agent" in found else "*"
-    path = reader.pattern(found["path"]) if "path" in found else None
+    if command:
+        path = reader.word_pattern(found["command"])
+    else:
+        path = reader.pattern(found["path"]) if "path" in found else None
     verdict = reader.effect(found["verdict"]) if "verdict" in found else None
     reason = reader.text(found["reason"], "a reason") if "reason" in found else None
-    if action is None or path is None or verdict is None or agent is None:
+    if action is None or path is None or verdict is None or agent is None or (action == RUN) > command:
         return None
-    return Invariant(kind, agent, action, path, verdict, reason, reader.report.where(node))
+    return Invariant(
+        kind, agent, RUN if command else action, path, verdict, reason, reader.report.where(node)
+    )
 
 
 def _tasks(reader: Reader, node: Node, out: Read) -> None:
@@ -267,6 +327,10 @@ def _tasks(reader: Reader, node: Node, out: Read) -> None:
     most = reader.number(found["max_tasks"], "max_tasks", MOST_TASKS) if "max_tasks" in found else None
     if path is not None:
         out.settings["tasks"] = Tasks(path, most)
+
+
+def _commands(reader: Reader, node: Node, out: Read) -> None:
+    out.commands = read_commands(reader, node)
 
 
 def _hard_links(reader: Reader, node: Node, out: Read) -> None:
@@ -300,6 +364,7 @@ def _retention(reader: Reader, node: Node, out: Read) -> None:
 KEYS: Mapping[str, Callable[[Reader, Node, Read], None]] = {
     "agents": _agents,
     "cases": _cases,
+    "commands": _commands,
     "durable": _durable,
     "extends": _extends,
     "hard_links": _hard_links,

@@ -11,8 +11,11 @@ from typing import Any
 
 from ringfence.policy.errors import Where
 from ringfence.policy.model import (
+    RUN,
     Agent,
     Case,
+    CommandLimits,
+    Commands,
     Content,
     Effect,
     Invariant,
@@ -35,13 +38,12 @@ def to_plain(content: Content) -> dict[str, Any]:
     """Return the content of a policy as plain data."""
     tasks = content.tasks
     return {
-        "mandatory": [
-            [int(each.effect), each.keys, _rules_out(each.rules), each.excepts] for each in content.mandatory
-        ],
+        "mandatory": [_item_out(each) for each in content.mandatory],
         "rules": _map_out(content.rules),
         "limits": _limits_out(content.limits),
         "agents": [
-            [each.name, _map_out(each.rules), _limits_out(each.limits)] for each in content.agents.values()
+            [each.name, _map_out(each.rules), _limits_out(each.limits), _list_out(each.run)]
+            for each in content.agents.values()
         ],
         "cases": [_case_out(each) for each in content.cases],
         "invariants": [
@@ -59,6 +61,9 @@ def to_plain(content: Content) -> dict[str, Any]:
         "settings": [content.hard_links, content.mode, content.durable],
         "retention": [content.retention.days, content.retention.max_bytes, content.retention.keep],
         "tasks": tasks and [tasks.path, tasks.max_tasks],
+        "run": _list_out(content.run),
+        "run_floor": [_item_out(each) for each in content.run_floor],
+        "commands": _commands_out(content.commands),
     }
 
 
@@ -66,19 +71,16 @@ def from_plain(data: Mapping[str, Any]) -> Content:
     """Return the content that `to_plain` serialized; raises one of MISTAKES for malformed data."""
     hard_links, mode, durable = data["settings"]
     return Content(
-        mandatory=tuple(
-            Mandatory(_EFFECTS[effect], tuple(keys), _rules_in(rules), tuple(excepts))
-            for effect, keys, rules, excepts in data["mandatory"]
-        ),
+        mandatory=tuple(_item_in(*item) for item in data["mandatory"]),
         rules=_map_in(data["rules"], "global", None),
         limits=_limits_in(data["limits"]),
         agents={
-            name: Agent(name, _map_in(rules, "agent", name), _limits_in(limits))
-            for name, rules, limits in data["agents"]
+            name: Agent(name, _map_in(rules, "agent", name), _limits_in(limits), _list_in(run, "agent", name))
+            for name, rules, limits, run in data["agents"]
         },
         cases=tuple(
-            Case(tool, path, _EFFECTS[want], directory, agent, to, files, size, note, _where_in(at), parents)
-            for tool, path, want, directory, agent, to, files, size, note, at, parents in data["cases"]
+            Case(tool, path, _EFFECTS[want], directory, agent, to, files, size, note, _where_in(at), *rest)
+            for tool, path, want, directory, agent, to, files, size, note, at, *rest in data["cases"]
         ),
         invariants=tuple(
             Invariant(kind, agent, action, path, _EFFECTS[verdict], reason, _where_in(where))
@@ -89,12 +91,48 @@ def from_plain(data: Mapping[str, Any]) -> Content:
         durable=durable,
         retention=Retention(*data["retention"]),
         tasks=data["tasks"] and Tasks(*data["tasks"]),
+        run=_list_in(data["run"], "global", None),
+        run_floor=tuple(_item_in(*item) for item in data["run_floor"]),
+        commands=_commands_in(data["commands"]),
     )
+
+
+def _item_out(item: Mandatory) -> list[Any]:
+    return [int(item.effect), item.keys, _rules_out(item.rules), item.excepts, item.except_tools]
+
+
+def _item_in(effect: int, keys: list[str], rules: Any, excepts: list[str], tools: list[str]) -> Mandatory:
+    return Mandatory(_EFFECTS[effect], tuple(keys), _rules_in(rules), tuple(excepts), tuple(tools))
+
+
+def _list_out(rules: Sequence[Rule]) -> list[Any] | None:
+    return _columns_out(rules) if rules else None
+
+
+def _list_in(said: Any, tier: Tier, agent: str | None) -> Sequence[Rule]:
+    return () if said is None else RuleList(tier, agent, RUN, _columns_in(*said))
+
+
+def _commands_out(commands: Commands | None) -> list[Any] | None:
+    if commands is None:
+        return None
+    limits = commands.limits
+    most = [limits.seconds, limits.output, limits.memory, limits.processes, limits.scratch]
+    places = [[_where_out(each) for each in at] for at in (commands.discard_at, commands.through_at)]
+    return [commands.require, commands.network, commands.discard, commands.through, most, *places]
+
+
+def _commands_in(data: Any) -> Commands | None:
+    if data is None:
+        return None
+    require, network, discard, through, most, *places = data
+    at = [tuple(_where_in(each) for each in listed) for listed in places]
+    return Commands(require, network, tuple(discard), tuple(through), CommandLimits(*most), *at)
 
 
 def _case_out(case: Case) -> list[Any]:
     said = [case.tool, case.path, int(case.want), case.directory, case.agent, case.to, case.files, case.bytes]
-    return [*said, case.note, _where_out(case.where), case.parents]
+    return [*said, case.note, _where_out(case.where), case.parents, case.command]
 
 
 def _where_out(where: Where | None) -> list[Any] | None:

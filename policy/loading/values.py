@@ -10,11 +10,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from ringfence.policy.commands import patterns as word_patterns
+from ringfence.policy.commands.needs import judged
 from ringfence.policy.errors import Problem, Where, nearest
 from ringfence.policy.evaluation.limits import LIMITS
 from ringfence.policy.invisible_characters import is_invisible
 from ringfence.policy.loading.yaml_tree import Node, Report
-from ringfence.policy.model import ACTIONS, DEAD_TOOLS, EFFECTS, Effect, Tier
+from ringfence.policy.model import ACTIONS, DEAD_TOOLS, EFFECTS, RUN, Effect, Tier
 from ringfence.policy.patterns.matcher import ROOT, matches
 from ringfence.policy.patterns.syntax import PatternError, check, parse
 from ringfence.policy.rule_list import RuleList, Said
@@ -77,7 +79,7 @@ class Reader:
         self.report = report
         self.tools = tools
         self.budget = budget
-        self.keys = [*ACTIONS, *tools, "*"]
+        self.keys = [*ACTIONS, RUN, *tools, "*"]
 
     # Values
 
@@ -192,13 +194,29 @@ class Reader:
         except PatternError as error:
             self.pattern_problem(node, error)
             return None
-        self.budget.left -= len(node.text) * alternatives
-        if self.budget.left < 0:
-            parse.cache_clear()
-            message = f"the patterns hold more than {MAX_CHARACTERS:,} characters with their braces expanded"
-            self.report.add("policy_too_large", message, node)
+        return node.text if self._pays(node, len(node.text) * alternatives) else None
+
+    def word_pattern(self, node: Node) -> str | None:
+        """Return a pattern of a command's words; its characters are taken from the budget."""
+        if node.kind != "scalar" or not node.is_text:
+            self.report.add("pattern_not_text", f"a pattern is text, not {node.describe()}", node)
             return None
-        return node.text
+        try:
+            word_patterns.parse(node.text)
+        except PatternError as error:
+            self.pattern_problem(node, error)
+            return None
+        return node.text if self._pays(node, len(node.text)) else None
+
+    def _pays(self, node: Node, characters: int) -> bool:
+        """Whether the budget has so many characters left; they are taken from it."""
+        self.budget.left -= characters
+        if self.budget.left >= 0:
+            return True
+        parse.cache_clear()
+        message = f"the patterns hold more than {MAX_CHARACTERS:,} characters with their braces expanded"
+        self.report.add("policy_too_large", message, node)
+        return False
 
     def pattern_problem(self, node: Node, error: PatternError) -> None:
         """Add a pattern's problem to the report, at the characters that caused it."""
@@ -233,6 +251,18 @@ class Reader:
         self.report.add("rule_key_unknown", f"{what} is neither a tool nor an action", node, hint)
         return None
 
+    def tool(self, node: Node) -> str | None:
+        """Return the name of a tool."""
+        if node.text in DEAD_TOOLS:
+            self.rule_key(node)
+            return None
+        if node.kind == "scalar" and node.text in self.tools:
+            return node.text
+        close = nearest(node.text, self.tools) if node.kind == "scalar" else None
+        hint = f"did you mean '{close}'?" if close else f"tools are {', '.join(sorted(self.tools))}"
+        self.report.add("value_invalid", f"{node.describe()} is not a tool", node, hint)
+        return None
+
     # Rules
 
     def rules(self, node: Node, tier: Tier, agent: str | None) -> dict[str, RuleList]:
@@ -246,12 +276,12 @@ class Reader:
             looks = any(character in key_node.text for character in "*/.")
             hint = f'a pattern goes below a key: delete: {{"{key_node.text[:40]}": ...}}' if looks else ""
             key = self.rule_key(key_node, hint)
-            said = self._map(value, key_node)
+            said = self._map(value, key_node, words=key == RUN)
             if key and said[0]:
                 out[key] = RuleList(tier, agent, key, said)
         return out
 
-    def _map(self, node: Node, key_node: Node) -> Said:
+    def _map(self, node: Node, key_node: Node, *, words: bool) -> Said:
         patterns: list[str] = []
         effects: list[Effect] = []
         reasons: list[str | None] = []
@@ -269,10 +299,10 @@ class Reader:
                 message = f"'{pattern_node.text}' stands where a pattern is expected"
                 self.report.add("key_unknown", message, pattern_node, hint)
                 continue
-            pattern = self.pattern(pattern_node)
+            pattern = (self.word_pattern if words else self.pattern)(pattern_node)
             effect, reason = EFFECTS.get(value.text), None
             if effect is None or value.kind != "scalar":
-                effect, reason = self._rule(value, pattern)
+                effect, reason = self._rule(value, pattern, words=words)
             if pattern is not None and effect is not None:
                 patterns.append(pattern)
                 effects.append(effect)
@@ -281,7 +311,7 @@ class Reader:
         lines, columns = [place.line + 1 for place in places], [place.column + 1 for place in places]
         return patterns, effects, reasons, [self.report.name] * len(places), lines, columns
 
-    def _rule(self, node: Node, pattern: str | None) -> tuple[Effect | None, str | None]:
+    def _rule(self, node: Node, pattern: str | None, *, words: bool) -> tuple[Effect | None, str | None]:
         if node.kind != "mapping":
             return self.effect(node), None
         found = self.mapping(node, _RULE, "a rule")
@@ -296,16 +326,26 @@ class Reader:
             reason = self.text(found["reason"], "a reason")
         for key, wanted in (("match", True), ("not_match", False)):
             if key in found:
-                self._examples(found[key], pattern, wanted)
+                self._examples(found[key], pattern, wanted, words=words)
         return effect, reason
 
-    def _examples(self, node: Node, pattern: str | None, wanted: bool) -> None:
+    def _examples(self, node: Node, pattern: str | None, wanted: bool, *, words: bool) -> None:
         for item in self.several(node, "an example"):
-            example = self.path(item, "an example")
-            if example is None or pattern is None or matches(pattern, *example) is wanted:
+            example = (self._line_matches if words else self._path_matches)(item, pattern)
+            if example is None or example is wanted:
                 continue
             does = "does not match" if wanted else "matches"
             self.report.add("example_fails", f"\"{pattern}\" {does} '{item.text[:80]}'", item)
+
+    def _path_matches(self, node: Node, pattern: str | None) -> bool | None:
+        path = self.path(node, "an example")
+        return None if path is None or pattern is None else matches(pattern, *path)
+
+    def _line_matches(self, node: Node, pattern: str | None) -> bool | None:
+        line = self.text(node, "an example")
+        if line is None or pattern is None:
+            return None
+        return all(word_patterns.matches(pattern, words) for words in judged(line))
 
     # Limits
 
@@ -316,7 +356,7 @@ class Reader:
             return {}
         out: dict[str, Drafts] = {}
         for key_node, value in node.pairs:
-            key = self.rule_key(key_node)
+            key = self._limit_key(key_node)
             single = value.kind != "sequence"
             items = [value] if single else value.items
             if not items:
@@ -327,6 +367,13 @@ class Reader:
             if key and drafts:
                 out[key] = Drafts(drafts, single)
         return out
+
+    def _limit_key(self, node: Node) -> str | None:
+        if node.text == RUN and node.kind == "scalar":
+            hint = "limit the files that commands change under run_command; time and memory under commands"
+            self.report.add("value_invalid", "running a command changes no file by itself", node, hint)
+            return None
+        return self.rule_key(node)
 
     def _limit(self, node: Node) -> Draft | None:
         found = self.mapping(node, [*LIMITS, "per", "over"], "a limit")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 from typing import Any
 
-from ringfence.policy.model import ACTIONS, POLICY_TOOLS
+from ringfence.policy.model import ACTIONS, POLICY_TOOLS, RUN_TOOL
 from ringfence.toolkit.tools import TOOLS, Tool
 
 
@@ -17,13 +17,14 @@ def policy_schema(document: dict[str, Any]) -> dict[str, Any]:
     schema = copy.deepcopy(document)
     definitions = schema["$defs"]
     tools = [TOOLS[name] for name in sorted(TOOLS)]
-    keys = [tool for tool in tools if tool.name not in ACTIONS]  # `delete` is there already, as an action
+    there = {*ACTIONS, RUN_TOOL}  # in the document already: the actions, and the tool for effects of commands
+    keys = [tool for tool in tools if tool.name not in there]
     for section, values in (("rules", "map"), ("limits", "ceiling")):
         for tool in keys:
             entry = {"description": _description(tool), "$ref": f"#/$defs/{values}"}
             definitions[section]["properties"][tool.name] = entry
     definitions["key"]["enum"] += [tool.name for tool in keys]
-    definitions["tool"]["enum"] = [tool.name for tool in tools]
+    definitions["tool"]["enum"] = sorted({RUN_TOOL, *(tool.name for tool in tools)})
     case = definitions["case"]
     case["if"]["properties"]["tool"]["enum"] = [tool.name for tool in tools if _has_two_paths(tool)]
     makers = [tool.name for tool in tools if POLICY_TOOLS[tool.name].makes_parents]
