@@ -45,10 +45,17 @@ class Request:
     memory: int
     processes: int
     scratch_bytes: int
+    user: int
+    group: int
 
     def encoded(self) -> bytes:
         """Return the request as JSON; names that are not UTF-8 stay what they are."""
         return json.dumps(asdict(self)).encode("ascii")
+
+    @property
+    def place(self) -> bytes:
+        """The kind of process that the server forks: with all namespaces, all but the network's, or none."""
+        return b"n" if self.namespaces and self.network else b"i" if self.namespaces else b"p"
 
     @property
     def namespaces(self) -> bool:

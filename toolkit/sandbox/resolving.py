@@ -44,6 +44,8 @@ def resolve(spec: Spec, terminals: tuple[int, ...] | None) -> Request:
         memory=spec.limits.memory,
         processes=spec.limits.processes,
         scratch_bytes=spec.limits.scratch,
+        user=os.geteuid(),
+        group=os.getegid(),
     )
 
 

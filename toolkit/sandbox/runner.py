@@ -113,7 +113,7 @@ def _send(request: Request, streams: Streams) -> socket.socket:
     held = os.memfd_create("request", os.MFD_CLOEXEC)
     try:
         os.write(held, request.encoded())
-        SERVER.send((*streams.of_command, theirs.fileno(), held))
+        SERVER.send(request.place, (*streams.of_command, theirs.fileno(), held))
     except BaseException:
         ours.close()
         raise

@@ -1,11 +1,11 @@
-"""Supervisor of one command: makes its namespaces and mounts, watches its limits, and ends all its processes.
+"""Supervisor of one command: process 1 of its pid namespace, which reaps, watches limits, and ends it all.
 
-Lives outside the pid namespace. It ends when the caller closes the channel or dies, and everything with it.
+It makes the mounts first and keeps its rights over the namespaces, which the command never has. It is killed
+when its parent dies; the kernel then kills every other process of the namespace.
 """
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import os
 import select
@@ -13,52 +13,44 @@ import signal
 import socket
 import struct
 import time
-from collections.abc import Callable
 
 from ringfence.toolkit.sandbox.channel import FOREGROUND, KILL, RESUME, TERMINATE, tell
+from ringfence.toolkit.sandbox.command import give_terminal, start_command
 from ringfence.toolkit.sandbox.errors import SandboxError
-from ringfence.toolkit.sandbox.first_process import FOREGROUND_SIGNAL, first_process, keep_open
-from ringfence.toolkit.sandbox.mounts import Mounts
+from ringfence.toolkit.sandbox.mounts import Mounts, mount_proc
+from ringfence.toolkit.sandbox.orphans import end_descendants
 from ringfence.toolkit.sandbox.request import Request, read_request
 from ringfence.toolkit.sandbox.spec import Stop
 from ringfence.toolkit.sandbox.system_calls import (
-    CLONE_NEWIPC,
-    CLONE_NEWNET,
-    CLONE_NEWNS,
-    CLONE_NEWPID,
-    CLONE_NEWUSER,
-    CLONE_NEWUTS,
     adopt_orphans,
+    close_from,
     die_with_parent,
     not_dumpable,
-    unshare,
 )
 from ringfence.toolkit.sandbox.usage import Watch
 
 _SET_INTERFACE_FLAGS, _UP = 0x8914, 1
-CHANNEL, REQUEST = 3, 4  # the descriptors a supervisor starts with, after the three streams
+CHANNEL, REQUEST, PARENT = 3, 4, 5  # the descriptors that a supervisor starts with, after the three streams
 
 
-def supervise(parent: int) -> None:
-    """Run as the supervisor, on descriptors 0 to 4; never returns. `parent` is a descriptor of the parent."""
-    die_with_parent(parent)
+def supervise() -> None:
+    """Run as the supervisor; never returns."""
     channel = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, CHANNEL)
     try:
+        die_with_parent(PARENT)
         request = read_request(REQUEST)
         scratch = os.open(request.scratch, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         os.dup2(scratch, REQUEST, inheritable=False)  # from here on that of the scratch directory
         if request.namespaces:
-            _enter_namespaces(request)
-            die_with_parent(parent)  # new credentials may have undone it
-            _mount(request)
+            _prepare_namespaces(request)
+            die_with_parent(PARENT)  # new credentials may have undone it
         else:
             adopt_orphans()
         not_dumpable()
-        me = os.pidfd_open(os.getpid())
-        first = os.fork()
-        if first == 0:
-            first_process(request, channel, me)
-        _follow(request, channel, first)
+        if not request.terminal:
+            os.setsid()
+        os.chdir(os.path.join(request.workspace, request.cwd))
+        _Supervisor(request, channel).run()
     except SandboxError as error:
         tell(channel, error=error.code, message=error.message, place=error.place)
     except OSError as error:
@@ -66,109 +58,108 @@ def supervise(parent: int) -> None:
     os._exit(0)
 
 
-def _enter_namespaces(request: Request) -> None:
-    user, group = os.geteuid(), os.getegid()
-    flags = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS
+def _prepare_namespaces(request: Request) -> None:
     try:
-        unshare(flags if request.network else flags | CLONE_NEWNET)
         for name, text in (
             ("setgroups", "deny"),
-            ("uid_map", f"{user} {user} 1"),
-            ("gid_map", f"{group} {group} 1"),
+            ("uid_map", f"{request.user} {request.user} 1"),
+            ("gid_map", f"{request.group} {request.group} 1"),
         ):
             held = os.open(f"/proc/self/{name}", os.O_WRONLY | os.O_CLOEXEC)
             os.write(held, text.encode())
             os.close(held)
     except OSError as error:
-        reason = "their number is limited to none" if error.errno == errno.ENOSPC else error.strerror
-        raise SandboxError("namespaces_forbidden", f"no user namespace: {reason}", place="namespaces") from None
+        text = f"the system gives a user namespace no rights: {error.strerror}"
+        raise SandboxError("namespaces_forbidden", text, place="uid_map") from None
     if not request.network:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
             fcntl.ioctl(any_socket, _SET_INTERFACE_FLAGS, struct.pack("16sh14x", b"lo", _UP))
-
-
-def _mount(request: Request) -> None:
     try:
         Mounts(request).build()
     except OSError as error:
-        raise SandboxError("mount_refused", str(error), place=error.filename or request.workspace) from None
+        raise SandboxError("mount_refused", str(error), place=request.workspace) from None
+    mount_proc()
 
 
-def _follow(request: Request, channel: socket.socket, first: int) -> None:
-    """Wait for the first process, and end it at a limit or at the caller's word."""
-    keep_open(REQUEST, request.terminals)
-    process = os.pidfd_open(first)
-    watch = Watch(request, REQUEST)
-    poll = select.poll()
-    poll.register(process, select.POLLIN)
-    poll.register(channel, select.POLLIN)
-    end = time.monotonic() + request.seconds
-    stopped: Stop | None = None
-    while True:
+class _Supervisor:
+    """The command's process, its limits, and what the caller says."""
+
+    def __init__(self, request: Request, channel: socket.socket) -> None:
+        self._request = request
+        self._channel = channel
+        self._end = time.monotonic() + request.seconds
+        self._woken, waker = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        self._command = start_command(request, channel)
+        keep = (CHANNEL, REQUEST, self._woken, waker)
+        _close_all_but(keep, request.terminals)
+        self._watch = Watch(request, REQUEST)
+        self._poll = select.poll()
+        self._poll.register(self._woken, select.POLLIN)
+        self._poll.register(channel, select.POLLIN)
+
+    def run(self) -> None:
+        """Return once the command has ended or was stopped; the others are dead when this process is."""
+        while not self._reaped():
+            now = time.monotonic()
+            ready = dict(self._poll.poll(max(0.0, min(self._end, self._watch.due) - now) * 1000))
+            if self._woken in ready:
+                os.read(self._woken, 4096)
+            if CHANNEL in ready and not self._obey():
+                break
+            if stopped := self._exceeded():
+                tell(self._channel, stopped=stopped)
+                break
+        if not self._request.namespaces:
+            end_descendants()
+
+    def _exceeded(self) -> Stop | None:
         now = time.monotonic()
-        wait = min(end, watch.due) - now if stopped is None else 1.0
-        ready = dict(poll.poll(max(0.0, wait) * 1000))
-        if process in ready:
-            break
-        if channel.fileno() in ready and not _obey(channel, process):
-            poll.unregister(channel)
-            signal.pidfd_send_signal(process, signal.SIGKILL)
-        now = time.monotonic()
-        if stopped is None and now >= end:
-            stopped = "seconds"
-        elif stopped is None and now >= watch.due:
-            stopped = watch.exceeded()
-        if stopped is not None:
-            tell(channel, stopped=stopped)
-            signal.pidfd_send_signal(process, signal.SIGKILL)
-    os.waitpid(first, 0)
-    if not request.namespaces:
-        _end_orphans()
+        if now >= self._end:
+            return "seconds"
+        return self._watch.exceeded() if now >= self._watch.due else None
 
-
-def _obey(channel: socket.socket, process: int) -> bool:
-    """Do what the caller says; False once there is nothing more to listen to."""
-    try:
-        order = channel.recv(16)
-    except OSError:
-        return False
-    actions: dict[bytes, Callable[[], None]] = {
-        KILL: lambda: signal.pidfd_send_signal(process, signal.SIGKILL),
-        RESUME: lambda: signal.pidfd_send_signal(process, signal.SIGCONT),
-        FOREGROUND: lambda: signal.pidfd_send_signal(process, FOREGROUND_SIGNAL),
-        TERMINATE: lambda: signal.pidfd_send_signal(process, order[1]),
-    }
-    if not order:
-        return False
-    actions[order[:1]]()
-    return True
-
-
-def _end_orphans() -> None:
-    """Kill every process that the command left behind, until there is none."""
-    while True:
-        for child in _children():
+    def _reaped(self) -> bool:
+        """Reap what has ended; True if the command has."""
+        while True:
             try:
-                os.kill(child, signal.SIGKILL)
+                found, status = os.waitpid(-1, os.WNOHANG | (os.WUNTRACED if self._request.terminal else 0))
+            except ChildProcessError:
+                return True
+            if found == self._command and os.WIFSTOPPED(status):
+                tell(self._channel, suspended=os.WSTOPSIG(status))
+            elif found == self._command:
+                tell(self._channel, ended=status)
+                return True
+            elif found == 0:
+                return False
+
+    def _obey(self) -> bool:
+        """Do what the caller says; False if that is to end the command."""
+        try:
+            order = self._channel.recv(2)
+        except OSError:
+            return False
+        if order[:1] in (b"", KILL):
+            return False
+        if order[:1] == FOREGROUND:
+            give_terminal(self._request, self._command)
+        number = order[1] if order[:1] == TERMINATE else signal.SIGCONT
+        if order[:1] in (FOREGROUND, RESUME, TERMINATE):
+            try:
+                os.killpg(self._command, number)
             except ProcessLookupError:
                 pass
-        try:
-            os.waitpid(-1, 0)
-        except ChildProcessError:
-            return
+        return True
 
 
-def _children() -> list[int]:
-    """The direct children; those whose own parent is killed become direct children then."""
-    me = str(os.getpid()).encode()
-    found = []
-    for name in os.listdir("/proc"):
-        if name.isdecimal():
+def _close_all_but(keep: tuple[int, ...], terminals: tuple[int, ...]) -> None:
+    """Close the command's streams in this process, so that they end with the command, and all others."""
+    for descriptor in range(max(keep)):
+        if descriptor not in keep and descriptor not in terminals:
             try:
-                with open(f"/proc/{name}/stat", "rb") as line:
-                    _, _, rest = line.read().rpartition(b") ")
+                os.close(descriptor)
             except OSError:
-                continue
-            if rest.split()[1] == me:
-                found.append(int(name))
-    return found
+                pass
+    close_from(max(keep) + 1)
