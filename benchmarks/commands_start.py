@@ -38,14 +38,18 @@ def measured(name: str, once: Callable[[], None], runs: int) -> float:
         walls.append((time.perf_counter() - began) * 1000)
     SERVER.close()  # its processor time, and that of its children, counts once it is waited for
     cpu = (children() - before) / runs
-    print(f"{name:12} {cpu:6.2f} ms CPU  {statistics.median(walls):7.2f} ms wall (median), {min(walls):6.2f} (least)")
+    print(
+        f"{name:12} {cpu:6.2f} ms CPU  {statistics.median(walls):7.2f} ms wall (median), {min(walls):6.2f} (least)"
+    )
     return cpu
 
 
 def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--runs", type=int, default=200)
-    arguments.add_argument("--places", default=None, help="where to make the workspace and the scratch directory")
+    arguments.add_argument(
+        "--places", default=None, help="where to make the workspace and the scratch directory"
+    )
     given = arguments.parse_args()
     with tempfile.TemporaryDirectory(dir=given.places) as place:
         workspace, scratch = os.path.realpath(f"{place}/workspace"), os.path.realpath(f"{place}/scratch")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 
-_KEPT = ("upper", "copy")  # the changes, which are read next
+from ringfence.toolkit.sandbox.errors import SandboxError
 
 
 def remove_private_parts(scratch: str) -> None:
@@ -38,3 +38,14 @@ def _make_removable(path: str) -> None:
             for entry in entries:
                 if entry.is_dir(follow_symlinks=False):
                     os.chmod(entry.path, 0o700)
+
+
+def prepare_scratch(scratch: str) -> None:
+    """Remove what an earlier run has left, and make the temporary directory of the levels in place."""
+    with os.scandir(scratch) as entries:
+        found = sorted(entry.name for entry in entries)
+    if any(_is_private(name) for name in found):
+        remove_private_parts(scratch)
+    if left := [name for name in found if not _is_private(name)]:
+        text = f"{left[0]!r} of an earlier run is in the scratch directory"
+        raise SandboxError("bad_request", text, place="scratch")

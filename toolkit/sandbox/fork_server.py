@@ -142,7 +142,9 @@ class ForkServer:
                 except OSError as error:
                     self._close()
                     if last:
-                        raise SandboxError("sandbox_died", f"the fork server: {error}", place="server") from None
+                        raise SandboxError(
+                            "sandbox_died", f"the fork server: {error}", place="server"
+                        ) from None
 
     def _send(self, place: bytes, descriptors: tuple[int, ...]) -> None:
         if self._socket is None or self._owner != os.getpid():

@@ -18,18 +18,34 @@ from ringfence.toolkit.sandbox.system_calls import (
 )
 
 _EXECUTE, _WRITE, _READ, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
-_TRUNCATE, _IOCTL, _MAKE_CHAR, _MAKE_BLOCK = 1 << 14, 1 << 15, 1 << 6, 1 << 11
+_REFER, _TRUNCATE, _IOCTL, _MAKE_CHAR, _MAKE_BLOCK = 1 << 13, 1 << 14, 1 << 15, 1 << 6, 1 << 11
 _OF_FILES = _EXECUTE | _WRITE | _READ | _TRUNCATE | _IOCTL
 _RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15}  # how many file rights each version knows; 16 from the fifth on
 _SCOPED, _ABSTRACT_AND_SIGNALS = 6, 3  # the version that came with it, and both of its bits
 
 
-def restrict_scopes() -> None:
-    """Keep signals and abstract sockets inside, where the kernel can; namespaces do it as well."""
-    if landlock_version() >= _SCOPED:
-        rules = landlock_create(struct.pack("QQQ", 0, 0, _ABSTRACT_AND_SIGNALS))
-        landlock_restrict(rules)
-        os.close(rules)
+def restrict_writing(writable: tuple[str, ...]) -> None:
+    """Allow writing to files below `writable` alone, and keep signals and abstract sockets inside.
+
+    In namespaces: a read-only mount lets a pipe with a name be written to, and Landlock does not. Does
+    nothing where the kernel has no Landlock.
+    """
+    version = landlock_version()
+    if not version:
+        return
+    rights = (_WRITE | _REFER | _TRUNCATE) & ((1 << _RIGHTS.get(version, 16)) - 1)
+    rules = landlock_create(_attributes(version, rights))
+    for place in writable:
+        _allow(rules, place, rights)
+    landlock_restrict(rules)
+    os.close(rules)
+
+
+def _attributes(version: int, rights: int) -> bytes:
+    """The rights to refuse unless a rule allows them, and the scopes where the kernel has them."""
+    if version >= _SCOPED:
+        return struct.pack("QQQ", rights, 0, _ABSTRACT_AND_SIGNALS)
+    return struct.pack("Q", rights)
 
 
 def restrict_files(readable: tuple[str, ...], writable: tuple[str, ...]) -> None:
@@ -38,10 +54,7 @@ def restrict_files(readable: tuple[str, ...], writable: tuple[str, ...]) -> None
     if not version:
         raise SandboxError("landlock_missing", "this kernel has no Landlock, or it is off", place="landlock")
     every = (1 << _RIGHTS.get(version, 16)) - 1
-    attributes = struct.pack("Q", every)
-    if version >= _SCOPED:
-        attributes = struct.pack("QQQ", every, 0, _ABSTRACT_AND_SIGNALS)
-    rules = landlock_create(attributes)
+    rules = landlock_create(_attributes(version, every))
     reading = (_EXECUTE | _READ | _READ_DIR | _IOCTL) & every
     for places, rights in ((readable, reading), (writable, every & ~(_MAKE_CHAR | _MAKE_BLOCK))):
         for place in places:

@@ -51,8 +51,12 @@ class Mounts:
         through = [(name, open_beneath(self._workspace, name)) for name in request.through]
         shown = [(place, os.open(place, ANYTHING)) for place in request.read_only_places]
         homes = [(home, _opened(home.path)) for home in request.homes]
-        hidden = [(place, os.open(place, ANYTHING)) for place in request.hidden_places if os.path.lexists(place)]
-        layers = [(home, held, self._home_layer(index, home, held)) for index, (home, held) in enumerate(homes)]
+        hidden = [
+            (place, os.open(place, ANYTHING)) for place in request.hidden_places if os.path.lexists(place)
+        ]
+        layers = [
+            (home, held, self._home_layer(index, home, held)) for index, (home, held) in enumerate(homes)
+        ]
         layer = self._workspace_layer()
         terminal = request.terminals[0] if request.terminals else None
         devices = make_devices(terminal)
@@ -74,22 +78,30 @@ class Mounts:
 
     def _home_layer(self, index: int, home: Home, held: int) -> int:
         """The layer of a home's secrets; made before private directories cover the scratch directory."""
+        base = f"{path_of(self._scratch)}/home{index}"
+        os.mkdir(base, 0o700)
+        if self._request.level != "overlay":  # the scratch directory may be where no upper directory can be
+            mount("home", base, "tmpfs", _PLAIN, f"size={self._private_size()},mode=700")
         for part in ("upper", "work", "whiteouts"):
-            os.makedirs(f"{path_of(self._scratch)}/home{index}/{part}", exist_ok=True)
-        return hide_names(f"{path_of(self._scratch)}/home{index}/whiteouts", held, home.hidden)
+            os.mkdir(f"{base}/{part}", 0o700)
+        return hide_names(f"{base}/whiteouts", held, home.hidden)
+
+    def _private_size(self) -> int:
+        """The bytes of memory that each private directory may take."""
+        return max(1 << 20, min(self._request.memory, self._request.scratch_bytes) // 4)
 
     def _workspace_layer(self) -> int | None:
         request, scratch = self._request, path_of(self._scratch)
         if request.level != "overlay":
             return None
         for part in ("upper", "work", "whiteouts"):
-            os.makedirs(f"{scratch}/{part}", exist_ok=True)
+            os.mkdir(f"{scratch}/{part}", 0o700)
         # The root of an overlay shows the mode of its upper directory.
         os.chmod(f"{scratch}/upper", stat.S_IMODE(os.fstat(self._workspace).st_mode))
         return hide_names(f"{scratch}/whiteouts", self._workspace, request.hidden) if request.hidden else None
 
     def _private_directories(self) -> None:
-        size = max(1 << 20, min(self._request.memory, self._request.scratch_bytes) // 4)
+        size = self._private_size()
         for place in PRIVATE:
             if os.path.isdir(place) and not os.path.islink(place) and not self._in_workspace(place):
                 mode = 755 if place == "/run" else 1777
@@ -147,7 +159,9 @@ def mount_proc() -> None:
     try:
         mount("proc", "/proc", "proc", _PLAIN | MS_NOEXEC | MS_RDONLY)
     except PermissionError as error:
-        raise SandboxError("proc_masked", f"/proc cannot be mounted: {error.strerror}", place="/proc") from None
+        raise SandboxError(
+            "proc_masked", f"/proc cannot be mounted: {error.strerror}", place="/proc"
+        ) from None
 
 
 def _opened(path: str) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import resource
 
 from ringfence.toolkit.sandbox.call_filter import filter_program
-from ringfence.toolkit.sandbox.landlock_rules import restrict_files, restrict_scopes
+from ringfence.toolkit.sandbox.landlock_rules import restrict_files, restrict_writing
+from ringfence.toolkit.sandbox.mounts import PRIVATE
 from ringfence.toolkit.sandbox.request import Request
 from ringfence.toolkit.sandbox.system_calls import drop_capabilities, no_new_privileges, seccomp
 
@@ -14,12 +15,15 @@ _MORE_PROCESSES = 64
 
 
 def drop_privileges(request: Request) -> None:
-    """Give up every right that a command does not need, for good, in this process and all it starts."""
+    """Give up every right that a command does not need, for good; at level `none` nothing is given up."""
+    if request.level == "none":
+        return
     drop_capabilities()
     no_new_privileges()
     if request.namespaces:
-        restrict_scopes()
-    elif request.level != "none":
+        homes = (home.path for home in request.homes)
+        restrict_writing((request.workspace, *homes, *PRIVATE, "/dev"))
+    else:
         restrict_files(request.readable, request.writable)
     # Without a network namespace, having no network means having no such sockets.
     seccomp(filter_program(internet=request.network or request.namespaces))

@@ -53,6 +53,11 @@ class Request:
         return json.dumps(asdict(self)).encode("ascii")
 
     @property
+    def directory(self) -> str:
+        """The directory that stands for the workspace inside."""
+        return f"{self.scratch}/copy" if self.level == "copy-in-place" else self.workspace
+
+    @property
     def place(self) -> bytes:
         """The kind of process that the server forks: with all namespaces, all but the network's, or none."""
         return b"n" if self.namespaces and self.network else b"i" if self.namespaces else b"p"
@@ -68,5 +73,7 @@ def read_request(descriptor: int) -> Request:
     size = os.fstat(descriptor).st_size
     found: dict[str, Any] = json.loads(os.pread(descriptor, size, 0))
     homes = tuple(Home(one["path"], tuple(one["hidden"])) for one in found.pop("homes"))
-    plain = {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
+    plain: dict[str, Any] = {
+        name: tuple(value) if isinstance(value, list) else value for name, value in found.items()
+    }
     return Request(homes=homes, **plain)

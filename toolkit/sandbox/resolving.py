@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import stat
+from dataclasses import replace
 from functools import cache
+from itertools import product
 
 from ringfence.toolkit.sandbox.errors import SandboxError
+from ringfence.toolkit.sandbox.git_metadata import outside_metadata
 from ringfence.toolkit.sandbox.hidden_names import HOME_SECRETS, MACHINE_SECRETS, foreign_homes, homes
 from ringfence.toolkit.sandbox.mounts import PRIVATE
+from ringfence.toolkit.sandbox.readable_places import DEVICES, readable
 from ringfence.toolkit.sandbox.request import Home, Request
 from ringfence.toolkit.sandbox.spec import LEVELS, Spec
 
@@ -20,10 +24,10 @@ def resolve(spec: Spec, terminals: tuple[int, ...] | None) -> Request:
     """
     _check(spec)
     shown, secrets = _homes(spec.workspace)
-    hidden_places = [*spec.hidden_places, *(foreign for foreign in _foreign() if not _contains(foreign, spec.workspace))]
-    if os.getuid() == 0:
-        hidden_places += MACHINE_SECRETS
-    return Request(
+    foreign = [home for home in _foreign() if not _contains(home, spec.workspace)]
+    machine = MACHINE_SECRETS if os.getuid() == 0 else ()
+    hidden_places = dict.fromkeys(map(os.path.realpath, (*spec.hidden_places, *foreign, *machine)))
+    request = Request(
         argv=spec.argv,
         env=dict(os.environ if spec.env is None else spec.env),
         level=spec.level,
@@ -34,8 +38,8 @@ def resolve(spec: Spec, terminals: tuple[int, ...] | None) -> Request:
         through=spec.through,
         network=spec.network,
         homes=shown,
-        hidden_places=tuple(dict.fromkeys(os.path.realpath(place) for place in hidden_places)),
-        read_only_places=(*spec.read_only_places, *(_resolver() if spec.network else ())),
+        hidden_places=tuple(hidden_places),
+        read_only_places=_read_only(spec),
         readable=(),
         writable=(),
         terminal=terminals is not None,
@@ -47,6 +51,52 @@ def resolve(spec: Spec, terminals: tuple[int, ...] | None) -> Request:
         user=os.geteuid(),
         group=os.getegid(),
     )
+    return _landlock(request, spec.writable) if spec.level == "landlock" else request
+
+
+def _landlock(request: Request, writable: tuple[str, ...]) -> Request:
+    """The same, in place: only `writable` directories of the workspace can be written."""
+    places = tuple(f"{request.workspace}/{name}".removesuffix("/.") for name in writable)
+    for place, hidden in product(places, request.hidden):
+        if _contains(place, f"{request.workspace}/{hidden}"):
+            raise _bad("writable", f"{place!r} holds the hidden {hidden!r}: one cannot be without the other")
+    seen = readable(request.workspace, request.hidden, _holes(request))
+    return replace(request, readable=seen, writable=(*places, *_own_places(request)), env=_own_env(request))
+
+
+def in_the_copy(request: Request) -> Request:
+    """The same for a machine without user namespaces: the command runs in the copy, confined by Landlock."""
+    seen = readable(None, (), (request.workspace, *_holes(request)))
+    writable = (f"{request.scratch}/copy", *_own_places(request))
+    kept = replace(request, level="copy-in-place", readable=seen, writable=writable)
+    return replace(kept, env=_own_env(request) | {"PWD": kept.directory})
+
+
+def _holes(request: Request) -> tuple[str, ...]:
+    secrets = (f"{home.path}/{name}" for home in request.homes for name in home.hidden)
+    return (*request.hidden_places, request.scratch, *secrets)
+
+
+def _own_places(request: Request) -> tuple[str, ...]:
+    return (f"{request.scratch}/tmp", *(f"/dev/{name}" for name in DEVICES), "/dev/pts")
+
+
+def _own_env(request: Request) -> dict[str, str]:
+    return request.env | {"TMPDIR": f"{request.scratch}/tmp"}
+
+
+def _read_only(spec: Spec) -> tuple[str, ...]:
+    """What private directories would hide: what was asked for, git's metadata, and where names are looked up."""
+    wanted = (
+        *outside_metadata(spec.workspace),
+        *([os.path.realpath("/etc/resolv.conf")] if spec.network else []),
+    )
+    private = (place for place in wanted if _is_private(place) and os.path.exists(place))
+    return tuple(dict.fromkeys((*spec.read_only_places, *private)))
+
+
+def _is_private(place: str) -> bool:
+    return any(place.startswith(f"{private}/") for private in PRIVATE)
 
 
 def _check(spec: Spec) -> None:
@@ -77,7 +127,7 @@ def _check(spec: Spec) -> None:
         if _contains(os.path.realpath(place), spec.workspace):
             raise _bad("hidden_places", f"{place!r} holds the workspace")
     for place in spec.read_only_places:
-        if not any(place.startswith(f"{private}/") for private in PRIVATE) or os.path.realpath(place) != place:
+        if not _is_private(place) or os.path.realpath(place) != place:
             raise _bad("read_only_places", f"{place!r} is not the real path of something below {PRIVATE}")
 
 
@@ -110,9 +160,3 @@ def _own() -> tuple[str, ...]:
 @cache
 def _foreign() -> tuple[str, ...]:
     return foreign_homes()
-
-
-def _resolver() -> tuple[str, ...]:
-    """The file that says where names are looked up, if a private directory would hide it."""
-    place = os.path.realpath("/etc/resolv.conf")
-    return (place,) if place.startswith("/run/") and os.path.isfile(place) else ()

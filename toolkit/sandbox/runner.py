@@ -7,21 +7,23 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ringfence.toolkit.sandbox.channel import KILL, receive
-from ringfence.toolkit.sandbox.cleaning import remove_private_parts
-from ringfence.toolkit.sandbox.copying import prepare_copy
+from ringfence.toolkit.sandbox.cleaning import prepare_scratch, remove_private_parts
+from ringfence.toolkit.sandbox.copying import copy_tree
 from ringfence.toolkit.sandbox.errors import SandboxError
 from ringfence.toolkit.sandbox.fork_server import SERVER
+from ringfence.toolkit.sandbox.git_metadata import outside_metadata
 from ringfence.toolkit.sandbox.request import Request
-from ringfence.toolkit.sandbox.resolving import resolve
+from ringfence.toolkit.sandbox.resolving import in_the_copy, resolve
 from ringfence.toolkit.sandbox.spec import Ended, Spec, Stop
 from ringfence.toolkit.sandbox.streams import OnOutput, Streams
 from ringfence.toolkit.sandbox.terminal import Terminal
 
 _CHECK = 0.1  # seconds between two calls of `check`
+_NO_NAMESPACES = ("namespaces_forbidden", "mount_refused", "proc_masked")
 _CANNOT_START = {1: 126, 8: 126, 13: 126, 21: 126}  # by errno; all others: 127
 
 
@@ -45,20 +47,20 @@ def run(
         raise SandboxError("not_on_this_system", f"no sandbox for commands on {sys.platform}")
     people = Terminal(terminal) if terminal is not None else None
     request = resolve(spec, people.streams if people else None)
+    prepare_scratch(spec.scratch)
+    notes = list(_notes(spec))
+    began, started = time.monotonic(), time.time_ns()
     if spec.level == "copy":
-        prepare_copy(request)
-    started, began = time.time_ns(), time.monotonic()
+        copy_tree(spec.workspace, f"{spec.scratch}/copy", request.hidden, spec.through)
     with Streams(spec.limits.output, stdin, on_output, request.terminals) as streams:
-        channel = _send(request, streams)
-        with channel:
-            outcome = _Outcome()
-            try:
-                _follow(channel, streams, outcome, check, people)
-            finally:
-                if people:
-                    people.take_back()
-                _finish(channel, streams)
-                remove_private_parts(spec.scratch)
+        try:
+            outcome = _attempt(request, streams, check, people)
+            if spec.level == "copy" and outcome.error and outcome.error.code in _NO_NAMESPACES:
+                notes.append(f"Without user namespaces ({outcome.error.message}), so under Landlock alone.")
+                _refuse_through(spec)
+                outcome = _attempt(in_the_copy(request), streams, check, people)
+        finally:
+            remove_private_parts(spec.scratch)
     if outcome.error is not None:
         raise outcome.error
     if outcome.failed is not None:
@@ -73,8 +75,39 @@ def run(
         output=streams.tail(),
         output_bytes=streams.count,
         started_ns=started,
-        notes=(),
+        notes=tuple(notes),
     )
+
+
+def _notes(spec: Spec) -> Iterator[str]:
+    for place in outside_metadata(spec.workspace):
+        yield f"Git's data is in {place}, outside the workspace: commands can read it and not change it."
+
+
+def _refuse_through(spec: Spec) -> None:
+    if spec.through:
+        text = "directories that are written at once need user namespaces, and this machine has none"
+        raise SandboxError("bad_request", text, place="through")
+
+
+def _attempt(
+    request: Request, streams: Streams, check: Callable[[], None] | None, people: Terminal | None
+) -> _Outcome:
+    """Run once, and return what was said about it; every process is dead then."""
+    if not request.namespaces:
+        os.makedirs(f"{request.scratch}/tmp", mode=0o700, exist_ok=True)
+    outcome = _Outcome()
+    with _send(request, streams) as channel:
+        try:
+            _follow(channel, streams, outcome, check, people)
+        finally:
+            if people:
+                people.take_back()
+            _finish(channel)
+    if outcome.error is None:
+        streams.started()
+        streams.drain()
+    return outcome
 
 
 @dataclass(slots=True)
@@ -120,7 +153,6 @@ def _send(request: Request, streams: Streams) -> socket.socket:
     finally:
         theirs.close()
         os.close(held)
-        streams.started()
     return ours
 
 
@@ -137,6 +169,8 @@ def _follow(
             message = receive(channel)
             if message is None:
                 return
+            if "started" in message:
+                streams.started()
             _take(message, outcome, channel, people)
         if streams.exceeded:
             channel.send(KILL)
@@ -163,12 +197,11 @@ def _take(
             pass
 
 
-def _finish(channel: socket.socket, streams: Streams) -> None:
-    """Wait until every process is dead, and read what they had written."""
+def _finish(channel: socket.socket) -> None:
+    """Wait until every process is dead."""
     try:
         channel.shutdown(socket.SHUT_WR)  # the supervisor ends what is left
         while receive(channel) is not None:
             pass
     except OSError:
         pass
-    streams.drain()

@@ -49,7 +49,7 @@ def supervise() -> None:
         not_dumpable()
         if not request.terminal:
             os.setsid()
-        os.chdir(os.path.join(request.workspace, request.cwd))
+        os.chdir(os.path.join(request.directory, request.cwd))
         _Supervisor(request, channel).run()
     except SandboxError as error:
         tell(channel, error=error.code, message=error.message, place=error.place)
@@ -92,6 +92,7 @@ class _Supervisor:
         signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         self._command = start_command(request, channel)
+        tell(channel, started=True)
         keep = (CHANNEL, REQUEST, self._woken, waker)
         _close_all_but(keep, request.terminals)
         self._watch = Watch(request, REQUEST)

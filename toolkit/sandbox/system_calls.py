@@ -114,7 +114,10 @@ def drop_capabilities() -> None:
     _libc.prctl(_PR_SET_SECUREBITS, ctypes.c_ulong(_SECURE_ALL_LOCKED), _zero, _zero, _zero)
     capability = 0
     # Refused for a number that this kernel does not know, and without the right, when nothing is left to drop.
-    while capability < 64 and _libc.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(capability), _zero, _zero, _zero) == 0:
+    while (
+        capability < 64
+        and _libc.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(capability), _zero, _zero, _zero) == 0
+    ):
         capability += 1
     header = struct.pack("Ii", _CAPABILITY_VERSION_3, 0)
     _checked(_libc.capset(header, bytes(24)), "capset")

@@ -27,7 +27,10 @@ class Watch:
         """Return the first limit that is exceeded."""
         began = time.monotonic()
         found = self._processes() if self._request.namespaces else None
-        if found is None and written(self._scratch, self._request.scratch_bytes) > self._request.scratch_bytes:
+        if (
+            found is None
+            and written(self._scratch, self._request.scratch_bytes) > self._request.scratch_bytes
+        ):
             found = "scratch"
         now = time.monotonic()
         self.due = now + min(_LONGEST, max(FIRST, (now - began) * _SHARE))
@@ -51,7 +54,8 @@ def _of_process(name: str) -> tuple[int, int]:
     """The bytes that a process has to itself, and its threads; 0 if it is gone."""
     try:
         with open(f"/proc/{name}/status", "rb") as lines:
-            found = dict(line.split(b":", 1) for line in lines if line.startswith((b"Rss", b"VmSwap", b"Thr")))
+            wanted = (line for line in lines if line.startswith((b"RssAnon", b"VmSwap", b"Threads")))
+            found = dict(line.split(b":", 1) for line in wanted)
     except OSError:
         return 0, 0
     kibibytes = sum(int(found[key].split()[0]) for key in (b"RssAnon", b"VmSwap") if key in found)
