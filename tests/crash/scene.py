@@ -114,7 +114,7 @@ def told(
     """
     now, wrong = dict(start), []
     for item in session.history.items("item.state IN ('done', 'unknown')", ()):
-        if item.type != "file":
+        if item.type != "file" or item.kind == "mode":
             continue
         there = item.path in now
         found = now.pop(item.path, None)

@@ -26,6 +26,7 @@ from ringfence.toolkit.plan.changes import (
     MakeLink,
     Move,
     Plan,
+    SetMode,
     Stat,
     Write,
 )
@@ -63,6 +64,14 @@ REFUSED: list[tuple[str, Change]] = [
     ("permission_denied", Write("a", b"", mode=0o4755)),
     ("permission_denied", Write("a", b"", mode=0o2755)),
     ("permission_denied", MakeDirectory("a", mode=0o2755)),
+    ("permission_denied", SetMode("a", Stat(FILE, 1, mode=0o644), 0o4755)),
+    ("permission_denied", SetMode("a", Stat(FILE, 1, mode=0o4644), 0o755)),
+    ("permission_denied", SetMode("a", Stat(FILE, 1, mode=0o644), 0o666)),
+    ("permission_denied", SetMode("a", Stat(FILE, 1), 0o755)),
+    ("not_regular_file", SetMode("a", Stat(DIRECTORY, mode=0o644), 0o755)),
+    ("not_regular_file", SetMode("a", Stat(LINK, mode=0o644, target="b"), 0o755)),
+    ("hard_linked", SetMode("a", Stat(FILE, 1, mode=0o644, links=2), 0o755)),
+    ("path_invalid", SetMode("a/../b", Stat(FILE, 1, mode=0o644), 0o755)),
 ]
 FINE: list[Change] = [
     Write("a b/é", b"", mode=0o755),
@@ -70,6 +79,7 @@ FINE: list[Change] = [
     MakeDirectory("a/b", mode=0o1777),
     MakeLink("a/b", "../c"),
     MakeLink("a", "b/../c"),
+    SetMode("odd\x1b", Stat(FILE, 1, mode=0o600), 0o711),
     Move("odd\x1b", "b", A_FOLDER, entries=(Entry("odd\x1b/\n", A_FILE),)),
     Delete(
         "odd\x1b",

@@ -30,6 +30,8 @@ from ringfence.toolkit.plan.changes import (
     Move,
     Plan,
     QuarantinedTree,
+    SetMode,
+    Stat,
     Write,
     items_of,
     numbered,
@@ -40,7 +42,7 @@ from ringfence.toolkit.plan.metadata import NotKept
 from ringfence.toolkit.progress import Progress
 from ringfence.toolkit.protected_paths import OWN_DIRECTORY
 from ringfence.toolkit.storage.ambiguous_outcome import UNSURE
-from ringfence.toolkit.storage.backend import Missed, Spot, WritableTree, at, spot_at, traits_at
+from ringfence.toolkit.storage.backend import Missed, Spot, WritableTree, at, no_modes, spot_at, traits_at
 from ringfence.toolkit.storage.guarantees import unconditional
 from ringfence.toolkit.workspace.workspace import Workspace
 
@@ -67,6 +69,7 @@ def apply(  # noqa: PLR0913  one operation's parts, named by the caller
     work = _Work(workspace, spots, progress, history, plan.caught)
     try:
         numbered = work.number(plan.changes)
+        _check_modes(plan.changes, workspace)
         work.intent.look_through(numbered)
         op = _begin(work, numbered, workspace, history, operation, usage, guard)
         try:
@@ -98,6 +101,13 @@ def apply(  # noqa: PLR0913  one operation's parts, named by the caller
         return outcome
     finally:
         work.release()
+
+
+def _check_modes(changes: Iterable[Change], workspace: Workspace) -> None:
+    """Refuse a change of mode in a store without modes, before anything is changed."""
+    for change in changes:
+        if isinstance(change, SetMode) and not traits_at(workspace.backend, change.path).modes:
+            raise no_modes(change.path)
 
 
 def _synced(changes: Iterable[Change], backend: WritableTree) -> AbstractContextManager[None]:
@@ -176,6 +186,7 @@ class _Work:
         self._along = {path: -1 for top, catch in caught.items() for path in _paths_in(top, catch)}
         self._made: set[str] = set()
         self._stirred: set[str] = set()
+        self._arrived: set[str] = set()
         self._dressed: list[MakeDirectory | MakeLink] = []
 
     def release(self) -> None:
@@ -312,16 +323,10 @@ class _Work:
                 outcome.failures.append(Missed(change.path, error.message, error.code))
             self.release()
 
-    def _one(self, change: Write | Move | MakeDirectory | MakeLink, outcome: Outcome) -> None:
+    def _one(self, change: Write | Move | MakeDirectory | MakeLink | SetMode, outcome: Outcome) -> None:
         backend = self._backend
         if isinstance(change, Move):
-            source, destination = self._spot(change.source), self._new_spot(change.destination)
-            backend.check(source)
-            backend.check(destination)
-            self._check_tree(source, change)
-            lost = backend.move(source, destination, self._current(change, source))
-            _note(outcome, change.destination, lost)
-            self._moved_seen(change, outcome)
+            self._move(change, outcome)
             return
         spot = self._new_spot(change.path)
         backend.check(spot)
@@ -329,6 +334,12 @@ class _Work:
             self._move_back(change.path, spot, outcome)
             self._note_made(change, outcome)
             return
+        self._at_spot(change, spot, outcome)
+
+    def _at_spot(
+        self, change: Write | MakeDirectory | MakeLink | SetMode, spot: Spot, outcome: Outcome
+    ) -> None:
+        backend = self._backend
         match change:
             case Write():
                 _note(outcome, change.path, self._write(spot, change))
@@ -349,6 +360,26 @@ class _Work:
                 outcome.made.append(change.path)
                 if change.metadata:
                     self._dressed.append(change)
+            case SetMode():
+                backend.set_mode(spot, self._moved_here(change, spot), change.mode)
+
+    def _move(self, change: Move, outcome: Outcome) -> None:
+        source, destination = self._spot(change.source), self._new_spot(change.destination)
+        self._backend.check(source)
+        self._backend.check(destination)
+        self._check_tree(source, change)
+        lost = self._backend.move(source, destination, self._current(change, source))
+        _note(outcome, change.destination, lost)
+        self._moved_seen(change, outcome)
+        self._arrived.add(change.destination)
+
+    def _moved_here(self, change: SetMode, spot: Spot) -> Stat:
+        """Return the stat of the file whose mode is set; a rename by this plan has changed its identity."""
+        now = self._backend.stat(spot) if change.path in self._arrived else None
+        same = now is not None and (now.kind, now.size, now.modified, now.mode) == (
+            change.stat.kind, change.stat.size, change.stat.modified, change.stat.mode
+        )  # fmt: skip
+        return now if now is not None and same else change.stat
 
     def _move_back(self, path: str, spot: Spot, outcome: Outcome) -> None:
         """Restore a quarantined tree with one rename, if it is unchanged; then all changes in it are done."""

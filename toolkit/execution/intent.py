@@ -23,9 +23,11 @@ from ringfence.toolkit.plan.changes import (
     MakeLink,
     Move,
     QuarantinedTree,
+    SetMode,
     Stat,
     Write,
     kept_mode,
+    octal,
 )
 from ringfence.toolkit.plan.content import StreamedContent, digest_of, hashed, held, length
 from ringfence.toolkit.plan.metadata import Metadata, packed
@@ -98,6 +100,18 @@ class Intent:
                 self._keeping()
                 found = packed(change.metadata)
                 yield Item("link", change.path, LINK, target=change.target, metadata=found)
+            case SetMode():
+                self._keeping()
+                old = change.stat.mode or 0
+                yield Item(
+                    kind="mode",
+                    path=change.path,
+                    type=FILE,
+                    before=octal(old),
+                    after=octal(change.mode),
+                    mode=old,
+                    identity=change.stat.identity,
+                )
 
     def _goes_along(self, change: Write) -> bool:
         """Whether the change is in a directory that is restored as a whole, so needs no temporary name."""

@@ -18,7 +18,7 @@ from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.execution.recovery_states import Found, by_stage, was
 from ringfence.toolkit.history.records import ABORTED, DONE, GONE, PENDING, UNKNOWN, UNSEEN, ItemRow
 from ringfence.toolkit.history.store import History
-from ringfence.toolkit.plan.changes import DIRECTORY, FILE, LINK, Delete, Entry, Move, Stat
+from ringfence.toolkit.plan.changes import DIRECTORY, FILE, LINK, Delete, Entry, Move, Stat, octal
 from ringfence.toolkit.plan.content import hashed, sha256
 from ringfence.toolkit.plan.impact import Step, made, usage
 from ringfence.toolkit.plan.metadata import Metadata, unpacked
@@ -127,11 +127,14 @@ class _Settling:
                     self._deleted(group)
                 case "move":
                     self._moved(group)
+                case "mode":
+                    self._states[top.n] = self._mode_set(top)
                 case _:
                     self._put(top, self._made(top))
         if UNKNOWN in self._states.values() and not self.left and len(self._items) > 1:
             self._now.clear()
-            self._states = by_stage(self._items, self._look) or self._states
+            self._states |= by_stage(self._items, self._look) or {}
+        self._modes_of_moved()
         if set(self._states.values()) == {DONE}:
             self._dress()
         return self._states
@@ -165,6 +168,23 @@ class _Settling:
         if now is None:
             return ABORTED
         return DONE if now == Found(item.type, target=item.target) else UNKNOWN
+
+    def _mode_set(self, item: ItemRow) -> str:
+        try:
+            stat = self._at(item.path, self._backend.stat)
+        except CallError as error:
+            if error.code != "path_changed":
+                raise
+            return UNKNOWN
+        now = octal(stat.mode) if stat is not None and stat.kind == FILE and stat.mode is not None else None
+        return {item.after: DONE, item.before: ABORTED}.get(now, UNKNOWN)
+
+    def _modes_of_moved(self) -> None:
+        """Mark the mode of a file as not set if the file was not moved to that path yet."""
+        undone = {i.path2 for i in self._items if i.kind == "move" and self._states[i.n] == ABORTED}
+        for item in self._items:
+            if item.kind == "mode" and item.path in undone:
+                self._states[item.n] = ABORTED
 
     def _moved(self, group: list[ItemRow]) -> None:
         top = group[0]

@@ -43,6 +43,7 @@ def by_stage(items: list[ItemRow], look: Callable[[str], Found | None]) -> dict[
     A move from a path and a write to it can only be distinguished together: each alone finds an unknown state
     at the path.
     """
+    items = [item for item in items if item.kind != "mode"]  # it changes no content
     if any(not _is_told(item) for item in items):
         return None
     stages = _stages(items)

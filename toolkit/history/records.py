@@ -16,10 +16,11 @@ GONE, UNSEEN = "gone", ""
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One path's change: `kind` is "write", "delete", "move", "directory" or "link", `type` is the entry's
-    type.
+    """One path's change: `kind` is "write", "delete", "move", "directory", "link" or "mode", `type` is the
+    entry's type.
 
-    `before` and `after` are contents to store, or digests of contents that are stored elsewhere. `mode` and
+    `before` and `after` are contents to store, or digests of contents that are stored elsewhere; of kind
+    "mode" they are the modes, as octal numbers. `mode` and
     `metadata` (text of `toolkit.plan.metadata`) are those of the old entry, or for a new directory or link
     those to set.
     """

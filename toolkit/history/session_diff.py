@@ -6,14 +6,14 @@ Changes of sub-sessions and sub-agents count for their parents. Only reads the h
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.history.records import DONE, ItemRow
 from ringfence.toolkit.history.store import History, of_session
 from ringfence.toolkit.history.versions import NOTHING, VersionState, ends, replaced
-from ringfence.toolkit.plan.changes import DIRECTORY, LINK
+from ringfence.toolkit.plan.changes import DIRECTORY, LINK, octal
 from ringfence.toolkit.plan.content import length, whole
 from ringfence.toolkit.text import MAX_DIFF, count_changed, diff, escape
 
@@ -52,6 +52,7 @@ class Changed:
         head = ""
         if self.source is not None:
             head = f"rename from {escape(self.source)}\nrename to {escape(self.path)}\n"
+        head += _modes(self.path, *self._ends)
         if LINK not in (self._ends[0].kind, self._ends[1].kind):
             return head + diff(self.path, self.before, self.after)
         text = diff(self.path, *(_text(end, self._content) for end in self._ends))
@@ -83,12 +84,15 @@ class _Story:
 
     def _add(self, item: ItemRow) -> None:
         before, after = ends(item, item.path)
+        if item.kind == "mode":
+            self._mode_set(item, before, after)
+            return
         self._find(item.path, before)
         self._agents.setdefault(item.path, {})[item.agent] = None
         if item.kind == "move" and item.path2 is not None:
             self._move(item, item.path2, before)
         else:
-            self._last[item.path] = after
+            self._last[item.path] = self._in_mode(item.path, after)
         if after == NOTHING and item.kind != "move":
             self._origin.pop(item.path, None)
 
@@ -99,14 +103,33 @@ class _Story:
             # It was moved with its directory; the next item at this path has its content.
             origin = self._origin.get(path, path)
             if not self._first[origin].kept:
-                self._first[origin] = found
+                self._first[origin] = replace(found, mode=self._first[origin].mode)
         if found != NOTHING:
             self._origin.setdefault(path, path)
+
+    def _mode_set(self, item: ItemRow, before: VersionState, after: VersionState) -> None:
+        """Note a change of the mode alone: the content stays as it is known, or unknown."""
+        path = item.path
+        if self._last.get(path, NOTHING) == NOTHING:  # also where it was made again by somebody else
+            self._first.setdefault(path, before)
+            self._last[path] = before
+        origin = self._origin.setdefault(path, path)
+        if self._first[origin].mode is None and self._first[origin] != NOTHING:
+            self._first[origin] = replace(self._first[origin], mode=before.mode)
+        self._last[path] = replace(self._last[path], mode=after.mode)
+        self._agents.setdefault(path, {})[item.agent] = None
+
+    def _in_mode(self, path: str, state: VersionState) -> VersionState:
+        """Return the state with the mode that was set at the path, which new content keeps."""
+        mode = self._last.get(path, NOTHING).mode
+        return state if state == NOTHING or mode is None else replace(state, mode=mode)
 
     def _move(self, item: ItemRow, target: str, moved: VersionState) -> None:
         self._find(target, replaced(item))
         self._agents.setdefault(target, {}).update(self._agents[item.path])
-        self._last[target] = moved if moved.kept else self._last.get(item.path, moved)
+        self._last[target] = (
+            self._in_mode(item.path, moved) if moved.kept else self._last.get(item.path, moved)
+        )
         self._last[item.path] = NOTHING
         self._origin[target] = self._origin.pop(item.path, item.path)
 
@@ -148,6 +171,13 @@ def _readable(history: History) -> Callable[[str], bytes | None]:
         return whole(found) if length(found) <= MAX_DIFF else None
 
     return content
+
+
+def _modes(path: str, before: VersionState, after: VersionState) -> str:
+    """Return a line about a mode that was set."""
+    if None in (before.mode, after.mode) or before.mode == after.mode:
+        return ""
+    return f"Mode {escape(path)} {octal(before.mode or 0)} -> {octal(after.mode or 0)}\n"
 
 
 def _text(held: VersionState, content: Callable[[str], bytes | None]) -> bytes | None:

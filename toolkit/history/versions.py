@@ -30,7 +30,8 @@ class Version:
     `digest` and `target` are both None if nothing was there (a tombstone). If `kept` is false, the content
     was never stored: the file was moved with its directory, or was too large. If `forgotten` is true, the
     stored content is gone: it was pruned or cleaned up. `mode` and `metadata` are those that the next known
-    change found. `end`: the version was "before" the operation `op`, "after" it, or "replaced" by its move.
+    change found; `set_mode`: a change of the mode alone made this version. `end`: the version was "before"
+    the operation `op`, "after" it, or "replaced" by its move.
     """
 
     path: str
@@ -49,6 +50,7 @@ class Version:
     forgotten: bool = False
     metadata: Metadata | None = field(default=None, hash=False)
     end: str = "after"
+    set_mode: bool = False
 
     @property
     def gone(self) -> bool:
@@ -58,13 +60,14 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class VersionState:
-    """The state that an item found or left at a path."""
+    """The state that an item found or left at a path; the mode is known only where one was set."""
 
     kind: str = FILE
     digest: str | None = None
     target: str | None = None
     size: int = 0
     kept: bool = True
+    mode: int | None = None
 
     def same(self, version: Version) -> bool:
         """Whether the state is that of a version: the same content, link target and retention."""
@@ -125,7 +128,20 @@ def _events(history: History, path: str) -> list[tuple[ItemRow, str]]:
     return [found[key] for key in sorted(found)]
 
 
+def _extend_by_mode(line: list[Version], item: ItemRow, at: str) -> None:
+    """Add a version with another mode and the same content; unknown content is filled in later."""
+    if not line or line[-1].gone:
+        _append(line, item, at, VersionState(kept=False), "before")
+    found = line[-1] = replace(line[-1], mode=item.mode)
+    state = VersionState(found.kind, found.digest, found.target, found.size, found.kept)
+    _append(line, item, at, state, "after")
+    line[-1] = replace(line[-1], mode=int(str(item.after), 8), set_mode=True)
+
+
 def _extend(line: list[Version], item: ItemRow, at: str, metadata: Metadata | None) -> None:
+    if item.kind == "mode":
+        _extend_by_mode(line, item, at)
+        return
     arrived = item.kind == "move" and item.path2 == at
     came_from = item.path if arrived else at
     before, after = ends(item, at)
@@ -160,6 +176,9 @@ def ends(item: ItemRow, at: str) -> tuple[VersionState, VersionState]:
             return VersionState(LINK, target=item.target) if item.type == LINK else _before(item), NOTHING
         case "link":
             return NOTHING, VersionState(LINK, target=item.target)
+        case "mode":
+            old, new = int(str(item.before), 8), int(str(item.after), 8)
+            return VersionState(kept=False, mode=old), VersionState(kept=False, mode=new)
     known = item.after is not None
     moved = VersionState(item.type, item.after, size=item.grown if known else item.size, kept=known)
     return (moved, moved) if item.path2 == at else (moved, NOTHING)

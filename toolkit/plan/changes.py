@@ -16,6 +16,7 @@ from ringfence.toolkit.plan.metadata import Metadata
 
 FILE, DIRECTORY, LINK, OTHER = "file", "directory", "link", "other"
 SET_ID = 0o6000  # the bits of a mode that let a program run as its owner or group
+EXECUTABLE = 0o111  # the bits of a mode that let a file be run
 _OWNED = 0o200000  # in a mode that the history stores: the file's owner is known
 
 
@@ -154,7 +155,19 @@ class MakeLink:
     metadata: Metadata | None = field(default=None, hash=False)
 
 
-Change = Write | Delete | Move | MakeDirectory | MakeLink
+@dataclass(frozen=True, slots=True)
+class SetMode:
+    """Set the mode of the regular file `stat` to `mode`, which differs from its own in executable bits only.
+
+    A file with other names is replaced by a `Write` instead, because they would change too.
+    """
+
+    path: str
+    stat: Stat
+    mode: int
+
+
+Change = Write | Delete | Move | MakeDirectory | MakeLink | SetMode
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +276,11 @@ def paths_of(change: Change) -> Iterator[tuple[str, ...]]:
             yield (path,)
 
 
+def octal(mode: int) -> str:
+    """Return a mode as people write it: `0755`."""
+    return f"{mode:04o}"
+
+
 _encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
@@ -303,6 +321,8 @@ def _facts(change: Change) -> Iterator[Any]:
             yield change.path
         case MakeLink():
             yield from (change.path, change.target)
+        case SetMode():
+            yield from (change.path, change.mode, change.stat.mode, _what(change.stat))
 
 
 def _what(stat: Stat) -> list[Any]:

@@ -9,6 +9,7 @@ from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import (
     DIRECTORY,
+    EXECUTABLE,
     FILE,
     LINK,
     SET_ID,
@@ -18,6 +19,7 @@ from ringfence.toolkit.plan.changes import (
     MakeDirectory,
     MakeLink,
     Move,
+    SetMode,
     Write,
 )
 
@@ -25,7 +27,9 @@ _KINDS = {FILE, DIRECTORY, LINK}
 
 
 def check(change: Change) -> None:
-    """Raise CallError `path_invalid`, `not_regular_file` or `permission_denied` for a forbidden change."""
+    """Raise CallError for a forbidden change: `path_invalid`, `not_regular_file`, `hard_linked` or
+    `permission_denied`.
+    """
     match change:
         case Write():
             _new_name(change.path)
@@ -38,6 +42,9 @@ def check(change: Change) -> None:
         case MakeLink():
             _new_name(change.path)
             _target(change.path, change.target)
+        case SetMode():
+            _canonical(change.path)
+            _only_executable(change)
         case Move():
             _canonical(change.source)
             _new_name(change.destination)
@@ -89,6 +96,18 @@ def _kind(entry: Entry) -> None:
 def _mode(path: str, mode: int | None) -> None:
     if mode is not None and mode & SET_ID:
         raise CallError("permission_denied", f"'{path}' would get a set-id bit", where=path)
+
+
+def _only_executable(change: SetMode) -> None:
+    path, stat = change.path, change.stat
+    if stat.kind != FILE:
+        raise CallError("not_regular_file", f"'{path}' is not a regular file", where=path)
+    _mode(path, change.mode)
+    if stat.mode is None or (stat.mode ^ change.mode) & ~EXECUTABLE:
+        message = f"More than the executable bits of '{path}' would change"
+        raise CallError("permission_denied", message, where=path)
+    if stat.links > 1:
+        raise CallError("hard_linked", f"'{path}' has {stat.links} names", where=path)
 
 
 def _target(path: str, target: str) -> None:

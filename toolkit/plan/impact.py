@@ -21,13 +21,16 @@ from ringfence.toolkit.plan.changes import (
     MakeLink,
     Move,
     Plan,
+    SetMode,
     Write,
+    octal,
 )
 from ringfence.toolkit.plan.content import length
 
 _ACTIONS = {
     "write": ("write",),
     "link": ("write",),
+    "mode": ("write",),
     "directory": (),
     "delete": ("delete",),
     "move": ("delete", "write"),
@@ -38,13 +41,14 @@ _NAMES = {
     Move: "move",
     MakeDirectory: "make_directory",
     MakeLink: "make_link",
+    SetMode: "set_mode",
 }
 
 
 def touched(change: Change) -> list[tuple[str, str, bool]]:
     """Return every path that a change touches, as (path, action, whether it is a directory)."""
     match change:
-        case Write() | MakeLink():
+        case Write() | MakeLink() | SetMode():
             return [(change.path, "write", False)]
         case MakeDirectory():
             return [(change.path, "write", True)]
@@ -70,7 +74,7 @@ def new_paths(change: Change) -> list[str]:
         case Move():
             cut, top = len(change.source), [change.destination] if change.over is None else []
             return top + [change.destination + entry.path[cut:] for entry in change.entries]
-        case Delete():
+        case Delete() | SetMode():
             return []
 
 
@@ -102,6 +106,8 @@ def steps(changes: tuple[Change, ...]) -> Iterator[Step]:
                 yield Step("write", FILE, length(change.data))
             case MakeLink():
                 yield Step("link", LINK)
+            case SetMode():
+                yield Step("mode", FILE)
             case MakeDirectory():
                 yield Step("directory", DIRECTORY)
             case Delete():
@@ -153,6 +159,8 @@ def describe(plan: Plan) -> list[dict[str, Any]]:
             row |= {"path": change.path}
         if isinstance(change, Write):
             row |= {"bytes": length(change.data), "replaces": change.stat is not None}
+        if isinstance(change, SetMode):
+            row |= {"mode": octal(change.mode), "before": octal(change.stat.mode or 0)}
         if isinstance(change, Delete):
             row |= {"kind": change.stat.kind, "entries": [entry.path for entry in change.entries]}
         rows.append(row)

@@ -295,6 +295,9 @@ class WritableTree(Tree, Protocol):
     def set_metadata(self, spot: Any, mode: int | None, metadata: Metadata | None) -> NotKept:
         """Set mode and metadata of a directory or link that was made again; a directory is filled before."""
 
+    def set_mode(self, spot: Any, stat: Stat, mode: int) -> None:
+        """Set the mode of the regular file `stat`, and nothing else. Only where `traits.modes`."""
+
     def sweep(self, spot: Any, temporary: str) -> None:
         """Remove the temporary file that a process left beside `spot` when it died, if there is one."""
 
@@ -358,6 +361,9 @@ class StoreBase:
     def set_metadata(self, spot: Any, mode: int | None, metadata: Metadata | None) -> NotKept:
         return ()
 
+    def set_mode(self, spot: Any, stat: Stat, mode: int) -> None:
+        raise no_modes(spot.path)
+
     def quarantine(self, spot: Any, change: Delete, name: str) -> Iterator[str | Missed]:
         raise CallError("io_error", "This store has no quarantine for deletions")
 
@@ -409,6 +415,11 @@ def at(backend: Tree, path: str) -> Iterator[Spot]:
         yield spot
     finally:
         backend.release(spot)
+
+
+def no_modes(path: str) -> CallError:
+    """Return the error `io_error` for a change of mode in a store that has none."""
+    return CallError("io_error", f"This store has no file modes, so that of '{path}' is not set", where=path)
 
 
 def path_changed(path: str) -> CallError:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ringfence.toolkit.plan.changes import FILE, Change, Delete, Entry, Move, Stat, Write, path_of
+from ringfence.toolkit.plan.changes import FILE, Change, Delete, Entry, Move, SetMode, Stat, Write, path_of
 from ringfence.toolkit.protected_paths import TASKS
 from ringfence.toolkit.storage.backend import Traits
 
@@ -51,6 +51,8 @@ def _promised(change: Change, traits: Traits) -> bool:
 def _kind(change: Change) -> str:
     match change:
         case Write(stat=stat) if stat is not None:
+            return "replace"
+        case SetMode():
             return "replace"
         case Delete():
             return "delete"

@@ -309,6 +309,10 @@ class Joined:
         side, inner = self._there(spot)
         return side.set_metadata(inner, mode, metadata)
 
+    def set_mode(self, spot: Spot, stat: Stat, mode: int) -> None:
+        side, inner = self._there(spot)
+        side.set_mode(inner, stat, mode)
+
     def sweep(self, spot: Spot, temporary: str) -> None:
         side, inner = self._at(spot)
         if side is not None:

@@ -13,6 +13,7 @@ from graphlib import CycleError, TopologicalSorter
 from ringfence.toolkit import paths
 from ringfence.toolkit.plan.changes import (
     DIRECTORY,
+    EXECUTABLE,
     FILE,
     LINK,
     SET_ID,
@@ -22,7 +23,10 @@ from ringfence.toolkit.plan.changes import (
     MakeDirectory,
     MakeLink,
     Move,
+    SetMode,
+    Stat,
     Write,
+    octal,
 )
 from ringfence.toolkit.plan.content import StreamedContent, length, whole
 from ringfence.toolkit.text import MAX_DIFF, diff, escape, size
@@ -61,6 +65,7 @@ class _Net:
         self._gone: dict[str, Entry] = {}
         self._made: list[str] = []
         self._new: list[str] = []
+        self._modes: list[str] = []
 
     # --------------------------------------------------------------- comparison
 
@@ -70,7 +75,7 @@ class _Net:
         self._adopt()
         origins = {node.origin: path for path, node in overlay.over.items() if node and node.origin}
         self._moved = {o: path for o, path in origins.items() if o != path}
-        self._gone, self._made, self._new = {}, [], []
+        self._gone, self._made, self._new, self._modes = {}, [], [], []
         listed: set[str] = set()  # directories whose entries are all known
         for path, node in sorted(overlay.over.items()):
             here = overlay.disk(path)
@@ -84,6 +89,8 @@ class _Net:
                 (self._made if node.kind == DIRECTORY else self._new).append(path)
             elif node is not None and node.origin == path and self._rewritten(node):
                 self._new.append(path)
+            elif node is not None and self._differs_in_mode(node):
+                self._modes.append(path)
 
     def _adopt(self) -> None:
         """Match a new entry with an entry of the same kind at its path; a moved file with other content
@@ -120,12 +127,22 @@ class _Net:
                     break
 
     def _rewritten(self, node: Node) -> bool:
-        if node.kind != FILE or node.digest is None or node.origin is None:
+        now = self._on_disk(node)
+        if now is None or node.digest is None:
             return False
+        by_mode = _another_mode(node, now) and not _only_executable(node, now)
+        return by_mode or self._overlay.digest(now) != node.digest
+
+    def _differs_in_mode(self, node: Node) -> bool:
+        now = self._on_disk(node)
+        return now is not None and _another_mode(node, now) and _only_executable(node, now)
+
+    def _on_disk(self, node: Node) -> Node | None:
+        """Return what is now at the place that a planned file comes from, if it is not the same node."""
+        if node.kind != FILE or node.origin is None:
+            return None
         now = self._overlay.disk(node.origin)
-        if now is None or now is node:
-            return False
-        return _another_mode(node, now) or self._overlay.digest(now) != node.digest
+        return None if now is node else now
 
     def copy_one(self, cycle: list[tuple[str, str]]) -> None:
         """Break a cycle of moves: one of its entries is made anew from its content."""
@@ -211,6 +228,7 @@ class _Net:
     # ------------------------------------------------------------------ content
 
     def written(self) -> Iterator[Change]:
+        """Yield the new content, and after it the modes of files whose content stays."""
         for path in self._new:
             node = self._overlay.over[path]
             assert node is not None, "what is new is planned"
@@ -221,6 +239,15 @@ class _Net:
             before = self._overlay.content(now) if now is not None else None
             stat = now.stat if now else None
             yield Write(path, self._bytes(node), before, stat, node.mode, node.metadata)
+        for path in self._modes:
+            stat, mode = self._of_mode(path)
+            yield SetMode(path, stat, mode)
+
+    def _of_mode(self, path: str) -> tuple[Stat, int]:
+        node = self._overlay.over[path]
+        now = None if node is None else self._on_disk(node)
+        assert node is not None and now is not None and now.stat is not None, "it differs from what is there"
+        return now.stat, node.mode or 0
 
     def shown(self) -> Iterator[Shown]:
         overlay = self._overlay
@@ -235,6 +262,10 @@ class _Net:
             text = f"rename from {escape(key[1])}\nrename to {escape(self._moved[key[1]])}\n"
             yield Shown(self._moved[key[1]], lambda text=text: text)  # type: ignore[misc]
             del change
+        for path in self._modes:
+            stat, mode = self._of_mode(path)
+            text = f"Mode {escape(path)} {octal(stat.mode or 0)} -> {octal(mode)}\n"
+            yield Shown(path, lambda text=text: text)  # type: ignore[misc]
 
     def _difference(self, path: str, node: Node | None) -> str:
         replaced = path in self._gone or (node is not None and node.origin == path)
@@ -257,6 +288,14 @@ class _Net:
             return node.data
         assert node.digest is not None, "a new file has content"
         return self._content(node.digest)
+
+
+def _only_executable(node: Node, now: Node) -> bool:
+    """Whether the mode alone can be set: other fields stay, and no other name of the file changes with it."""
+    stat = now.stat
+    if node.mode is None or stat is None or stat.mode is None or node.metadata is not None:
+        return False
+    return not (node.mode ^ stat.mode) & ~EXECUTABLE and stat.links == 1
 
 
 def _another_mode(node: Node, now: Node) -> bool:

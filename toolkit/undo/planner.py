@@ -6,7 +6,7 @@ Only plans. Never deletes what Ringfence did not create, and never overwrites ne
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import takewhile
 
@@ -167,6 +167,22 @@ class _Back:
     def made_link(self, item: ItemRow) -> None:
         self.step(item.path, None, Node(LINK, target=item.target), CHANGED)
 
+    def mode_set(self, item: ItemRow) -> None:
+        """Plan the old mode, if the file still has the one that the change set."""
+        now, old = self._overlay.get(item.path), int(str(item.before), 8)
+        if now is None or now.kind != FILE:
+            self._stuck[item.path] = CHANGED if now is not None else IS_GONE
+        elif now.mode == old:
+            self._fits(item.path)
+        elif self._force or now.mode in (None, int(str(item.after), 8)):
+            planned = replace(now, mode=old)
+            if now.stat is not None and now.stat.links > 1:
+                # Its other names keep their mode, so the file is written anew.
+                planned.digest, planned.data = self._overlay.digest(now), self._overlay.read(now)
+            self._put(item.path, planned)
+        else:
+            self._stuck[item.path] = CHANGED
+
     def made_directory(self, item: ItemRow) -> None:
         """Plan the deletion of a directory if it is empty; files that somebody else put there keep it."""
         now = self._overlay.get(item.path)
@@ -306,6 +322,7 @@ _STEPS: dict[str, Callable[[_Back, ItemRow], None]] = {
     "move": _Back.moved,
     "directory": _Back.made_directory,
     "link": _Back.made_link,
+    "mode": _Back.mode_set,
 }
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.plan.changes import Change, Delete, Move
+from ringfence.toolkit.plan.changes import Change, Delete, Move, SetMode
 from ringfence.toolkit.storage.backend import Spot, Tree, spot_at
 
 
@@ -37,5 +37,7 @@ def _ends(change: Change) -> Iterator[tuple[str, bool]]:
         case Move():
             yield change.source, paths.parent(change.source) != paths.parent(change.destination)
             yield change.destination, False
+        case SetMode():
+            return  # changes no name; the file's owner decides
         case _:
             yield change.path, False

@@ -168,6 +168,8 @@ def _version_row(version: Version) -> tuple[str, ...]:
         content = "nothing"
     elif version.forgotten:
         content += ", no longer kept"
+    if version.set_mode:
+        content += f", mode {version.mode or 0:04o}"
     by = "(before)" if version.name == "initial" or version.end == "before" else version.tool
     return version.name, version.session, when(version.time), content, by, version.call, version.path
 
@@ -184,6 +186,7 @@ def _version_json(version: Version) -> dict[str, Any]:
         "kept": version.kept,
         "forgotten": version.forgotten,
         "size": version.size,
+        "mode": None if version.mode is None else f"{version.mode:04o}",
         "tool": version.tool,
         "call_id": version.call,
     }

@@ -371,6 +371,18 @@ class Local:
             finally:
                 os.close(fd)
 
+    def set_mode(self, spot: LocalSpot, stat: Stat, mode: int) -> None:
+        with errors(spot.path):
+            fd, info = open_regular(spot)
+            try:
+                if stat_of(info).identity != stat.identity or info.st_nlink != stat.links:
+                    raise path_changed(spot.path)
+                os.fchmod(fd, mode)
+                if self.durable:
+                    os.fsync(fd)
+            finally:
+                os.close(fd)
+
     def sweep(self, spot: LocalSpot, temporary: str) -> None:
         """Remove a temporary file that a dead process left beside `spot`."""
         with errors(spot.path):

@@ -151,6 +151,15 @@ class Sftp(SftpView):
             self._set(lambda client: lost.extend(put_on(client, path, row, metadata or {}, mode)))
         return tuple(dict.fromkeys(lost))
 
+    def set_mode(self, spot: SftpSpot, stat: Stat, mode: int) -> None:
+        def send(client: Any) -> None:
+            # As late as possible: between this check and the change nothing stops another writer.
+            self._same(spot.path, stat)
+            client.chmod(self._at(spot.path), mode)
+
+        with changing(spot.path):
+            self._set(send)
+
     def sweep(self, spot: SftpSpot, temporary: str) -> None:
         """Remove a temporary file that a dead process left beside `spot`."""
         with errors(spot.path), suppress(FileNotFoundError):

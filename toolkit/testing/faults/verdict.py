@@ -66,6 +66,8 @@ def of_history(items: Iterable[ItemRow], now: Tree, truth: str, *, settled: bool
     for item in found:
         if item.state == PENDING and settled:
             yield f"'{item.path}' is still open after the restart"
+        if item.kind in _UNSEEN_KINDS:
+            continue
         made = _MADE[item.kind](item, now)
         if item.state == DONE and not made:
             yield f"the history says that '{item.path}' is done, and it is not"
@@ -141,3 +143,4 @@ _MADE: dict[str, Callable[[ItemRow, Tree], bool]] = {
     "directory": lambda item, now: _is_there(item.path, now),
     "link": lambda item, now: _is_there(item.path, now),
 }
+_UNSEEN_KINDS = {"mode"}  # a tree has no modes
