@@ -289,6 +289,10 @@ MAY_IMPORT = {
         " toolkit.plan toolkit.progress toolkit.state toolkit.storage toolkit.task_ids toolkit.tasks"
         " toolkit.text toolkit.tools toolkit.undo toolkit.workspace"
     ),
+    "toolkit.commands": words(
+        "policy.byte_names policy.invisible_characters policy.patterns toolkit.errors toolkit.paths"
+        " toolkit.plan toolkit.storage toolkit.workspace"
+    ),
     "toolkit": words("toolkit.approvals toolkit.call toolkit.errors toolkit.session toolkit.tools"),
     "toolkit.granting": words(
         "policy toolkit.approvals toolkit.errors toolkit.grant_patterns toolkit.paths toolkit.plan"

@@ -1,0 +1,1 @@
+"""Commands: run in a sandbox, and the plan of what they would change."""
