@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ringfence.policy.analysis.command_queries import differing
+from ringfence.policy.analysis.command_settings import changed_commands
 from ringfence.policy.analysis.pattern_queries import Budget, Undecided, Witness
 from ringfence.policy.analysis.verdict_queries import (
     Ladder,
@@ -24,7 +26,7 @@ from ringfence.policy.analysis.verdict_queries import (
     pairs,
 )
 from ringfence.policy.evaluation.engine import Engine
-from ringfence.policy.model import Effect, Limit, Mandatory, Retention, Rule
+from ringfence.policy.model import RUN, Effect, Limit, Mandatory, Retention, Rule
 from ringfence.policy.patterns.syntax import Fold, Folding
 
 
@@ -107,8 +109,19 @@ def compare(
             if budget.over:
                 undecided.append("every agent, tool and action after these")
                 break
+    try:
+        changes += _on_commands(old, new, names, budget)
+    except Undecided as error:
+        undecided.append(f"commands: {error}")
     settings, looser = _settings(old, new, names)
     return Comparison(tuple(changes), tuple(settings), looser, tuple(undecided))
+
+
+def _on_commands(old: Engine, new: Engine, names: Iterable[str], budget: Budget) -> Iterator[Change]:
+    """Yield the commands whose verdict changed, as changes of `run`."""
+    for each in differing(old, new, names, budget):
+        before, after, example = each.before, each.after, Witness(each.after.line, False)
+        yield Change(after.agent, RUN, RUN, before.effect, after.effect, each.pattern, example, after.rule)
 
 
 def _plain(where: QueryContext) -> object:
@@ -239,6 +252,9 @@ def _settings(old: Engine, new: Engine, names: Iterable[str]) -> tuple[list[str]
         shorter = not _keeps_as_much(keeps_for, kept_for)
         said.append(f"retention: {'shorter' if shorter else 'longer'}")
         looser |= shorter
+    about_commands, loosened = changed_commands(old.commands, new.commands)
+    said += about_commands
+    looser |= loosened
     for agent in names:
         for tool in sorted(set(old.tools) | set(new.tools)):
             were, are = old.limits(agent, tool), new.limits(agent, tool)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from ringfence.policy.analysis import command_queries
 from ringfence.policy.analysis import parent_directories as parents
 from ringfence.policy.analysis.pattern_queries import Budget, Expired, Undecided, Witness
 from ringfence.policy.analysis.verdict_queries import (
@@ -22,7 +23,7 @@ from ringfence.policy.analysis.verdict_queries import (
     together,
 )
 from ringfence.policy.evaluation.engine import Engine
-from ringfence.policy.model import ACTIONS, MAKES_PARENTS, Effect, Invariant, Rule
+from ringfence.policy.model import ACTIONS, MAKES_PARENTS, RUN, Effect, Invariant, Rule, path_needs
 from ringfence.policy.patterns.matcher import ROOT
 from ringfence.policy.patterns.syntax import Fold, Folding
 
@@ -91,6 +92,8 @@ def prove(
 def _prove(policy: Engine, statement: Invariant, budget: Budget, fold: Fold) -> Proof:
     wrong = [effect for effect in Effect if (effect is statement.verdict) is (statement.kind == "never")]
     best: Proof | None = None
+    if statement.action == RUN:
+        return _prove_commands(policy, statement, wrong, budget)
     try:
         made = statement.action in MAKES_PARENTS and Effect.DENY in wrong
         more = parents.patterns(statement.path) if made else ()
@@ -107,6 +110,18 @@ def _prove(policy: Engine, statement: Invariant, budget: Budget, fold: Fold) -> 
         if best is None:
             return Proof(statement, None, undecided=str(error))
     return best or Proof(statement, True)
+
+
+def _prove_commands(policy: Engine, statement: Invariant, wrong: list[Effect], budget: Budget) -> Proof:
+    """Prove a statement about commands over every command that its pattern of words matches."""
+    try:
+        names = agents([policy], statement.agent, budget)
+        found = command_queries.shortest(policy, names, statement.path, wrong, budget)
+    except Undecided as error:
+        return Proof(statement, None, undecided=str(error))
+    if found is None:
+        return Proof(statement, True)
+    return Proof(statement, False, found.agent, RUN, Witness(found.line, False), found.effect, found.rule)
 
 
 def _is_shorter(found: Witness, best: Proof | None) -> bool:
@@ -147,7 +162,7 @@ def _contexts(
         if statement.action in ACTIONS:
             groups = [[pair] for pair in pairs([policy]) if pair[1] == statement.action]
         else:
-            needs = policy.tools[statement.action]
+            needs = path_needs(statement.action, policy.tools)
             parameters = dict.fromkeys(parameter for _, parameter in needs)
             groups = [[(statement.action, a) for a, p in needs if p == each] for each in parameters]
         for group in groups:

@@ -15,7 +15,7 @@ from ringfence.policy.analysis.bit_sets import mask
 from ringfence.policy.analysis.bit_sets import numbers as numbers_of
 from ringfence.policy.analysis.pattern_queries import Budget, PatternQueries, Undecided, Wanted, Witness
 from ringfence.policy.evaluation.engine import Engine
-from ringfence.policy.model import ACTIONS, Effect, Mandatory, Rule
+from ringfence.policy.model import ACTIONS, Effect, Mandatory, Rule, path_needs
 from ringfence.policy.patterns.matcher import matches
 from ringfence.policy.patterns.syntax import Fold, Folding
 from ringfence.policy.rule_list import RuleList
@@ -85,17 +85,18 @@ def pairs(policies: Iterable[Engine]) -> list[tuple[str, str]]:
     These are each action for the tools without a key of their own, then each tool with one.
     """
     named: set[str] = set()
-    tools: dict[str, tuple[tuple[str, str], ...]] = {}
+    tools: dict[str, Sequence[tuple[str, str]]] = {}
     for policy in policies:
         tools.update(policy.tools)
         named.update(policy.content.rules)
         for agent in policy.content.agents.values():
             named.update(agent.rules)
         for item in policy.content.mandatory:
-            named.update(item.keys)
+            named.update(item.keys, item.except_tools)
     found = [(action, action) for action in ACTIONS]
     for tool in sorted(named - set(ACTIONS) - {"*"}):
-        found += [(tool, action) for action in dict.fromkeys(action for action, _ in tools.get(tool, ()))]
+        needs = path_needs(tool, tools) if tool in tools else ()
+        found += [(tool, action) for action in dict.fromkeys(action for action, _ in needs)]
     return found
 
 

@@ -60,6 +60,11 @@ FINDINGS: Mapping[str, tuple[Level, str, str]] = MappingProxyType(
             "remove it, or write: # ringfence: ignore CODE reason",
         ),
         "invariant-broken": ("error", "an invariant of the policy does not hold", "see the path it names"),
+        "lanes-overlap": (
+            "warning",
+            "a path is in two lanes: what is written at once cannot be dropped",
+            "take it out of one of them",
+        ),
         "limit-per-call": (
             "note",
             "a limit denies what one call changes, and nothing counts what several calls change together",
@@ -84,6 +89,11 @@ FINDINGS: Mapping[str, tuple[Level, str, str]] = MappingProxyType(
             "note",
             "a class of characters looks like a word; it matches one character",
             "for the name itself put the bracket in brackets: [[]slug]",
+        ),
+        "pattern-command": (
+            "warning",
+            "a pattern of paths looks like a command",
+            "commands are ruled under run, by their words",
         ),
         "pattern-directory-name": (
             "warning",
@@ -129,6 +139,16 @@ FINDINGS: Mapping[str, tuple[Level, str, str]] = MappingProxyType(
             "note",
             "a pattern that lets something through matches no file here",
             "nothing to do where the files are yet to come",
+        ),
+        "through-protected": (
+            "error",
+            "a lane that is written at once reaches what no command may change",
+            "name the directory that is meant",
+        ),
+        "through-reaches": (
+            "error",
+            "a lane that is written at once reaches a path that an agent may not change without being asked",
+            "narrow it, or allow run_command, write and delete there",
         ),
         "too-complex": (
             "warning",

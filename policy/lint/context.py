@@ -41,7 +41,8 @@ class LintContext:
         self.budget = budget
         self.files = files
         self.fold = fold
-        self.questions = VerdictQueries([policy], budget=budget, fold=fold)
+        commands = policy.commands
+        self.questions = VerdictQueries([policy], (*commands.discard, *commands.through), budget, fold)
         self.names = agents([policy], budget=budget)
         self.pairs = pairs([policy])
         self.dead: set[tuple[str | None, str, int]] = set()

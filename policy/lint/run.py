@@ -11,6 +11,8 @@ from types import MappingProxyType
 from ringfence.policy.analysis.pattern_queries import Budget, Undecided
 from ringfence.policy.evaluation.engine import Engine
 from ringfence.policy.lint.codes import FINDINGS, Finding
+from ringfence.policy.lint.command_lanes import lanes
+from ringfence.policy.lint.command_rules import command_rules
 from ringfence.policy.lint.context import LintContext
 from ringfence.policy.lint.dead_rules import dead_rules, idle_rules
 from ringfence.policy.lint.evadable_limits import per_call
@@ -102,5 +104,7 @@ LINTS: Mapping[str, Callable[[LintContext], Iterator[Finding]]] = MappingProxyTy
         "allows that cut": allows_that_cut,
         "denies that cut": denies_that_cut,
         "idle rules": idle_rules,
+        "rules on commands": command_rules,
+        "lanes of commands": lanes,
     }
 )

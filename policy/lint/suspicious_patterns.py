@@ -10,6 +10,8 @@ from types import MappingProxyType
 
 # Extensions that folders have too (conf.d, repo.git, Some.app), and version numbers, are no file's.
 _FILE = re.compile(r"(?:^|[/*}\]])[^/]*\.(?!(?:d|git|app)/$)[A-Za-z][A-Za-z0-9]{0,4}/$")
+# Words and a star by itself at the end, as in `git push *`; names with blanks rarely end that way.
+_COMMAND = re.compile(r"[a-z][a-z0-9_.-]*(?: [^/*\s]+)* \*$")
 _GLUED = re.compile(r"(?:^|/)(?=[^/]*\*\*)(?!\*+(?:/|$))[^/]+")
 _HOST = re.compile(
     r"[A-Za-z]:/|/(?:home|Users|root|etc|var|usr|mnt|opt)/|~(?:/|$|[a-z]+/)|\$[A-Za-z{]|%[A-Za-z_]+%"
@@ -87,6 +89,7 @@ def _class_word(pattern: str) -> bool:
 SUSPECTS: Mapping[str, Callable[[str], bool]] = MappingProxyType(
     {
         "pattern-class-word": _class_word,
+        "pattern-command": lambda pattern: bool(_COMMAND.match(pattern)),
         "pattern-directory-name": _directory_name,
         "pattern-glued-stars": lambda pattern: bool(_GLUED.search(pattern)),
         "pattern-host-path": lambda pattern: bool(_HOST.match(pattern)),

@@ -10,7 +10,7 @@ from ringfence.policy.analysis.verdict_queries import VerdictQueries, together, 
 from ringfence.policy.evaluation.limits import keys_of
 from ringfence.policy.lint.codes import Finding
 from ringfence.policy.lint.context import LintContext
-from ringfence.policy.model import ACTIONS, POLICY_TOOLS, Agent, Effect, Limit, Mandatory, Rule
+from ringfence.policy.model import ACTIONS, POLICY_TOOLS, Agent, Effect, Limit, Mandatory, Rule, path_needs
 from ringfence.policy.patterns.matcher import ROOT
 
 
@@ -67,7 +67,7 @@ def _countable(look: LintContext, tool: str, limit: Limit) -> bool:
         return False
     if changes == "tasks" and limit.max_bytes is None:  # `max_tasks` counts tasks, not `max_files`
         return False
-    actions = {tool} if tool in ACTIONS else {action for action, _ in look.policy.tools[tool]}
+    actions = {tool} if tool in ACTIONS else {action for action, _ in path_needs(tool, look.policy.tools)}
     counted = (actions & {limit.key} if limit.key in ACTIONS else actions) - {"read"}
     one_file = changes == "one file" and limit.per == "call" and limit.max_bytes is None
     return bool(counted) and not (one_file and limit.max_files)
@@ -86,7 +86,7 @@ def _reachable(look: LintContext, limit: Limit) -> bool:
 
 def _let(look: LintContext, name: str, tool: str, effects: frozenset[Effect]) -> bool:
     """Whether some call of a tool has one of these verdicts; the root itself cannot be changed."""
-    needs = [(tool, "")] if tool in ACTIONS else look.policy.tools[tool]
+    needs = [(tool, "")] if tool in ACTIONS else path_needs(tool, look.policy.tools)
     for parameter in dict.fromkeys(parameter for _, parameter in needs):
         wheres = [look.context(name, tool, action) for action, each in needs if each == parameter]
         whole = together(wheres)

@@ -1,0 +1,37 @@
+"""Differences between two sections on commands, and whether one of them is looser."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from ringfence.policy.model import COMMAND_LEVELS, Commands
+
+
+def changed_commands(old: Commands, new: Commands) -> tuple[list[str], bool]:
+    """Return the differences as text, and whether one of them is looser.
+
+    A directory that is written at once is looser, and so is a longer limit; what is dropped is neither.
+    """
+    said: list[str] = []
+    looser = False
+    if old.require != new.require:
+        said.append(f"commands require: {old.require} -> {new.require}")
+        looser |= COMMAND_LEVELS.index(new.require) > COMMAND_LEVELS.index(old.require)
+    if old.network != new.network:
+        said.append(f"commands network: {_switch(old.network)} -> {_switch(new.network)}")
+        looser |= new.network
+    for lane in ("discard", "through"):
+        were, are = set(getattr(old, lane)), set(getattr(new, lane))
+        said += [f"commands {lane}: no longer {pattern}" for pattern in sorted(were - are)]
+        said += [f"commands {lane}: now also {pattern}" for pattern in sorted(are - were)]
+        looser |= lane == "through" and bool(are - were)
+    for field in fields(old.limits):
+        was, now = getattr(old.limits, field.name), getattr(new.limits, field.name)
+        if was != now:
+            said.append(f"commands limits {field.name}: {was:,} -> {now:,}")
+            looser |= now > was
+    return said, looser
+
+
+def _switch(value: bool) -> str:
+    return "on" if value else "off"
