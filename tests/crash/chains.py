@@ -27,13 +27,15 @@ from tests.crash import mutants, upgrades
 from tests.crash.agents import Agent, Program, Say
 from tests.crash.checks import Checks
 from tests.crash.harness import content
-from tests.crash.herd import STEPS, STYLES, Herd
+from tests.crash.herd import STEPS, STYLES, Herd, Process
 from tests.crash.scene import TASKS, Scene
 
 MEMORY = "/dev/shm"
 ROUNDS = 30  # of one chain
 CALLS = 12  # of one process, if it lives so long
 STATE = "CRASH_STATE"
+DIGITS = 64  # of a digest
+_EXAMPLE = 100_000  # characters of an example: a call, its rows, the files before and after
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,7 @@ class Found:
 
     def wrong(self, what: str, example: object = "") -> None:
         self.violations[what] += 1
-        self.examples.setdefault(what, str(example)[:300])
+        self.examples.setdefault(what, str(example)[:_EXAMPLE])
 
     def killed(self, herd: Herd, what: str, style: str) -> None:
         self.kills[what] += herd.killed
@@ -124,10 +126,31 @@ class Chain:
         else:
             herd.kill(style)
         self.found.killed(herd, self.name, style)
+        left = self.scene.shown()
         self._recover()
         lines = [line for process in agents for line in process.lines()]
         made = [line for process in herd.processes for line in process.lines() if "made" in line]
         self.checks.run(lines, made)
+        if self.found.violations and "in full" not in self.found.examples:
+            self._tell(style, agents, left)
+
+    def _tell(self, style: str, agents: list[Process], left: dict[str, str]) -> None:
+        """Keep with an example what explains it: who said what, the last changes, the files before and after."""
+        said = [process.lines() for process in agents]
+        with self.scene.open("told") as session:
+            rows = session.state.rows
+            changes = rows(
+                "SELECT op.id, op.call, op.session, op.tool, op.state, op.undoes, item.n, item.kind, item.path,"
+                " item.path2, item.type, item.before, item.after, item.temporary, item.state FROM op"
+                " LEFT JOIN item ON item.op = op.id ORDER BY op.id DESC, item.n DESC LIMIT 400"
+            )
+            caught = rows("SELECT * FROM caught")
+        self.found.examples["in full"] = json.dumps(
+            {
+                "style": style, "said": said, "left": left, "now": self.scene.shown(), "caught": caught,
+                "changes": [" ".join(_short(one) for one in row) for row in reversed(changes)],
+            }
+        )  # fmt: skip
 
     def _herd(self) -> Herd:
         return Herd(self.chance)
@@ -141,6 +164,12 @@ class Chain:
                 herd.fork(lambda _: self.scene.open("later").close(), at)
             herd.kill(style)
             self.found.killed(herd, "settling", style)
+
+
+def _short(value: object) -> str:
+    """Return a value of a row; of a digest its beginning."""
+    text = str(value)
+    return text[:6] if len(text) == DIGITS and text.isalnum() else text
 
 
 def _agent(scene: Scene, seed: int, calls: int, more: dict[str, int], say: Say) -> None:

@@ -62,6 +62,11 @@ class Scene:
                     found[prefix + place.relative_to(root).as_posix()] = place.read_bytes()
         return found
 
+    def shown(self) -> dict[str, str]:
+        """Every file with the beginning of its content's digest, and the names in quarantine."""
+        found = {path: digest(data)[:6] for path, data in self.files().items()}
+        return found | {f"caught {place.name}": "" for place in self.caught()}
+
     def quarantines(self) -> list[Path]:
         hidden = (self.ws / ".ringfence", self.tasks / ".ringfence")
         beside = Path(self.state).rglob("quarantine") if "://" not in self.state else ()
