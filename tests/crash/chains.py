@@ -52,6 +52,7 @@ MODES = {
     "several": Mode((1, 2, 3)),
     "beside": Mode((1, 2), {"delete": 40}, program=True),
     "prune": Mode((1, 1, 2), {"prune": 10}),
+    "undo": Mode((1, 1, 2), {"undo_to": 30, "undo": 30, "move_folder": 25, "move": 20, "delete": 16}),
 }
 UPGRADE = "upgrade"
 

@@ -131,13 +131,26 @@ class _Settling:
                     self._states[top.n] = self._mode_set(top)
                 case _:
                     self._put(top, self._made(top))
-        if UNKNOWN in self._states.values() and not self.left and len(self._items) > 1:
+        if set(self._states.values()) not in ({DONE}, {ABORTED}) and not self.left and len(self._items) > 1:
             self._now.clear()
             self._states |= by_stage(self._items, self._look) or {}
+        self._never_returned()
         self._modes_of_moved()
         if set(self._states.values()) == {DONE}:
             self._dress()
         return self._states
+
+    def _never_returned(self) -> None:
+        """Mark the restore of a quarantined tree as aborted while the tree is in the quarantine.
+
+        It is one rename, so what is at its path now is somebody else's.
+        """
+        for top in self._items:
+            if top.kind == "delete" or not (top.temporary or "").startswith(QUARANTINED_PREFIX):
+                continue
+            if self._look(f"{OWN_DIRECTORY}/{top.temporary}") is not None:
+                inside = [item for item in self._items if paths.is_below(item.path, top.path)]
+                self._states.update((item.n, ABORTED) for item in [top, *inside] if item.kind != "delete")
 
     def _dress(self) -> None:
         """Set mode, times and metadata of restored directories and links, after everything else."""

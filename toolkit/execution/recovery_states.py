@@ -40,24 +40,43 @@ def was(item: ItemRow) -> Found | None:
 def by_stage(items: list[ItemRow], look: Callable[[str], Found | None]) -> dict[int, str] | None:
     """Return the items' states if the files are exactly as after the first n items for some n; else None.
 
-    A move from a path and a write to it can only be distinguished together: each alone finds an unknown state
-    at the path.
+    A move from a path and a new entry at it can only be distinguished together: each alone finds an unknown
+    state at the path.
     """
     items = [item for item in items if item.kind != "mode"]  # it changes no content
-    if any(not _is_told(item) for item in items):
-        return None
     stages = _stages(items)
     there = {path: look(path) for path in stages[-1]}
-    # The last stage that fits: of stages with equal files, the later one is taken as done.
-    for count in reversed(range(len(stages))):
-        if all(there[path] == found for path, found in stages[count].items()):
-            return {item.n: DONE if n < count else ABORTED for n, item in enumerate(items)}
-    return None
+    fitting = [
+        count
+        for count, stage in enumerate(stages)
+        if all(_fits(there[path], known) for path, known in stage.items())
+    ]
+    if not fitting:
+        return None
+    # Of stages with equal files, the later one is taken as done. Whether a moved directory is one or the
+    # other of two cannot be seen, so then nothing is concluded.
+    first, last = fitting[0], fitting[-1]
+    if not all(_is_told(item) for item in items[first:last]):
+        return None
+    return {item.n: DONE if n < last else ABORTED for n, item in enumerate(items)}
+
+
+def _fits(found: Found | None, known: Found | None) -> bool:
+    """Whether what is found at a path is as recorded; a content or target that is not recorded may be any."""
+    if found is None or known is None:
+        return found is known
+    return (
+        found.kind == known.kind
+        and known.digest in (None, found.digest)
+        and known.target in (None, found.target)
+    )
 
 
 def _is_told(item: ItemRow) -> bool:
-    """Whether the item records the whole state; for a moved or deleted directory or link it does not."""
-    return item.type == FILE or item.kind in ("directory", "link")
+    """Whether the item records the whole state; a move of a directory or link, or in one, does not."""
+    if item.kind == "move":
+        return item.type == FILE and item.after is not None
+    return not item.lost
 
 
 def _stages(items: list[ItemRow]) -> list[dict[str, Found | None]]:

@@ -75,7 +75,8 @@ class Overlay:
         while todo:
             child = todo.pop()
             node = self.get(child)
-            assert node is not None, "children are there"
+            if node is None:
+                raise CallError("path_changed", f"'{child}' went away while it was read", where=child)
             yield child, node
             if node.kind == DIRECTORY:
                 todo += reversed(self.children(child))
