@@ -58,6 +58,7 @@ POLICY_TOOLS: Mapping[str, PolicyTool] = MappingProxyType(
         "search_files": PolicyTool((_READ,)),
         "search_text": PolicyTool((_READ,)),
         "get_project_root": PolicyTool((("read", ""),)),
+        "run_command": PolicyTool(((RUN, "command"),)),
         "list_tasks": PolicyTool((("read", "task_ids"),)),
         "delete_tasks": PolicyTool((("delete", "task_ids"),), changes="tasks"),
         "restore_tasks": PolicyTool((("write", "task_ids"),), changes="tasks"),

@@ -150,6 +150,18 @@ CODES: dict[str, Code] = {
         "the store's answer was lost and what is there now does not tell whether the change was made",
         "look at the path; what was there before is in the history",
     ),
+    "command_failed": Code(
+        "error",
+        "host",
+        "the command could not be run in its sandbox, or not to the end",
+        "`ringfence doctor` says what this machine can do",
+    ),
+    "level_unavailable": Code(
+        "error",
+        "host",
+        "this machine cannot confine a command as the policy requires",
+        "`ringfence doctor` says what is missing; use the file tools",
+    ),
     "cancelled": Code(
         "error",
         "agent",

@@ -12,20 +12,29 @@ from ringfence.toolkit.errors import CallError
 
 # The current work, its completed steps, and their total (None: unknown).
 Tell = Callable[[str, int, int | None], None]
+# A piece of a running command's output: 1 for standard output or 2 for standard error, and the bytes.
+Output = Callable[[int, bytes], None]
 
 
 class Progress:
     """One call's progress. `tell` is called for each step; `cancelled` returns whether the caller has given
     up.
+
+    `output` gets what a command writes, as it comes. `terminal`: a command runs on this process's own
+    terminal, for a person. `stdin` is a descriptor that a command reads instead of the call's text.
     """
 
-    __slots__ = ("_cancelled", "_done", "_lock", "_tell", "_total", "_why")
+    __slots__ = ("_cancelled", "_done", "_lock", "_tell", "_total", "_why", "output", "stdin", "terminal")
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  the parts of a progress, most by keyword
         self,
         tell: Tell | None = None,
         cancelled: Callable[[], bool] | None = None,
         why: str = "Cancelled before anything was changed",
+        *,
+        output: Output | None = None,
+        terminal: bool = False,
+        stdin: int | None = None,
     ) -> None:
         self._tell = tell
         self._cancelled = cancelled
@@ -33,6 +42,9 @@ class Progress:
         self._done = 0
         self._total: int | None = None
         self._lock = threading.Lock()
+        self.output = output
+        self.terminal = terminal
+        self.stdin = stdin
 
     @classmethod
     def of(cls, given: Progress | Tell | None) -> Progress:

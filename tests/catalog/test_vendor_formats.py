@@ -113,6 +113,9 @@ def test_what_is_not_offered_is_denied_everywhere(name: str, agent: str) -> None
     offered = {offer.tool.name for offer in offers(policy, agent, tasks=True, exact=True)}
     for tool in set(TOOLS) - offered:
         for path in ("a", "src/a.py", "docs/a.md", "tmp/a", ".env", "x/y/z", "@tasks/x"):
+            if TOOLS[tool].runs:
+                assert not policy.content.run, "a policy with rules for commands offers the tool for them"
+                continue
             needs = {policy.effect(agent, tool, action, path) for action, _ in TOOLS[tool].needs}
             assert max(needs) is Effect.DENY
 

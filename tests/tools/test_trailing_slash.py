@@ -16,7 +16,7 @@ ARGUMENTS = [
     (name, parameter)
     for name, tool in TOOLS.items()
     for parameter in sorted({parameter for _, parameter in tool.needs if parameter})
-    if not tool.tasks
+    if not (tool.tasks or tool.runs)
 ]
 OTHERS: dict[str, Any] = {
     "path": "new", "source": "other", "destination": "new", "content": "x", "old_str": "x", "new_str": "y",

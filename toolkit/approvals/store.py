@@ -192,6 +192,24 @@ class Approvals:
             self._note(db, request, REVOKED, Answer(False, reason=reason, by=by))
         return self.get(approval)
 
+    def granted_changes(self, session: str, agent: str, tool: str, call: str) -> Request | None:
+        """Return the granted request for the changes of the call with this digest; None if there is none."""
+        rows = self._state.rows(
+            f"{_SELECT} WHERE session=? AND agent=? AND tool=? AND arguments=? AND state=? ORDER BY asked",
+            (session, agent, tool, call, GRANTED),
+        )
+        found = (self._now(row) for row in rows)
+        return next(
+            (one for one in found if one.changes and one.state == GRANTED and one.scope == ONCE), None
+        )
+
+    def withdraw(self, approval: str) -> None:
+        """Mark a pending or granted request as stale, because what it is about cannot be carried out."""
+        with self._state.transaction(durable=True) as db:
+            request = self.get(approval)
+            if request.state in (PENDING, GRANTED):
+                self._stale(db, request)
+
     def permits(self, request: Request) -> Request | None:
         """Return the granted request that permits this call now, and use up a grant for one call; None if
         there is none.

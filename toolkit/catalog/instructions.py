@@ -29,12 +29,19 @@ def instructions(policy: Policy, agent: str, *, tasks: bool = False, exact: bool
 
 
 def _tools(offered: tuple[Offer, ...]) -> str:
-    if not offered:
+    names = [offer.tool.name for offer in offered if not offer.tool.runs]
+    if not names:
         return "The policy lets you use no file tool."
-    return f"Use these tools for files: {', '.join(offer.tool.name for offer in offered)}."
+    return f"Use these tools for files: {', '.join(names)}."
 
 
 def _shell(offered: tuple[Offer, ...]) -> str:
+    runs = next((offer.tool.name for offer in offered if offer.tool.runs), None)
+    if runs is not None:
+        return (
+            f"Run every command with {runs}, never in a shell of your own: what goes past it cannot be judged"
+            " or undone."
+        )
     instead = dict.fromkeys(offer.tool.shell_command for offer in offered if offer.tool.shell_command)
     words = f" ({', '.join(f'`{word}`' for word in instead)} and the like)" if instead else ""
     return f"Do not use a shell{words} for what they do: what goes past them cannot be judged or undone."

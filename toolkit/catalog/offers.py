@@ -32,18 +32,27 @@ class Offer:
         return "For some paths a person is asked first." if self.asks == "sometimes" else ""
 
 
-def offers(policy: Policy, agent: str, *, tasks: bool = False, exact: bool = False) -> tuple[Offer, ...]:
+def offers(
+    policy: Policy, agent: str, *, tasks: bool = False, commands: bool = True, exact: bool = False
+) -> tuple[Offer, ...]:
     """Return the tools that an agent is offered, in the table's order.
+
+    `commands`: commands can run where the workspace is. The tool for them is offered only if the policy has
+    something to say about commands.
 
     Verdicts are sampled on paths made from the policy's own patterns. Only where all of these are denied (or,
     with `exact`, none asks) all paths are analysed, which takes longer.
     """
+    commands = commands and _rules_commands(policy)
     if policy.mode == "monitor":
-        return tuple(Offer(tool, "never") for tool in TOOLS.values() if tasks or not tool.tasks)
+        usable = (
+            tool for tool in TOOLS.values() if (tasks or not tool.tasks) and (commands or not tool.runs)
+        )
+        return tuple(Offer(tool, "never") for tool in usable)
     known: dict[tuple[object, ...], frozenset[Effect]] = {}
     found = []
     for tool in TOOLS.values():
-        if tool.tasks and not tasks:
+        if (tool.tasks and not tasks) or (tool.runs and not commands):
             continue
         effects = _effects(policy, agent, tool, known, exact=exact)
         if effects - {Effect.DENY}:
@@ -56,6 +65,8 @@ def _effects(
     policy: Policy, agent: str, tool: Tool, known: dict[tuple[object, ...], frozenset[Effect]], *, exact: bool
 ) -> frozenset[Effect]:
     """Return the verdicts that a call of the tool can get; the paths of its parameters are independent."""
+    if tool.runs:
+        return _of_commands(policy, agent, tool)
     groups: dict[str, tuple[str, ...]] = {}
     for action, parameter in tool.needs:
         groups[parameter] = (*groups.get(parameter, ()), action)
@@ -67,6 +78,25 @@ def _effects(
             known[key] = _group(policy, agent, tool, parameter, actions, exact=exact)
         result = frozenset(max(one, other) for one in result for other in known[key])
     return result
+
+
+def _rules_commands(policy: Policy) -> bool:
+    content = policy.content
+    return bool(
+        content.run
+        or content.run_floor
+        or content.commands is not None
+        or any(agent.run for agent in content.agents.values())
+    )
+
+
+def _of_commands(policy: Policy, agent: str, tool: Tool) -> frozenset[Effect]:
+    """Return the verdicts on a command for each pattern, and on one that no pattern names."""
+    content = policy.content
+    rules = [*content.run, *(rule for entry in content.agents.values() for rule in entry.run)]
+    rules += [rule for item in content.run_floor for rule in item.rules]
+    samples = ["x", *(rule.pattern.replace("*", "x") for rule in rules[-_MAX_SAMPLES:])]
+    return frozenset(policy.effect(agent, tool.name, "run", text) for text in samples)
 
 
 def _named(policy: Policy, tool: Tool) -> str:

@@ -196,8 +196,10 @@ class Server:
         if self._listed is None or self._listed[0] != policy.revision:
             from ringfence.toolkit.catalog.offers import offers
 
-            remote = workspace.place.protocols not in (FILE, ("memory",))
-            found = offers(policy, self.session.agent, tasks=workspace.has_tasks)
+            place = workspace.place
+            remote = place.protocols not in (FILE, ("memory",))
+            local = place.protocols == FILE and not place.authority
+            found = offers(policy, self.session.agent, tasks=workspace.has_tasks, commands=local)
             self._listed = policy.revision, [definition(offer, remote=remote) for offer in found]
         return self._listed[1]
 

@@ -50,7 +50,7 @@ def reason(judged: Decision) -> str:
 
 def path_of(attempt: Attempt, path: str) -> str | None:
     """Return `path` if the agent named it or may read it, else the path that the agent named."""
-    if path in attempt.named or not path:
+    if path in attempt.named or path in attempt.commands or not path:
         return path or None
     if _may_read(attempt, path):
         return path
@@ -95,7 +95,8 @@ def _title(attempt: Attempt, plan: Plan, *, whole: bool) -> str:
 def _may_read_all(attempt: Attempt, plan: Plan) -> bool:
     """Whether the agent may read every path that a plan touches, under each of its names in the call."""
     paths = {path for change in plan.changes for path, _, _ in touched(change)}
-    paths |= {name for place, _ in attempt.places.values() for name in (place.named, place.real)}
+    if not attempt.known_tool.runs:
+        paths |= {name for place, _ in attempt.places.values() for name in (place.named, place.real)}
     return all(_may_read(attempt, path) for path in paths)
 
 

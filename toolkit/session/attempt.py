@@ -6,10 +6,11 @@ import secrets
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ringfence.policy import Amount, Decision, Effect, Need, Policy
 from ringfence.policy.patterns.syntax import Fold
+from ringfence.toolkit import paths
 from ringfence.toolkit.approvals.requests import Request
 from ringfence.toolkit.approvals.store import Approvals
 from ringfence.toolkit.call import ToolCall
@@ -17,11 +18,15 @@ from ringfence.toolkit.execution.outcome import Outcome
 from ringfence.toolkit.history.records import DONE
 from ringfence.toolkit.history.store import History
 from ringfence.toolkit.plan.changes import Place, Plan
+from ringfence.toolkit.plan.command_run import CommandRun
 from ringfence.toolkit.plan.impact import Step, steps, without_files
 from ringfence.toolkit.state.protocol import State
 from ringfence.toolkit.text import plural
 from ringfence.toolkit.tools import Tool
 from ringfence.toolkit.workspace.workspace import Workspace
+
+if TYPE_CHECKING:
+    from ringfence.toolkit.commands.scratches import Scratch
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,10 @@ class Attempt:
     by: str | None = None  # the person, if it is a person's own act
     lost: tuple[str, ...] = ()
     left_out: int = 0  # entries of a store that no path can name
+    cwd: str = paths.ROOT  # the directory that a command runs in
+    commands: tuple[str, ...] = ()  # what `run` is judged on: the simple commands of a command line
+    scratch: Scratch | None = None  # what a command changed, until that is applied
+    ran: CommandRun | None = None
     in_session: str | None = None  # the session in whose history it is recorded, if that is another one
     task_ids: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     enforcing: bool = field(init=False)

@@ -18,6 +18,7 @@ from ringfence.toolkit.session.attempt import Attempt, Context
 from ringfence.toolkit.session.crash_recovery import recover_left_open
 from ringfence.toolkit.session.policy_source import PolicySource
 from ringfence.toolkit.session.recorder import Recorder
+from ringfence.toolkit.tools import TOOLS
 
 # None: the approver has no answer, or has stored it. If a stored answer does not fit, a new request is made.
 Approver = Callable[[Request], Answer | None]
@@ -54,7 +55,7 @@ class CallHandler:
                 break
             # From the start again: the change has to be the one that was approved.
             result = self._attempt(parsed, progress)
-            if answer is not None:
+            if answer is not None and not _asks_about_changes(parsed, result, approval):
                 break
         return result
 
@@ -76,6 +77,10 @@ class CallHandler:
             result = failed(call.id, CallError("internal_error", f"Internal error ({type(error).__name__})"))
         finally:
             attempt.release()
+        if attempt.scratch is not None or (attempt.ran is not None and not result.ok):
+            from ringfence.toolkit.session import commands
+
+            result = commands.concluded(attempt, result)
         return self._recorder.record(attempt, result)
 
     def _ask(self, approver: Approver, approval: str) -> Answer | None:
@@ -115,6 +120,12 @@ class CallHandler:
         """Keep tools away from the policy's files and from the cache of loaded policies."""
         for file in (*self._policy_source.files, *filter(None, [cache.folder()])):
             self._context.workspace.protect(file)
+
+
+def _asks_about_changes(call: ToolCall, result: Result, approval: str) -> bool:
+    """Whether a command that a person has just granted has run, and its changes need another answer."""
+    asks = result.status == "approval_required" and TOOLS[call.tool].runs
+    return asks and result.data["approval"]["id"] != approval
 
 
 def _parse(call: object) -> ToolCall:

@@ -22,6 +22,7 @@ from ringfence.toolkit.execution.apply import apply
 from ringfence.toolkit.history.records import GONE, Operation
 from ringfence.toolkit.plan import checks as plan_checks
 from ringfence.toolkit.plan.changes import DIRECTORY, FILE, Change, MakeDirectory, Move, Plan, Write
+from ringfence.toolkit.plan.command_run import CommandRun
 from ringfence.toolkit.plan.impact import new_paths, steps, touched, usage
 from ringfence.toolkit.progress import Progress
 from ringfence.toolkit.session import agent_view
@@ -60,6 +61,10 @@ def run(
         opens_below=attempt.opens_below,
     )
     progress.check()
+    if attempt.tool.runs:
+        if attempt.context.dry_run and attempt.decided.effect is Effect.ASK and attempt.enforcing:
+            return answers.dry(attempt, Plan(), asks=True)  # nothing runs before a person is asked
+        view.run = partial(_run, attempt, progress, approve or _approve)
     attempt.plan = plan = attempt.tool.plan(attempt.arguments, view)
     attempt.left_out = len(view.left_out)
     progress.check()
@@ -86,6 +91,17 @@ def run(
     if plan.tell is not None:
         return answers.partial_answer(attempt, plan, plan.tell)
     return answers.success(attempt, plan, {})
+
+
+def _run(
+    attempt: Attempt,
+    progress: Progress,
+    approve: Callable[[Attempt, Plan], None],
+    _arguments: dict[str, Any],
+) -> CommandRun:
+    from ringfence.toolkit.session import commands
+
+    return commands.run(attempt, progress, call_digest(_canonical(attempt)), partial(approve, attempt))
 
 
 def _decide(attempt: Attempt, needs: list[Need]) -> None:
@@ -159,6 +175,8 @@ def _check_rights(attempt: Attempt, plan: Plan) -> None:
 
 def _check_seen(attempt: Attempt, path: str, digest: str | Callable[[], str]) -> None:
     """Refuse (`stale_read`) a write over content with another digest than this session knows."""
+    if attempt.known_tool.runs:
+        return  # a command reads what is there
     known = attempt.context.history.seen(attempt.context.session, path)
     if known is None or known == (digest if isinstance(digest, str) else digest()):
         return
@@ -244,6 +262,10 @@ def _approve(attempt: Attempt, plan: Plan) -> None:
         raise CallError("no_approver", f"{request.shown['title']} needs approval and nobody is there to ask")
     request, stale = attempt.context.approvals.ask(request)
     attempt.approval = request.id
+    if attempt.scratch is not None:
+        from ringfence.toolkit.session import commands
+
+        commands.keep(attempt, request.id)
     raise answers.approval_needed(attempt, request, stale)
 
 
@@ -303,6 +325,8 @@ def _canonical(attempt: Attempt) -> dict[str, Any]:
         if "default" not in properties[name] or value != properties[name]["default"]
     }
     found |= {name: place.named for name, (place, _) in attempt.places.items() if name in found}
+    if attempt.known_tool.runs:
+        found.pop("timeout", None)  # the same command, however long it may take
     return found | ({"task_ids": list(attempt.task_ids[0])} if "task_ids" in found else {})
 
 

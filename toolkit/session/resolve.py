@@ -28,6 +28,9 @@ def resolve(attempt: Attempt) -> None:
     if tool.tasks:
         _resolve_tasks(attempt)
         return
+    if tool.runs:
+        _resolve_command(attempt)
+        return
     given: dict[str, tuple[str, tuple[str, ...], str]] = {}
     for action, parameter in tool.needs:
         text = attempt.arguments[parameter] if parameter else paths.ROOT
@@ -50,6 +53,9 @@ def needs(attempt: Attempt) -> list[Need]:
     if tool.tasks:
         # A task is judged as one folder, not file by file.
         return [Need(action, path, True) for action, _ in tool.needs for path in attempt.named]
+    if tool.runs:
+        above = [] if attempt.cwd == paths.ROOT else [Need("read", attempt.cwd, True)]
+        return [*above, *(Need("run", command) for command in attempt.commands)]
     found: list[Need] = []
     for action, parameter in tool.needs:
         place = attempt.places[parameter][0]
@@ -104,6 +110,27 @@ def _resolve_tasks(attempt: Attempt) -> None:
     most = setting.max_tasks if setting is not None and setting.max_tasks is not None else MOST
     attempt.task_ids = parse(attempt.arguments["task_ids"], most)
     attempt.named[:] = [f"{TASKS}/{task}" for task in attempt.task_ids[0]]
+
+
+def _resolve_command(attempt: Attempt) -> None:
+    """Find the simple commands of a command line, and the directory that it runs in."""
+    from ringfence.policy.commands.needs import run_needs
+
+    text = attempt.arguments["cwd"]
+    names = _split(attempt, text, "cwd")
+    path = paths.lexical(names)
+    attempt.commands = tuple(need.path for need in run_needs(attempt.arguments["command"]))
+    guard(attempt.context.workspace, path, "read")
+    if path != paths.ROOT:
+        attempt.named.append(path)
+        _deny_by_name(attempt, "read", path)
+    place, spot = _place(attempt, text, names, path)
+    attempt.places["cwd"] = place, spot
+    attempt.cwd = place.real
+    if place.kind != DIRECTORY:
+        code = "not_found" if place.stat is None else "not_a_directory"
+        what = "does not exist" if place.stat is None else "is not a directory"
+        raise CallError(code, f"'{shown(place)}' {what}, so nothing can run in it", where="cwd")
 
 
 def guard(workspace: Workspace, path: str, action: str, *, tasks: bool = False) -> None:

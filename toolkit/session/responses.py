@@ -257,7 +257,7 @@ def record(attempt: Attempt, result: Result) -> dict[str, Any]:
         "session": attempt.in_session or context.session,
         "agent": context.agent,
         "tool": attempt.call.tool,
-        **_paths(named, plan),
+        **_paths([] if attempt.commands else named, plan),
         "reason": attempt.arguments.get("description"),
         "decision": attempt.decision.to_json() if attempt.decision else None,
         "policy": policy.revision,
@@ -278,6 +278,7 @@ def record(attempt: Attempt, result: Result) -> dict[str, Any]:
         **_failures(attempt),
         **_left(attempt),
         **({"tasks": _tasks(attempt, result)} if "succeeded" in result.data else {}),
+        **_command(attempt),
         "seconds": round(time.time() - attempt.started, 6),
     }
 
@@ -287,6 +288,15 @@ def _paths(named: list[str], plan: Plan | None) -> dict[str, Any]:
     if named or plan is None:
         return {"paths": list(dict.fromkeys(named))}
     return path_fields(path for change in plan.changes for path, _, _ in touched(change))
+
+
+def _command(attempt: Attempt) -> dict[str, Any]:
+    """Return the command of a call that runs one, with how it ended if it ran."""
+    if not attempt.commands:
+        return {}
+    ran = attempt.ran
+    asked = {"command": attempt.arguments["command"], "cwd": attempt.cwd}
+    return {"command": asked if ran is None else ran.record()}
 
 
 def _grant(attempt: Attempt) -> dict[str, Any]:

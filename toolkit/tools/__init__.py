@@ -40,6 +40,7 @@ class Tool:
     `notes_read`: `digest` in its data is that of content that the agent now knows; a later write over other
     content is refused as `stale_read`.
     `content_arguments`: the arguments that hold content of files, which no record has.
+    `runs`: it runs a command, and its changes are those that the command would make.
     `shell_command`: the command of a shell that it replaces.
     `unable_message`, `outside_message`: its own words for a refusal by the operating system, and for a path
     outside the root (with `{path}` for the path); empty for the general ones.
@@ -60,6 +61,7 @@ class Tool:
     adds_only: bool = False
     notes_read: bool = False
     content_arguments: tuple[str, ...] = ()
+    runs: bool = False
     shell_command: str = ""
     unable_message: str = ""
     outside_message: str = ""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 from ringfence.policy import Effect, Need
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY, Change, Entry, MakeDirectory, Place, Stat
+from ringfence.toolkit.plan.command_run import CommandRun
 from ringfence.toolkit.plan.content import StreamedContent
 from ringfence.toolkit.plan.metadata import Metadata
 from ringfence.toolkit.protected_paths import TASKS
@@ -19,6 +21,10 @@ from ringfence.toolkit.storage.tree_walk import Choose, Missed, Refuse, fail, wa
 from ringfence.toolkit.text import escape
 from ringfence.toolkit.workspace import readable_paths as readable
 from ringfence.toolkit.workspace.workspace import _LARGE, Workspace
+
+
+def _no_commands(_: dict[str, Any]) -> CommandRun:
+    raise CallError("command_failed", "This tool runs no commands")
 
 
 @dataclass(slots=True)
@@ -45,6 +51,8 @@ class View:
     check: Callable[[], None] = lambda: None
     # Whether reading anything below a directory is allowed or asks.
     opens_below: Callable[[str], bool] = lambda _: False
+    # Runs the command of a call's arguments.
+    run: Callable[[dict[str, Any]], CommandRun] = _no_commands
     # The entry that a walk has just yielded, and its open directory.
     _walking: tuple[Entry, Folder] | None = None
 

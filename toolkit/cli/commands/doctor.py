@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 from ringfence.policy import Folding
 from ringfence.toolkit.cli.context import refuse_chained, root_of
@@ -27,7 +28,7 @@ def doctor(arguments: argparse.Namespace, screen: Screen) -> int:
     """Print the report; changes nothing."""
     hooks = _hooks(arguments)
     extras = {extra: is_installed(extra) for extra in EXTRAS}
-    found = {
+    found: dict[str, Any] = {
         "python": sys.version.split()[0],
         "system": sys.platform,
         "isolated": is_isolated(),
@@ -35,14 +36,17 @@ def doctor(arguments: argparse.Namespace, screen: Screen) -> int:
         "hooks": hooks,
         "landlock": _landlock(),
         "landlock_holds": ", ".join(held()) or None,
+        "commands": _levels(),
         "extras": extras,
     }
     if screen.as_json:
         screen.json(found)
         return DONE
     for name, value in found.items():
-        if name not in ("extras", "hooks"):
+        if name not in ("extras", "hooks", "commands"):
             screen.line(f"{name.replace('_', ' '):<22} {_said(value)}")
+    for level in found["commands"]:
+        _show_level(level, screen)
     for file, renewed in hooks.items():
         screen.line(f"{'hook':<22} {file}: {'isolated' if renewed else _RENEW}")
     for extra, there in extras.items():
@@ -91,6 +95,23 @@ def _hooks(arguments: argparse.Namespace) -> dict[str, bool]:
             if runs:
                 found[str(file)] = all(map(is_isolated_command, runs))
     return found
+
+
+def _levels() -> list[dict[str, object]]:
+    """Each level at which commands can be confined, from a real run of a command at that level."""
+    from ringfence.toolkit.sandbox import levels
+
+    return [
+        {"level": report.level, "works": report.works, "missing": report.missing, "hint": report.hint}
+        for report in levels()
+    ]
+
+
+def _show_level(level: dict[str, object], screen: Screen) -> None:
+    name = f"{'commands':<10} {level['level']!s:<11}"
+    screen.line(f"{name} {'works' if level['works'] else level['missing']}")
+    if not level["works"] and level["hint"]:
+        screen.line(f"{'':<22} hint: {level['hint']}")
 
 
 def _landlock() -> int | None:

@@ -13,6 +13,7 @@ from ringfence.toolkit.cli.table.approvals import APPROVALS
 from ringfence.toolkit.cli.table.audit import AUDITS
 from ringfence.toolkit.cli.table.authoring import AUTHORING
 from ringfence.toolkit.cli.table.bridge import BRIDGES
+from ringfence.toolkit.cli.table.execute import EXECUTING
 from ringfence.toolkit.cli.table.history import HISTORY
 from ringfence.toolkit.cli.table.hook import HOOKS
 from ringfence.toolkit.cli.table.options import AGENT, JSON, POLICY, ROOT, Command, opt
@@ -29,6 +30,7 @@ PURPOSE = (
 
 _ALL = (
     *CALLS,
+    *EXECUTING,
     *POLICIES,
     *HISTORY,
     *APPROVALS,
@@ -148,7 +150,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
             *("check", "explain", "prove", "diff", "matrix", "replay", "suggest"),
             *("fmt", "import", "export", "schema", "prompt"),
         ),
-        "work": ("run", "call", "undo", "restore", "tasks"),
+        "work": ("run", "call", "exec", "shell", "undo", "restore", "tasks"),
         "look back": ("log", "sessions", "history", "changes", "audit", "prune", "state"),
         "approvals": ("approvals", "watch"),
         "serve": ("serve", "hook", "bridge"),

@@ -1,0 +1,225 @@
+"""Stage of a call that runs a command: asks a person before it runs, runs it once, plans its changes.
+
+What waits for a person's answer stays in its scratch; the same call takes it from there and runs nothing.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ringfence.policy import Effect
+from ringfence.policy.model import Commands
+from ringfence.toolkit.approvals.requests import GRANTED, PENDING
+from ringfence.toolkit.call import Result
+from ringfence.toolkit.commands import running
+from ringfence.toolkit.commands.permitted import permitted
+from ringfence.toolkit.commands.scratches import FOLDER, Scratch, Scratches
+from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.plan import checks as plan_checks
+from ringfence.toolkit.plan.changes import Change, Plan
+from ringfence.toolkit.plan.command_run import CommandRun
+from ringfence.toolkit.plan.impact import new_paths, touched
+from ringfence.toolkit.progress import Progress
+from ringfence.toolkit.session import agent_view
+from ringfence.toolkit.session.attempt import Attempt, Context
+from ringfence.toolkit.storage.local_roots import local_path
+from ringfence.toolkit.text import escape
+from ringfence.toolkit.tools.run_command import fields
+
+_PENDING = 4  # all pending scratches together may have so many times the limit of one
+_IN_MEMORY: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
+
+
+def scratches_of(context: Context) -> Scratches:
+    """Return the scratches of a session's workspace: beside its state, or in memory where the state is."""
+    folder = context.state.folder
+    if folder is None:
+        folder = _IN_MEMORY.get(context.state)
+        if folder is None:
+            folder = _IN_MEMORY[context.state] = tempfile.mkdtemp(prefix="ringfence-")
+            weakref.finalize(context.state, shutil.rmtree, folder, ignore_errors=True)
+    return Scratches(running.usable_folder(str(Path(folder, FOLDER))))
+
+
+def sweep(context: Context) -> int:
+    """Remove the scratches that no process and no open approval request owns; return their number."""
+
+    def is_open(approval: str) -> bool:
+        try:
+            return context.approvals.get(approval).state in (PENDING, GRANTED)
+        except CallError as error:
+            return error.code != "not_found"  # a state that cannot be asked loses nothing
+
+    return scratches_of(context).sweep(is_open)
+
+
+def run(attempt: Attempt, progress: Progress, key: str, permit: Callable[[Plan], None]) -> CommandRun:
+    """Run the call's command, or take what it changed from the scratch that waits for this call.
+
+    `key` is the digest of the call; `permit` asks a person about a plan, and raises unless it is granted.
+    Raises CallError `command_failed`, `level_unavailable`, `stale_read` or what `permit` raises.
+    """
+    policy, context = attempt.policy.commands, attempt.context
+    root = local_path(context.workspace.roots[0])
+    if root is None or not Path(root).is_dir():
+        message = "Commands run only in a workspace on this machine's disk"
+        raise CallError("level_unavailable", message, hint="use the file tools")
+    sweep(context)
+    scratches = scratches_of(context)
+    scratch = scratches.waiting(call=key, session=context.session, agent=context.agent)
+    if scratch is None:
+        _refuse_second_run(attempt, key)
+        _ask_before(attempt, permit)
+        scratch = _run(attempt, progress, policy, scratches, root)
+        scratch.manifest |= {"call": key, "session": context.session, "agent": context.agent}
+    else:
+        attempt.scratch = scratch
+    _forget_question(attempt)
+    return _planned(attempt, progress, policy, scratch)
+
+
+def keep(attempt: Attempt, approval: str) -> None:
+    """Keep the call's scratch for an approval request."""
+    if attempt.scratch is not None:
+        attempt.scratch.note(approval=approval, bytes=attempt.scratch.size())
+
+
+def concluded(attempt: Attempt, result: Result) -> Result:
+    """Let go of what the command changed, which stays if the call waits for an answer, and return the result.
+
+    Where the changes were not applied, the result has how the command ended.
+    """
+    scratch, attempt.scratch = attempt.scratch, None
+    if scratch is not None and result.status == "approval_required" and scratch.approval is not None:
+        scratch.release()
+    elif scratch is not None:
+        scratch.remove()
+    return result if result.ok or attempt.ran is None else _with_run(attempt, attempt.ran, result)
+
+
+def _with_run(attempt: Attempt, ran: CommandRun, result: Result) -> Result:
+    data = fields(ran, lambda path: agent_view.path_of(attempt, path) == path)
+    applied = "nothing was applied" if attempt.outcome is None else "not all of its changes were applied"
+    content = f"{result.content}\n\nThe command ended with exit status {ran.status}; {applied}. Its output:\n"
+    return replace(result, content=f"{content}{data['output'] or '(none)'}", data={**data, **result.data})
+
+
+def _run(attempt: Attempt, progress: Progress, policy: Commands, scratches: Scratches, root: str) -> Scratch:
+    if scratches.pending_bytes() > _PENDING * policy.limits.scratch:
+        message = "Too many changes of commands wait for answers"
+        raise CallError("command_failed", message, hint="a person has to answer some first")
+    given = attempt.arguments
+    order = running.Order(
+        command=given["command"],
+        cwd=attempt.cwd,
+        stdin=given.get("stdin", "").encode(),
+        seconds=min(given.get("timeout") or policy.limits.seconds, policy.limits.seconds),
+    )
+    with scratches.turn(progress.check, policy.limits.seconds):
+        scratch = attempt.scratch = scratches.new()
+        ended = running.run(
+            order,
+            policy,
+            attempt.context.workspace,
+            root,
+            scratch.path,
+            within=attempt.within,
+            opens_below=attempt.opens_below,
+            progress=progress,
+        )
+    scratch.manifest["ended"] = ended
+    return scratch
+
+
+def _ask_before(attempt: Attempt, permit: Callable[[Plan], None]) -> None:
+    """Ask a person whether the command may run, where the policy asks about the command itself."""
+    command, cwd = attempt.arguments["command"], attempt.cwd
+    where = "" if cwd == "." else f" in {escape(cwd)}"
+    text = f"$ {escape(command, newlines=True)}\n"
+    permit(Plan(title=f"Run: {escape(command)}{where}", draw=lambda: text))
+
+
+def _forget_question(attempt: Attempt) -> None:
+    """Let the changes be judged by themselves: whether the command may run was decided before."""
+    if attempt.decided.effect is Effect.ASK and attempt.enforcing:
+        attempt.needs = [need for need in attempt.needs if need.action != "run"]
+        attempt.decision = replace(
+            attempt.decided, effect=Effect.ALLOW, reason="a person granted the command", hint=""
+        )
+
+
+def _refuse_second_run(attempt: Attempt, key: str) -> None:
+    """Refuse to run a command anew whose changes were granted, and whose scratch is not here any more."""
+    context = attempt.context
+    granted = context.approvals.granted_changes(context.session, context.agent, attempt.call.tool, key)
+    if granted is not None:
+        context.approvals.withdraw(granted.id)
+        raise CallError(
+            "approval_stale",
+            "The changes that a person granted are not here any more, and the command was not run again",
+            hint="send the call again to run the command anew; its changes are judged anew then",
+        )
+
+
+def _planned(attempt: Attempt, progress: Progress, policy: Commands, scratch: Scratch) -> CommandRun:
+    ended = scratch.manifest["ended"]
+    found = running.plan(scratch.path, ended, policy, attempt.context.workspace, progress)
+    if found.conflicts:
+        path = found.conflicts[0]
+        _withdraw(attempt, scratch)
+        message = f"'{path}' was changed by somebody else while the command ran or its changes waited"
+        hint = "nothing was applied; send the call again to run the command on what is there now"
+        raise CallError("stale_read", message, where=path, hint=hint)
+    changes, denied = found.changes, tuple[str, ...]()
+    if attempt.arguments["on_denied"] == "drop":
+        changes, denied = permitted(found.changes, lambda change: _refusal(attempt, change))
+    given = attempt.arguments
+    attempt.ran = CommandRun(
+        command=given["command"],
+        cwd=attempt.cwd,
+        status=ended["status"],
+        signal=ended["signal"],
+        stopped=ended["stopped"],
+        seconds=ended["seconds"],
+        level=ended["level"],
+        network=ended["network"],
+        output=bytes.fromhex(ended["output"]),
+        output_bytes=ended["output_bytes"],
+        hidden=len(ended["hidden"]),
+        changes=changes,
+        counts=found.counts,
+        discarded=found.discarded,
+        dropped=found.dropped,
+        denied=denied,
+        through=tuple(ended["through"]),
+        notes=tuple(ended["notes"]),
+    )
+    return attempt.ran
+
+
+def _withdraw(attempt: Attempt, scratch: Scratch) -> None:
+    if scratch.approval is not None:
+        attempt.context.approvals.withdraw(scratch.approval)
+        scratch.manifest.pop("approval")
+
+
+def _refusal(attempt: Attempt, change: Change) -> bool:
+    """Whether the policy or a check that no policy lifts refuses a change."""
+    workspace = attempt.context.workspace
+    try:
+        plan_checks.check(change)
+        for path, _, _ in touched(change):
+            workspace.guard(path)
+        for path in new_paths(change):
+            workspace.guard_new(path)
+    except CallError:
+        return True
+    return any(
+        attempt.effect(action, path, directory) is Effect.DENY for path, action, directory in touched(change)
+    )
