@@ -284,14 +284,15 @@ MAY_IMPORT = {
         " toolkit.storage toolkit.text toolkit.workspace"
     ),
     "toolkit.session": words(
-        "policy policy.loading policy.model policy.patterns toolkit.approvals toolkit.audit toolkit.call"
-        " toolkit.errors toolkit.execution toolkit.fake_fs toolkit.history toolkit.locations toolkit.paths"
-        " toolkit.plan toolkit.progress toolkit.state toolkit.storage toolkit.task_ids toolkit.tasks"
-        " toolkit.text toolkit.tools toolkit.undo toolkit.workspace"
+        "policy policy.commands policy.loading policy.model policy.patterns toolkit.approvals toolkit.audit"
+        " toolkit.call toolkit.commands toolkit.errors toolkit.execution toolkit.fake_fs toolkit.history"
+        " toolkit.locations toolkit.paths toolkit.plan toolkit.progress toolkit.state toolkit.storage"
+        " toolkit.task_ids toolkit.tasks toolkit.text toolkit.tools toolkit.undo toolkit.workspace"
     ),
     "toolkit.commands": words(
-        "policy.byte_names policy.invisible_characters policy.patterns toolkit.errors toolkit.paths"
-        " toolkit.plan toolkit.storage toolkit.workspace"
+        "policy policy.byte_names policy.invisible_characters policy.model policy.patterns toolkit.errors"
+        " toolkit.paths toolkit.plan toolkit.private_files toolkit.progress toolkit.sandbox toolkit.storage"
+        " toolkit.workspace"
     ),
     "toolkit": words("toolkit.approvals toolkit.call toolkit.errors toolkit.session toolkit.tools"),
     "toolkit.granting": words(
@@ -329,9 +330,10 @@ MAY_IMPORT = {
         " toolkit.audit toolkit.authoring toolkit.call toolkit.catalog toolkit.durations toolkit.errors"
         " toolkit.extras toolkit.file_ownership toolkit.formats toolkit.grant_patterns toolkit.granting"
         " toolkit.history toolkit.hooks toolkit.html_page toolkit.http toolkit.line_reader toolkit.locations"
-        " toolkit.mcp toolkit.monitoring toolkit.paths toolkit.program_files toolkit.project_root"
-        " toolkit.protected_paths toolkit.review toolkit.session toolkit.state toolkit.state_repair"
-        " toolkit.storage toolkit.text toolkit.tools toolkit.version toolkit.workspace"
+        " toolkit.mcp toolkit.monitoring toolkit.paths toolkit.program_files toolkit.progress"
+        " toolkit.project_root toolkit.protected_paths toolkit.review toolkit.sandbox toolkit.session"
+        " toolkit.state toolkit.state_repair toolkit.storage toolkit.text toolkit.tools toolkit.version"
+        " toolkit.workspace"
     ),
     "toolkit.testing": words(
         "policy policy.errors policy.evaluation toolkit.approvals toolkit.audit toolkit.call toolkit.errors"
@@ -459,6 +461,7 @@ MAY_WRITE = {
     "toolkit.state_repair.salvage": "a new store beside a damaged one",
     "toolkit.state_repair.damaged_database": "a copy of a damaged store",
     "toolkit.private_files": "the modes of its own store",
+    "toolkit.commands.scratches": "what commands changed, beside its own store",
     "toolkit.history.content_files": "the contents beside its own store",
     "toolkit.state.migrations": "a copy of its own store",
     "toolkit.testing.backend_contract": "the workspace that its test fixture gives",
