@@ -23,6 +23,7 @@ from ringfence.toolkit.plan.changes import (
     MakeDirectory,
     MakeLink,
     Move,
+    SetMode,
     Stat,
     Write,
     path_of,
@@ -97,9 +98,24 @@ def plan_effects(  # noqa: PLR0913  the parts of one run, by name
         tuple(found.dropped),
         tuple(found.stripped),
         tuple(found.conflicts),
-        planner.counts(changes),
+        counts_of(changes),
         sum(length(change.data) for change in changes if isinstance(change, Write)),
     )
+
+
+def counts_of(changes: tuple[Change, ...]) -> dict[str, int]:
+    """Return numbers of changes by class: created, replaced, mode, deleted, moved, directories, links."""
+    deleted = [entry for change in changes if isinstance(change, Delete) for entry in _entries(change)]
+    new = [change.stat is None for change in changes if isinstance(change, Write)]
+    return {
+        "created": new.count(True),
+        "replaced": new.count(False),
+        "mode": sum(isinstance(change, SetMode) for change in changes),
+        "deleted": sum(entry.stat.kind != DIRECTORY for entry in deleted),
+        "moved": sum(isinstance(change, Move) for change in changes),
+        "directories": sum(isinstance(change, MakeDirectory) for change in changes),
+        "links": sum(isinstance(change, MakeLink) for change in changes),
+    }
 
 
 class _Planner:
@@ -135,19 +151,6 @@ class _Planner:
             *sorted((*new, *found.replaced), key=_by_path),
             *sorted(found.modes, key=_by_path),
         )
-
-    def counts(self, changes: tuple[Change, ...]) -> dict[str, int]:
-        deleted = [entry for change in changes if isinstance(change, Delete) for entry in _entries(change)]
-        new = [change.stat is None for change in changes if isinstance(change, Write)]
-        return {
-            "created": new.count(True),
-            "replaced": new.count(False),
-            "mode": len(self._found.modes),
-            "deleted": sum(entry.stat.kind != DIRECTORY for entry in deleted),
-            "moved": len(self._moves),
-            "directories": sum(isinstance(change, MakeDirectory) for change in changes),
-            "links": sum(isinstance(change, MakeLink) for change in changes),
-        }
 
     # -------------------------------------------------------------------- order
 

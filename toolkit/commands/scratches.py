@@ -22,8 +22,7 @@ from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.private_files import private_directory
 
 FOLDER = "commands"  # beside a workspace's state
-UPPER, COPY = "upper", "copy"
-_LOCK, _MANIFEST, _TURN = "lock", "command.json", "turn"
+_LOCK, _MANIFEST, _CHANGES, _TURN = "lock", "command.json", "changes", "turn"
 _PAUSE = 0.02  # seconds between two looks at whether it is this command's turn
 _VERSION = 1
 
@@ -35,6 +34,11 @@ class Scratch:
     path: str
     manifest: dict[str, Any] = field(default_factory=dict)
     _lock: int = -1
+
+    @property
+    def changes(self) -> str:
+        """The directory for the sandbox, which holds what the command changes."""
+        return os.path.join(self.path, _CHANGES)
 
     @property
     def approval(self) -> str | None:
@@ -87,7 +91,9 @@ class Scratches:
                 os.mkdir(path, 0o700)
                 lock = _locked(path)
                 assert lock is not None, "nobody else knows the new directory"
-                return Scratch(path, {}, lock)
+                scratch = Scratch(path, {}, lock)
+                os.mkdir(scratch.changes, 0o700)
+                return scratch
         except OSError as error:
             raise _unusable(error) from None
 

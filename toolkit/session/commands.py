@@ -19,6 +19,7 @@ from ringfence.toolkit.approvals.requests import GRANTED, PENDING
 from ringfence.toolkit.call import Result
 from ringfence.toolkit.commands import running
 from ringfence.toolkit.commands.permitted import permitted
+from ringfence.toolkit.commands.planning import counts_of
 from ringfence.toolkit.commands.scratches import FOLDER, Scratch, Scratches
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan import checks as plan_checks
@@ -128,7 +129,7 @@ def _run(attempt: Attempt, progress: Progress, policy: Commands, scratches: Scra
             policy,
             attempt.context.workspace,
             root,
-            scratch.path,
+            scratch.changes,
             within=attempt.within,
             opens_below=attempt.opens_below,
             progress=progress,
@@ -169,7 +170,7 @@ def _refuse_second_run(attempt: Attempt, key: str) -> None:
 
 def _planned(attempt: Attempt, progress: Progress, policy: Commands, scratch: Scratch) -> CommandRun:
     ended = scratch.manifest["ended"]
-    found = running.plan(scratch.path, ended, policy, attempt.context.workspace, progress)
+    found = running.plan(scratch.changes, ended, policy, attempt.context.workspace, progress)
     if found.conflicts:
         path = found.conflicts[0]
         _withdraw(attempt, scratch)
@@ -179,6 +180,8 @@ def _planned(attempt: Attempt, progress: Progress, policy: Commands, scratch: Sc
     changes, denied = found.changes, tuple[str, ...]()
     if attempt.arguments["on_denied"] == "drop":
         changes, denied = permitted(found.changes, lambda change: _refusal(attempt, change))
+    if not changes:
+        _withdraw(attempt, scratch)  # somebody else has made the same changes meanwhile
     given = attempt.arguments
     attempt.ran = CommandRun(
         command=given["command"],
@@ -193,7 +196,7 @@ def _planned(attempt: Attempt, progress: Progress, policy: Commands, scratch: Sc
         output_bytes=ended["output_bytes"],
         hidden=len(ended["hidden"]),
         changes=changes,
-        counts=found.counts,
+        counts=counts_of(changes) if denied else found.counts,
         discarded=found.discarded,
         dropped=found.dropped,
         denied=denied,
