@@ -55,7 +55,7 @@ class World:
 
     root: Path
     values: dict[str, Any]
-    heard: list[socket.socket]
+    reader: int
 
     def renew(self, user: str) -> None:
         """Make the files anew that an attempt may have changed."""
@@ -64,6 +64,8 @@ class World:
             (self.root / name).mkdir(mode=0o700)
         Path(self.values["VICTIM"]).write_text("precious")
         os.mkfifo(self.values["FIFO"])
+        os.close(self.reader)
+        self.reader = os.open(self.values["FIFO"], os.O_RDWR)  # without a reader nobody can write
         Path(self.values["IN_TMP"]).write_text("private")
         secret = self.root / "workspace" / "secrets" / "key"
         secret.parent.mkdir()
@@ -131,7 +133,9 @@ def world(user: str, driver: Driver) -> Iterator[World]:
         "REAL": str(root / "workspace"),
         "SCRATCH": str(root / "scratch"),
     }
-    yield World(root, values, [stream, datagram, abstract, server])
+    world = World(root, values, os.open(os.devnull, os.O_RDONLY))
+    yield world
+    os.close(world.reader)
     target.kill()
     target.wait()
     libc.shmctl(segment, 0, None)

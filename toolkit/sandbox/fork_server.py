@@ -30,7 +30,6 @@ from ringfence.toolkit.sandbox.system_calls import (
     CLONE_NEWUTS,
     close_from,
     fork_into,
-    not_dumpable,
 )
 
 _PASSED = 5  # descriptors of a request: three streams, the channel, the request itself
@@ -63,7 +62,6 @@ def serve(caller: int) -> None:
     """Serve until the process of number `caller` is dead or closes its end; never returns."""
     server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, _SERVER)
     os.setpgid(0, 0)  # signals typed at the terminal are not for the server
-    not_dumpable()
     try:
         held = os.pidfd_open(caller)
     except ProcessLookupError:
