@@ -59,7 +59,9 @@ def library() -> Iterator[Path]:
     package.mkdir(parents=True)
     for above in (package.parent, package):
         (above / "__init__.py").touch()
-    shutil.copytree(ROOT / "toolkit" / "sandbox", package / "sandbox", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(
+        ROOT / "toolkit" / "sandbox", package / "sandbox", ignore=shutil.ignore_patterns("__pycache__")
+    )
     shutil.copy(Path(__file__).with_name("driver.py"), made / "driver.py")
     yield made
     shutil.rmtree(made)
@@ -73,7 +75,11 @@ def user(request: pytest.FixtureRequest) -> str:
 
 def identity(user: str) -> dict[str, Any]:
     """What makes a subprocess one of the user."""
-    return {"user": ORDINARY, "group": ORDINARY, "extra_groups": []} if os.geteuid() == 0 and user != "root" else {}
+    return (
+        {"user": ORDINARY, "group": ORDINARY, "extra_groups": []}
+        if os.geteuid() == 0 and user != "root"
+        else {}
+    )
 
 
 @pytest.fixture(scope="session")

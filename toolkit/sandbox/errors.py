@@ -9,7 +9,7 @@ ERRORS: dict[str, str] = {
     "namespaces_forbidden": "allow user namespaces for Ringfence, or choose level `copy`",
     "mount_refused": "choose level `copy`, or put the scratch directory on another file system",
     "proc_masked": "run outside a container that masks /proc, or choose level `copy`",
-    "mount_inside": "hide the mount point from the command, or list it under `through`",
+    "mount_inside": "unmount it for the time of the command, or choose level `copy`",
     "too_large": "raise the bound, hide what the command does not need, or use level `overlay`",
     "landlock_missing": "boot a kernel with Landlock (5.13 or later, `lsm=` with landlock)",
     "seccomp_missing": "use a kernel with seccomp filters on x86-64 or aarch64",

@@ -73,7 +73,7 @@ MACHINE_SECRETS = (
 )
 
 
-def homes() -> tuple[str, ...]:
+def own_homes() -> tuple[str, ...]:
     """Return the real paths of the caller's home directories that exist: of the accounts, and of $HOME."""
     found = []
     try:
@@ -89,7 +89,7 @@ def foreign_homes() -> tuple[str, ...]:
     """Return the homes of others, which a caller that is root could read."""
     if os.getuid() != 0:
         return ()
-    own = homes()
+    own = own_homes()
     places = ("/root", *(entry.pw_dir for entry in pwd.getpwall() if 1000 <= entry.pw_uid < 60000))
     found = (os.path.realpath(home) for home in places if home.startswith(("/home/", "/root", "/Users/")))
     return tuple(dict.fromkeys(home for home in found if home not in own and os.path.isdir(home)))

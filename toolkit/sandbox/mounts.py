@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
 
 from ringfence.toolkit.sandbox.descriptors import ANYTHING, open_beneath, path_of
 from ringfence.toolkit.sandbox.devices import allow_devices, make_devices
@@ -47,7 +46,6 @@ class Mounts:
         """Make the mounts; OSError or SandboxError where one is refused."""
         request = self._request
         mount("none", "/", None, MS_REC | MS_PRIVATE)
-        refuse_mounts_inside(request)
         through = [(name, open_beneath(self._workspace, name)) for name in request.through]
         shown = [(place, os.open(place, ANYTHING)) for place in request.read_only_places]
         homes = [(home, _opened(home.path)) for home in request.homes]
@@ -183,22 +181,3 @@ def _bind(held: int, place: str) -> None:
             os.makedirs(os.path.dirname(place), exist_ok=True)
             os.close(os.open(place, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o600))
     mount(path_of(held), place, None, MS_BIND)
-
-
-def refuse_mounts_inside(request: Request) -> None:
-    """Refuse mount points in the workspace: an overlay would show an empty directory in their place."""
-    allowed = (*request.hidden, *request.through)
-    for found in _mount_points():
-        inside = found.removeprefix(f"{request.workspace}/")
-        if inside != found and not any(f"{inside}/".startswith(f"{name}/") for name in allowed):
-            raise SandboxError("mount_inside", f"{inside!r} is a mount point in the workspace", place=inside)
-
-
-def _mount_points() -> Iterator[str]:
-    with open("/proc/self/mountinfo", "rb") as lines:
-        for line in lines:
-            name = line.split(b" ")[4]
-            if b"\\" in name:
-                for code in (b"040", b"011", b"012", b"134"):
-                    name = name.replace(b"\\" + code, bytes([int(code, 8)]))
-            yield os.fsdecode(name)

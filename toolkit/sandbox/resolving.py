@@ -10,7 +10,8 @@ from itertools import product
 
 from ringfence.toolkit.sandbox.errors import SandboxError
 from ringfence.toolkit.sandbox.git_metadata import outside_metadata
-from ringfence.toolkit.sandbox.hidden_names import HOME_SECRETS, MACHINE_SECRETS, foreign_homes, homes
+from ringfence.toolkit.sandbox.hidden_names import HOME_SECRETS, MACHINE_SECRETS, foreign_homes, own_homes
+from ringfence.toolkit.sandbox.mount_points import mount_points_below
 from ringfence.toolkit.sandbox.mounts import PRIVATE
 from ringfence.toolkit.sandbox.readable_places import DEVICES, readable
 from ringfence.toolkit.sandbox.request import Home, Request
@@ -23,10 +24,15 @@ def resolve(spec: Spec, terminals: tuple[int, ...] | None) -> Request:
     `terminals`: which of the caller's streams are its terminal; None for a command without one.
     """
     _check(spec)
-    shown, secrets = _homes(spec.workspace)
+    if spec.level == "overlay" and (inside := mount_points_below(spec.workspace)):
+        text = f"{inside[0]!r} is a mount point in the workspace, which no overlay can show"
+        raise SandboxError("mount_inside", text, place=inside[0])
+    homes, secrets = _homes(spec.workspace)
+    shown = tuple(home for home in homes if not mount_points_below(home.path))
+    masked = [f"{home.path}/{name}" for home in homes if home not in shown for name in home.hidden]
     foreign = [home for home in _foreign() if not _contains(home, spec.workspace)]
     machine = MACHINE_SECRETS if os.getuid() == 0 else ()
-    hidden_places = dict.fromkeys(map(os.path.realpath, (*spec.hidden_places, *foreign, *machine)))
+    hidden_places = dict.fromkeys(map(os.path.realpath, (*spec.hidden_places, *masked, *foreign, *machine)))
     request = Request(
         argv=spec.argv,
         env=dict(os.environ if spec.env is None else spec.env),
@@ -154,7 +160,7 @@ def _homes(workspace: str) -> tuple[tuple[Home, ...], tuple[str, ...]]:
 
 @cache
 def _own() -> tuple[str, ...]:
-    return homes()
+    return own_homes()
 
 
 @cache

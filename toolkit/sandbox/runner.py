@@ -16,6 +16,8 @@ from ringfence.toolkit.sandbox.copying import copy_tree
 from ringfence.toolkit.sandbox.errors import SandboxError
 from ringfence.toolkit.sandbox.fork_server import SERVER
 from ringfence.toolkit.sandbox.git_metadata import outside_metadata
+from ringfence.toolkit.sandbox.hidden_names import own_homes
+from ringfence.toolkit.sandbox.mount_points import mount_points_below
 from ringfence.toolkit.sandbox.request import Request
 from ringfence.toolkit.sandbox.resolving import in_the_copy, resolve
 from ringfence.toolkit.sandbox.spec import Ended, Spec, Stop
@@ -48,7 +50,7 @@ def run(
     people = Terminal(terminal) if terminal is not None else None
     request = resolve(spec, people.streams if people else None)
     prepare_scratch(spec.scratch)
-    notes = list(_notes(spec))
+    notes = list(_notes(request))
     began, started = time.monotonic(), time.time_ns()
     if spec.level == "copy":
         copy_tree(spec.workspace, f"{spec.scratch}/copy", request.hidden, spec.through)
@@ -79,8 +81,11 @@ def run(
     )
 
 
-def _notes(spec: Spec) -> Iterator[str]:
-    for place in outside_metadata(spec.workspace):
+def _notes(request: Request) -> Iterator[str]:
+    for home in own_homes() if request.namespaces else ():
+        if mount_points_below(home) and home not in (one.path for one in request.homes):
+            yield f"{home} is read-only inside, since it has mount points."
+    for place in outside_metadata(request.workspace):
         yield f"Git's data is in {place}, outside the workspace: commands can read it and not change it."
 
 
@@ -134,10 +139,13 @@ class _Outcome:
         """The limit that ended the command."""
         if streams.exceeded:
             return "output"
-        if self.wait_status is not None and os.WIFSIGNALED(self.wait_status):
-            if os.WTERMSIG(self.wait_status) == signal.SIGXFSZ:
-                return "scratch"
-        return self.stopped
+        return "scratch" if self._file_too_large() else self.stopped
+
+    def _file_too_large(self) -> bool:
+        """Whether the kernel ended the command, or a shell's last command, for the size of a file."""
+        if self.wait_status is None:
+            return False
+        return os.waitstatus_to_exitcode(self.wait_status) in (-signal.SIGXFSZ, 128 + signal.SIGXFSZ)
 
 
 def _send(request: Request, streams: Streams) -> socket.socket:
