@@ -38,9 +38,8 @@ def measured(name: str, once: Callable[[], None], runs: int) -> float:
         walls.append((time.perf_counter() - began) * 1000)
     SERVER.close()  # its processor time, and that of its children, counts once it is waited for
     cpu = (children() - before) / runs
-    print(
-        f"{name:12} {cpu:6.2f} ms CPU  {statistics.median(walls):7.2f} ms wall (median), {min(walls):6.2f} (least)"
-    )
+    wall = f"{statistics.median(walls):7.2f} ms wall (median), {min(walls):6.2f} (least)"
+    print(f"{name:12} {cpu:6.2f} ms CPU  {wall}")
     return cpu
 
 

@@ -451,6 +451,7 @@ MAY_WRITE = {
     "toolkit.storage.task_mount_open": "the root of a task store in memory, and the trash beside one",
     "toolkit.testing.trial": "its workspace in memory",
     "toolkit.workspace.workspace": "the root of a store in memory",
+    "toolkit.sandbox": "the scratch directory of a command, and what a command's namespaces are made of",
     "toolkit.state.machine_identity": "the random id of this user on this machine, beside the states",
     "toolkit.state.process_locks": "the locks of processes, beside the state",
     "toolkit.audit.jsonl_mirror": "the audit log, at a person's wish",

@@ -11,7 +11,7 @@ import sys
 
 sys.path.insert(0, sys.argv[1])
 
-from ringfence.toolkit.sandbox import Limits, SandboxError, Spec, levels, run  # noqa: E402 - from the given path
+from ringfence.toolkit.sandbox import Limits, SandboxError, Spec, levels, run
 
 
 def answer(request: dict[str, object]) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Attempts to leave the sandbox, as root and as an ordinary user, each with a control that shows it outside."""
+"""Attempts to leave the sandbox, as root and as an ordinary user, with controls outside."""
 
 from __future__ import annotations
 

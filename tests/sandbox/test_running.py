@@ -155,8 +155,8 @@ def test_the_machine_is_read_only_and_the_home_is_thrown_away(shell: Shell) -> N
 
 def test_loopback_is_up_and_nothing_else_is_reached(shell: Shell) -> None:
     code = (
-        "import socket; s = socket.create_server(('127.0.0.1', 0)); c = socket.create_connection(s.getsockname());"
-        "print('connected'); import os; print(sorted(os.listdir('/proc/self/net')) != [], open('/proc/net/dev').read())"
+        "import socket; s = socket.create_server(('127.0.0.1', 0));"
+        "c = socket.create_connection(s.getsockname()); print('connected', open('/proc/net/dev').read())"
     )
     ended = shell(f'{PYTHON} -c "{code}"')
     assert b"connected" in ended.output, ended.output
@@ -169,7 +169,8 @@ def test_with_a_network_the_machines_loopback_is_reached(shell: Shell) -> None:
 
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-        line = f"{PYTHON} -c \"import socket; socket.create_connection(('127.0.0.1', {port})); print('connected')\""
+        code = f"import socket; socket.create_connection(('127.0.0.1', {port})); print('connected')"
+        line = f'{PYTHON} -c "{code}"'
         assert shell(line, network=True).output == b"connected\n"
         assert b"connected" not in shell(line).output
 
@@ -218,6 +219,10 @@ def test_output_is_streamed_and_its_end_kept(shell: Shell) -> None:
     assert b"".join(piece for stream, piece in pieces if stream == 2) == b"err\n"
 
 
+ONE = f"{PYTHON} -c \"x = b'x' * (40 << 20); import time; time.sleep(100)\""
+TWO_FIFTHS = f"{ONE} & {ONE} & {ONE} & wait"  # each takes two fifths of what all may
+
+
 @pytest.mark.parametrize(
     ("stopped", "line", "limits"),
     [
@@ -250,7 +255,8 @@ def test_memory_of_one_process_is_limited_by_the_kernel(shell: Shell) -> None:
 
 
 def test_a_directory_that_the_command_cannot_enter_counts_as_well(shell: Shell) -> None:
-    line = "mkdir d; while :; do head -c 500000 /dev/zero > d/$(date +%N); chmod 0 d; sleep 0.05; chmod 700 d; done"
+    more = "head -c 500000 /dev/zero > d/$(date +%N); chmod 0 d; sleep 0.05; chmod 700 d"
+    line = f"mkdir d; while :; do {more}; done"
     assert shell(line, limits={"seconds": 60, "scratch": 3 << 20}).stopped == "scratch"
 
 
@@ -442,7 +448,7 @@ def test_a_home_with_a_mount_point_is_read_only_without_its_secrets(
 
 
 PROGRAMS = {
-    "git": "git init -q . && echo x > f && git add f && git -c user.name=A -c user.email=a@b.c commit -qm m && git log",
+    "git": "git init -q . && touch f && git add f && git -c user.name=A -c user.email=a@b.c commit -qm m",
     "node": 'node -e \'const c = require("child_process").execSync("echo child"); console.log(String(c))\'',
     "npm": 'echo \'{"name": "p", "version": "1.0.0"}\' > package.json && npm pack --silent',
     "make": "printf 'all: a b\\na b:\\n\\techo $@ > $@\\n' > Makefile && make -s -j2 && cat a b",
@@ -467,10 +473,8 @@ def test_python_in_parallel(shell: Shell) -> None:
 @pytest.mark.parametrize("delay", [0.0, 0.02, 0.05, 0.1, 0.3])
 def test_a_caller_that_is_killed_leaves_no_process_and_no_mount(place: Path, delay: float) -> None:
     mark = f"sleep 1234{os.getpid()}"
-    code = (
-        "import sys\nfrom ringfence.toolkit.sandbox import Spec, run\nprint('ready', flush=True)\n"
-        f"run(Spec(('/bin/sh', '-c', '{mark} & {mark}'), {str(place / 'workspace')!r}, {str(place / 'scratch')!r}))"
-    )
+    spec = Spec(("/bin/sh", "-c", f"{mark} & {mark}"), str(place / "workspace"), str(place / "scratch"))
+    code = f"from ringfence.toolkit.sandbox import *\nprint('ready', flush=True)\nrun({spec!r})"
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     caller = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=environment)
     assert caller.stdout and caller.stdout.readline() == b"ready\n"

@@ -94,7 +94,8 @@ def hint(error: SandboxError) -> str:
     if any(os.path.exists(name) for name in _CONTAINERS):
         return (
             "this is a container: allow user namespaces and mounts in its seccomp profile and unmask /proc"
-            " (Docker: `--security-opt seccomp=unconfined --security-opt systempaths=unconfined`), or use `copy`"
+            " (Docker: `--security-opt seccomp=unconfined --security-opt systempaths=unconfined`), or use"
+            " level `copy`"
         )
     if _setting(_APPARMOR) == "1":
         return (

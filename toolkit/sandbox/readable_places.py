@@ -1,4 +1,4 @@
-"""Places that a command may read without namespaces: Landlock allows and cannot subtract, so all but holes."""
+"""Places a command may read without namespaces: all but some, since Landlock cannot subtract."""
 
 from __future__ import annotations
 

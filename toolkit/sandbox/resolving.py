@@ -92,7 +92,7 @@ def _own_env(request: Request) -> dict[str, str]:
 
 
 def _read_only(spec: Spec) -> tuple[str, ...]:
-    """What private directories would hide: what was asked for, git's metadata, and where names are looked up."""
+    """What private directories would hide: what was asked for, git's metadata, and the servers of names."""
     wanted = (
         *outside_metadata(spec.workspace),
         *([os.path.realpath("/etc/resolv.conf")] if spec.network else []),
@@ -110,16 +110,7 @@ def _check(spec: Spec) -> None:
         raise _bad("level", f"no level {spec.level!r}")
     if not spec.argv or any("\0" in word for word in spec.argv):
         raise _bad("argv", "a command has at least one word, and no word has a null character")
-    for name, path in (("workspace", spec.workspace), ("scratch", spec.scratch)):
-        if not path.startswith("/") or os.path.realpath(path) != path or not os.path.isdir(path):
-            raise _bad(name, f"{path!r} is not the absolute real path of a directory")
-    if spec.workspace == "/":
-        raise _bad("workspace", "the root of the machine is no workspace")
-    if _contains(spec.workspace, spec.scratch) or _contains(spec.scratch, spec.workspace):
-        raise _bad("scratch", "the scratch directory and the workspace lie in each other")
-    found = os.stat(spec.scratch)
-    if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077:
-        raise _bad("scratch", f"{spec.scratch!r} has to be the caller's, with mode 0700")
+    _check_directories(spec)
     for field, names in (
         ("cwd", (spec.cwd,)),
         ("hidden", spec.hidden),
@@ -135,6 +126,19 @@ def _check(spec: Spec) -> None:
     for place in spec.read_only_places:
         if not _is_private(place) or os.path.realpath(place) != place:
             raise _bad("read_only_places", f"{place!r} is not the real path of something below {PRIVATE}")
+
+
+def _check_directories(spec: Spec) -> None:
+    for name, path in (("workspace", spec.workspace), ("scratch", spec.scratch)):
+        if not path.startswith("/") or os.path.realpath(path) != path or not os.path.isdir(path):
+            raise _bad(name, f"{path!r} is not the absolute real path of a directory")
+    if spec.workspace == "/":
+        raise _bad("workspace", "the root of the machine is no workspace")
+    if _contains(spec.workspace, spec.scratch) or _contains(spec.scratch, spec.workspace):
+        raise _bad("scratch", "the scratch directory and the workspace lie in each other")
+    found = os.stat(spec.scratch)
+    if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o077:
+        raise _bad("scratch", f"{spec.scratch!r} has to be the caller's, with mode 0700")
 
 
 def _bad(field: str, text: str) -> SandboxError:
