@@ -67,6 +67,7 @@ def main() -> None:
 
 
 def assert_ended(spec: Spec) -> None:
+    shutil.rmtree(f"{spec.scratch}/upper", ignore_errors=True)
     ended = run(spec)
     assert ended.status == 0, ended
 

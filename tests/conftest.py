@@ -74,6 +74,7 @@ SLOW = (
     "tests/property/",
     "tests/race/",
     "tests/review/",
+    "tests/sandbox/",
     "tests/seeds/",
     "tests/serving/",
     "tests/state_repair/test_adopt.py",

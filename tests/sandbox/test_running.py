@@ -147,7 +147,7 @@ def test_devices(shell: Shell) -> None:
 
 
 def test_the_machine_is_read_only_and_the_home_is_thrown_away(shell: Shell) -> None:
-    ended = shell("touch /usr/x /etc/x; echo x > $HOME/ringfence-test && cat $HOME/ringfence-test")
+    ended = shell("touch /usr/x /etc/x 2>&1; echo x > $HOME/ringfence-test && cat $HOME/ringfence-test")
     assert ended.output.count(b"Read-only file system") == 2
     assert ended.output.endswith(b"x\n")
     assert not (Path.home() / "ringfence-test").exists()
@@ -331,12 +331,17 @@ def test_a_server_that_was_killed_is_started_again(place: Path, shell: Shell) ->
     assert shell("exit 2").status == 2
 
 
-def test_a_scratch_that_is_not_empty_is_refused(place: Path) -> None:
-    spec = Spec(("true",), str(place / "workspace"), str(place / "scratch"))
-    run(spec)
+def test_a_scratch_is_used_again_only_without_changes(place: Path) -> None:
+    where = (str(place / "workspace"), str(place / "scratch"))
+    (place / "scratch" / "manifest").write_text("of the caller")
+    for name in ("work", "whiteouts", "home0/work/work"):
+        (place / "scratch" / name).mkdir(parents=True)  # as a killed run leaves them
+    assert run(Spec(("true",), *where)).status == 0
+    assert run(Spec(("touch", "made"), *where)).status == 0
     with pytest.raises(SandboxError) as caught:
-        run(spec)
+        run(Spec(("true",), *where))
     assert (caught.value.code, caught.value.place) == ("bad_request", "scratch")
+    assert sorted(os.listdir(place / "scratch")) == ["manifest", "upper"]
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ import shutil
 
 from ringfence.toolkit.sandbox.errors import SandboxError
 
+CHANGES = ("upper", "copy")  # what a run leaves in the scratch directory
+
 
 def remove_private_parts(scratch: str) -> None:
     """Remove all but the changes: the temporary homes, the work directories, the places of the layers."""
@@ -41,11 +43,18 @@ def _make_removable(path: str) -> None:
 
 
 def prepare_scratch(scratch: str) -> None:
-    """Remove what an earlier run has left, and make the temporary directory of the levels in place."""
+    """Remove what a run that was killed has left; SandboxError where the changes of an earlier run are.
+
+    Files of the caller with other names stay.
+    """
     with os.scandir(scratch) as entries:
-        found = sorted(entry.name for entry in entries)
+        found = {entry.name for entry in entries}
     if any(_is_private(name) for name in found):
         remove_private_parts(scratch)
-    if left := [name for name in found if not _is_private(name)]:
-        text = f"{left[0]!r} of an earlier run is in the scratch directory"
-        raise SandboxError("bad_request", text, place="scratch")
+    for name in CHANGES:
+        if name in found and not _is_empty(f"{scratch}/{name}"):
+            raise SandboxError(
+                "bad_request", f"the changes of an earlier run are in {name!r}", place="scratch"
+            )
+        if name in found:
+            os.rmdir(f"{scratch}/{name}")

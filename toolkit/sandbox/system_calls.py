@@ -113,7 +113,7 @@ def drop_capabilities() -> None:
     _libc.prctl(_PR_CAP_AMBIENT, ctypes.c_ulong(_PR_CAP_AMBIENT_CLEAR_ALL), _zero, _zero, _zero)
     _libc.prctl(_PR_SET_SECUREBITS, ctypes.c_ulong(_SECURE_ALL_LOCKED), _zero, _zero, _zero)
     capability = 0
-    # Refused for a number that the kernel does not know, and without the right, when there is nothing to drop.
+    # Refused for a number the kernel does not know, and without the right, when there is nothing to drop.
     while (
         capability < 64
         and _libc.prctl(_PR_CAPBSET_DROP, ctypes.c_ulong(capability), _zero, _zero, _zero) == 0
