@@ -163,6 +163,7 @@ class _Comparison:
     # -------------------------------------------------------------------- lanes
 
     def _is_left_out(self, path: str, kind: str, stat: Stat | None, state: MatcherState | None) -> bool:
+        """Whether an entry is in a lane of its own; counts it if it is discarded."""
         if path in self._skipped:
             return True
         if self._lanes is None or state is None:
@@ -171,11 +172,16 @@ class _Comparison:
         there = self._lanes.step(state, path.rpartition("/")[2])
         if not (there.directory if directory else there.file).last:
             return False
-        if kind != GONE or stat is not None:
-            if len(self.found.discarded_names) < _NAMED:
-                self.found.discarded_names.append(path)
-            self.found.discarded += self._scratch.files_in(path) if kind == DIRECTORY else 1
+        count = self._changed_in(path, kind) if kind != GONE or stat is not None else 0
+        if count and len(self.found.discarded_names) < _NAMED:
+            self.found.discarded_names.append(path)
+        self.found.discarded += count
         return True
+
+    def _changed_in(self, path: str, kind: str) -> int:
+        """Return how many discarded entries were changed; a copy has the others too."""
+        since = self._around.started_ns - _TICK if self._scratch.copied else 0
+        return self._scratch.changed_in(path, since) if kind == DIRECTORY else 1
 
     # ------------------------------------------------------------------ entries
 
@@ -212,7 +218,7 @@ class _Comparison:
         """Compare an entry with one of the same kind in the workspace."""
         path = effect.path
         if effect.kind == DIRECTORY:
-            if not anew and (effect.mode ^ (stat.mode or 0)) & _MODE:
+            if (self._scratch.copied or not anew) and (effect.mode ^ (stat.mode or 0)) & _MODE:
                 self.found.dropped.append((path, "the mode of a directory is not changed"))
             self._todo.append((path, True, anew))
         elif effect.kind == LINK:

@@ -122,8 +122,10 @@ class Scratch:
         finally:
             os.close(fd)
 
-    def files_in(self, path: str) -> int:
-        """Return how many entries, directories not counted, a directory has; at most the bound of entries."""
+    def changed_in(self, path: str, since: int) -> int:
+        """Return how many entries below a directory changed since a time in nanoseconds, directories not
+        counted; at most the bound of entries.
+        """
         todo, count = [path], 0
         while todo and count < self._bounds.entries:
             at = todo.pop()
@@ -134,7 +136,7 @@ class Scratch:
                         for entry in islice(entries, self._bounds.entries):
                             if entry.is_dir(follow_symlinks=False):
                                 todo.append(paths.child(at, from_disk(entry.name)))
-                            else:
+                            elif not since or entry.stat(follow_symlinks=False).st_ctime_ns >= since:
                                 count += 1
                 finally:
                     os.close(fd)
