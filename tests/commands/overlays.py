@@ -37,7 +37,10 @@ def ran(script: str, workspace: Path, scratch: Path) -> int:
 def ran_in_copy(script: str, workspace: Path, scratch: Path, hidden: tuple[str, ...] = ()) -> int:
     """Run a script in a copy of the workspace, as level copy does."""
     scratch.mkdir()
-    subprocess.run(["cp", "-a", "--no-preserve=links", str(workspace), str(scratch / "copy")], check=True, timeout=60)
+    subprocess.run(
+        ["cp", "-a", "--no-preserve=links", str(workspace), str(scratch / "copy")], check=True, timeout=60
+    )
+    subprocess.run(["find", str(scratch / "copy"), "-type", "p", "-delete"], check=True, timeout=60)
     for name in hidden:
         subprocess.run(["rm", "-r", str(scratch / "copy" / name)], check=True, timeout=60)
     time.sleep(0.03)  # until the clock of the files has moved on

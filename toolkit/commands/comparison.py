@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ringfence.policy.byte_names import from_disk
 from ringfence.policy.patterns.matcher import Matcher, MatcherState
 from ringfence.toolkit import paths
 from ringfence.toolkit.commands.effects import GONE, ChangedFolder, Effect, Scratch, check_name
@@ -38,7 +39,7 @@ _NAMED = 20  # discarded names that are told
 
 
 class Surroundings(NamedTuple):
-    """What is compared with what: the lanes are patterns, `through` and `hidden` are paths.
+    """What is compared with what: `discard` are patterns, `through` and `hidden` are paths as on the disk.
 
     `known` are the identities of files before the command, by path, as far as they were recorded.
     """
@@ -123,7 +124,7 @@ class _Comparison:
         self._around = around
         self._backend = around.workspace.backend
         self._lanes = Matcher(around.discard, around.workspace.fold) if around.discard else None
-        self._skipped = {*around.through, *around.hidden}
+        self._skipped = {from_disk(path) for path in (*around.through, *around.hidden)}
         self._room = _HELD
         # Directories to look at: the path, whether the workspace has it, and whether it was made anew.
         self._todo: list[tuple[str, bool, bool]] = [(paths.ROOT, True, False)]
@@ -321,6 +322,8 @@ class _Comparison:
 
     def _gone(self, path: str, stat: Stat) -> None:
         if stat.kind == OTHER:
+            if self._scratch.copied:
+                return  # nobody copies one
             self.found.dropped.append((path, "what is neither a file, a directory nor a link is not deleted"))
             return
         entries: tuple[Entry, ...] = ()

@@ -220,17 +220,25 @@ class Scratch:
 
 def check_name(path: str) -> None:
     """Refuse (`path_invalid`) a name that no call could have made; the names above it are checked already."""
-    name = path.rpartition("/")[2]
-    bad = next((one for one in name if one in _REORDERING), None) if not name.isascii() else None
-    if bad is None and not name.isprintable():
-        bad = next((one for one in name if is_invisible(one) and ord(one) < 0xA0), None)
-    if bad is not None:
-        shown = "".join(written_out(one) if is_invisible(one) else one for one in path)
-        message = f"The name '{shown}' contains the character U+{ord(bad):04X}"
-        raise CallError("path_invalid", message, where=shown)
-    if to_disk(name) != name and not paths.is_unicode(to_disk(name)):
-        raise CallError("path_invalid", f"The name '{path}' is not valid UTF-8", where=path)
+    _check_text(path.rpartition("/")[2], "The name", path)
     paths.check(path)
+
+
+def check_target(path: str, target: str) -> None:
+    """Refuse (`path_invalid`) a new link's target that does not display as what it is."""
+    _check_text(target, "The target of the link", path)
+
+
+def _check_text(text: str, what: str, path: str) -> None:
+    if text.isascii() and text.isprintable() and "\\" not in text:
+        return
+    shown = "".join(written_out(one) if is_invisible(one) else one for one in path)
+    for one in text:
+        if one in _REORDERING or (ord(one) < 0xA0 and is_invisible(one)):
+            message = f"{what} '{shown}' contains the character U+{ord(one):04X}"
+            raise CallError("path_invalid", message, where=shown)
+    if not paths.is_unicode(to_disk(text)):
+        raise CallError("path_invalid", f"{what} '{shown}' is not valid UTF-8", where=shown)
 
 
 @contextmanager

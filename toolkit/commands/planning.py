@@ -12,7 +12,7 @@ from graphlib import CycleError, TopologicalSorter
 from ringfence.policy.patterns.matcher import Matcher
 from ringfence.toolkit import paths
 from ringfence.toolkit.commands.comparison import Differences, Gone, Surroundings, compare
-from ringfence.toolkit.commands.effects import Bounds, Scratch
+from ringfence.toolkit.commands.effects import Bounds, Scratch, check_target
 from ringfence.toolkit.commands.moves import moves
 from ringfence.toolkit.plan import checks
 from ringfence.toolkit.plan.changes import (
@@ -75,7 +75,7 @@ def plan_effects(  # noqa: PLR0913  the parts of one run, by name
 
     `scratch` is the directory of the command's changes; its contents are read again when the plan is applied.
     `started_ns` is the wall clock before the run. `discard` are patterns, `through` paths that were written
-    at once, `hidden` paths that the command could not see (level copy needs them). `known` are identities of
+    at once, `hidden` paths that the command could not see (level copy needs them), both as on the disk. `known` are identities of
     files before the run, by path.
 
     Raises CallError `path_invalid` or `too_large` for effects that are refused as a whole, `path_changed`
@@ -140,6 +140,8 @@ class _Planner:
                 self._moves = [move for move in self._moves if move.source not in stuck]
         arrived = _Below(move.destination for move in self._moves)
         links = [MakeLink(p, e.target or "") for p, e in found.links.items() if p not in arrived]
+        for link in links:
+            check_target(link.path, link.target)
         new = [
             Write(path, made.content(), mode=made.mode)
             for path, made in found.created.items()
