@@ -31,7 +31,8 @@ DIRECTORIES = ("", "d/", "d/s/", "e/", "n/", "d/s/t/")
 NAMES = ("a", "b", "c", "s", "run.sh")
 TREE = {
     "a": "alpha\n", "b": "beta\n", "run.sh": "echo\n", "d/a": "delta\n", "d/b": "beta\n",
-    "d/s/c": "gamma\n" * 40, "d/s/t/a": "tau\n", "d/s/t/.hidden": "", "e/a": "x" * 70_000, "e/b": "", "e/run.sh": "#!/bin/sh\n",
+    "d/s/c": "gamma\n" * 40, "d/s/t/a": "tau\n",
+    "d/s/t/.hidden": "", "e/a": "x" * 70_000, "e/b": "", "e/run.sh": "#!/bin/sh\n",
 }  # fmt: skip
 LINKS = {"d/l": "a", "e/to": "../d", "l": "d/s"}
 

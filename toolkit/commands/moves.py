@@ -11,9 +11,11 @@ from typing import Any
 from ringfence.toolkit import paths
 from ringfence.toolkit.commands.comparison import Created, Differences
 from ringfence.toolkit.plan.changes import DIRECTORY, EXECUTABLE, FILE, LINK, Entry, Move, Stat
+from ringfence.toolkit.plan.content import sha256
 
 Digest = Callable[[str, Stat], str]
-_MANY = 64  # from this many directories of one shape on, none has a single partner
+_Partners = dict[str, tuple[list[str], list[str]]]
+_MANY = 64  # from this many directories with the same content on, none is looked at
 IsDiscarded = Callable[[str, bool], bool]
 
 
@@ -40,6 +42,7 @@ class _Pairing:
         for path in (*found.directories, *found.created, *found.links):
             self._made.setdefault(paths.parent(path), []).append(path)
         self._shapes: dict[Any, int] = {}
+        self._contents: dict[str, str] = {}
         self._taken: set[str] = set()  # tops of sources and destinations that are paired already
 
     # -------------------------------------------------------------- directories
@@ -49,15 +52,30 @@ class _Pairing:
             return
         shapes = self._gone_shapes()
         gone, made = self._by_shape(shapes), self._by_shape(self._made_shapes())
+        partners: dict[int, _Partners] = {}
         # Outermost first: what is below a pair moves along with it.
         for old in sorted(shapes, key=paths.parts):
-            sources, targets = gone[shapes[old]], made.get(shapes[old], [])
-            if not targets or self._is_taken(old) or len(sources) + len(targets) > _MANY:
+            shape = shapes[old]
+            if shape not in made or self._is_taken(old):
+                continue
+            if shape not in partners:
+                partners[shape] = self._partners(gone[shape], made[shape])
+            sources, targets = partners[shape][self._contents_of_gone(old)]
+            if not targets or len(sources) + len(targets) > _MANY:
                 continue
             targets = self._left(targets)
-            if len(targets) == 1 and self._left(sources) == [old] and self._is_same(old, targets[0]):
+            if len(targets) == 1 and self._left(sources) == [old]:
                 self._taken |= {old, targets[0]}
                 yield Move(old, targets[0], self._stats[old], entries=tuple(self._below(old)))
+
+    def _partners(self, gone: list[str], made: list[str]) -> _Partners:
+        """Return directories of one shape by their contents: those that went, and those that came."""
+        found: _Partners = {}
+        for path in self._left(gone):
+            found.setdefault(self._contents_of_gone(path), ([], []))[0].append(path)
+        for path in self._left(made):
+            found.setdefault(self._contents_of_made(path), ([], []))[1].append(path)
+        return found
 
     def _by_shape(self, shapes: dict[str, int]) -> dict[int, list[str]]:
         found: dict[int, list[str]] = {}
@@ -114,18 +132,26 @@ class _Pairing:
         empty = self._shapes.get(())
         return {path: shape for path, shape in shapes.items() if shape != empty}
 
-    def _is_same(self, old: str, new: str) -> bool:
-        """Whether the contents of two directories of one shape are the same, file by file."""
-        todo = [new]
+    def _contents_of_gone(self, path: str) -> str:
+        """Return a digest of all files below a directory, in an order that its shape alone decides."""
+        if path not in self._contents:
+            files = (
+                (entry.path, self._digest(*entry))
+                for entry in self._below(path)
+                if entry.stat.kind == FILE and not self._is_discarded(entry.path, False)
+            )
+            self._contents[path] = _digest_of(files)
+        return self._contents[path]
+
+    def _contents_of_made(self, path: str) -> str:
+        files, todo = [], [path]
         while todo:
             for child in self._made.get(todo.pop(), ()):
                 if child in self._found.directories:
                     todo.append(child)
                 elif child in self._found.created:
-                    source = old + child[len(new) :]
-                    if self._digest(source, self._stats[source]) != self._found.created[child].digest():
-                        return False
-        return True
+                    files.append((child, self._found.created[child].digest()))
+        return _digest_of(files)
 
     def _below(self, path: str) -> Iterator[Entry]:
         todo = list(reversed(self._children.get(path, [])))
@@ -159,6 +185,11 @@ class _Pairing:
             if not others and not more and old != new:
                 self._taken |= {old, new}
                 yield Move(old, new, self._stats[old])
+
+
+def _digest_of(files: Iterable[tuple[str, str]]) -> str:
+    ordered = sorted(files, key=lambda file: paths.parts(file[0]))
+    return sha256("".join(digest for _, digest in ordered).encode())
 
 
 def _grouped(pairs: Iterable[tuple[Any, str]]) -> dict[Any, list[str]]:
