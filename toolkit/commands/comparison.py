@@ -124,10 +124,11 @@ class _Comparison:
         self._around = around
         self._backend = around.workspace.backend
         self._lanes = Matcher(around.discard, around.workspace.fold) if around.discard else None
-        self._skipped = {from_disk(path) for path in (*around.through, *around.hidden)}
+        self._through = {from_disk(path) for path in around.through}
+        self._hidden = {from_disk(path) for path in around.hidden} if scratch.copied else set()
         self._room = _HELD
         # Directories to look at: the path, whether the workspace has it, and whether it was made anew.
-        self._todo: list[tuple[str, bool, bool]] = [(paths.ROOT, True, False)]
+        self._todo: list[tuple[str, bool, bool]] = [(paths.ROOT, True, scratch.copied)]
         self._by_inode: dict[int, Created] = {}
 
     def run(self) -> None:
@@ -165,7 +166,7 @@ class _Comparison:
 
     def _is_left_out(self, path: str, kind: str, stat: Stat | None, state: MatcherState | None) -> bool:
         """Whether an entry is in a lane of its own; counts it if it is discarded."""
-        if path in self._skipped:
+        if path in self._through or (kind == GONE and path in self._hidden):
             return True
         if self._lanes is None or state is None:
             return False
@@ -221,7 +222,7 @@ class _Comparison:
         if effect.kind == DIRECTORY:
             if (self._scratch.copied or not anew) and (effect.mode ^ (stat.mode or 0)) & _MODE:
                 self.found.dropped.append((path, "the mode of a directory is not changed"))
-            self._todo.append((path, True, anew))
+            self._todo.append((path, True, anew and path not in self._hidden))
         elif effect.kind == LINK:
             if effect.target != stat.target:
                 check_name(path)

@@ -115,7 +115,7 @@ class Scratch:
         with errors(path):
             fd = self._open_folder(self._fd, path)
         try:
-            found = ChangedFolder(fd, path, self.copied or _is_opaque(fd))
+            found = ChangedFolder(fd, path, _is_opaque(fd))
             with errors(path):
                 found.effects = sorted(self._listed(fd, path))
             yield found
