@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
 from ringfence.policy.evaluation.engine import Engine
-from ringfence.policy.model import Content, Explanation
+from ringfence.policy.model import RUN, Content, Explanation
 from ringfence.policy.patterns.syntax import Fold
 
 if TYPE_CHECKING:
@@ -66,7 +66,14 @@ class Policy(Engine):
     def explain(
         self, agent: str, tool_or_action: str, path: str, directory: bool = False, *, fold: Fold = False
     ) -> Explanation:
-        """Return the decision with every rule that was compared, and why each one decided or did not."""
+        """Return the decision with every rule that was compared, and why each one decided or did not.
+
+        For the action `run` the path is the text of a command line.
+        """
+        if tool_or_action == RUN:
+            from ringfence.policy.evaluation.explain_commands import explain_command
+
+            return explain_command(self, agent, path)
         from ringfence.policy.evaluation.explain import explain
 
         return explain(self, agent, tool_or_action, path, directory, fold=fold)

@@ -325,9 +325,9 @@ MAY_IMPORT = {
         " toolkit.storage toolkit.text"
     ),
     "toolkit.cli": words(
-        "policy policy.analysis policy.byte_names policy.errors policy.evaluation policy.formatting"
-        " policy.lint policy.loading policy.model policy.patterns toolkit.advice toolkit.approvals"
-        " toolkit.audit toolkit.authoring toolkit.call toolkit.catalog toolkit.durations toolkit.errors"
+        "policy policy.analysis policy.byte_names policy.commands policy.errors policy.evaluation"
+        " policy.formatting policy.lint policy.loading policy.model policy.patterns toolkit.advice"
+        " toolkit.approvals toolkit.audit toolkit.authoring toolkit.call toolkit.catalog toolkit.durations toolkit.errors"
         " toolkit.extras toolkit.file_ownership toolkit.formats toolkit.grant_patterns toolkit.granting"
         " toolkit.history toolkit.hooks toolkit.html_page toolkit.http toolkit.line_reader toolkit.locations"
         " toolkit.mcp toolkit.monitoring toolkit.paths toolkit.program_files toolkit.progress"
@@ -336,7 +336,8 @@ MAY_IMPORT = {
         " toolkit.workspace"
     ),
     "toolkit.testing": words(
-        "policy policy.errors policy.evaluation toolkit.approvals toolkit.audit toolkit.call toolkit.errors"
+        "policy policy.errors policy.evaluation policy.model toolkit.approvals toolkit.audit toolkit.call"
+        " toolkit.errors"
         " toolkit.execution toolkit.history toolkit.paths toolkit.plan toolkit.session toolkit.storage"
         " toolkit.tools"
     ),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Sequence
 
 from ringfence.policy.evaluation.engine import Engine, decision
-from ringfence.policy.model import ACTIONS, GRAVITY, Agent, Effect, Explanation, Rule, Step
+from ringfence.policy.model import ACTIONS, GRAVITY, Agent, Effect, Explanation, Rule, Step, path_needs
 from ringfence.policy.patterns.matcher import Matcher, matches
 from ringfence.policy.patterns.spelled_classes import spelled_out
 from ringfence.policy.patterns.syntax import Fold
@@ -18,7 +18,8 @@ def explain(  # noqa: PLR0913  the parameters of Engine.verdict
     policy: Engine, agent: str, tool: str, path: str, directory: bool, *, fold: Fold = False
 ) -> Explanation:
     """Judge one path for all actions of a tool, or for one action, and list every rule compared."""
-    actions = (tool,) if tool in ACTIONS else tuple(dict.fromkeys(a for a, _ in policy.tools.get(tool, ())))
+    needs = path_needs(tool, policy.tools) if tool in policy.tools else ()
+    actions = (tool,) if tool in ACTIONS else tuple(dict.fromkeys(action for action, _ in needs))
     if not actions:
         raise ValueError(f"neither a tool nor an action: {tool!r}")
     verdicts = [(policy.verdict(agent, tool, a, path, directory, fold=fold), a) for a in actions]

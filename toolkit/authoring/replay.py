@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, Final
 
 from ringfence.policy import ACTIONS, Decision, Effect, Need, Policy
-from ringfence.policy.model import EFFECTS
+from ringfence.policy.model import EFFECTS, RUN, RUN_TOOL
 from ringfence.toolkit.tools import TOOLS
 
 _MOST_GROUPS: Final = 5_000
@@ -159,6 +159,10 @@ def _needs(policy: Policy, tool: str, paths: tuple[str, ...], decided: tuple[str
     decision.
     """
     directory = tool in TOOLS and TOOLS[tool].on_directories
+    if tool == RUN_TOOL:  # whether each of its paths was changed or deleted is not in the record
+        if decided[0] in (*ACTIONS, RUN):
+            yield Need(*decided)
+        return
     needs = policy.tools.get(tool, ())
     parameters = list(dict.fromkeys(parameter for _, parameter in needs))
     for action, parameter in needs:

@@ -15,7 +15,7 @@ from typing import Any
 from ringfence.policy import Policy
 from ringfence.policy.errors import PolicyError, visible
 from ringfence.policy.invisible_characters import is_invisible
-from ringfence.policy.model import TOOL_ACTIONS, Effect, Need
+from ringfence.policy.model import RUN_TOOL, TOOL_ACTIONS, Effect, Need
 from ringfence.toolkit.grant_patterns import escaped, literal
 
 ENOUGH = 3  # different approved paths in one folder before one pattern replaces them
@@ -113,6 +113,8 @@ def suggest(answered: Iterable[Asked]) -> Suggestion:
 def _unsayable(each: Asked) -> str:
     if each.tool not in TOOL_ACTIONS:
         return f"{each.tool} is no tool that is known"
+    if each.tool == RUN_TOOL:
+        return "it runs a command, and a rule for commands takes words: write it under run"
     if not each.agent or set(each.agent) & set("*?[]{}!\\") or any(map(is_invisible, each.agent)):
         return "its agent's name cannot be a key"
     for path in each.paths:

@@ -10,6 +10,7 @@ from typing import Any
 
 from ringfence.policy import ACTIONS, Need, Policy
 from ringfence.policy.errors import nearest
+from ringfence.policy.model import path_needs
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY, LINK, Place
@@ -37,7 +38,7 @@ def _pairs(policy: Policy, what: str) -> tuple[tuple[str, str], ...]:
     if what in ACTIONS:
         return ((what, "path"),)
     if what in policy.tools:
-        return policy.tools[what]
+        return tuple(path_needs(what, policy.tools))  # for one that runs commands, a file that it changes
     near = nearest(what, (*ACTIONS, *policy.tools))
     meant = f"; did you mean {near}?" if near else ""
     raise Misnamed(f"{what} is neither an action ({', '.join(ACTIONS)}) nor a tool{meant}")

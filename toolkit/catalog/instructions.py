@@ -6,6 +6,7 @@ Pure. The text only informs; the policy is enforced whether or not the agent rea
 from __future__ import annotations
 
 from ringfence.policy import Effect, Policy
+from ringfence.policy.model import RUN_TOOL
 from ringfence.toolkit.catalog.offers import Offer, offers
 
 _MOST_REASONS = 8
@@ -36,11 +37,11 @@ def _tools(offered: tuple[Offer, ...]) -> str:
 
 
 def _shell(offered: tuple[Offer, ...]) -> str:
-    runs = next((offer.tool.name for offer in offered if offer.tool.runs), None)
-    if runs is not None:
+    if any(offer.tool.name == RUN_TOOL for offer in offered):
         return (
-            f"Run every command with {runs}, never in a shell of your own: what goes past it cannot be judged"
-            " or undone."
+            f"Run commands with {RUN_TOOL} and with no other shell: each file that a command changes is judged,"
+            " kept and can be undone. Write what you run as simple commands joined by && or |, so that a rule can"
+            " allow it."
         )
     instead = dict.fromkeys(offer.tool.shell_command for offer in offered if offer.tool.shell_command)
     words = f" ({', '.join(f'`{word}`' for word in instead)} and the like)" if instead else ""

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ringfence.policy import Effect, Policy
+from ringfence.policy.model import RUN
 from ringfence.toolkit.tools import TOOLS, Tool
 
 _EVERYWHERE = ("x", "x/y", "x.txt")
@@ -75,7 +76,11 @@ def _effects(
         kind = parameter if parameter in ("", "task_ids") else "path"
         key = (_named(policy, tool), kind, actions)
         if key not in known:
-            known[key] = _group(policy, agent, tool, parameter, actions, exact=exact)
+            known[key] = (
+                _of_commands(policy, agent)
+                if RUN in actions
+                else _group(policy, agent, tool, parameter, actions, exact=exact)
+            )
         result = frozenset(max(one, other) for one in result for other in known[key])
     return result
 
@@ -103,8 +108,23 @@ def _named(policy: Policy, tool: Tool) -> str:
     """Return the tool's name if a rule names it, else "": tools that no rule names are judged alike."""
     content = policy.content
     keys = {key for rules in (content.rules, *(a.rules for a in content.agents.values())) for key in rules}
-    keys.update(key for item in content.mandatory for key in item.keys)
+    keys.update(key for item in content.mandatory for key in (*item.keys, *item.except_tools))
     return tool.name if tool.name in keys else ""
+
+
+def _of_commands(policy: Policy, agent: str) -> frozenset[Effect]:
+    """Return the verdicts that some command gets; all of them if the analysis is undecided."""
+    content = policy.content
+    if not content.run_floor and not content.run and not any(each.run for each in content.agents.values()):
+        return frozenset({Effect.ASK})  # the usual case, without importing the analysis
+    from ringfence.policy.analysis.command_queries import CommandQueries
+    from ringfence.policy.analysis.shortest_witness import Undecided
+
+    try:
+        ask = CommandQueries([policy])
+        return frozenset(ask.judge(policy, agent, each)[0] for each in ask.classes)
+    except Undecided:
+        return frozenset(Effect)
 
 
 def _group(  # noqa: PLR0913  the parts of one question

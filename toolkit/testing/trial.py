@@ -14,6 +14,7 @@ from typing import Any
 from ringfence.policy import ACTIONS, Case, Decision, Effect, Policy, Rule
 from ringfence.policy.errors import nearest
 from ringfence.policy.evaluation.cases import needs_of
+from ringfence.policy.model import RUN
 from ringfence.toolkit.approvals.requests import Answer, Request
 from ringfence.toolkit.call import Result
 from ringfence.toolkit.session.session import Session
@@ -53,13 +54,16 @@ def _assert(  # noqa: PLR0913  the parameters of the three above
     want: Effect, policy: Policy, agent: str, what: str, path: str, to: str | None, reason: str
 ) -> Decision:
     __tracebackhide__ = True
-    if what not in ACTIONS and what not in policy.tools:
-        near = nearest(what, (*ACTIONS, *policy.tools))
+    if what not in (*ACTIONS, RUN) and what not in policy.tools:
+        near = nearest(what, (*ACTIONS, RUN, *policy.tools))
         raise ValueError(
             f"{what!r} is neither an action nor a tool" + (f"; did you mean {near}?" if near else "")
         )
     plain = path.rstrip("/") or "."
-    case = Case(what, plain, want, directory=path.endswith("/"), agent=agent, to=to)
+    if what == RUN:
+        case = Case(RUN, path, want, agent=agent, command=True)
+    else:
+        case = Case(what, plain, want, directory=path.endswith("/"), agent=agent, to=to)
     needs = needs_of(policy, case)
     decision = policy.decide(agent, what, needs)
     for need in needs if OBSERVERS else ():

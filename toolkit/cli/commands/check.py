@@ -187,6 +187,7 @@ def _report(name: str, expired: Callable[[], bool], workspace: str | None, known
         found = ignoring(found, place.name, place.read_text(encoding="utf-8"))
     report.findings = sorted(found, key=place_of)
     used = _exercised(policy, report.results, fold)
+    rules += _on_commands(policy, path.name)
     report.rules = len(rules)
     report.unused = [rule for rule in rules if rule not in used]
     return report
@@ -197,6 +198,15 @@ def _rules(policy: Policy, file: str) -> list[Rule]:
     maps = [content.rules, *(agent.rules for agent in content.agents.values())]
     rules = [rule for each in maps for listed in each.values() for rule in listed]
     rules += [rule for item in content.mandatory for rule in item.rules]
+    return [rule for rule in rules if rule.where and rule.where.file == file]
+
+
+def _on_commands(policy: Policy, file: str) -> list[Rule]:
+    """The rules of a file whose patterns are words, which no name in a workspace is compared with."""
+    content = policy.content
+    lists = [content.run, *(agent.run for agent in content.agents.values())]
+    rules = [rule for listed in lists for rule in listed]
+    rules += [rule for item in content.run_floor for rule in item.rules]
     return [rule for rule in rules if rule.where and rule.where.file == file]
 
 

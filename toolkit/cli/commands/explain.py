@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ringfence.policy import ACTIONS, Decision, Effect, Limit, Need, Policy, Step
+from ringfence.policy.commands.needs import run_needs
+from ringfence.policy.model import RUN
 from ringfence.policy.patterns.syntax import Fold
 from ringfence.toolkit.advice import as_advice
 from ringfence.toolkit.authoring.what_if import Look, Misnamed, name_paths
@@ -46,6 +48,8 @@ def explain(arguments: argparse.Namespace, screen: Screen) -> int:
     root, _ = root_of(arguments)
     policy = policy_of(arguments, root)
     what, agent = arguments.what, arguments.agent
+    if what == RUN:
+        return _explain_command(arguments, policy, screen)
     try:
         to = arguments.destination
         path, to = from_root(arguments.path, root), None if to is None else from_root(to, root)
@@ -59,6 +63,20 @@ def explain(arguments: argparse.Namespace, screen: Screen) -> int:
         return DONE
     mention_unknown(policy, [agent], screen)
     question = Question(policy, agent, what, needs, fold)
+    if screen.as_json:
+        screen.json(question.to_json())
+    else:
+        _show(question, screen)
+    return DONE
+
+
+def _explain_command(arguments: argparse.Namespace, policy: Policy, screen: Screen) -> int:
+    """Judge each simple command of a line by its words; needs no workspace."""
+    if arguments.destination is not None:
+        raise UsageError("a command line is one argument: put quotes around it")
+    mention_unknown(policy, [arguments.agent], screen)
+    needs = tuple(run_needs(arguments.path))
+    question = Question(policy, arguments.agent, RUN, needs, False)
     if screen.as_json:
         screen.json(question.to_json())
     else:
@@ -126,7 +144,7 @@ class Question:
 
     def limits(self) -> tuple[Limit, ...]:
         """The limits that apply to the call; none if it only reads."""
-        changing = any(need.action != "read" for need in self.needs)
+        changing = any(need.action not in ("read", RUN) for need in self.needs)
         return self.policy.limits(self.agent, self.what) if changing else ()
 
     def to_json(self) -> dict[str, Any]:
@@ -185,7 +203,7 @@ def _show(question: Question, screen: Screen) -> None:
     if len(verdicts) > 1:
         screen.line("\nWhat it needs:")
         rows = [(need.action, need.path, str(effect)) for need, effect in verdicts[:SHOWN_NEEDS]]
-        screen.table(("action", "path", "verdict"), rows)
+        screen.table(("action", "command" if question.what == RUN else "path", "verdict"), rows)
         if len(verdicts) > SHOWN_NEEDS:
             screen.line(f"and {len(verdicts) - SHOWN_NEEDS:,} more; --json has them all")
     steps = question.steps()

@@ -15,8 +15,8 @@ STARTER = """\
 # `ringfence explain ACTION PATH` says how a verdict comes about.
 version: 1
 
-# Reading is allowed, writing and deleting ask, tmp/ and the like are free; keys, secrets, .git/
-# and agents' own settings are held whatever is written below.
+# Reading is allowed, writing, deleting and running commands ask, tmp/ and the like are free; keys,
+# secrets, .git/ and agents' own settings are held whatever is written below.
 extends: [baseline]
 
 rules:
@@ -25,6 +25,9 @@ rules:
   delete:
     "docs/**": allow
     "LICENSE": {effect: deny, reason: the lawyers own this}
+  run:                      # commands, by their words: * is one word, and at the end any number
+    "git add *": allow      # every file that a command changes is judged by the rules above all the same
+    "git push *": deny
 
 limits:
   delete: {max_files: 100, over: ask}
@@ -41,6 +44,7 @@ cases:                      # what this policy has to say, as you mean it
   - {action: delete, path: docs/old.md, want: allow}
   - {action: delete, path: LICENSE, want: deny}
   - {action: write, path: .git/config, want: deny}
+  - {action: run, command: "git add -A && git push", want: deny}
 """
 
 

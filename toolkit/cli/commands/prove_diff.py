@@ -10,7 +10,8 @@ from ringfence.policy import ACTIONS, Policy, PolicyError
 from ringfence.policy.analysis.diff import Change, Comparison, compare
 from ringfence.policy.analysis.prove import prove as prove_all
 from ringfence.policy.analysis.shortest_witness import Budget
-from ringfence.policy.model import EFFECTS, Invariant
+from ringfence.policy.commands import patterns as word_patterns
+from ringfence.policy.model import EFFECTS, RUN, Invariant
 from ringfence.policy.patterns.syntax import Folding, PatternError, parse, parse_agent
 from ringfence.toolkit.cli.agent_option import mention_unknown
 from ringfence.toolkit.cli.case_option import case_of, folding, mention_case
@@ -49,10 +50,10 @@ def prove(arguments: argparse.Namespace, screen: Screen) -> int:
 def _statement(arguments: argparse.Namespace, policy: Policy) -> Invariant:
     if not (arguments.verdict and arguments.what and arguments.pattern):
         raise UsageError("a statement is: never|always allow|ask|deny ACTION|TOOL PATTERN")
-    if arguments.what not in ACTIONS and arguments.what not in policy.tools:
+    if arguments.what not in (*ACTIONS, RUN) and arguments.what not in policy.tools:
         raise UsageError(f"{arguments.what}: neither an action nor a tool")
     try:
-        parse(arguments.pattern)
+        (word_patterns.parse if arguments.what == RUN else parse)(arguments.pattern)
         if arguments.agent not in ("*", "**"):
             parse_agent(arguments.agent)
     except PatternError as error:

@@ -89,7 +89,7 @@ POLICIES: tuple[Command, ...] = (
                 metavar="VERDICT",
                 says="the verdict: allow, ask or deny",
             ),
-            opt("what", nargs="?", metavar="ACTION|TOOL", says="read, write, delete, or a tool's name"),
+            opt("what", nargs="?", metavar="ACTION|TOOL", says="read, write, delete, run, or a tool's name"),
             opt(
                 "pattern",
                 nargs="?",
@@ -151,14 +151,15 @@ POLICIES: tuple[Command, ...] = (
         "commands.explain:explain",
         "print a verdict and every rule that was considered",
         (
-            opt("what", metavar="ACTION|TOOL", says="read, write, delete, or a tool's name"),
+            opt("what", metavar="ACTION|TOOL", says="read, write, delete, run, or a tool's name"),
             opt(
                 "path",
                 metavar="PATH",
                 nargs="?",
                 default=".",
                 completes="file",
-                says="a path in the workspace (default: the current directory)",
+                says="a path in the workspace (default: the current directory), or for run a command line in"
+                " quotes",
             ),
             opt(
                 "destination",
@@ -172,7 +173,11 @@ POLICIES: tuple[Command, ...] = (
             AGENT,
             JSON,
         ),
-        ("ringfence explain delete tmp/a.txt", "ringfence explain --agent coder move_file src/a tmp/a"),
+        (
+            "ringfence explain delete tmp/a.txt",
+            "ringfence explain --agent coder move_file src/a tmp/a",
+            "ringfence explain run 'git add -A && git push'",
+        ),
         "A path that ends in a slash is a directory, and so is an existing directory. Deleting or moving a"
         " directory is judged for everything in it. Changes nothing.",
     ),
