@@ -327,12 +327,13 @@ MAY_IMPORT = {
     "toolkit.cli": words(
         "policy policy.analysis policy.byte_names policy.commands policy.errors policy.evaluation"
         " policy.formatting policy.lint policy.loading policy.model policy.patterns toolkit.advice"
-        " toolkit.approvals toolkit.audit toolkit.authoring toolkit.call toolkit.catalog toolkit.durations toolkit.errors"
-        " toolkit.extras toolkit.file_ownership toolkit.formats toolkit.grant_patterns toolkit.granting"
-        " toolkit.history toolkit.hooks toolkit.html_page toolkit.http toolkit.line_reader toolkit.locations"
-        " toolkit.mcp toolkit.monitoring toolkit.paths toolkit.program_files toolkit.progress"
-        " toolkit.project_root toolkit.protected_paths toolkit.review toolkit.sandbox toolkit.session"
-        " toolkit.state toolkit.state_repair toolkit.storage toolkit.text toolkit.tools toolkit.version"
+        " toolkit.approvals toolkit.audit toolkit.authoring toolkit.call toolkit.catalog"
+        " toolkit.durations toolkit.errors toolkit.extras toolkit.file_ownership toolkit.formats"
+        " toolkit.grant_patterns toolkit.granting toolkit.history toolkit.hooks toolkit.html_page"
+        " toolkit.http toolkit.line_reader toolkit.locations toolkit.mcp toolkit.monitoring"
+        " toolkit.paths toolkit.program_files toolkit.progress toolkit.project_root"
+        " toolkit.protected_paths toolkit.review toolkit.sandbox toolkit.session toolkit.state"
+        " toolkit.state_repair toolkit.storage toolkit.text toolkit.tools toolkit.version"
         " toolkit.workspace"
     ),
     "toolkit.testing": words(

@@ -29,6 +29,8 @@ from ringfence.policy.evaluation.engine import Engine
 from ringfence.policy.model import RUN, Effect, Limit, Mandatory, Retention, Rule
 from ringfence.policy.patterns.syntax import Fold, Folding
 
+_AFTER = "every agent, tool and action after these"  # that the bound was reached at
+
 
 @dataclass(frozen=True, slots=True)
 class Change:
@@ -107,12 +109,13 @@ def compare(
         except Undecided as error:
             undecided.append(f"{name}, {tool} {action}: {error}")
             if budget.over:
-                undecided.append("every agent, tool and action after these")
+                undecided.append(_AFTER)
                 break
-    try:
-        changes += _on_commands(old, new, names, budget)
-    except Undecided as error:
-        undecided.append(f"commands: {error}")
+    if _AFTER not in undecided:
+        try:
+            changes += _on_commands(old, new, names, budget)
+        except Undecided as error:
+            undecided.append(f"commands: {error}")
     settings, looser = _settings(old, new, names)
     return Comparison(tuple(changes), tuple(settings), looser, tuple(undecided))
 

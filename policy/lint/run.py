@@ -101,10 +101,10 @@ LINTS: Mapping[str, Callable[[LintContext], Iterator[Finding]]] = MappingProxyTy
         "loosening": loosening,
         "limits": limits,
         "limits of one call": per_call,
+        "rules on commands": command_rules,
+        "lanes of commands": lanes,
         "allows that cut": allows_that_cut,
         "denies that cut": denies_that_cut,
         "idle rules": idle_rules,
-        "rules on commands": command_rules,
-        "lanes of commands": lanes,
     }
 )

@@ -39,9 +39,9 @@ def _tools(offered: tuple[Offer, ...]) -> str:
 def _shell(offered: tuple[Offer, ...]) -> str:
     if any(offer.tool.name == RUN_TOOL for offer in offered):
         return (
-            f"Run commands with {RUN_TOOL} and with no other shell: each file that a command changes is judged,"
-            " kept and can be undone. Write what you run as simple commands joined by && or |, so that a rule can"
-            " allow it."
+            f"Run commands with {RUN_TOOL} and with no other shell: each file that a command changes"
+            " is judged, kept and can be undone. Write what you run as simple commands joined by && or |, so"
+            " that a rule can allow it."
         )
     instead = dict.fromkeys(offer.tool.shell_command for offer in offered if offer.tool.shell_command)
     words = f" ({', '.join(f'`{word}`' for word in instead)} and the like)" if instead else ""

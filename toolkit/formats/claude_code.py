@@ -1,4 +1,4 @@
-"""Claude Code's settings: `permissions` with allow, ask and deny rules for Read and Edit.
+"""Claude Code's settings: `permissions` with allow, ask and deny rules for Read, Edit and Bash.
 
 Deny rules come first, then ask, then allow; paths are .gitignore patterns from one of four anchors.
 """
@@ -15,6 +15,7 @@ from typing import Any
 from ringfence.policy.model import Effect
 from ringfence.toolkit.formats import gitignore
 from ringfence.toolkit.formats.anchors import Outside, absolute, covered, home
+from ringfence.toolkit.formats.command_rules import RUN_NOTE, add, as_text, unwrapped
 from ringfence.toolkit.formats.model import (
     COMMANDS,
     NO_RULE,
@@ -47,9 +48,10 @@ TOOLS = {
     "NotebookEdit": ("edit_file", "insert_at_line"),
 }
 WRITES = TOOLS["Edit"]
+_USUAL = ("*", Effect.ASK)  # what is done with a command that no rule is about
 _PARTLY = {"MultiEdit", "NotebookEdit"}
 _SEARCHES = {"Grep", "Glob", "LS", "NotebookRead"}
-_ABOUT_COMMANDS = {"Bash", "BashOutput", "KillShell", "PowerShell"}
+_ABOUT_COMMANDS = {"BashOutput", "KillShell", "PowerShell"}
 Found = tuple[Effect, Language, Entry]
 
 
@@ -60,6 +62,7 @@ class Reading:
     out: Imported
     setting: Setting
     found: dict[str, list[Found]] = field(default_factory=lambda: {key: [] for key in ("read", *WRITES)})
+    run: list[Entry] = field(default_factory=list)  # on commands
     never_asks: bool = False
     plans: bool = False
 
@@ -107,13 +110,25 @@ def _judged(reading: Reading) -> Imported:
         maps = {"read": maps["read"], "write": maps["create_file"]}
     denied = [entry for effect, _, entry in found["create_file"] if effect is Effect.DENY]
     unsaid = Entry("*", reading.effect(Effect.ASK), "Claude Code has no tool that deletes")
-    out.everybody = {**maps, "delete": [unsaid, *denied]}
+    out.everybody = {**maps, "delete": [unsaid, *denied], "run": _run(reading)}
     out.notes.append(
         "read as the settings of a project, started in its folder: `/x` and `./x` are from the"
         " workspace's root"
     )
     out.notes.append("deleting is not in these settings: it asks, and is denied where editing is")
     return out
+
+
+def _run(reading: Reading) -> list[Entry]:
+    """Return the rules on commands: deny comes before ask, and ask before allow, so the denials are last."""
+    said = [replace(each, effect=reading.effect(each.effect)) for each in reading.run]
+    listed = sorted(said, key=lambda each: each.effect)
+    if listed:
+        reading.out.notes.append(RUN_NOTE)
+        listed = unwrapped(listed, reading.out.left)
+    default = [Entry("*", Effect.DENY, NO_RULE)] if reading.never_asks else []
+    last = [Entry("*", Effect.DENY, "defaultMode plan")] if reading.plans else []
+    return [*default, *listed, *last]
 
 
 def _list(settings: dict[str, Any], key: str, prefix: str) -> list[Any]:
@@ -151,6 +166,12 @@ def _rule(rule: Any, effect: Effect, where: str, reading: Reading) -> None:
         reading.out.left.append(Left(where, shown(rule), 'not a rule, and skipped there; write "Tool(what)"'))
         return
     tool, what = match[1], match[2]
+    if tool == "Bash" or (fnmatchcase("Bash", tool) and what is None and effect is not Effect.ALLOW):
+        body = "" if what is None else what
+        body = f"{body[:-2]} *" if body.endswith(":*") else body
+        add(reading.run, body, effect, where, rule, reading.out.left)
+    if tool == "Bash":
+        return
     names = [name for name in TOOLS if fnmatchcase(name, tool)]
     reason = _left_out(tool, what, names, effect)
     if reason is not None:
@@ -269,6 +290,13 @@ def write(flat: Flat) -> Exported:
                 rule = tool if body == "*" else f"{tool}({body})"
                 if rule not in lists[str(effect)]:
                     lists[str(effect)].append(rule)
+    for pattern, effect in flat.run:
+        said = as_text(pattern, effect)
+        if said.why:
+            left.append(Left("run", f"{pattern}: {effect}", said.why))
+        rule = "Bash" if said.pattern == "*" else f"Bash({said.pattern})"
+        if said.pattern is not None and rule not in lists[str(effect)] and (pattern, effect) != _USUAL:
+            lists[str(effect)].append(rule)
     if flat.actions["delete"] != flat.actions["write"]:
         why = "Claude Code has no tool that deletes files"
         left.append(Left("delete", "rules for deleting", why, harmless=True))

@@ -6,6 +6,8 @@ A path may be read, written or neither; a change that the sandbox blocks asks a 
 from __future__ import annotations
 
 import ast
+import itertools
+import math
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,6 +16,7 @@ from typing import Any
 from ringfence.policy.model import Effect
 from ringfence.toolkit.formats import gitignore
 from ringfence.toolkit.formats.anchors import EVERYTHING, Outside, absolute, covered, home
+from ringfence.toolkit.formats.command_rules import prefix
 from ringfence.toolkit.formats.model import (
     COMMANDS,
     Entry,
@@ -245,15 +248,61 @@ def _exact(line: gitignore.Line, each: _Access, out: Imported) -> gitignore.Line
     return line
 
 
+_DECISIONS = {"allow": Effect.ALLOW, "prompt": Effect.ASK, "forbidden": Effect.DENY}
+_MOST_ALTERNATIVES = 256
+
+
 def _rules(file: str) -> Imported:
-    """Read command rules, in Starlark: none of them concerns a file tool."""
+    """Read command rules, in Starlark. The strictest rule that matches decides. FormatError."""
     try:
         body = ast.parse(file).body
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise FormatError(f"the file is neither TOML nor rules: {error}") from None
     out = Imported()
+    listed: list[Entry] = []
     for statement in body:
         where, what = f"line {statement.lineno}", shown(ast.unparse(statement))
-        out.left.append(Left(where, what, COMMANDS, harmless=True))
+        found = _prefixes(statement)
+        if found is None:
+            out.left.append(Left(where, what, COMMANDS, harmless=True))
+            continue
+        effect, justification, prefixes = found
+        for words in prefixes:
+            said = prefix(words, effect)
+            if said.why:
+                out.left.append(Left(where, what, said.why))
+            if said.pattern is not None:
+                listed.append(Entry(said.pattern, effect, where, justification))
+    if listed:
+        out.everybody["run"] = sorted(listed, key=lambda entry: entry.effect)
+        out.notes.append(
+            "an allow there runs a command outside the sandbox; here it runs inside all the same"
+        )
     out.notes.append("rules for commands say nothing about file tools: a policy without rules asks")
     return out
+
+
+def _prefixes(statement: ast.stmt) -> tuple[Effect, str, list[tuple[str, ...]]] | None:
+    """Return effect, justification and prefixes of a rule; None for another statement.
+
+    FormatError for a rule that cannot be read: it could be one that forbids.
+    """
+    where = f"line {statement.lineno}"
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.func.id != "prefix_rule":
+        if "prefix_rule" in ast.unparse(statement):
+            raise FormatError("prefix_rule is not called by itself", where, "write each rule out")
+        return None
+    try:
+        given = {each.arg: ast.literal_eval(each.value) for each in call.keywords if each.arg}
+    except ValueError:
+        raise FormatError("the rule is not written with plain texts", where, "write it out") from None
+    pattern, effect = given.get("pattern"), _DECISIONS.get(str(given.get("decision", "allow")))
+    if call.args or effect is None or not isinstance(pattern, list) or not pattern:
+        raise FormatError("the rule has no pattern, or another decision", where)
+    groups = [each if isinstance(each, list) else [each] for each in pattern]
+    if not all(isinstance(word, str) for group in groups for word in group):
+        raise FormatError("a pattern is a list of texts, or of lists of texts", where)
+    if math.prod(map(len, groups)) > _MOST_ALTERNATIVES:
+        raise FormatError("the pattern has too many alternatives", where, "write several rules")
+    return effect, str(given.get("justification") or ""), [tuple(each) for each in itertools.product(*groups)]

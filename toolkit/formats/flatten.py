@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterator
 
 from ringfence.policy import Policy
-from ringfence.policy.model import ACTIONS, Effect, Rule, RuleMap
+from ringfence.policy.model import ACTIONS, Agent, Effect, Rule, RuleMap
 from ringfence.policy.patterns.syntax import ANY_CHARACTER, ANY_NAME, CROSS, Branch, CharClass, Name, parse
+from ringfence.toolkit.formats.command_rules import from_the_last_star
 from ringfence.toolkit.formats.model import Flat, FormatError, Left, tightened
 
 Listed = list[tuple[str, Effect]]
@@ -36,7 +37,26 @@ def flat(policy: Policy, agent: str, root: str = "/workspace") -> Flat:
         action: tuple(_with_names(action, _from_the_last_star(_action(policy, tiers, action, left)), left))
         for action in ACTIONS
     }
-    return Flat(agent, actions, tuple(dict.fromkeys(left)), root)
+    run = _commands(policy, entry, left)
+    return Flat(agent, actions, tuple(dict.fromkeys(left)), root, run)
+
+
+def _commands(policy: Policy, entry: Agent | None, left: list[Left]) -> tuple[tuple[str, Effect], ...]:
+    """Return the rules on commands as one list; what a section on commands says is left out."""
+    content = policy.content
+    out = [
+        (rule.pattern, rule.effect) for rules in (content.run, entry.run if entry else ()) for rule in rules
+    ]
+    more: Listed = []
+    for item in content.run_floor:
+        more += [(rule.pattern, item.effect) for rule in item.rules]
+        if item.excepts:
+            why = "written without its exceptions"
+            left.append(Left(_place(item.rules[0]), f"except {', '.join(item.excepts)}", why))
+    if content.commands is not None:
+        why = "how commands run cannot be expressed"
+        left.append(Left("commands", "commands", why, harmless=True))
+    return tuple(from_the_last_star(stricter(out, more)))
 
 
 def _place(rule: Rule) -> str:

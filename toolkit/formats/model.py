@@ -16,7 +16,7 @@ from ringfence.toolkit.formats.regular_language import Language
 
 NO_RULE = "what is done where no rule speaks"
 LONGEST = 1000  # characters of a pattern that is written; a key in YAML has at most 1,024, with its quotes
-COMMANDS = "a rule about commands, which a policy for files does not have"
+COMMANDS = "a rule about commands of a kind that is not read"
 
 
 class FormatError(Exception):
@@ -134,6 +134,9 @@ class Flat:
     actions: Mapping[str, tuple[tuple[str, Effect], ...]]
     left: tuple[Left, ...] = ()
     root: str = "/workspace"
+    run: tuple[
+        tuple[str, Effect], ...
+    ] = ()  # on commands, in patterns of words; a command that none fits asks
 
 
 @dataclass(frozen=True, slots=True)

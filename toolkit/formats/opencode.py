@@ -12,8 +12,8 @@ from typing import Any
 
 from ringfence.policy.model import DEFAULT_AGENT, EFFECTS, Effect
 from ringfence.toolkit.formats import wildcard
+from ringfence.toolkit.formats.command_rules import RUN_NOTE, add, as_text
 from ringfence.toolkit.formats.model import (
-    COMMANDS,
     Entry,
     Exported,
     Flat,
@@ -46,6 +46,10 @@ BUILT_IN: tuple[tuple[str, str, str], ...] = (
 )
 
 
+SHELL = "bash"
+_START = "built in"
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One rule of the settings, with its place in the file."""
@@ -67,7 +71,11 @@ class Switch:
 
 Tools = dict[str, Switch]  # by the name in the file
 # The tools that `tools` can turn off, with their action.
-SWITCHES = {"read": ("read",), "edit": ("write", "edit", "patch", "multiedit", "apply_patch")}
+SWITCHES = {
+    "read": ("read",),
+    "edit": ("write", "edit", "patch", "multiedit", "apply_patch"),
+    "bash": ("bash",),
+}
 # A policy's tools and OpenCode's equivalents, for a switch that turns off only one of them.
 ALONE = {
     "create_file": ("write",),
@@ -83,7 +91,7 @@ def read(file: str, setting: Setting) -> Imported:
     settings = settings_of(file, "opencode")
     out = Imported()
     ordered = "permissions" in settings
-    base = [] if ordered else [Rule(a, r, EFFECTS[e], "built in") for a, r, e in BUILT_IN]
+    base = [] if ordered else [Rule(a, r, EFFECTS[e], _START) for a, r, e in BUILT_IN]
     everybody = base + list(_rules(settings, ""))
     tools = _tools(settings, "", out)
     out.everybody = _judge([*everybody, *_off(tools)], DEFAULT_AGENT, out, setting, ordered)
@@ -122,7 +130,11 @@ def _tools(settings: dict[str, Any], prefix: str, out: Imported) -> Tools:
             raise FormatError(f"{shown(on)} is not true or false", where)
         found[name] = Switch(on, name in known, where)
         if not any(_names(name, tool) for tool in known):
-            out.left.append(Left(where, shown(on), "not a tool that reads or edits files", harmless=True))
+            out.left.append(
+                Left(
+                    where, shown(on), "not a tool that reads or edits files, or runs commands", harmless=True
+                )
+            )
         elif on:
             out.left.append(Left(where, "true", "the tool is on; that alone allows nothing here"))
     return found
@@ -194,10 +206,9 @@ def _rules(settings: dict[str, Any], prefix: str) -> Iterator[Rule]:
 def _judge(rules: list[Rule], agent: str, out: Imported, setting: Setting, ordered: bool) -> Maps:
     maps: Maps = {}
     for rule in rules:
-        if not any(_names(rule.action, theirs) for theirs in ACTIONS.values()):
+        if not any(_names(rule.action, theirs) for theirs in (*ACTIONS.values(), SHELL)):
             what = f"{rule.action} {rule.resource}: {rule.effect}"
-            why = COMMANDS if rule.action == "bash" else "not about reading or editing files"
-            out.left.append(Left(rule.where, what, why, harmless=True))
+            out.left.append(Left(rule.where, what, "not about reading or editing files", harmless=True))
     for action, theirs in ACTIONS.items():
         writing = Writing(Effect.ASK, out.left)
         for rule in rules:
@@ -212,7 +223,21 @@ def _judge(rules: list[Rule], agent: str, out: Imported, setting: Setting, order
         writing.finish()
         maps[action] = writing.entries
         out.subjects.append(Subject(action, action, tuple(writing.judged), Effect.ASK, agent))
-    return maps
+    run = _run(rules, out)
+    return {**maps, "run": run} if run else maps
+
+
+def _run(rules: list[Rule], out: Imported) -> list[Entry]:
+    """Return the rules on commands; none, so that they ask, if only OpenCode's defaults are about them."""
+    about = [rule for rule in rules if _names(rule.action, SHELL)]
+    if all(rule.where == _START for rule in about):
+        return []
+    listed: list[Entry] = []
+    for rule in about:
+        add(listed, rule.resource, rule.effect, rule.where, f"{rule.action} {rule.resource}", out.left)
+    if RUN_NOTE not in out.notes:
+        out.notes.append(RUN_NOTE)
+    return listed
 
 
 def _names(pattern: str, name: str) -> bool:
@@ -239,7 +264,7 @@ def _variants(resource: str, setting: Setting, ordered: bool) -> list[wildcard.T
 
 def write(flat: Flat) -> Exported:
     """Write a policy as the ordered array. Deleting belongs to `edit`, with the stricter effect of both."""
-    from ringfence.toolkit.formats.flatten import strictest
+    from ringfence.toolkit.formats.flatten import stricter, strictest
 
     left = list(flat.left)
     reads, writes, deletes = (list(flat.actions[action]) for action in ("read", "write", "delete"))
@@ -252,6 +277,15 @@ def write(flat: Flat) -> Exported:
     for action, rules in (("read", reads), ("edit", edits)):
         said = _crossing(action, rules, left)
         listed += [{"action": action, "resource": each, "effect": str(effect)} for each, effect in said]
+    commands: list[tuple[str, Effect]] = []
+    for pattern, result in flat.run:
+        one = as_text(pattern, result)
+        if one.why:
+            left.append(Left("run", f"{pattern}: {result}", one.why))
+        if one.pattern is not None:
+            more = [(one.pattern, result)]
+            commands = stricter(commands, more) if one.why else commands + more
+    listed += [{"action": SHELL, "resource": each, "effect": str(effect)} for each, effect in commands]
     return Exported(json.dumps({"permissions": listed}, indent=2) + "\n", tuple(left))
 
 
