@@ -23,7 +23,7 @@ from ringfence.toolkit.plan.content import hashed, sha256
 from ringfence.toolkit.plan.impact import Step, made, usage
 from ringfence.toolkit.plan.metadata import Metadata, unpacked
 from ringfence.toolkit.protected_paths import OWN_DIRECTORY, QUARANTINED_PREFIX
-from ringfence.toolkit.storage.backend import Missed, Spot, at
+from ringfence.toolkit.storage.backend import Missed, Spot, at, traits_at
 from ringfence.toolkit.storage.guarantees import MAX_FILE
 from ringfence.toolkit.storage.tree_walk import walk
 from ringfence.toolkit.workspace.workspace import Workspace
@@ -117,6 +117,7 @@ class _Settling:
         ] = []  # entries that could not be restored: the path and the name in the quarantine
 
     def run(self) -> dict[int, str]:
+        self._finish_links()
         for group in reversed(list(_groups(self._items))):
             top = group[0]
             match top.kind:
@@ -210,6 +211,30 @@ class _Settling:
                 self._now[item.path] = Found(item.type, item.after)
                 self._now[item.path2] = was(item) if item is top else None
 
+    def _finish_links(self) -> None:
+        """Remove the old names of files that were linked to their new ones and not yet unlinked.
+
+        Before anything is compared: a later change of the operation may be about to put the same content at
+        the old name.
+        """
+        for item in self._items:
+            if item.kind != "move" or item.type != FILE or item.path2 is None or was(item) is not None:
+                continue
+            if not traits_at(self._backend, item.path).race_free:
+                continue
+            inode = self._inode(item.path)
+            if inode is not None and inode == self._inode(item.path2):
+                self._remove(item.path, item.path, f".ringfence-taken-{item.op}-{item.n}")
+
+    def _inode(self, path: str) -> str | None:
+        try:
+            stat = self._at(path, self._backend.stat)
+        except CallError as error:
+            if error.code != "path_changed":
+                raise
+            return None
+        return None if stat is None else stat.identity.partition(":")[0]
+
     def _move_of(self, item: ItemRow) -> str:
         assert item.path2 is not None
         taken = f".ringfence-taken-{item.op}-{item.n}"
@@ -221,8 +246,11 @@ class _Settling:
             return DONE if moved else UNKNOWN
         if not moved or there == was(item):
             return ABORTED if here.kind == item.type and item.after in (None, here.digest) else UNKNOWN
+        if traits_at(self._backend, item.path).race_free:
+            # A rename leaves nothing at the old path, so one of the two is somebody else's.
+            return ABORTED if self._inode(item.path) == item.identity.partition(":")[0] else UNKNOWN
         if here == there and item.type == FILE and self._remove(item.path, item.path, taken):
-            # Copied or linked, and not yet removed at the old path.
+            # Copied, and not yet removed at the old path.
             return DONE
         return UNKNOWN
 

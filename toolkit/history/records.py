@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ringfence.toolkit.plan.changes import FILE
 from ringfence.toolkit.plan.content import StreamedContent
@@ -79,8 +79,23 @@ class ItemRow:
 
 
 @dataclass(frozen=True, slots=True)
+class Position:
+    """A moment of the history: the last operation begun by then, and those that were open."""
+
+    last: int
+    pending: frozenset[int] = frozenset()
+
+    def without(self, op: int) -> Position:
+        """Return the position without an open operation: the one that a plan is a part of."""
+        return replace(self, pending=self.pending - {op})
+
+
+@dataclass(frozen=True, slots=True)
 class Operation:
-    """The call behind an intent: who is about to change something, and why."""
+    """The call behind an intent: who is about to change something, and why.
+
+    `planned` is the history's position before the plan read the files; None: nobody can have changed them.
+    """
 
     call: str
     given: str | int | None
@@ -89,3 +104,4 @@ class Operation:
     tool: str
     reason: str | None = None
     undoes: str | None = None
+    planned: Position | None = None

@@ -28,6 +28,7 @@ from ringfence.toolkit.history.records import (
     Item,
     ItemRow,
     Operation,
+    Position,
 )
 from ringfence.toolkit.plan.content import StreamedContent, sha256, whole
 from ringfence.toolkit.plan.metadata import Metadata, unpacked
@@ -86,12 +87,12 @@ class History:
 
         `guard` runs in the same transaction, so that two calls cannot both use the rest of a limit. Raises
         CallError `history_unavailable`, or `path_changed` if another call has an open intent at the same
-        path.
+        path, or has changed it since the position `operation.planned`.
         """
         self._catch_up()
         with self._state.transaction(durable=self._durable) as db:
             guard()
-            taken = PathLocks(db)
+            taken = PathLocks(db, operation.planned)
             op = self._insert(db, operation)
             caught: set[str] = set()
             returning: dict[int, str] = {}
@@ -336,6 +337,19 @@ class History:
                 values,
             )
         )
+
+    def position(self) -> Position:
+        """Return the present position, to be taken before a plan reads the files.
+
+        Writes first what could not be written at the end of an earlier operation. Raises CallError
+        `history_unavailable`.
+        """
+        self._catch_up()
+        rows = self._state.rows(
+            "SELECT id, 1 FROM op WHERE state = 'pending' UNION ALL SELECT coalesce(max(id), 0), 0 FROM op"
+        )
+        pending = frozenset(int(op) for op, is_open in rows if is_open)
+        return Position(next(int(op) for op, is_open in rows if not is_open), pending)
 
     def call(self, name: str, session: str | None = None) -> list[ItemRow]:
         """Return the items of the call with this name. Raises as `operation` does."""

@@ -15,7 +15,7 @@ from ringfence.toolkit.approvals.requests import Request
 from ringfence.toolkit.approvals.store import Approvals
 from ringfence.toolkit.call import ToolCall
 from ringfence.toolkit.execution.outcome import Outcome
-from ringfence.toolkit.history.records import DONE
+from ringfence.toolkit.history.records import DONE, Position
 from ringfence.toolkit.history.store import History
 from ringfence.toolkit.plan.changes import Place, Plan
 from ringfence.toolkit.plan.command_run import CommandRun
@@ -58,6 +58,7 @@ class Attempt:
     places: dict[str, tuple[Place, Any]] = field(default_factory=dict)
     decision: Decision | None = None
     needs: list[Need] = field(default_factory=list)  # every need that was judged
+    planned: Position | None = None  # the history's position before the plan was made
     plan: Plan | None = None
     usage: dict[str, Amount] = field(default_factory=dict)
     seen: dict[str, str] = field(default_factory=dict)

@@ -47,6 +47,8 @@ def run(
     """
     attempt.tool = find_tool(attempt.call.tool)
     attempt.arguments = _arguments(attempt.tool, attempt.call.arguments)
+    if attempt.tool.safety != "safe":
+        attempt.planned = attempt.context.history.position()
     resolving.resolve(attempt)
     _decide(attempt, _first_needs(attempt, resolving.needs(attempt), progress))
     _check_writable(attempt)
@@ -339,6 +341,7 @@ def _apply(attempt: Attempt, plan: Plan, progress: Progress) -> None:
         agent=session.agent,
         tool=attempt.known_tool.name,
         reason=attempt.arguments.get("description"),
+        planned=attempt.planned,
     )
     attempt.outcome = apply(
         plan,

@@ -50,6 +50,7 @@ def purge(attempt: Attempt, older_than: float, *, dry_run: bool, progress: Progr
     view = View.unjudged(attempt.context.workspace)
     look.store(view)
     for left in range(_TRIES, 0, -1):
+        attempt.planned = attempt.context.history.position()
         found = _Found()
         _old(attempt, view, time.time() - older_than, found)
         _scheduled(view, found)
@@ -74,7 +75,9 @@ def _plan(found: _Found) -> Plan:
 def _do(attempt: Attempt, view: View, progress: Progress) -> None:
     context, plan = attempt.context, attempt.plan
     assert plan is not None, "made just before"
-    operation = Operation(attempt.name, None, context.session, context.agent, "purge_tasks")
+    operation = Operation(
+        attempt.name, None, context.session, context.agent, "purge_tasks", planned=attempt.planned
+    )
     attempt.outcome = outcome = apply(
         plan, context.workspace, context.history, operation, {}, spots={}, progress=progress
     )

@@ -56,10 +56,13 @@ def _taken_back(attempt: Attempt, outcome: Outcome, numbers: set[int]) -> set[in
 
     context = attempt.context
     context.history.mark(outcome.op, outcome.states)
+    planned = context.history.position().without(outcome.op)
     items = [item for item in context.history.items("op.id = ?", (outcome.op,)) if item.n in numbers]
     way = undo(items, context.workspace, context.history)
     name = f"{attempt.name}-back"
-    operation = Operation(name, None, context.session, context.agent, "roll_back", undoes=attempt.name)
+    operation = Operation(
+        name, None, context.session, context.agent, "roll_back", undoes=attempt.name, planned=planned
+    )
     plan = way.plan("roll back")
     back = apply(plan, context.workspace, context.history, operation, {}, spots={}, progress=Progress())
     left = {conflict.path for conflict in way.conflicts}

@@ -81,8 +81,9 @@ def take_back(  # noqa: PLR0913  the options of `Session.undo`
     The undo is recorded in the session whose changes it undoes. That session's known digests stay as they
     are, because its agent has not seen the undo.
     """
-    way = way_of()
     context = attempt.context
+    attempt.planned = context.history.position()
+    way = way_of()
     attempt.in_session = way.session
     attempt.plan = plan = way.plan(f"{attempt.call.tool} {what}")
     data: dict[str, Any] = {
@@ -105,6 +106,7 @@ def take_back(  # noqa: PLR0913  the options of `Session.undo`
             context.agent,
             attempt.call.tool,
             undoes=what,
+            planned=attempt.planned,
         )
         attempt.outcome = apply(
             plan, context.workspace, context.history, operation, {}, spots={}, progress=progress
