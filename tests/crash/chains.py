@@ -136,13 +136,13 @@ class Chain:
             self._tell(style, agents, left)
 
     def _tell(self, style: str, agents: list[Process], left: dict[str, str]) -> None:
-        """Keep with an example what explains it: who said what, the last changes, the files before and after."""
+        """Keep what explains an example: who said what, the last changes, the files before and after."""
         said = [process.lines() for process in agents]
         with self.scene.open("told") as session:
             rows = session.state.rows
             changes = rows(
-                "SELECT op.id, op.call, op.session, op.tool, op.state, op.undoes, item.n, item.kind, item.path,"
-                " item.path2, item.type, item.before, item.after, item.temporary, item.state FROM op"
+                "SELECT op.id, op.call, op.session, op.tool, op.state, op.undoes, item.n, item.kind,"
+                " item.path, item.path2, item.type, item.before, item.after, item.temporary, item.state FROM op"
                 " LEFT JOIN item ON item.op = op.id ORDER BY op.id DESC, item.n DESC LIMIT 400"
             )
             caught = rows("SELECT * FROM caught")

@@ -16,6 +16,7 @@ from ringfence.policy import Amount, Policy
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.execution import apply
+from ringfence.toolkit.execution.recovery_states import Found, by_stage
 from ringfence.toolkit.history.content_files import LARGE
 from ringfence.toolkit.history.records import Item, Operation
 from ringfence.toolkit.session.session import Session
@@ -304,6 +305,90 @@ def test_the_same_content_at_both_ends_of_a_move_is_told(tmp_path: Path, done: i
     assert states_of(root, *items) == ["done"] * done + ["aborted"] * (2 - done)
 
 
+def test_a_link_that_a_move_left_is_told_from_what_is_written_at_the_old_path(tmp_path: Path) -> None:
+    """Killed between link and unlink: the old path has what the next step was to write there."""
+    root = tmp_path / "ws"
+    root.mkdir()
+    (root / "old").write_bytes(b"same\n")
+    (root / "new").hardlink_to(root / "old")
+    items = (
+        Item("move", "old", "file", path2="new", after=b"same\n", grown=5, identity="1"),
+        Item("directory", "made", "directory"),
+        Item("write", "old", "file", after=b"same\n", grown=5, temporary=".ringfence-0"),
+    )
+    assert states_of(root, *items) == ["done", "aborted", "aborted"]
+    assert not (root / "old").exists()
+
+
+def test_the_same_content_where_a_move_leads_is_another_file(tmp_path: Path) -> None:
+    root = tmp_path / "ws"
+    root.mkdir()
+    for name in ("old", "new"):
+        (root / name).write_bytes(b"same\n")
+    inode = str((root / "old").stat().st_ino)
+    item = Item("move", "old", "file", path2="new", after=b"same\n", grown=5, identity=f"{inode}:1:1")
+    assert states_of(root, item) == ["aborted"]
+    assert (root / "old").exists()
+
+
+@pytest.mark.parametrize("done", range(7))
+def test_an_undo_of_directories_is_told_by_all_its_steps(tmp_path: Path, done: int) -> None:
+    """A directory moves from a path at which another one is made, and a file over one that moves."""
+    root = tmp_path / "ws"
+    (root / "d").mkdir(parents=True)
+    (root / "d/x").write_bytes(b"moved along\n")
+    (root / "f").write_bytes(b"moved\n")
+    acts: list[Callable[[], object]] = [
+        lambda: (root / "d").rename(root / "e"),
+        lambda: None,  # the entry that moves along
+        lambda: (root / "f").rename(root / "g"),
+        (root / "d").mkdir,
+        lambda: (root / "d/x").write_bytes(b"restored\n"),
+        lambda: (root / "f").write_bytes(b"was there\n"),
+    ]
+    for act in acts[:done]:
+        act()
+    items = (
+        Item("move", "d", "directory", path2="e", identity="1"),
+        Item("move", "d/x", "file", path2="e/x", size=12),
+        Item("move", "f", "file", path2="g", after=b"moved\n", grown=6, identity="1"),
+        Item("directory", "d", "directory"),
+        Item("write", "d/x", "file", after=b"restored\n", grown=9, temporary=".ringfence-0"),
+        Item("write", "f", "file", after=b"was there\n", grown=10, temporary=".ringfence-1"),
+    )
+    whole = 2 if done == 1 else done  # a directory moves with its entries
+    assert states_of(root, *items) == ["done"] * whole + ["aborted"] * (len(items) - whole)
+
+
+@pytest.mark.parametrize("done", range(3))
+def test_a_directory_that_moves_to_where_another_one_was(tmp_path: Path, done: int) -> None:
+    root = tmp_path / "ws"
+    for name in ("a", "b"):
+        (root / name).mkdir(parents=True)
+    for source, target in [("a", "c"), ("b", "a")][:done]:
+        (root / source).rename(root / target)
+    items = (
+        Item("move", "a", "directory", path2="c", identity="1"),
+        Item("move", "b", "directory", path2="a", identity="2"),
+    )
+    assert states_of(root, *items) == ["done"] * done + ["aborted"] * (2 - done)
+
+
+def test_of_directories_that_change_places_nothing_is_guessed(tmp_path: Path) -> None:
+    """Before and after, the same paths are directories, and nothing tells which is which."""
+    items = (
+        Item("move", "a", "directory", path2="c", identity="1"),
+        Item("move", "b", "directory", path2="a", identity="2"),
+        Item("move", "c", "directory", path2="b", identity="1"),
+    )
+    with Session(tmp_path, ALLOW, state=":memory:") as session:
+        op = session.history.begin(Operation("c-1", None, "s", "a", "undo"), items, {}, lambda: None)
+        rows = list(session.history.items("op.id = ?", (op,)))
+        session.history.abandon(op)
+    assert by_stage(rows, lambda path: Found("directory") if path in ("a", "b") else None) is None
+    assert by_stage(rows, lambda path: Found("directory") if path in ("b", "c") else None) is not None
+
+
 def test_an_undo_with_nothing_to_change_is_done(tmp_path: Path) -> None:
     root = tmp_path / "ws"
     root.mkdir()
@@ -386,6 +471,53 @@ def test_a_write_that_another_call_was_faster_than_is_aborted(root: Path) -> Non
     with opened(root) as session:
         assert settled(session) == ["aborted"]
         assert (root / "f").read_text() == "theirs"
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("create_file", {"path": "new", "content": "ours"}),
+        ("create_file", {"path": "f", "content": "ours", "allow_overwrite": True}),
+        ("copy_file", {"source": "g", "destination": "new"}),
+        ("move_file", {"source": "g", "destination": "new"}),
+        ("delete", {"path": "d"}),
+        ("move_file", {"source": "d", "destination": "e"}),
+    ],
+)
+def test_a_plan_that_another_call_was_faster_than_is_not_begun(
+    root: Path, tool: str, arguments: dict[str, Any]
+) -> None:
+    """What the intent would record is not so any more, so recovery could be wrong about it."""
+    (root / "d").mkdir()
+    for name in ("f", "g", "d/x"):
+        (root / name).write_text("old")
+
+    with opened(root) as session, opened(root) as other:
+        begin = session.history.begin
+
+        def late(*given: Any) -> int:
+            for path in ("new", "f", "d/x"):
+                assert call(other, "create_file", path=path, content="theirs", allow_overwrite=True).ok
+            return begin(*given)
+
+        session.history.begin = late  # type: ignore[method-assign]
+        # What the session had read is found to be stale before anything else.
+        assert call(session, tool, **arguments).error["code"] in ("path_changed", "stale_read")
+        assert session.state.rows("SELECT count(*) FROM op") == [(3,)]
+        session.history.begin = begin  # type: ignore[method-assign]
+        assert call(session, "create_file", path="n/b", content="").ok
+
+
+def test_two_calls_may_make_the_same_directory(root: Path) -> None:
+    with opened(root) as session, opened(root) as other:
+        begin = session.history.begin
+
+        def late(*given: Any) -> int:
+            assert call(other, "create_file", path="n/a", content="").ok
+            return begin(*given)
+
+        session.history.begin = late  # type: ignore[method-assign]
+        assert call(session, "create_file", path="n/b", content="").ok
 
 
 @pytest.mark.parametrize("tool", ["move_file", "delete_file"])

@@ -12,6 +12,7 @@ import pytest
 from ringfence.policy import Policy
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.call import Result
+from ringfence.toolkit.execution import apply
 from ringfence.toolkit.history.content_files import LARGE
 from ringfence.toolkit.session.session import Session
 from tests.crash.harness import files_of
@@ -183,6 +184,40 @@ def test_a_tree_deleted_after_a_part_of_it_comes_back_with_both_moved(root: Path
     }
     d0 = {path for path in before[1] if "/d0" in path}
     assert {path: after[1][path] for path in d0} == {path: before[1][path] for path in d0}
+
+
+def test_nothing_comes_into_a_tree_that_is_being_moved_back(
+    root: Path, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Found to differ, the tree would go back into the quarantine, with what another call made in it."""
+    monkeypatch.setattr(apply, "_PATIENCE", 0.05)
+    deleted = call(session, "delete", path="tree")
+    answers: list[str | None] = []
+    move = session.workspace.backend.move
+
+    def moving(*given: Any) -> Any:
+        lost = move(*given)
+        with opened(root) as other:
+            arguments = {"path": "tree/new", "content": "theirs"}
+            answers.append(code(other.call({"tool": "create_file", "arguments": arguments})))
+        return lost
+
+    session.workspace.backend.move = moving  # type: ignore[method-assign]
+    assert session.undo(deleted).ok
+    assert answers == ["path_changed"]
+
+
+def test_a_tree_that_was_not_moved_back_stays_known(root: Path) -> None:
+    """A directory of the same name is another's while the tree is in the quarantine."""
+    process = os.fork()
+    if process == 0:
+        _die_at_the_move(root, False)
+    os.waitpid(process, 0)
+    (root / "tree").mkdir()
+    with opened(root) as session:
+        last = [row["outcome"] for row in audit.records(session.state) if row["event"] == "settled"]
+        assert last == ["aborted"]
+        assert len(session.state.rows("SELECT * FROM caught")) == len(caught(root, "kept-*")) == 1
 
 
 @pytest.mark.parametrize("moved", [False, True])
