@@ -142,8 +142,8 @@ class Chain:
             rows = session.state.rows
             changes = rows(
                 "SELECT op.id, op.call, op.session, op.tool, op.state, op.undoes, item.n, item.kind,"
-                " item.path, item.path2, item.type, item.before, item.after, item.temporary, item.state FROM op"
-                " LEFT JOIN item ON item.op = op.id ORDER BY op.id DESC, item.n DESC LIMIT 400"
+                " item.path, item.path2, item.type, item.before, item.after, item.temporary, item.state"
+                " FROM op LEFT JOIN item ON item.op = op.id ORDER BY op.id DESC, item.n DESC LIMIT 400"
             )
             caught = rows("SELECT * FROM caught")
         self.found.examples["in full"] = json.dumps(
