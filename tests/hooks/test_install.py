@@ -29,7 +29,7 @@ from tests.hooks.conftest import HERE, event_of
 
 HOSTS = list(SETTINGS)
 PROGRAM = [sys.executable, "-I", "-m", "ringfence"]
-RUN = {host: command(PROGRAM, host, "default", None, None) for host in HOSTS}
+RUN = {host: command(PROGRAM, host, {}) for host in HOSTS}
 EMPTY_ONLY = {"hooks"}
 
 keys = st.text('abhkoqs"\\{}[]:, é', max_size=5).filter(lambda key: key not in EMPTY_ONLY)
@@ -70,9 +70,9 @@ def test_the_way_back_is_exact(
 def expected(document: dict[str, Any], host: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(json.dumps(document))
     settings = SETTINGS[host]
-    for event in settings.events:
+    for event, matcher in {**settings.events, **settings.after}.items():
         hook = {"type": "command", "command": RUN[host], "timeout": settings.timeout}
-        group = {"matcher": settings.matcher, "hooks": [hook]}
+        group = {"matcher": matcher, "hooks": [hook]}
         found.setdefault("hooks", {}).setdefault(event, []).append(group)
     return found
 
@@ -87,8 +87,12 @@ def test_a_new_file_is_made_and_goes_again(host: str) -> None:
 def test_another_command_takes_the_place_of_the_first() -> None:
     text = '{"a": 1}'
     first = installed(text, "claude-code", RUN["claude-code"])
-    second = installed(first, "claude-code", command(PROGRAM, "claude-code", "coder", "baseline", "deny"))
-    assert "--agent coder" in second and second.count("-m ringfence hook") == 2
+    second = installed(
+        first,
+        "claude-code",
+        command(PROGRAM, "claude-code", {"agent": "coder", "policy": "baseline", "ask": "deny"}),
+    )
+    assert "--agent coder" in second and second.count("-m ringfence hook") == 4
     assert removed(second, "claude-code") == text
 
 
@@ -115,7 +119,7 @@ def test_every_tool_is_matched(host: str) -> None:
 
     others = ("Artifact", "mcp__filesystem__read_file", "mcp_x_read_file", "of a later version")
     for tool in (*TOUCHES[host], *others):
-        assert re.fullmatch(SETTINGS[host].matcher, tool), tool
+        assert all(re.fullmatch(matcher, tool) for matcher in SETTINGS[host].events.values()), tool
 
 
 @pytest.mark.parametrize("host", HOSTS)
@@ -205,7 +209,7 @@ def test_what_was_installed_judges_and_a_missing_program_blocks(workspace: Path,
     """The command as the host's shell runs it."""
     folder = tmp_path / "bin"
     folder.mkdir()
-    run = command([str(folder / "ringfence")], "claude-code", "default", None, None)
+    run = command([str(folder / "ringfence")], "claude-code", {})
     gone = shell(run, workspace, "$ROOT/src/app.py", folder)
     assert (gone.returncode, gone.stdout) == (2, b"")
     assert gone.stderr
@@ -228,7 +232,7 @@ OLD = 'ringfence hook claude-code --root "$CLAUDE_PROJECT_DIR" || { echo "…" >
 @pytest.mark.parametrize("run", [OLD, OLD.replace("ringfence hook", "/venv/bin/python -m toolkit.cli hook")])
 def test_a_hook_of_an_older_version_is_known_and_renewed(run: str) -> None:
     old = installed("", "claude-code", run)
-    assert commands(old, "claude-code") == [run, run]
+    assert commands(old, "claude-code") == [run] * 4
     assert not is_isolated(run)
     assert installed(old, "claude-code", RUN["claude-code"]) == installed(
         "", "claude-code", RUN["claude-code"]
@@ -240,11 +244,13 @@ def test_a_hook_of_an_older_version_is_known_and_renewed(run: str) -> None:
 @pytest.mark.parametrize("program", ["/usr/bin/python3", "/a b/venv/bin/python"])
 def test_the_interpreter_is_named_and_isolated(host: str, program: str) -> None:
     for flags in (["-I"], ["-E", "-P"]):
-        run = command([program, *flags, "-m", "ringfence"], host, "coder", None, None)
+        run = command([program, *flags, "-m", "ringfence"], host, {"agent": "coder"})
         assert is_isolated(run)
-        assert commands(installed("", host, run), host) == [run] * len(SETTINGS[host].events)
-    assert not is_isolated(command([program, "-m", "ringfence"], host, "coder", None, None))
-    assert not is_isolated(command(["python3", "-I", "-m", "ringfence"], host, "coder", None, None))
+        assert commands(installed("", host, run), host) == [run] * len(
+            {**SETTINGS[host].events, **SETTINGS[host].after}
+        )
+    assert not is_isolated(command([program, "-m", "ringfence"], host, {"agent": "coder"}))
+    assert not is_isolated(command(["python3", "-I", "-m", "ringfence"], host, {"agent": "coder"}))
 
 
 def test_doctor_says_which_hook_to_renew(workspace: Path, capsys: pytest.CaptureFixture[str]) -> None:

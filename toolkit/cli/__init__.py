@@ -99,7 +99,12 @@ def _hook(words: list[str], *, alone: bool) -> int | None:
             from ringfence.toolkit.hooks.deadline import watch
 
             watch((plain[1] if plain else Options()).deadline)
-        return None if plain is None else respond(*plain, sys.stdin.buffer, sys.stdout, sys.stderr)
+        if plain is None:
+            return None
+        from ringfence.toolkit.cli import host_commands
+
+        record = host_commands.record_apart if alone else host_commands.record
+        return respond(*plain, sys.stdin.buffer, sys.stdout, sys.stderr, record)
     except BaseException as error:  # noqa: BLE001  whatever it is, the call must be blocked
         # Any status but 2 would let the call pass.
         print(f"ringfence: blocked, as it could not be judged ({type(error).__name__})", file=sys.stderr)

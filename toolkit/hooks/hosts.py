@@ -20,6 +20,27 @@ EVENTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "gemini": ("BeforeTool",),
     }
 )
+# The events after a tool has run; they are answered by nothing, and tell which commands ran.
+AFTER: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "claude-code": ("PostToolUse", "PostToolUseFailure"),
+        "codex": ("PostToolUse",),
+        "gemini": ("AfterTool",),
+    }
+)
+# The tools whose command a hook can replace, in small letters. PowerShell has another syntax.
+REWRITTEN: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "claude-code": frozenset({"bash", "monitor"}),
+        "codex": frozenset(),
+        "gemini": frozenset({"run_shell_command"}),
+    }
+)
+
+
+def shell_modes(host: str) -> tuple[str, ...]:
+    """Return what a host's hook can do with shell commands, the default first."""
+    return ("rewrite", "words", "off") if REWRITTEN[host] else ("words", "off")
 
 
 def _words(text: str) -> frozenset[str]:

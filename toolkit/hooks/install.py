@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from ringfence.toolkit.hooks.hosts import AFTER
+
 _SPACE = " \t\r\n"
 _DECODER = json.JSONDecoder()
 # Every tool of a host: the paths of unknown tools have to be judged too.
@@ -25,16 +27,19 @@ _NAMES = r"(?:ringfence|toolkit\.cli)"
 class Settings:
     """Where a host stores hooks, and its names for them.
 
-    `root` is the command's expression for the project.
+    `events` and `after` have the matcher of tools for each event: before a tool runs, and after a shell
+    command ran. `root` is the command's expression for the project.
     """
 
     files: Mapping[str, str]
-    events: tuple[str, ...]
-    matcher: str
+    events: Mapping[str, str]
+    after: Mapping[str, str]
     timeout: int
     root: str = ""
 
 
+_CODEX_SHELLS = "[Bb]ash|shell|local_shell|shell_command|exec_command"
+_BEFORE = MappingProxyType({"PreToolUse": _ALL, "PermissionRequest": _ALL})
 SETTINGS: Mapping[str, Settings] = MappingProxyType(
     {
         "claude-code": Settings(
@@ -43,21 +48,21 @@ SETTINGS: Mapping[str, Settings] = MappingProxyType(
                 "local": ".claude/settings.local.json",
                 "user": "~/.claude/settings.json",
             },
-            ("PreToolUse", "PermissionRequest"),
-            _ALL,
+            _BEFORE,
+            dict.fromkeys(AFTER["claude-code"], "Bash|Monitor|PowerShell"),
             60,
             '--root "$CLAUDE_PROJECT_DIR"',
         ),
         "codex": Settings(
             {"project": ".codex/hooks.json", "user": "~/.codex/hooks.json"},
-            ("PreToolUse", "PermissionRequest"),
-            _ALL,
+            _BEFORE,
+            dict.fromkeys(AFTER["codex"], _CODEX_SHELLS),
             60,
         ),
         "gemini": Settings(
             {"project": ".gemini/settings.json", "user": "~/.gemini/settings.json"},
-            ("BeforeTool",),
-            _ALL,
+            {"BeforeTool": _ALL},
+            dict.fromkeys(AFTER["gemini"], "run_shell_command"),
             60_000,
             '--root "$GEMINI_PROJECT_DIR"',
         ),
@@ -69,25 +74,29 @@ class NotPlain(Exception):
     """Settings that a program cannot change safely; the message says why."""
 
 
-def command(program: Sequence[str], host: str, agent: str, policy: str | None, ask: str | None) -> str:
+def command(program: Sequence[str], host: str, options: Mapping[str, str | None]) -> str:
     """Return the command that the host runs; `program` are the words that start Ringfence.
 
-    Every failure, a missing program included, blocks the call.
+    An option that is None is left out. Every failure, a missing program included, blocks the call.
     """
     words = [shlex.join(program), "hook", host, SETTINGS[host].root]
-    for flag, value in (("--policy", policy), ("--agent", None if agent == "default" else agent)):
-        words += [f"{flag} {shlex.quote(value)}"] if value is not None else []
-    words += [f"--ask {ask}"] if ask else []
+    words += [f"--{name} {shlex.quote(value)}" for name, value in options.items() if value is not None]
     run = " ".join(word for word in words if word)
     return f'{run} || {{ echo "ringfence gave no answer: blocked" >&2; exit 2; }}'
 
 
-def installed(text: str, host: str, run: str) -> str:
-    """Return the settings with the hook on every event; an existing hook is replaced. NotPlain."""
-    settings = SETTINGS[host]
+def installed(text: str, host: str, run: str, *, shell: bool = True) -> str:
+    """Return the settings with the hook on every event; an existing hook is replaced. NotPlain.
+
+    Without `shell` the hook does not run after shell commands.
+    """
     value = parsed(text)
-    entries = {event: _entry(settings, run) for event in settings.events}
-    if all(_ours(value, host, event) == [entry] for event, entry in entries.items()):
+    entries = {event: _entry(matcher, host, run) for event, matcher in _events(host).items()}
+    if not shell:
+        entries = {event: entry for event, entry in entries.items() if event in SETTINGS[host].events}
+    if all(
+        _ours(value, host, event) == ([entries[event]] if event in entries else []) for event in _events(host)
+    ):
         return text
     text = removed(text, host)
     if not text.strip():
@@ -104,7 +113,7 @@ def removed(text: str, host: str) -> str:
         found = next(
             (
                 (event, n, m)
-                for event in SETTINGS[host].events
+                for event in _events(host)
                 for n, group in enumerate(_groups(value, event))
                 for m, hook in enumerate(_hooks(group))
                 if _is_ours(hook, host)
@@ -121,8 +130,18 @@ def removed(text: str, host: str) -> str:
 def commands(text: str, host: str) -> list[str]:
     """Return our commands in the settings. NotPlain as in `parsed`."""
     value = parsed(text)
-    groups = (group for event in SETTINGS[host].events for group in _groups(value, event))
+    groups = (group for event in _events(host) for group in _groups(value, event))
     return [hook["command"] for group in groups for hook in _hooks(group) if _is_ours(hook, host)]
+
+
+def host_rules(text: str, host: str) -> list[str]:
+    """Return the host's own rules on the words of shell commands, which no rewritten command fits."""
+    if host != "claude-code":
+        return []
+    permissions = parsed(text).get("permissions")
+    lists = [permissions.get(key) for key in ("deny", "ask")] if isinstance(permissions, dict) else []
+    rules = [rule for listed in lists if isinstance(listed, list) for rule in listed]
+    return [rule for rule in rules if isinstance(rule, str) and rule.startswith("Bash(")]
 
 
 def is_isolated(run: str) -> bool:
@@ -153,9 +172,14 @@ def parsed(text: str) -> dict[str, Any]:
     return value
 
 
-def _entry(settings: Settings, run: str) -> dict[str, Any]:
-    hook = {"type": "command", "command": run, "timeout": settings.timeout}
-    return {"matcher": settings.matcher, "hooks": [hook]}
+def _events(host: str) -> dict[str, str]:
+    """Return every event that the hook may be on, with the matcher of its tools."""
+    return {**SETTINGS[host].events, **SETTINGS[host].after}
+
+
+def _entry(matcher: str, host: str, run: str) -> dict[str, Any]:
+    hook = {"type": "command", "command": run, "timeout": SETTINGS[host].timeout}
+    return {"matcher": matcher, "hooks": [hook]}
 
 
 def _groups(value: dict[str, Any], event: str) -> list[Any]:

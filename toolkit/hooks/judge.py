@@ -75,7 +75,7 @@ class Judge:
         for touch in touches:
             if self.is_own(touch.path):
                 continue
-            worst = _stricter(worst, self._judge(touch))
+            worst = stricter(worst, self._judge(touch))
             if worst.effect is Effect.DENY:
                 break
         return worst
@@ -83,12 +83,12 @@ class Judge:
     def is_own(self, text: str) -> bool:
         """Whether a path is in a directory of the host outside the root, by its name and after links."""
         named = os.path.normpath(os.path.join(self._cwd, text))
-        if "\0" in text or not any(_within(named, own) for own in self._own):
+        if "\0" in text or not any(within(named, own) for own in self._own):
             return False
         real = os.path.realpath(os.path.join(self._cwd, text))
-        if any(_within(path, root) for path in (named, real) for root in self._roots):
+        if any(within(path, root) for path in (named, real) for root in self._roots):
             return False
-        return any(_within(real, os.path.realpath(own)) for own in self._own)
+        return any(within(real, os.path.realpath(own)) for own in self._own)
 
     def _judge(self, touch: Touch) -> Verdict:
         try:
@@ -107,8 +107,8 @@ class Judge:
         if verdict.effect is Effect.DENY or not place.directory:
             return verdict
         if touch.tool in _WHOLE:
-            return _stricter(verdict, Verdict(Effect.ASK, _TREE))
-        return verdict if touch.within is None else _stricter(verdict, self._below(touch, place))
+            return stricter(verdict, Verdict(Effect.ASK, _TREE))
+        return verdict if touch.within is None else stricter(verdict, self._below(touch, place))
 
     def _is_way(self, touch: Touch, place: Place, needs: list[Need]) -> bool:
         """Whether a search begins at a denied directory below which something may not be denied."""
@@ -187,7 +187,7 @@ class Judge:
                 if effect is Effect.DENY or (touch.names and effect is Effect.ASK):
                     break
         except TooMany as many:
-            worst = _stricter(worst, Verdict(Effect.ASK, f"{many}; a person decides"))
+            worst = stricter(worst, Verdict(Effect.ASK, f"{many}; a person decides"))
         if touch.names and worst.effect is not Effect.ALLOW:
             return Verdict(Effect.ALLOW, worst.reason, unsure=True)
         return worst
@@ -240,7 +240,7 @@ class Judge:
         # A link's target is not reported to an agent that may not read it.
         path = place.named if decision.path == place.real else decision.path
         action = f"{decision.action} {path}: " if decision.action else ""
-        reason = decision.reason if rule is None else rule.reason or _BY_POLICY[decision.effect]
+        reason = decision.reason if rule is None else rule.reason or BY_POLICY[decision.effect]
         return Verdict(decision.effect, f"{action}{reason}{hint}")
 
     def _split(self, absolute: str) -> tuple[str, ...]:
@@ -274,7 +274,7 @@ _WHOLE = ("delete", "move_file", UNKNOWN)  # these actions on a directory includ
 _SETTINGS = "a person changes the settings that hold a hook"
 _TREE = "a hook does not judge what is below this folder; a person decides"
 _ELSEWHERE = "the argument is not a path in the workspace that the policy could judge; a person decides"
-_BY_POLICY = {
+BY_POLICY = {
     Effect.ALLOW: "the policy allows this",
     Effect.ASK: "the policy asks a person",
     Effect.DENY: "the policy denies this",
@@ -286,14 +286,15 @@ _BELOW = {
 _NARROW = "Search a folder or name a file pattern that leaves it out"
 
 
-def _stricter(one: Verdict | None, other: Verdict) -> Verdict:
+def stricter(one: Verdict | None, other: Verdict) -> Verdict:
     """Return the stricter of two verdicts, the first of two equal ones."""
     if one is None or (other.effect, other.unsure) > (one.effect, one.unsure):
         return other
     return one
 
 
-def _within(path: str, folder: str) -> bool:
+def within(path: str, folder: str) -> bool:
+    """Whether an absolute path is a folder or lies below it; compares text only."""
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TextIO
 
 from ringfence.toolkit.file_ownership import Untrusted
 from ringfence.toolkit.hooks.deadline import DEADLINE, seconds
-from ringfence.toolkit.hooks.hosts import EVENTS, FOREIGN_KEYS, UNANSWERED
+from ringfence.toolkit.hooks.hosts import AFTER, EVENTS, FOREIGN_KEYS, UNANSWERED, shell_modes
 
 if TYPE_CHECKING:
     from ringfence.policy import Policy
     from ringfence.toolkit.hooks.judge import Verdict
+    from ringfence.toolkit.hooks.shell_call import ShellCall
     from ringfence.toolkit.hooks.touch import Touch
 
 ANSWERED, BLOCKED = 0, 2
@@ -30,13 +31,15 @@ _NOBODY = "A person has to decide this, and this program's hooks cannot ask one"
 
 
 class Options(NamedTuple):
-    """The options of the command line; `ask` is "host", "deny", or None for the host's default."""
+    """The options of the command line; None for `ask` and `shell` is the host's default."""
 
     root: str | None = None
     policy: str | None = None
     agent: str = "default"
     ask: str | None = None
     deadline: float = DEADLINE
+    shell: str | None = None
+    state: str | None = None
 
 
 class Refused(Exception):
@@ -56,7 +59,8 @@ def quick(words: Sequence[str]) -> tuple[str, Options] | None:
         if flag == name or name not in Options._fields or name in given or value.startswith("-"):
             return None
         given[name] = value
-    if given.get("ask", "host") not in ("host", "deny"):
+    modes = shell_modes(words[0])
+    if given.get("ask", "host") not in ("host", "deny") or given.get("shell", modes[0]) not in modes:
         return None
     try:
         given |= {"deadline": seconds(given["deadline"])} if "deadline" in given else {}
@@ -65,11 +69,25 @@ def quick(words: Sequence[str]) -> tuple[str, Options] | None:
     return words[0], Options(**given)
 
 
-def respond(host: str, options: Options, source: BinaryIO, sink: TextIO, log: TextIO) -> int:
-    """Answer the event on `source`; returns the exit status and raises nothing."""
+def respond(  # noqa: PLR0913  the streams of a process, and who takes what ran
+    host: str,
+    options: Options,
+    source: BinaryIO,
+    sink: TextIO,
+    log: TextIO,
+    record: Callable[[ShellCall], None] | None = None,
+) -> int:
+    """Answer the event on `source`; returns the exit status and raises nothing.
+
+    `record` gets each command that a host ran without Ringfence, after it ran.
+    """
     try:
-        said = answer(host, options, source.read(MAX_EVENT + 1))
-        if said is not None:
+        event = _parsed(source.read(MAX_EVENT + 1))
+        if event.get("hook_event_name") in AFTER[host]:
+            ran = _ran_outside(host, event, options) if record else None
+            if ran is not None and record is not None:
+                record(ran)
+        elif (said := answer(host, options, event)) is not None:
             _write(sink, json.dumps(said) + "\n")
         return ANSWERED
     except BaseException as error:  # noqa: BLE001  fails closed: any failure blocks the call
@@ -88,9 +106,8 @@ def _write(sink: TextIO, text: str) -> None:
         raise
 
 
-def answer(host: str, options: Options, data: bytes) -> dict[str, Any] | None:
+def answer(host: str, options: Options, event: dict[str, Any]) -> dict[str, Any] | None:
     """Return the answer to an event; None where the host needs none."""
-    event = _parsed(data)
     name = _text(event, "hook_event_name")
     if name in UNANSWERED[host]:
         return None
@@ -105,10 +122,14 @@ def answer(host: str, options: Options, data: bytes) -> dict[str, Any] | None:
         touched = touches(host, tool, given)
     except ValueError as error:
         raise Refused(f"the arguments of {tool[:80]}: {error}") from None
-    if not touched:
+    if not touched and not _may_run(host, tool, options):
         return None
-    verdict, monitor = _verdict(host, event, options, touched)
-    if verdict is None or (monitor and not verdict.refused):
+    context = _context(event, options)
+    shell = _shell_call(host, event, options, context)
+    if shell is not None and shell.mode == "rewrite":
+        return None if context.policy.mode == "monitor" else _through_shell(name, event, options, shell)
+    verdict = _verdict(host, context, touched, shell)
+    if verdict is None or (context.policy.mode == "monitor" and not verdict.refused):
         return None
     asks = options.ask or ASKS[host]
     effect = _effect(host, tool, verdict, touched)
@@ -117,7 +138,29 @@ def answer(host: str, options: Options, data: bytes) -> dict[str, Any] | None:
         effect, reason = "deny", f"{_NOBODY}: {reason}"
     if effect is None or (effect == "allow" and event.get("permission_mode") == "plan"):
         return None  # a plan changes nothing
-    return SAYS[host, name](effect, f"Ringfence: {reason}"[:MAX_SAID])
+    return SAYS[host, name](effect, f"Ringfence: {reason}"[:MAX_SAID], None)
+
+
+def _through_shell(
+    name: str, event: dict[str, Any], options: Options, shell: ShellCall
+) -> dict[str, Any] | None:
+    """Return the answer that has `ringfence shell` run a command.
+
+    An ask of the policy is asked there: only an answer given there is bound to the command and its changes.
+    """
+    verdict = shell.verdict()
+    reason = f"Ringfence: {verdict.reason}"[:MAX_SAID]
+    if str(verdict.effect) == "deny":
+        return SAYS[shell.host, name]("deny", reason, None)
+    if str(verdict.effect) == "ask" and options.ask == "deny":
+        return SAYS[shell.host, name]("deny", f"Ringfence: {_NOBODY}: {verdict.reason}"[:MAX_SAID], None)
+    effect: str | None = "ask" if str(verdict.effect) == "ask" and options.ask == "host" else "allow"
+    if event.get("permission_mode") == "plan":
+        if name == "PermissionRequest":
+            return None
+        effect = None  # what a plan may run is the host's affair
+    given = shell.rewritten()
+    return SAYS[shell.host, name](effect, reason, given if given != event["tool_input"] else None)
 
 
 def _effect(host: str, tool: str, verdict: Verdict, touched: tuple[Touch, ...]) -> str | None:
@@ -138,10 +181,16 @@ def _effect(host: str, tool: str, verdict: Verdict, touched: tuple[Touch, ...]) 
     return str(verdict.effect)
 
 
-def _verdict(
-    host: str, event: dict[str, Any], options: Options, touched: tuple[Touch, ...]
-) -> tuple[Verdict | None, bool]:
-    from ringfence.toolkit.hooks.judge import Judge
+class CallContext(NamedTuple):
+    """Where a call is judged, by which policy and for which agent."""
+
+    root: str
+    cwd: str
+    policy: Policy
+    agent: str
+
+
+def _context(event: dict[str, Any], options: Options) -> CallContext:
     from ringfence.toolkit.program_files import leave
     from ringfence.toolkit.project_root import find_root
 
@@ -154,8 +203,67 @@ def _verdict(
     leave(root)
     helper = event.get("agent_type")
     agent = f"{options.agent}/{helper}" if isinstance(helper, str) and helper else options.agent
-    policy = _policy(options, root)
-    return Judge(root, policy, agent, cwd, host).judge(touched), policy.mode == "monitor"
+    return CallContext(root, cwd, _policy(options, root), agent)
+
+
+def _verdict(
+    host: str, context: CallContext, touched: tuple[Touch, ...], shell: ShellCall | None
+) -> Verdict | None:
+    from ringfence.toolkit.hooks.judge import Judge, stricter
+
+    found = None
+    if touched:
+        found = Judge(context.root, context.policy, context.agent, context.cwd, host).judge(touched)
+    return found if shell is None else stricter(found, shell.verdict())
+
+
+def _may_run(host: str, tool: str, options: Options) -> bool:
+    """Whether a call may run a command that has to be judged."""
+    from ringfence.toolkit.hooks.tool_arguments import SHELLS
+
+    return tool.lower() in SHELLS[host] and options.shell != "off"
+
+
+def _shell_call(host: str, event: dict[str, Any], options: Options, context: CallContext) -> ShellCall | None:
+    """Return the command of a call; None where it runs none, or the policy says nothing about commands."""
+    tool, given = _text(event, "tool_name"), event["tool_input"]
+    if not _may_run(host, tool, options):
+        return None
+    from ringfence.toolkit.hooks.shell_call import ShellCall, can_rewrite, session_of, speaks_of_commands
+    from ringfence.toolkit.hooks.shells import line_of
+
+    if not speaks_of_commands(context.policy.content):
+        return None
+    try:
+        line = line_of(host, tool, given)
+    except ValueError as error:
+        raise Refused(f"the arguments of {tool[:80]}: {error}") from None
+    if line is None:
+        return None
+    mode = "rewrite" if can_rewrite(host, tool, options.shell) else "words"
+    session = session_of(event)
+    return ShellCall(
+        host,
+        line,
+        given,
+        context.cwd,
+        context.root,
+        context.policy,
+        context.agent,
+        session,
+        options.policy,
+        options.state,
+        mode,
+    )
+
+
+def _ran_outside(host: str, event: dict[str, Any], options: Options) -> ShellCall | None:
+    """Return the command that a host ran without Ringfence; None for every other event."""
+    tool, given = event.get("tool_name"), event.get("tool_input")
+    if not isinstance(tool, str) or not isinstance(given, dict) or not _may_run(host, tool, options):
+        return None
+    shell = _shell_call(host, event, options, _context(event, options))
+    return None if shell is None or shell.ran_inside() else shell
 
 
 def _path(root: str) -> str:
@@ -223,26 +331,36 @@ def _told(error: BaseException) -> str:
 # Each host's answer, by event. Verdicts unknown to the host were replaced before.
 
 
-def _pre_tool_use(effect: str, reason: str) -> dict[str, Any]:
-    verdict = {"permissionDecision": effect, "permissionDecisionReason": reason}
-    return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **verdict}}
+def _pre_tool_use(effect: str | None, reason: str, given: dict[str, Any] | None) -> dict[str, Any]:
+    verdict = {"permissionDecision": effect, "permissionDecisionReason": reason} if effect else {}
+    changed = {"updatedInput": given} if given is not None else {}
+    return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **verdict, **changed}}
 
 
-def _codex_pre_tool_use(effect: str, reason: str) -> dict[str, Any] | None:
+def _codex_pre_tool_use(
+    effect: str | None, reason: str, given: dict[str, Any] | None
+) -> dict[str, Any] | None:
     # Codex supports only deny here; allow and ask are errors to it, and the call goes on.
-    return _pre_tool_use(effect, reason) if effect == "deny" else None
+    return _pre_tool_use(effect, reason, given) if effect == "deny" else None
 
 
-def _permission_request(effect: str, reason: str) -> dict[str, Any] | None:
+def _permission_request(
+    effect: str | None, reason: str, given: dict[str, Any] | None
+) -> dict[str, Any] | None:
     if effect == "ask":
         return None  # the host is about to ask a person already
-    decision = {"behavior": "allow"} if effect == "allow" else {"behavior": "deny", "message": reason}
+    decision: dict[str, Any] = {"behavior": "deny", "message": reason}
+    if effect == "allow":
+        decision = {"behavior": "allow"} | ({} if given is None else {"updatedInput": given})
     return {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": decision}}
 
 
-def _before_tool(effect: str, reason: str) -> dict[str, Any] | None:
-    # No answer leaves Gemini's own confirmation in place; an allow has the same effect.
-    return None if effect == "allow" else {"decision": effect, "reason": reason}
+def _before_tool(effect: str | None, reason: str, given: dict[str, Any] | None) -> dict[str, Any] | None:
+    # Without a decision Gemini's own confirmation stays in place; an allow has the same effect.
+    found: dict[str, Any] = {} if effect in (None, "allow") else {"decision": effect, "reason": reason}
+    if given is not None:
+        found["hookSpecificOutput"] = {"hookEventName": "BeforeTool", "tool_input": given}
+    return found or None
 
 
 SAYS = {

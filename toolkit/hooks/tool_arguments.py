@@ -152,7 +152,7 @@ TOUCHES: Mapping[str, Mapping[str, Reader]] = MappingProxyType(
             "ls": _list,
             "glob": _glob,
             "grep": _grep,
-            "bash": _nothing,
+            **dict.fromkeys(("bash", "monitor", "powershell"), _nothing),
         },
         "codex": {
             "apply_patch": _patch,
@@ -177,11 +177,21 @@ TOUCHES: Mapping[str, Mapping[str, Reader]] = MappingProxyType(
         },
     }
 )
+# The tools that run a command line, with the arguments that can have it.
+SHELLS: Mapping[str, Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "claude-code": dict.fromkeys(("bash", "monitor", "powershell"), ("command",)),
+        "codex": dict.fromkeys(
+            ("bash", "shell", "local_shell", "shell_command", "exec_command"), ("command", "cmd")
+        ),
+        "gemini": {"run_shell_command": ("command",)},
+    }
+)
 
 
 def is_shell(host: str, tool: str) -> bool:
-    """Whether only a patch in the tool's command is judged, so that it is never allowed as a whole."""
-    return TOUCHES[host].get(tool.lower()) is _shell
+    """Whether only words or a patch in the tool's command are judged, so it is never allowed as a whole."""
+    return tool.lower() in SHELLS[host] or TOUCHES[host].get(tool.lower()) is _shell
 
 
 def touches(host: str, tool: str, given: Mapping[str, Any]) -> tuple[Touch, ...]:

@@ -14,10 +14,12 @@ from ringfence.toolkit import program_files
 from ringfence.toolkit.cli.agent_option import mention_unknown
 from ringfence.toolkit.cli.approval_prompt import confirm
 from ringfence.toolkit.cli.context import policy_of, root_of
+from ringfence.toolkit.cli.host_commands import record
 from ringfence.toolkit.cli.output import Screen
 from ringfence.toolkit.cli.replace_file import replace_text
 from ringfence.toolkit.cli.runner import DONE, FELL_SHORT, UsageError
-from ringfence.toolkit.hooks.install import SETTINGS, NotPlain, command, installed, removed
+from ringfence.toolkit.hooks.hosts import shell_modes
+from ringfence.toolkit.hooks.install import SETTINGS, NotPlain, command, host_rules, installed, removed
 from ringfence.toolkit.hooks.respond import Options, respond
 from ringfence.toolkit.protected_paths import of_program
 
@@ -38,8 +40,8 @@ def gemini(arguments: argparse.Namespace, screen: Screen) -> int:
 
 
 def _respond(host: str, arguments: argparse.Namespace, screen: Screen) -> int:
-    options = Options(arguments.root, arguments.policy, arguments.agent, arguments.ask, arguments.deadline)
-    return respond(host, options, sys.stdin.buffer, screen.stdout, screen.stderr)
+    options = Options(**{name: getattr(arguments, name) for name in Options._fields})
+    return respond(host, options, sys.stdin.buffer, screen.stdout, screen.stderr, record)
 
 
 def install(arguments: argparse.Namespace, screen: Screen) -> int:
@@ -55,18 +57,22 @@ def install(arguments: argparse.Namespace, screen: Screen) -> int:
         if not arguments.yes and not _agreed(file, diff, screen):
             return FELL_SHORT
         _write(file, after)
-    _show_install(file, diff, changed, arguments, screen)
+    _show_install(file, diff, after, arguments, screen)
     return DONE
 
 
 def _changed(before: str, file: Path, arguments: argparse.Namespace, screen: Screen) -> str:
     """The new text of the settings. Raises UsageError for settings that cannot be changed safely."""
     host = arguments.host
+    if arguments.shell not in (None, *shell_modes(host)):
+        raise UsageError(f"--shell {arguments.shell}: {host} has {' and '.join(shell_modes(host))}")
     try:
         if arguments.undo:
             return removed(before, host)
-        run = command(_program(), host, arguments.agent, arguments.policy, arguments.ask)
-        after = installed(before, host, run)
+        given = {name: getattr(arguments, name) for name in ("policy", "agent", "ask", "shell", "state")}
+        if given["agent"] == "default":
+            given["agent"] = None
+        after = installed(before, host, command(_program(), host, given), shell=arguments.shell != "off")
     except NotPlain as error:
         raise UsageError(f"{file}: {error}; it was not changed") from None
     with suppress(PolicyError):  # the hook then blocks every call, with the reason
@@ -83,10 +89,18 @@ def _agreed(file: Path, diff: str, screen: Screen) -> bool:
     return confirm(f"Change {file}?")
 
 
-def _show_install(
-    file: Path, diff: str, changed: bool, arguments: argparse.Namespace, screen: Screen
-) -> None:
+_SHELL = {
+    "rewrite": "if the policy says anything about commands, `ringfence shell` runs them and their changes are"
+    " judged (Linux; elsewhere only their words)",
+    "words": "if the policy says anything about commands, their words are judged: a hint, not a fence",
+    "off": "not judged",
+}
+
+
+def _show_install(file: Path, diff: str, after: str, arguments: argparse.Namespace, screen: Screen) -> None:
     protected = of_program(root_of(arguments)[0])
+    shell = "off" if arguments.undo else arguments.shell or shell_modes(arguments.host)[0]
+    changed = bool(diff)
     if screen.as_json:
         done = changed and not arguments.dry_run
         found = {
@@ -95,6 +109,7 @@ def _show_install(
             "changed": done,
             "diff": diff,
             "protected": protected,
+            "shell": shell,
         }
         screen.json(found)
     elif not changed:
@@ -104,7 +119,15 @@ def _show_install(
     else:
         screen.diff(diff)
         screen.line(f"changed {file}")
-    if protected and not arguments.undo and not screen.as_json:
+    if arguments.undo or screen.as_json:
+        return
+    screen.line(f"shell commands ({shell}): {_SHELL[shell]}")
+    if shell == "rewrite" and (unseen := host_rules(after, arguments.host)):
+        screen.line(
+            "these rules of the program see the command that starts Ringfence, and no longer the agent's own:"
+            f" {', '.join(unseen)}; put them under `run` in the policy"
+        )
+    if protected:
         screen.line(
             f"the program of the hook is in this project, and no agent can change it: {', '.join(protected)}"
         )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ringfence.toolkit.cli.table.options import AGENT, DRY_RUN, JSON, YES, Command, opt
+from ringfence.toolkit.cli.table.options import AGENT, DRY_RUN, JSON, STATE, YES, Command, Option, opt
 from ringfence.toolkit.hooks.deadline import DEADLINE, MOST, seconds
+from ringfence.toolkit.hooks.hosts import shell_modes
 
 _ROOT = opt(
     "--root",
@@ -31,6 +32,22 @@ _JUDGING = (
 )
 
 
+def _shell(modes: tuple[str, ...]) -> Option:
+    return opt(
+        "--shell",
+        choices=modes,
+        says="what to do with shell commands, if the policy says anything about commands:"
+        f" {', '.join(_SHELL_MODES[mode] for mode in modes)} (default: {modes[0]})",
+    )
+
+
+_SHELL_MODES = {
+    "rewrite": "rewrite lets `ringfence shell` run the command and judges its changes",
+    "words": "words judges only the words of the command",
+    "off": "off leaves commands alone",
+}
+
+
 def _host(name: str, title: str, events: str, ask: str, about: str) -> Command:
     return Command(
         f"hook {name}",
@@ -41,9 +58,11 @@ def _host(name: str, title: str, events: str, ask: str, about: str) -> Command:
             opt(
                 "--ask",
                 choices=("host", "deny"),
-                default=ask,
-                says=f"if the policy asks: host lets the program ask its user, deny denies (default: {ask})",
+                says=f"if the policy asks: host lets the program ask its user, deny denies (default: {ask};"
+                " a command that `ringfence shell` runs asks by itself)",
             ),
+            _shell(shell_modes(name)),
+            STATE,
             opt(
                 "--deadline",
                 metavar="SECONDS",
@@ -54,8 +73,10 @@ def _host(name: str, title: str, events: str, ask: str, about: str) -> Command:
             ),
         ),
         (f"ringfence hook {name} --policy baseline < event.json",),
-        f"Handles {events} for calls with file paths, and prints nothing for others. The exit status is 0, or"
-        " 2 after an error or the deadline, which blocks the call. An event that the program does not send is"
+        f"Handles {events} for calls with file paths and for shell commands, and prints nothing for others."
+        " After a shell command that ran without Ringfence it adds a record to the audit log. The exit status"
+        " is 0, or 2 after an error or the deadline, which blocks the call. An event that the program does"
+        " not send is"
         f" an error. {about}".strip(),
     )
 
@@ -107,6 +128,13 @@ HOOKS = (
             opt("--policy", metavar="FILE", says="passed to the hook unchanged (default: none)"),
             AGENT,
             opt("--ask", choices=("host", "deny"), says="passed to the hook (default: none)"),
+            opt(
+                "--shell",
+                choices=("rewrite", "words", "off"),
+                says="passed to the hook: what to do with shell commands (default: rewrite, where the program"
+                " lets a hook do so, else words)",
+            ),
+            opt("--state", metavar="DIR", completes="directory", says="passed to the hook (default: none)"),
             YES,
             JSON,
             DRY_RUN,
