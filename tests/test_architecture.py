@@ -235,8 +235,8 @@ MAY_IMPORT = {
     ),
     "toolkit.text": words("policy.invisible_characters"),
     "toolkit.audit": words(
-        "policy.loading policy.patterns toolkit.errors toolkit.grant_patterns toolkit.paths toolkit.plan"
-        " toolkit.protected_paths toolkit.state toolkit.text toolkit.tools"
+        "policy.commands policy.loading policy.patterns toolkit.errors toolkit.grant_patterns toolkit.paths"
+        " toolkit.plan toolkit.protected_paths toolkit.state toolkit.text toolkit.tools"
     ),
     "toolkit.approvals": words(
         "policy policy.patterns toolkit.audit toolkit.errors toolkit.grant_patterns toolkit.plan"

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ringfence.toolkit import grant_patterns, paths
+from ringfence.toolkit.audit import command_records
 from ringfence.toolkit.audit import index as audit_index
 from ringfence.toolkit.audit.archive import Packed, Summary, archived, last_archived, packed
 from ringfence.toolkit.audit.hash_chain import BEGINNING, Checked, Fault, Record, check, number, seal
@@ -132,7 +133,8 @@ class RecordFilter:
 
     `path` is a pattern as in a policy; a record about a tree has every path in it. `since` (included) and
     `until` (excluded) are times in POSIX seconds. `by` is the person who answered, whose grant allowed a
-    call, or who acted; `approved`: only calls that a grant allowed.
+    call, or who acted; `approved`: only calls that a grant allowed. `command` is a pattern of words, as below
+    `run` in a policy, for one of the simple commands of a command line.
     """
 
     session: str | None = None
@@ -145,6 +147,7 @@ class RecordFilter:
     approved: bool = False
     since: float | None = None
     until: float | None = None
+    command: str | None = None
 
     def fits_kind(self, kind: Kind) -> bool:
         """Whether a record of that kind may match; the kind of an unknown tool has no name."""
@@ -152,6 +155,7 @@ class RecordFilter:
         return (
             (self.agent is None or agent == self.agent or agent.startswith(self.agent + "/"))
             and (self.tool in (None, kind.tool) or kind.outcome == "unknown_tool")
+            and (self.command is None or kind.tool == command_records.TOOL)
             and self.effect in (None, kind.effect)
             and self.outcome in (None, kind.outcome)
             and self.by in (None, kind.by)
@@ -166,6 +170,7 @@ class RecordFilter:
             and (self.since is None or time >= self.since)
             and (self.until is None or time < self.until)
             and self.tool in (None, record.get("tool"))
+            and (self.command is None or command_records.fits(self.command, record))
             and self.fits_kind(audit_columns.parse(audit_columns.kind_of(record)))
             and (self.path is None or self._has(state, record, self.path))
         )
@@ -270,7 +275,7 @@ def _parts(state: State, wanted: RecordFilter, back: bool) -> list[RecordNumbers
     parts: list[RecordNumbers | None] = []
     if wanted.session is not None:
         parts.append(audit_index.of_session(state, wanted.session, back=back))
-    asked = (wanted.agent, wanted.tool, wanted.effect, wanted.outcome, wanted.by)
+    asked = (wanted.agent, wanted.tool, wanted.effect, wanted.outcome, wanted.by, wanted.command)
     if wanted.approved or any(one is not None for one in asked):
         parts.append(audit_index.of_kind(state, wanted.fits_kind, back=back))
     if wanted.path is not None:

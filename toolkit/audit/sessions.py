@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ringfence.toolkit.audit import command_records
 from ringfence.toolkit.audit.archive import packed
 from ringfence.toolkit.plan.changes import DIRECTORY
 from ringfence.toolkit.state import audit_columns
@@ -18,7 +19,9 @@ from ringfence.toolkit.state.protocol import State
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """A session; `first` and `last` are POSIX seconds, `files` counts each changed file once."""
+    """A session; `first` and `last` are POSIX seconds, `files` counts each changed file once, `commands` the
+    calls about a command.
+    """
 
     session: str
     agents: tuple[str, ...]
@@ -26,6 +29,7 @@ class Recorded:
     first: float
     last: float
     files: int
+    commands: int = 0
 
 
 class _Some(NamedTuple):
@@ -49,15 +53,17 @@ def recorded(state: State, agent: str | None = None) -> list[Recorded]:
         grouped.setdefault(some.session, []).append(some)
     found = []
     for session, parts in grouped.items():
-        calls, agents = 0, dict[str, None]()
+        calls, commands, agents = 0, 0, dict[str, None]()
         for part in parts:
             kind = audit_columns.parse(part.kind)
             calls += part.records if kind.event == "call" else 0
+            commands += part.records if (kind.event, kind.tool) == ("call", command_records.TOOL) else 0
             if kind.agent is not None:
                 agents[kind.agent] = None
         if agent is None or any(one == agent or one.startswith(f"{agent}/") for one in agents):
             first, last = min(part.first for part in parts), max(part.last for part in parts)
-            found.append(Recorded(session, tuple(sorted(agents)), calls, first, last, files.get(session, 0)))
+            counted = files.get(session, 0)
+            found.append(Recorded(session, tuple(sorted(agents)), calls, first, last, counted, commands))
     return sorted(found, key=lambda one: one.last)
 
 

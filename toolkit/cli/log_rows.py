@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ringfence.toolkit.audit import command_records
 from ringfence.toolkit.cli.column_layout import Column
 from ringfence.toolkit.text import because, when
 
@@ -54,7 +55,7 @@ def log_row(record: dict[str, Any]) -> tuple[str, ...]:
         _text(record, "session"),
         _text(record, "agent"),
         _text(record, "tool") or _text(record, "event"),
-        paths(record),
+        command_records.in_short(record) or paths(record),
         str(decision["effect"]) if decision else "",
         _text(record, "outcome"),
         _text(record, "by"),

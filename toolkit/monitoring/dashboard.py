@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ringfence.toolkit.approvals.requests import Request
+from ringfence.toolkit.audit import command_records
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.history.session_diff import Changed, changed
 from ringfence.toolkit.session.session import Session
@@ -133,7 +134,11 @@ class Board:
 
 
 def label(record: dict[str, Any]) -> str:
-    """Return a call as the log names it: `[delete_tasks tasks: 3]`, `[delete src/a.py]`."""
+    """Return a call as the log names it: `[delete_tasks tasks: 3]`, `[delete src/a.py]`, `[$ make (exit 0,
+    overlay)]`.
+    """
+    if command := command_records.in_short(record):
+        return f"[{command}]"
     tool = str(record.get("tool") or record.get("event") or "?")
     tasks = record.get("tasks")
     if isinstance(tasks, dict):
@@ -144,7 +149,13 @@ def label(record: dict[str, Any]) -> str:
 
 
 _DOING = {"create": "Creating", "delete": "Deleting", "edit": "Editing", "insert": "Editing"}
-_DOING |= {"move": "Moving", "copy": "Copying", "undo": "Undoing", "restore": "Restoring"}
+_DOING |= {
+    "run": "Applying a command's changes",
+    "move": "Moving",
+    "copy": "Copying",
+    "undo": "Undoing",
+    "restore": "Restoring",
+}
 
 
 def doing(tool: str) -> str:

@@ -10,6 +10,7 @@ from time import sleep
 from typing import Any
 
 from ringfence.policy import Policy, PolicyError
+from ringfence.toolkit.audit import command_records
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.cli.agent_option import mention_unknown
 from ringfence.toolkit.cli.column_layout import Column
@@ -73,6 +74,8 @@ def wanted(arguments: argparse.Namespace) -> audit.RecordFilter:
     if arguments.path is not None:
         path = pattern_argument(arguments.path, root_of(arguments)[0])
         _check_pattern(arguments.path, path)
+    if arguments.command_words is not None:
+        _check_words(arguments.command_words)
     return audit.RecordFilter(
         session=arguments.session,
         agent=arguments.by_agent,
@@ -84,6 +87,7 @@ def wanted(arguments: argparse.Namespace) -> audit.RecordFilter:
         approved=arguments.approved,
         since=_at(arguments, "since"),
         until=_at(arguments, "until"),
+        command=arguments.command_words,
     )
 
 
@@ -96,6 +100,15 @@ def _check_pattern(text: str, pattern: str) -> None:
         parse(pattern)
     except PatternError as error:
         raise UsageError(f"--path {text!r}: {error.message}") from None
+
+
+def _check_words(text: str) -> None:
+    from ringfence.policy.patterns.syntax import PatternError
+
+    try:
+        command_records.pattern(text)
+    except PatternError as error:
+        raise UsageError(f"--command {text!r}: {error.message}; {error.hint}") from None
 
 
 def _at(arguments: argparse.Namespace, option: str) -> float | None:

@@ -20,6 +20,7 @@ _COLUMNS = (
     Column("calls"),
     Column("first", short=short_time, leaves=1),
     Column("last", short=short_time),
+    Column("commands", leaves=2),
     Column("changed files"),
 )
 
@@ -38,7 +39,8 @@ def sessions(arguments: argparse.Namespace, screen: Screen) -> int:
 
 def _row(one: Recorded) -> tuple[str, ...]:
     agents = ", ".join(one.agents)
-    return one.session, agents, f"{one.calls:,}", when(one.first), when(one.last), f"{one.files:,}"
+    times = when(one.first), when(one.last)
+    return one.session, agents, f"{one.calls:,}", *times, f"{one.commands:,}", f"{one.files:,}"
 
 
 def _json(one: Recorded) -> dict[str, Any]:
@@ -48,5 +50,6 @@ def _json(one: Recorded) -> dict[str, Any]:
         "calls": one.calls,
         "first": rfc3339(one.first),
         "last": rfc3339(one.last),
+        "commands": one.commands,
         "changed_files": one.files,
     }

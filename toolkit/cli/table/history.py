@@ -78,8 +78,8 @@ HISTORY: tuple[Command, ...] = (
             *(option for option in LOOKING if option is not THAT_SESSION),
         ),
         ("ringfence sessions", "ringfence sessions --agent coder --json"),
-        "Prints for each session its agents, the number of calls, the times of the first and last record, and"
-        " the number of changed files.",
+        "Prints for each session its agents, the number of calls, the times of the first and last record, the"
+        " number of calls about a command, and the number of changed files.",
     ),
     Command(
         "history",

@@ -211,6 +211,13 @@ PICKING = (
         completes="file",
         says="only calls on paths that match this pattern, written as in a policy",
     ),
+    opt(
+        "--command",
+        dest="command_words",
+        metavar="WORDS",
+        says="only calls that ran or asked to run a command that these words match, written as below `run` in a"
+        " policy, such as 'git push *'",
+    ),
     opt("--effect", choices=("allow", "ask", "deny"), says="only calls with this verdict"),
     opt(
         "--outcome",

@@ -1,0 +1,53 @@
+"""Lookup of commands by call and by session, in the audit records. Only reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+from ringfence.toolkit.audit import log
+from ringfence.toolkit.audit.command_records import TOOL, of, ran
+from ringfence.toolkit.state.protocol import State
+
+_LOOKED_AT = 1_000  # records that are read to find the command of one call
+_CHANGED = ("done", "partial", "unknown")
+
+Record = dict[str, Any]
+
+
+def of_calls(state: State, calls: Iterable[tuple[str, str, float]]) -> dict[str, Record]:
+    """Return the commands of calls, by call; each call is given with its session and the time of its change.
+
+    A call whose record is not found is left out.
+    """
+    found: dict[str, Record] = {}
+    for call, session, time in calls:
+        if call not in found:
+            record = next((one for one in _before(state, session, time) if one.get("call") == call), None)
+            command = None if record is None else of(record)
+            if command is not None:
+                found[call] = command
+    return found
+
+
+def that_changed(state: State, session: str, agent: str | None = None) -> list[Record]:
+    """Return the records of the commands of a session that changed something, oldest first.
+
+    Also those whose changes were all discarded, or written at once.
+    """
+    wanted = log.RecordFilter(session=session, agent=agent, tool=TOOL)
+    return [record for record in log.matching(state, wanted) if _changed(record)]
+
+
+def _changed(record: Record) -> bool:
+    command = of(record)
+    if command is None or not ran(command):
+        return False
+    return record.get("outcome") in _CHANGED or bool(command.get("through") or command.get("discarded"))
+
+
+def _before(state: State, session: str, time: float) -> Iterator[Record]:
+    """Yield the records of commands that a session had begun by a time, the newest first."""
+    wanted = log.RecordFilter(session=session, tool=TOOL, until=time + 1)  # a call begins before its change
+    return islice(log.matching(state, wanted, back=True), _LOOKED_AT)
