@@ -296,12 +296,12 @@ MAY_IMPORT = {
     ),
     "toolkit": words("toolkit.approvals toolkit.call toolkit.errors toolkit.session toolkit.tools"),
     "toolkit.granting": words(
-        "policy toolkit.approvals toolkit.errors toolkit.grant_patterns toolkit.paths toolkit.plan"
+        "policy toolkit.approvals toolkit.audit toolkit.errors toolkit.grant_patterns toolkit.paths toolkit.plan"
         " toolkit.protected_paths toolkit.session toolkit.storage toolkit.text toolkit.tools"
         " toolkit.workspace"
     ),
     "toolkit.mcp": words(
-        "toolkit.approvals toolkit.call toolkit.catalog toolkit.errors toolkit.grant_patterns"
+        "toolkit.approvals toolkit.audit toolkit.call toolkit.catalog toolkit.errors toolkit.grant_patterns"
         " toolkit.granting toolkit.line_reader toolkit.locations toolkit.progress toolkit.session"
         " toolkit.text toolkit.version"
     ),

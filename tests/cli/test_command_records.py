@@ -76,7 +76,7 @@ def test_the_log_shows_the_command_with_its_end(ringfence: Ringfence, add: Calla
     _, first, second, third = ringfence("log").out.splitlines()
     assert "$ ruff format . && pytest -q (exit 1, overlay)" in first
     assert r"$ git push\x1b[2K\u202e (did not run)" in second
-    assert third.split()[4:6] == ["read_file", "a"]
+    assert third.split()[5:7] == ["read_file", "a"]
     assert ringfence("log", "--json", "--tool", "run_command").lines[0]["command"] == RAN
 
 

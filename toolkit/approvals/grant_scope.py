@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from ringfence.toolkit import grant_patterns
 from ringfence.toolkit.approvals.requests import GRANTED, ONCE, PATTERN, SESSION, Answer, Request
+from ringfence.toolkit.audit.command_records import TO_RUN
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.text import rfc3339
 
@@ -19,8 +20,8 @@ def covers(grant: Request, request: Request) -> bool:
         return False
     if grant.scope == SESSION:
         return grant.session == request.session
-    if grant.pattern is None:
-        return False
+    if grant.pattern is None or request.of_command == TO_RUN:
+        return False  # a pattern is for paths, and the text of a command is none
     return all(map(grant_patterns.matcher(grant.pattern), request.asking or request.paths))
 
 
@@ -54,6 +55,9 @@ def check_scope(request: Request, answer: Answer, now: float) -> None:
     if answer.until is not None and answer.until <= now:
         raise CallError("invalid_arguments", "The grant would end before it begins", where="until")
     if answer.scope == PATTERN:
+        if request.of_command == TO_RUN:
+            message = "A pattern is for paths; that a command runs is granted once, or for its session"
+            raise CallError("invalid_arguments", message, where="pattern")
         if answer.pattern is None or answer.until is None:
             raise CallError("invalid_arguments", "A grant for a pattern needs an end", where="until")
         _check_pattern(answer.pattern, request.asking or request.paths)

@@ -7,6 +7,7 @@ import secrets
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from ringfence.toolkit.audit.command_records import CHANGES, TO_RUN, TOOL
 from ringfence.toolkit.plan.content import sha256
 
 PENDING, GRANTED, REFUSED, USED, STALE = "pending", "granted", "refused", "used", "stale"
@@ -58,6 +59,13 @@ class Request:
     def to_json(self) -> dict[str, Any]:
         """Return all fields that a person may see."""
         return {name: value for name, value in asdict(self).items() if name != "shown"}
+
+    @property
+    def of_command(self) -> str:
+        """Return what is asked about a command: TO_RUN before it runs, CHANGES once it ran; else ""."""
+        if self.tool != TOOL:
+            return ""
+        return CHANGES if self.changes else TO_RUN
 
     @property
     def rules(self) -> frozenset[str]:

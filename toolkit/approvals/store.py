@@ -33,6 +33,7 @@ from ringfence.toolkit.approvals.requests import (
 )
 from ringfence.toolkit.audit import index as audit_index
 from ringfence.toolkit.audit import log as audit
+from ringfence.toolkit.audit.command_records import TO_RUN
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.state.protocol import State
 
@@ -355,7 +356,7 @@ class Approvals:
                 "session": request.session,
                 "agent": request.agent,
                 "tool": request.tool,
-                **audit_index.path_fields(request.paths, request.asking),
+                **_about(request),
                 "digest": request.digest,
                 "policy": request.revision,
                 "scope": answer.scope if what in (GRANTED, USED) else None,
@@ -366,6 +367,17 @@ class Approvals:
             },
             self._state.key,
         )
+
+
+def _about(request: Request) -> dict[str, Any]:
+    """Return the paths of a request's record, and its command: what is asked about running it is no path."""
+    if not request.of_command:
+        return audit_index.path_fields(request.paths, request.asking)
+    given = request.arguments
+    command = {"command": given.get("command"), "cwd": given.get("cwd", "."), "asks": request.of_command}
+    if request.of_command == TO_RUN:
+        return {"paths": list(request.paths), "command": command}
+    return {**audit_index.path_fields(request.paths, request.asking), "command": command}
 
 
 _SELECT = "SELECT request, state, reason, scope, pattern, until, decided_by, asked, decided FROM approval"

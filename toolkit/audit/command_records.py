@@ -5,15 +5,18 @@ Pure. Text is as the record has it, so whoever prints it escapes it.
 
 from __future__ import annotations
 
-from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ringfence.policy.commands import patterns, words
+from ringfence.toolkit.plan.command_run import effects_in_words
 from ringfence.toolkit.text import plural, size
+
+if TYPE_CHECKING:
+    from ringfence.policy.commands.patterns import WordPattern
 
 TOOL = "run_command"
 NAMED = 20  # paths of each kind that `details` names
-_DESTRUCTIVE = ("deleted", "replaced", "overwritten")  # effects that are named first
+# Of the record of a request: what a person is asked about it.
+TO_RUN, CHANGES = "run", "changes"
 
 Record = dict[str, Any]
 
@@ -36,6 +39,8 @@ def line(command: Record) -> str:
 
 def ended(command: Record) -> str:
     """Return how a command ended and how it was confined: `exit 1, overlay`."""
+    if command.get("asks"):
+        return "its changes" if command["asks"] == CHANGES else "to run"
     if not ran(command):
         return "did not run"
     if command.get("stopped"):
@@ -56,9 +61,8 @@ def in_short(record: Record) -> str:
 def counts(command: Record) -> str:
     """Return the effects by class, what is destroyed first: `2 deleted, 1 created`; "" if there are none."""
     found = command.get("effects")
-    rows = list(found.items()) if isinstance(found, dict) else []
-    rows.sort(key=lambda row: row[0] not in _DESTRUCTIVE)
-    return ", ".join(f"{number:,} {name}" for name, number in rows if isinstance(number, int) and number)
+    rows = found.items() if isinstance(found, dict) else ()
+    return effects_in_words({name: number for name, number in rows if isinstance(number, int)})
 
 
 def aside(command: Record) -> list[str]:
@@ -95,16 +99,18 @@ def details(command: Record) -> list[str]:
     return lines
 
 
-@lru_cache(maxsize=64)
-def pattern(text: str) -> patterns.WordPattern:
+def pattern(text: str) -> WordPattern:
     """Return the pattern of words, written as below `run` in a policy. Raises PatternError."""
-    return patterns.parse(text)
+    from ringfence.policy.commands.patterns import parse  # needed for a search alone
+
+    return parse(text)
 
 
 def fits(text: str, record: Record) -> bool:
     """Whether a pattern of words matches a record's command line, or one simple command in it."""
-    command = of(record)
+    from ringfence.policy.commands.words import parse
+
+    command, wanted = of(record), pattern(text)
     if command is None:
         return False
-    wanted = pattern(text)
-    return wanted.everything or any(map(wanted.fits, words.parse(command["command"]).commands))
+    return wanted.everything or any(map(wanted.fits, parse(command["command"]).commands))

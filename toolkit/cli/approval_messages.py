@@ -11,9 +11,11 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ringfence.toolkit.approvals.requests import ONCE, PATTERN, SESSION, WAIT, Answer, Request
+from ringfence.toolkit.audit.command_records import CHANGES, TO_RUN
 from ringfence.toolkit.call import read_json
 from ringfence.toolkit.durations import ahead
 from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.granting.command_requests import notice
 from ringfence.toolkit.granting.needs import shown_needs
 from ringfence.toolkit.granting.scopes import Scope
 from ringfence.toolkit.paths import is_unicode
@@ -58,7 +60,10 @@ _REACH = {
 }
 _NEED = _object(
     {
-        "action": {**_TEXT, "description": "read, write or delete."},
+        "action": {
+            **_TEXT,
+            "description": "read, write, delete or run; the path of run is the text of a command.",
+        },
         "path": _TEXT,
         "directory": {"type": "boolean"},
         "on_the_way": {"type": "boolean", "description": "Whether it is a directory that is made for it."},
@@ -91,6 +96,12 @@ SCHEMA: dict[str, Any] = {
                 "session": _TEXT,
                 "tool": _TEXT,
                 "title": {**_TEXT, "description": "What the call would do, in one line."},
+                "of_command": {
+                    "enum": ["", TO_RUN, CHANGES],
+                    "description": "run: whether a command may run, which it has not yet; changes: whether"
+                    " the changes of a command that ran are applied; empty for any other call.",
+                },
+                "notice": {**_TEXT, "description": "The same in words, to be shown as it is."},
                 "description": {**_TEXT, "description": "Why, in the agent's own words."},
                 "because": {**_TEXT, "description": "Why a person is asked."},
                 "paths": {"type": "array", "items": _TEXT},
@@ -166,6 +177,8 @@ def asked(
         "session": request.session,
         "tool": request.tool,
         "title": escape(request.title),
+        "of_command": request.of_command,
+        "notice": notice(request),
         "description": escape(request.description, newlines=True),
         "because": escape(because(request.decision)),
         "paths": list(request.paths),

@@ -235,9 +235,12 @@ def whoami() -> str:
 
 def heading(request: Request) -> list[tuple[str, str]]:
     """What stands above the preview, as (text, style): the tool, what it does and needs come first."""
+    from ringfence.toolkit.granting.command_requests import notice
     from ringfence.toolkit.granting.needs import in_lines
 
     lines = [("", ""), (f"{escape(request.tool)}: {escape(request.title or 'no title')}", "bold yellow")]
+    if about := notice(request):
+        lines.append((f"  {about}", "bold"))
     lines += in_lines(request)
     lines.append((f"  asks because of: {escape(because(request.decision))}", ""))
     lines.append((f"  agent: {escape(request.agent)}   session: {escape(request.session)}", "dim"))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from ringfence.policy import Policy
 from ringfence.toolkit.approvals.requests import ONCE, PENDING, Answer, Request
+from ringfence.toolkit.audit.command_records import TO_RUN
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.granting.reach import Reach, reach
 from ringfence.toolkit.granting.scopes import in_words
@@ -24,8 +25,12 @@ def effects(session: Session, request: Request, answer: Answer, policy: Policy |
     lines = [f"for {in_words(request, answer.scope, answer.pattern, answer.until)}"]
     if answer.scope == ONCE:
         return lines
-    found = reach_of(session, request, answer, policy)
-    lines.append("how many paths it opens is not known" if found is None else found.in_words())
+    if request.of_command == TO_RUN:
+        lines.append(
+            "lets every command run that the same rule asks about; their changes are judged by themselves"
+        )
+    else:
+        lines.append(_opens(reach_of(session, request, answer, policy)))
     approvals = session.approvals
     reached = approvals.covered(request, answer)
     refused = [one for one in reached if approvals.refusal(one) is not None]
@@ -49,6 +54,10 @@ def reach_of(
         raise CallError("invalid_arguments", f"This is not a pattern: {error}", where="pattern") from None
     except CallError:
         return None  # a person can decide although the store does not answer
+
+
+def _opens(found: Reach | None) -> str:
+    return "how many paths it opens is not known" if found is None else found.in_words()
 
 
 def _named(requests: list[Request]) -> str:

@@ -12,6 +12,8 @@ from ringfence.toolkit.approvals.requests import Request
 from ringfence.toolkit.grant_patterns import outermost
 from ringfence.toolkit.text import escape
 
+_MOST = 20  # lines for one action of a command, which may change very many paths
+
 
 def shown_needs(request: Request) -> tuple[dict[str, Any], ...]:
     """Return the needs to decide about; a read only if it asks, or is all that is done at its path."""
@@ -25,18 +27,24 @@ def in_lines(request: Request) -> list[tuple[str, str]]:
     needs = shown_needs(request)
     some_ask = any(need["asks"] for need in needs)
     lines: list[tuple[str, str]] = []
+    actions = dict.fromkeys(need["action"] for need in needs)
+    if request.of_command:  # of many changes those that destroy are read first
+        actions = dict.fromkeys(sorted(actions, key=lambda action: action != "delete"))
     for asks in (True, False):
-        for action in dict.fromkeys(need["action"] for need in needs):
+        for action in actions:
             group = [
                 need["path"]
                 for need in needs
                 if not need["on_the_way"] and (need["action"], need["asks"]) == (action, asks)
             ]
             allowed = " (allowed)" if some_ask and not asks else ""
-            lines += [
-                (f"  {action}: {escape(path)}{allowed}", "dim" if allowed else "bold")
-                for path in outermost(group)
-            ]
+            style = "dim" if allowed else "bold"
+            # Of commands each is named: one that begins like another is not inside it.
+            named = list(dict.fromkeys(group)) if action == "run" else outermost(group)
+            most = _MOST if request.of_command else len(named)
+            lines += [(f"  {action}: {escape(path)}{allowed}", style) for path in named[:most]]
+            if named[most:]:
+                lines.append((f"  {action}: {len(named) - most:,} more, in the diff{allowed}", style))
     made = [escape(need["path"]) for need in needs if need["on_the_way"]]
     return [*lines, (f"  made on the way: {', '.join(made)}", "dim")] if made else lines
 

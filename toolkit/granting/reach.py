@@ -13,6 +13,7 @@ from typing import Any
 from ringfence.policy import Effect, Policy
 from ringfence.toolkit import paths
 from ringfence.toolkit.approvals.requests import PATTERN, Request, spelled
+from ringfence.toolkit.audit.command_records import CHANGES, TO_RUN
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.grant_patterns import matcher
 from ringfence.toolkit.plan.changes import DIRECTORY, Entry
@@ -67,13 +68,13 @@ def reach(  # noqa: PLR0913  a grant's parts, and bounds by keyword
     most: int = MOST,
     looked_at: int = LOOKED_AT,
 ) -> Reach | None:
-    """Return what a grant of this scope opens; None for a request about tasks.
+    """Return what a grant of this scope opens; None for a request about tasks, or about running a command.
 
     If the policy has changed since the request, every path that the request's rules match is counted. `most`
     and `looked_at` bound the paths that are counted and read. Raises CallError if the workspace cannot be
     read.
     """
-    if any(path.partition("/")[0] == TASKS for path in request.paths):
+    if request.of_command == TO_RUN or any(path.partition("/")[0] == TASKS for path in request.paths):
         return None
     judged = policy.revision == request.revision
     opens = _judged(workspace, policy, request) if judged else _matched(request)
@@ -102,6 +103,8 @@ def _may_change(workspace: Workspace, entry: Entry) -> bool:
 def _judged(workspace: Workspace, policy: Policy, request: Request) -> Opens:
     rules, fold, tool = request.rules, workspace.fold, request.tool
     actions = dict.fromkeys(action for action, _ in TOOLS[tool].needs) if tool in TOOLS else {}
+    if request.of_command == CHANGES:
+        actions = dict.fromkeys(("write", "delete"))
 
     def opens(entry: Entry) -> bool:
         directory = entry.stat.kind == DIRECTORY

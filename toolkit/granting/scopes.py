@@ -11,10 +11,16 @@ from typing import Any
 
 from ringfence.toolkit.approvals.grant_scope import SINGLE_CALLS, SINGLE_CALLS_LAST, is_broad
 from ringfence.toolkit.approvals.requests import ONCE, PATTERN, SESSION, Request
+from ringfence.toolkit.audit.command_records import CHANGES, TO_RUN
 from ringfence.toolkit.grant_patterns import narrowest
 from ringfence.toolkit.text import escape, plural, when
 
 PATHS_LAST = 2 * 3600.0  # seconds that a grant for paths lasts, unless the person chooses another time
+ONCE_IN_WORDS = {
+    "": "this change, once",
+    TO_RUN: "running this command, once",
+    CHANGES: "these changes of the command, once",
+}
 _RULES = 3  # rules that are named
 
 
@@ -36,7 +42,8 @@ def scopes(request: Request) -> Iterator[Scope]:
     yield Scope(ONCE, in_words(request, ONCE))
     if not request.rules:
         return
-    for pattern in narrowest(request.asking or request.paths):
+    patterns = () if request.of_command == TO_RUN else narrowest(request.asking or request.paths)
+    for pattern in patterns:
         yield Scope(PATTERN, in_words(request, PATTERN, pattern), pattern, PATHS_LAST)
     lasts = SINGLE_CALLS_LAST if request.session == SINGLE_CALLS else None
     yield Scope(SESSION, in_words(request, SESSION), None, lasts, is_broad(request, SESSION))
@@ -57,7 +64,7 @@ def in_words(
 ) -> str:
     """Return a scope in words. `for_agent` leaves out the rules, which only people may see."""
     if scope == ONCE:
-        return "this change, once"
+        return ONCE_IN_WORDS[request.of_command]
     ends = f" until {when(until)}" if until is not None else ""
     rules = "the same rule" if for_agent else rules_in_words(request)
     what = f"all that {rules} asks of agent {escape(request.agent)} with {request.tool}"

@@ -19,14 +19,17 @@ from typing import Any
 
 from ringfence.toolkit.approvals.grant_scope import is_broad
 from ringfence.toolkit.approvals.requests import ONCE, PATTERN, SESSION, Answer, Request, arguments_digest
+from ringfence.toolkit.audit.command_records import CHANGES, TO_RUN
 from ringfence.toolkit.call import Result, ToolCall
 from ringfence.toolkit.grant_patterns import outermost
+from ringfence.toolkit.granting.command_requests import notice
 from ringfence.toolkit.granting.scopes import PATHS_LAST, Scope, in_words, lasts_in_words, scopes
 from ringfence.toolkit.mcp.jsonrpc import INVALID_PARAMS, RpcError
 from ringfence.toolkit.text import escape, quoted
 
 ALLOW, ALLOW_PATHS, ALLOW_SESSION, REFUSE = "allow_once", "allow_paths", "allow_session", "refuse"
 _CONFIRM = "Confirm a grant for the whole session"
+_REFUSALS = {"": "Refuse this change", TO_RUN: "Do not run it", CHANGES: "Refuse these changes"}
 _SHOWN = 6000
 BY = "the MCP client's user"
 CLIENT = "the MCP client"
@@ -60,7 +63,7 @@ def _choices(request: Request) -> dict[str, str]:
         found[ALLOW_PATHS] = f"Allow for {lasts_in_words(PATHS_LAST)} {words}"
     if request.rules:
         found[ALLOW_SESSION] = f"Allow {in_words(request, SESSION, for_agent=True)}"
-    return {**found, REFUSE: "Refuse this change"}
+    return {**found, REFUSE: _REFUSALS[request.of_command]}
 
 
 def paths_of(request: Request) -> Scope | None:
@@ -79,6 +82,8 @@ def _message(request: Request) -> str:
     # The message uses the agent's own channel, so it has only what the agent may see.
     title, reason = request.shown.get("title", request.tool), request.shown.get("reason")
     lines = [f"{escape(request.tool)}: {escape(title)}?", f"Agent: {escape(request.agent)}"]
+    if about := notice(request):
+        lines.append(f"{about[0].upper()}{about[1:]}.")
     if reason:
         lines.append(f"It asks because: {escape(reason)}")
     lines += _preview(request)

@@ -8,6 +8,23 @@ from typing import Any
 
 from ringfence.toolkit.plan.changes import Change
 
+# The classes of effects in words, what is destroyed first.
+_EFFECTS = {
+    "deleted": "deleted",
+    "replaced": "replaced",
+    "moved": "moved",
+    "mode": "with another mode",
+    "created": "created",
+    "directories": "directories made",
+    "links": "links made",
+}
+
+
+def effects_in_words(counts: Mapping[str, int]) -> str:
+    """Return how many effects of each class there are, what is destroyed first: `2 deleted, 1 created`."""
+    known = [*_EFFECTS, *(name for name in counts if name not in _EFFECTS)]
+    return ", ".join(f"{counts[name]:,} {_EFFECTS.get(name, name)}" for name in known if counts.get(name))
+
 
 @dataclass(frozen=True, slots=True)
 class CommandRun:

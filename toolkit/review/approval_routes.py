@@ -18,6 +18,7 @@ from ringfence.toolkit.approvals.requests import Request as Asked
 from ringfence.toolkit.call import read_json
 from ringfence.toolkit.durations import ahead
 from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.granting.command_requests import notice
 from ringfence.toolkit.granting.effects import effects
 from ringfence.toolkit.granting.needs import shown_needs
 from ringfence.toolkit.granting.scopes import granted_in_words, scopes
@@ -108,6 +109,7 @@ def _about(desk: PageContext, name: str) -> dict[str, Any]:
         "granted_for": granted_in_words(asked) if asked.state == GRANTED else "",
         "refused": asked.state == REFUSED,
         "scopes": list(scopes(asked)),
+        "notice": notice(asked),
     }
 
 

@@ -19,6 +19,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.granting.command_requests import notice
 from ringfence.toolkit.review.accounts import People, Person, SignIn, SignIns
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.text import because, escape, plural, size, when
@@ -60,7 +61,14 @@ class PageContext:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        self.templates.filters |= {"when": when, "size": size, "because": because, "lines": lines, "url": url}
+        self.templates.filters |= {
+            "when": when,
+            "size": size,
+            "because": because,
+            "lines": lines,
+            "url": url,
+            "notice": notice,
+        }
         self.templates.globals |= {"plural": plural}
 
     async def run(self, work: Callable[[], Any]) -> Any:

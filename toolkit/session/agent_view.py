@@ -88,6 +88,8 @@ def title(attempt: Attempt, plan: Plan) -> str:
 def _title(attempt: Attempt, plan: Plan, *, whole: bool) -> str:
     if whole:
         return attempt.title(plan)
+    if attempt.known_tool.runs:
+        return f"{attempt.known_tool.title}: {escape(attempt.arguments['command'])}"
     named = ", ".join(escape(name) for name in attempt.named)
     return f"{attempt.known_tool.title}: {named}" if named else attempt.known_tool.title
 
@@ -95,9 +97,19 @@ def _title(attempt: Attempt, plan: Plan, *, whole: bool) -> str:
 def _may_read_all(attempt: Attempt, plan: Plan) -> bool:
     """Whether the agent may read every path that a plan touches, under each of its names in the call."""
     paths = {path for change in plan.changes for path, _, _ in touched(change)}
+    if attempt.ran is not None:
+        paths.update((*attempt.ran.denied, *(path for path, _ in attempt.ran.dropped)))
     if not attempt.known_tool.runs:
         paths |= {name for place, _ in attempt.places.values() for name in (place.named, place.real)}
-    return all(_may_read(attempt, path) for path in paths)
+    return all(_may_know(attempt, path) for path in paths)
+
+
+def _may_know(attempt: Attempt, path: str) -> bool:
+    """Whether the agent may read a path; not what a command made at a name that no path can have."""
+    try:
+        return _may_read(attempt, path)
+    except ValueError:
+        return False
 
 
 def _outline(attempt: Attempt, plan: Plan) -> str:

@@ -1,6 +1,6 @@
-"""Preview of a command's changes for the person who decides: the command, how it ended, and the diff.
+"""Preview of a command's changes for the person who decides: how it ended, the diff, and its output's end.
 
-What is destroyed comes first.
+What is destroyed comes first. The output is the command's own words, so it comes last.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from ringfence.toolkit.plan.changes import (
     SetMode,
     Write,
 )
+from ringfence.toolkit.plan.command_run import effects_in_words
 from ringfence.toolkit.plan.content import length, whole
 from ringfence.toolkit.text import MAX_DIFF, decode, diff, escape, plural, size
 from ringfence.toolkit.tools import _messages as answers
@@ -31,10 +32,10 @@ _OUTPUT_LINES = 40
 
 
 def preview(ran: CommandRun, view: View) -> str:
-    """Return the command, its output's end, and the diffs of its changes while there is room."""
+    """Return how the command ended, the diffs of its changes while there is room, and its output's end."""
     shown: list[str] = [*_head(ran)]
     room = MAX_DIFF
-    order = sorted(ran.changes, key=lambda change: not isinstance(change, Delete))
+    order = sorted(ran.changes, key=_harm)
     for n, change in enumerate(order):
         text = "".join(_drawn(change, view))
         room -= len(text)
@@ -42,22 +43,43 @@ def preview(ran: CommandRun, view: View) -> str:
             shown.append(f"and {plural(len(order) - n, 'more change')}\n")
             break
         shown.append(text)
-    return "".join(shown)
+    return "".join([*shown, *_output(ran)])
+
+
+def _harm(change: Change) -> int:
+    """Return where a change stands: deletions, then what is overwritten, then all that only adds."""
+    if isinstance(change, Delete):
+        return 0
+    over = change.stat if isinstance(change, Write) else change.over if isinstance(change, Move) else None
+    return 1 if over is not None else 2
 
 
 def _head(ran: CommandRun) -> Iterator[str]:
     yield f"$ {escape(ran.command, newlines=True)}\n"
     network = "with network" if ran.network else "no network"
     yield f"in {escape(ran.cwd)}, confined by {ran.level}, {network}, exit status {ran.status}\n"
-    lines = decode(ran.output).splitlines()
-    for line in lines[-_OUTPUT_LINES:]:
-        yield f"| {escape(line)}\n"
+    yield f"changes: {effects_in_words(ran.counts) or 'none'}\n"
     for path in ran.denied:
         yield f"denied, so left out: {escape(path)}\n"
     for path, why in ran.dropped:
-        yield f"left out: {escape(path)} ({why})\n"
+        yield f"left out: {escape(path)} ({escape(why)})\n"
+    if ran.discarded:
+        yield f"discarded, as the policy says: {plural(ran.discarded, 'change')}\n"
+    if ran.through:
+        yield f"written at once already, not kept, not undone: {', '.join(map(escape, ran.through))}\n"
     if ran.changes:
         yield "\n"
+
+
+def _output(ran: CommandRun) -> Iterator[str]:
+    lines = decode(ran.output).splitlines()
+    if not lines:
+        return
+    yield f"\noutput ({size(ran.output_bytes)}):\n"
+    if len(lines) > _OUTPUT_LINES or ran.output_bytes > len(ran.output):
+        yield "| …\n"
+    for line in lines[-_OUTPUT_LINES:]:
+        yield f"| {escape(line)}\n"
 
 
 def _drawn(change: Change, view: View) -> Iterator[str]:

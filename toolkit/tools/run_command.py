@@ -59,7 +59,11 @@ def fields(ran: CommandRun, may_name: Callable[[str], bool]) -> dict[str, Any]:
 def title(ran: CommandRun) -> str:
     """Return the command and the number of its changes, in one line for a person."""
     count = len(_paths(ran))
-    return f"Run: {escape(ran.command)}" + (f" ({plural(count, 'change')})" if count else "")
+    return (
+        f"Apply {plural(count, 'change')} of: {escape(ran.command)}"
+        if count
+        else f"Run: {escape(ran.command)}"
+    )
 
 
 def _paths(ran: CommandRun) -> list[str]:

@@ -19,6 +19,7 @@ from ringfence.toolkit.cli.output import Screen
 from ringfence.toolkit.cli.record_table import print_table
 from ringfence.toolkit.cli.runner import DONE, UsageError
 from ringfence.toolkit.durations import ahead
+from ringfence.toolkit.granting.command_requests import afterwards
 from ringfence.toolkit.granting.effects import effects, reach_of
 from ringfence.toolkit.granting.scopes import PATHS_LAST, Scope, granted_in_words, scopes
 from ringfence.toolkit.session.session import Session
@@ -117,7 +118,7 @@ def grant(arguments: argparse.Namespace, screen: Screen) -> int:
     screen.line(f"  {escape(request.title)}")
     for line in told[1:]:
         screen.line(f"  {line}")
-    screen.line("the agent may now send the same call again")
+    screen.line(afterwards(request))
     return DONE
 
 

@@ -215,8 +215,8 @@ PICKING = (
         "--command",
         dest="command_words",
         metavar="WORDS",
-        says="only calls that ran or asked to run a command that these words match, written as below `run` in a"
-        " policy, such as 'git push *'",
+        says="only calls about a command that these words match, written as below `run` in a policy, such as"
+        " 'git push *'",
     ),
     opt("--effect", choices=("allow", "ask", "deny"), says="only calls with this verdict"),
     opt(
