@@ -28,8 +28,10 @@ _RESULT: Mapping[str, Any] = MappingProxyType(
 )
 
 
-def definition(offer: Offer, *, remote: bool = False) -> dict[str, Any]:
-    """Return one tool as an entry of `tools/list`. `remote`: the workspace is not on this machine."""
+def definition(offer: Offer, *, remote: bool = False, network: bool = False) -> dict[str, Any]:
+    """Return one tool as an entry of `tools/list`. `remote`: the workspace is not on this machine; `network`:
+    commands have the network.
+    """
     tool = offer.tool
     return {
         "name": tool.name,
@@ -37,7 +39,7 @@ def definition(offer: Offer, *, remote: bool = False) -> dict[str, Any]:
         "description": described(offer),
         "inputSchema": dict(tool.parameters),
         "outputSchema": output_schema(tool),
-        "annotations": hints(tool, remote=remote),
+        "annotations": hints(tool, remote=remote or (tool.runs and network)),
     }
 
 
@@ -47,7 +49,10 @@ def described(offer: Offer) -> str:
 
 
 def hints(tool: Tool, *, remote: bool = False) -> dict[str, Any]:
-    """Return the protocol's hints about the tool; every hint is stated, because the defaults do not fit."""
+    """Return the protocol's hints about the tool; every hint is stated, because the defaults do not fit.
+
+    `remote`: the tool reaches beyond this machine.
+    """
     reads = tool.safety == "safe"
     return {
         "title": tool.title,

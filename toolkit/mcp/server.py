@@ -29,11 +29,11 @@ from ringfence.toolkit.mcp.jsonrpc import (
     Message,
     Peer,
     RpcError,
-    notification,
     peer_of,
     refusal,
     reply,
 )
+from ringfence.toolkit.mcp.progress_notifications import ProgressNotifications
 from ringfence.toolkit.progress import Progress
 from ringfence.toolkit.version import version
 
@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from ringfence.toolkit.session.session import Session
 
 _ROUNDS = 3  # how often one call asks the user, if its plan keeps changing
-_TELL_EVERY = 0.1  # seconds between two progress notifications
 _LIST_GOOD_FOR = 60_000  # milliseconds for which a client may cache the list of tools
 _TITLED_SINCE = "2025-11-25"
 
@@ -200,7 +199,9 @@ class Server:
             remote = place.protocols not in (FILE, ("memory",))
             local = place.protocols == FILE and not place.authority
             found = offers(policy, self.session.agent, tasks=workspace.has_tasks, commands=local)
-            self._listed = policy.revision, [definition(offer, remote=remote) for offer in found]
+            network = policy.commands.network
+            listed = [definition(offer, remote=remote, network=network) for offer in found]
+            self._listed = policy.revision, listed
         return self._listed[1]
 
     # --------------------------------------------------------------------- calls
@@ -294,21 +295,8 @@ def _check_greeted(peer: Peer) -> None:
 
 def _progress(flight: Flight, token: Any) -> Progress:
     """Notify the client of a call's progress, and stop a cancelled call before its first change."""
-    told = isinstance(token, str | int) and not isinstance(token, bool)
-    last = 0.0
-
-    def tell(what: str, done: int, total: int | None) -> None:
-        nonlocal last
-        now = time.monotonic()
-        if not told or now - last < _TELL_EVERY:
-            return
-        last = now
-        params = {"progressToken": token, "progress": done, "message": what}
-        flight.notify(
-            notification("notifications/progress", params | ({} if total is None else {"total": total}))
-        )
-
-    return Progress(tell, lambda: flight.cancelled)
+    given = token if isinstance(token, str | int) and not isinstance(token, bool) else None
+    return ProgressNotifications(flight.notify, given, lambda: flight.cancelled).progress()
 
 
 def server_info() -> Message:
