@@ -160,8 +160,8 @@ def test_tools_can_only_plan(name: str) -> None:
     assert not tops & words("os io shutil subprocess sqlite3 fsspec socket tempfile pathlib")
     ours = {found for found in imports(MODULES[name], at_load=True) if found.startswith("toolkit.")}
     allowed = words(
-        "toolkit.errors toolkit.paths toolkit.plan.changes toolkit.plan.content toolkit.durations"
-        " toolkit.text toolkit.call"
+        "toolkit.errors toolkit.paths toolkit.plan.changes toolkit.plan.command_run toolkit.plan.content"
+        " toolkit.durations toolkit.text toolkit.call"
     )
     if name == "toolkit.tools":
         allowed.add(
@@ -212,7 +212,8 @@ MAY_IMPORT = {
     "toolkit.fake_fs": words(""),
     "toolkit.file_ownership": words(""),
     "toolkit.formats": words(
-        "policy policy.analysis policy.errors policy.invisible_characters policy.model policy.patterns"
+        "policy policy.analysis policy.commands policy.errors policy.invisible_characters policy.model"
+        " policy.patterns"
     ),
     "toolkit.grant_patterns": words("policy.invisible_characters policy.patterns"),
     "toolkit.html_page": words(""),
@@ -250,7 +251,7 @@ MAY_IMPORT = {
         " toolkit.task_ids toolkit.text"
     ),
     "toolkit.hooks": words(
-        "policy policy.byte_names policy.loading policy.model policy.patterns toolkit.errors"
+        "policy policy.byte_names policy.commands policy.loading policy.model policy.patterns toolkit.errors"
         " toolkit.file_ownership toolkit.paths toolkit.program_files toolkit.project_root"
         " toolkit.protected_paths toolkit.storage"
     ),
@@ -296,8 +297,8 @@ MAY_IMPORT = {
     ),
     "toolkit": words("toolkit.approvals toolkit.call toolkit.errors toolkit.session toolkit.tools"),
     "toolkit.granting": words(
-        "policy toolkit.approvals toolkit.audit toolkit.errors toolkit.grant_patterns toolkit.paths toolkit.plan"
-        " toolkit.protected_paths toolkit.session toolkit.storage toolkit.text toolkit.tools"
+        "policy toolkit.approvals toolkit.audit toolkit.errors toolkit.grant_patterns toolkit.paths"
+        " toolkit.plan toolkit.protected_paths toolkit.session toolkit.storage toolkit.text toolkit.tools"
         " toolkit.workspace"
     ),
     "toolkit.mcp": words(
@@ -471,6 +472,7 @@ MAY_WRITE = {
     "toolkit.cli.create_file": "a new file, at a person's command",
     "toolkit.cli.replace_file": "a policy or another program's settings, at a person's command",
     "toolkit.hooks.respond": "/dev/null",
+    "toolkit.cli.host_commands": "/dev/null",
     "toolkit.cli.commands.hook": "another program's settings, at a person's command",
     "toolkit.cli.reference_pages": "the pages of docs/",
     "toolkit.cli.approval_prompt": "the terminal",

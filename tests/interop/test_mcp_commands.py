@@ -1,4 +1,4 @@
-"""Commands over MCP, on stdio and over HTTP: output as it comes, and a cancellation that ends every process."""
+"""A command over MCP with a real client: progress while it runs, cancellation, both questions."""
 
 from __future__ import annotations
 

@@ -66,8 +66,6 @@ def _effects(
     policy: Policy, agent: str, tool: Tool, known: dict[tuple[object, ...], frozenset[Effect]], *, exact: bool
 ) -> frozenset[Effect]:
     """Return the verdicts that a call of the tool can get; the paths of its parameters are independent."""
-    if tool.runs:
-        return _of_commands(policy, agent, tool)
     groups: dict[str, tuple[str, ...]] = {}
     for action, parameter in tool.needs:
         groups[parameter] = (*groups.get(parameter, ()), action)
@@ -93,15 +91,6 @@ def _rules_commands(policy: Policy) -> bool:
         or content.commands is not None
         or any(agent.run for agent in content.agents.values())
     )
-
-
-def _of_commands(policy: Policy, agent: str, tool: Tool) -> frozenset[Effect]:
-    """Return the verdicts on a command for each pattern, and on one that no pattern names."""
-    content = policy.content
-    rules = [*content.run, *(rule for entry in content.agents.values() for rule in entry.run)]
-    rules += [rule for item in content.run_floor for rule in item.rules]
-    samples = ["x", *(rule.pattern.replace("*", "x") for rule in rules[-_MAX_SAMPLES:])]
-    return frozenset(policy.effect(agent, tool.name, "run", text) for text in samples)
 
 
 def _named(policy: Policy, tool: Tool) -> str:

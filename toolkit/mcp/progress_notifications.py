@@ -1,6 +1,7 @@
 """Progress notifications of one call: its steps, and what a command writes as it comes.
 
-Bounded in rate and size: a client that wants all of the output reads the answer. Text of a command is escaped.
+Bounded in rate and size: a client that wants all of the output reads the answer. What a command writes is
+escaped.
 """
 
 from __future__ import annotations

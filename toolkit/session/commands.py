@@ -170,6 +170,7 @@ def _refuse_second_run(attempt: Attempt, key: str) -> None:
 
 def _planned(attempt: Attempt, progress: Progress, policy: Commands, scratch: Scratch) -> CommandRun:
     ended = scratch.manifest["ended"]
+    attempt.planned = attempt.context.history.position()  # the plan is made now, not when the command began
     found = running.plan(scratch.changes, ended, policy, attempt.context.workspace, progress)
     if found.conflicts:
         path = found.conflicts[0]

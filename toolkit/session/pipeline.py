@@ -53,20 +53,10 @@ def run(
     _decide(attempt, _first_needs(attempt, resolving.needs(attempt), progress))
     _check_writable(attempt)
     resolving.check_slashes(attempt)
-    view = View(
-        attempt.context.workspace,
-        attempt.effect,
-        attempt.within,
-        attempt.places,
-        task_ids=attempt.task_ids,
-        check=progress.check,
-        opens_below=attempt.opens_below,
-    )
+    view = _view(attempt, progress, approve or _approve)
     progress.check()
-    if attempt.tool.runs:
-        if attempt.context.dry_run and attempt.decided.effect is Effect.ASK and attempt.enforcing:
-            return answers.dry(attempt, Plan(), asks=True)  # nothing runs before a person is asked
-        view.run = partial(_run, attempt, progress, approve or _approve)
+    if _asks_before_running(attempt) and attempt.context.dry_run:
+        return answers.dry(attempt, Plan(), asks=True)
     attempt.plan = plan = attempt.tool.plan(attempt.arguments, view)
     attempt.left_out = len(view.left_out)
     progress.check()
@@ -93,6 +83,23 @@ def run(
     if plan.tell is not None:
         return answers.partial_answer(attempt, plan, plan.tell)
     return answers.success(attempt, plan, {})
+
+
+def _view(attempt: Attempt, progress: Progress, approve: Callable[[Attempt, Plan], None]) -> View:
+    return View(
+        attempt.context.workspace,
+        attempt.effect,
+        attempt.within,
+        attempt.places,
+        task_ids=attempt.task_ids,
+        check=progress.check,
+        opens_below=attempt.opens_below,
+        run=partial(_run, attempt, progress, approve),
+    )
+
+
+def _asks_before_running(attempt: Attempt) -> bool:
+    return attempt.known_tool.runs and attempt.decided.effect is Effect.ASK and attempt.enforcing
 
 
 def _run(
