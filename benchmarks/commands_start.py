@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 
 from ringfence.toolkit.sandbox import Spec, run
-from ringfence.toolkit.sandbox.fork_server import SERVER
+from ringfence.toolkit.sandbox.server_client import SERVER
 
 ALLOWED = 10.0  # milliseconds of processor time over the bare command
 

@@ -322,7 +322,7 @@ def test_many_at_once_from_threads(place: Path) -> None:
 
 
 def test_a_server_that_was_killed_is_started_again(place: Path, shell: Shell) -> None:
-    from ringfence.toolkit.sandbox.fork_server import SERVER
+    from ringfence.toolkit.sandbox.server_client import SERVER
 
     assert shell("exit 1").status == 1
     assert SERVER._server is not None

@@ -16,8 +16,11 @@ def remove_private_parts(scratch: str) -> None:
         found = [entry.name for entry in entries if _is_private(entry.name)]
     for name in found:
         path = f"{scratch}/{name}"
-        if name == "blank":
+        if name == "blank-file":
             os.unlink(path)
+            continue
+        if name == "blank-directory":
+            os.rmdir(path)
             continue
         if not _is_empty(path):
             _make_removable(path)
@@ -25,7 +28,9 @@ def remove_private_parts(scratch: str) -> None:
 
 
 def _is_private(name: str) -> bool:
-    return name in ("work", "whiteouts", "blank", "tmp") or (name.startswith("home") and name[4:].isdecimal())
+    return name in ("work", "whiteouts", "blank-file", "blank-directory", "tmp") or (
+        name.startswith("home") and name[4:].isdecimal()
+    )
 
 
 def _is_empty(path: str) -> bool:

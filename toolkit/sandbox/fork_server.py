@@ -6,15 +6,11 @@ thread and is started once for each calling process; it ends with it.
 
 from __future__ import annotations
 
-import array
-import atexit
 import errno
+import gc
 import os
 import select
 import socket
-import subprocess
-import sys
-import threading
 from dataclasses import dataclass
 
 from ringfence.toolkit.sandbox.call_filter import filter_program
@@ -33,21 +29,9 @@ from ringfence.toolkit.sandbox.system_calls import (
 )
 
 _PASSED = 5  # descriptors of a request: three streams, the channel, the request itself
-_SERVER = 3  # the descriptor of the server's socket in the server
+SERVER_SOCKET = 3  # the descriptor of the server's socket in the server
 _NAMESPACES = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS
 _PLACES = {b"i": _NAMESPACES | CLONE_NEWNET, b"n": _NAMESPACES, b"p": 0}
-# Builds the packages above this one without their `__init__`, which import what a server does not need.
-_START = """
-import sys, types
-root, name = sys.argv[1], ""
-for part in ("ringfence", "toolkit"):
-    name = f"{name}.{part}".lstrip(".")
-    module = types.ModuleType(name)
-    module.__path__ = [root if part == "ringfence" else f"{root}/{part}"]
-    sys.modules[name] = module
-from ringfence.toolkit.sandbox.fork_server import serve
-serve(int(sys.argv[2]))
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +44,9 @@ class _Running:
 
 def serve(caller: int) -> None:
     """Serve until the process of number `caller` is dead or closes its end; never returns."""
-    server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, _SERVER)
+    server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET, 0, SERVER_SOCKET)
     os.setpgid(0, 0)  # signals typed at the terminal are not for the server
+    gc.disable()  # a collection in a child would copy every page that it looks at
     try:
         held = os.pidfd_open(caller)
     except ProcessLookupError:
@@ -119,63 +104,3 @@ def _place(passed: list[int]) -> None:
     for index, descriptor in enumerate(high):
         os.dup2(descriptor, index, inheritable=index < CHANNEL)
     close_from(PARENT + 1)
-
-
-class ForkServer:
-    """The caller's end: starts the server at the first request, and again after a fork or a death."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._owner = 0
-        self._socket: socket.socket | None = None
-        self._server: subprocess.Popen[bytes] | None = None
-
-    def send(self, place: bytes, descriptors: tuple[int, ...]) -> None:
-        """Send the descriptors of one request; they may be closed afterwards."""
-        with self._lock:
-            for last in (False, True):
-                try:
-                    self._send(place, descriptors)
-                    return
-                except OSError as error:
-                    self._close()
-                    if last:
-                        raise SandboxError(
-                            "sandbox_died", f"the fork server: {error}", place="server"
-                        ) from None
-
-    def _send(self, place: bytes, descriptors: tuple[int, ...]) -> None:
-        if self._socket is None or self._owner != os.getpid():
-            self._start()
-        assert self._socket is not None
-        rights = array.array("i", descriptors)
-        self._socket.sendmsg([place], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)])
-
-    def _start(self) -> None:
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
-            held = theirs.fileno()
-            root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-            code = f"import os\nos.dup2({held}, {_SERVER})\nos.closerange({_SERVER + 1}, 256){_START}"
-            arguments = [sys.executable, "-I", "-S", "-c", code, root, str(os.getpid())]
-            null = subprocess.DEVNULL
-            self._server = subprocess.Popen(
-                arguments, stdin=null, stdout=null, stderr=None, pass_fds=(held,), env={}, cwd="/"
-            )
-        self._socket, self._owner = ours, os.getpid()
-
-    def close(self) -> None:
-        """End the server, and wait for it."""
-        with self._lock:
-            self._close()
-
-    def _close(self) -> None:
-        if self._socket is not None:
-            self._socket.close()
-        if self._server is not None and self._owner == os.getpid():
-            self._server.wait()
-        self._socket = self._server = None
-
-
-SERVER = ForkServer()  # one for the process: it is started once
-atexit.register(SERVER.close)

@@ -41,6 +41,7 @@ class Mounts:
         self._workspace = _opened(request.workspace)
         self._scratch = _opened(request.scratch)
         self._writable: list[str] = []
+        self._blanks: dict[bool, int] = {}
 
     def build(self) -> None:
         """Make the mounts; OSError or SandboxError where one is refused."""
@@ -67,7 +68,7 @@ class Mounts:
         for place, held in hidden:
             self._hide_place(place, held)
         if os.path.isdir(request.scratch):
-            mount("hidden", request.scratch, "tmpfs", _PLAIN, "size=4k,mode=0")
+            mount(path_of(self._blank(True)), request.scratch, None, MS_BIND)
         mount_attributes("/", give=ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV, recursive=True)
         for place in (*self._writable, "/dev/pts"):
             mount_attributes(place, take=ATTR_RDONLY)
@@ -131,13 +132,19 @@ class Mounts:
         if not os.path.lexists(place):
             return  # below a private directory, so it is gone already
         mode = os.fstat(held).st_mode
-        if stat.S_ISDIR(mode):
-            mount("hidden", place, "tmpfs", _PLAIN | MS_RDONLY, "size=4k,mode=0")
-        elif not stat.S_ISLNK(mode):
-            blank = f"{path_of(self._scratch)}/blank"
-            if not os.path.exists(blank):
-                os.close(os.open(blank, os.O_CREAT | os.O_RDONLY | os.O_CLOEXEC, 0o000))
-            _bind(os.open(blank, ANYTHING), place)
+        if not stat.S_ISLNK(mode):
+            mount(path_of(self._blank(stat.S_ISDIR(mode))), place, None, MS_BIND)
+
+    def _blank(self, directory: bool) -> int:
+        """A file or a directory that nobody may open, for all places to hide: a bind mount is the cheapest."""
+        if directory not in self._blanks:
+            name = f"{path_of(self._scratch)}/blank-{'directory' if directory else 'file'}"
+            if directory:
+                os.mkdir(name, 0o000)
+            else:
+                os.close(os.open(name, os.O_CREAT | os.O_RDONLY | os.O_CLOEXEC, 0o000))
+            self._blanks[directory] = os.open(name, ANYTHING)
+        return self._blanks[directory]
 
     def _through(self, through: list[tuple[str, int]]) -> None:
         if not through:

@@ -14,12 +14,12 @@ from ringfence.toolkit.sandbox.channel import KILL, receive
 from ringfence.toolkit.sandbox.cleaning import prepare_scratch, remove_private_parts
 from ringfence.toolkit.sandbox.copying import copy_tree
 from ringfence.toolkit.sandbox.errors import SandboxError
-from ringfence.toolkit.sandbox.fork_server import SERVER
 from ringfence.toolkit.sandbox.git_metadata import outside_metadata
 from ringfence.toolkit.sandbox.hidden_names import own_homes
 from ringfence.toolkit.sandbox.mount_points import mount_points_below
 from ringfence.toolkit.sandbox.request import Request
 from ringfence.toolkit.sandbox.resolving import in_the_copy, resolve
+from ringfence.toolkit.sandbox.server_client import SERVER
 from ringfence.toolkit.sandbox.spec import Ended, Spec, Stop
 from ringfence.toolkit.sandbox.streams import OnOutput, Streams
 from ringfence.toolkit.sandbox.terminal import Terminal
