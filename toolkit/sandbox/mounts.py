@@ -136,7 +136,7 @@ class Mounts:
             mount(path_of(self._blank(stat.S_ISDIR(mode))), place, None, MS_BIND)
 
     def _blank(self, directory: bool) -> int:
-        """A file or a directory that nobody may open, for all places to hide: a bind mount is the cheapest."""
+        """A file or a directory that nobody may open, for all places to hide: bind mounts are cheap."""
         if directory not in self._blanks:
             name = f"{path_of(self._scratch)}/blank-{'directory' if directory else 'file'}"
             if directory:
