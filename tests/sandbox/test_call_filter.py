@@ -1,4 +1,4 @@
-"""The filter of system calls, run by an interpreter of its own: also for the machine that the tests do not run on."""
+"""The filter of system calls, in an interpreter: for both architectures, on any machine."""
 
 from __future__ import annotations
 

@@ -70,7 +70,8 @@ def without_namespaces(request: pytest.FixtureRequest, monkeypatch: pytest.Monke
 @needs("copy")
 @needs("landlock")
 def test_the_copy_is_changed_and_the_workspace_is_not(full: Path, without_namespaces: bool) -> None:
-    line = f"./program; cat link; ls sub; echo new > made; rm link; cat {full}/workspace/sub/key sub/key 2>&1; pwd"
+    secret = f"cat {full}/workspace/sub/key sub/key 2>&1"
+    line = f"./program; cat link; ls sub; echo new > made; rm link; {secret}; pwd"
     ended = run(spec(full, line, hidden=("sub/key",), level="copy"))
     assert ended.level == "copy"
     assert b"ran\nplain" in ended.output

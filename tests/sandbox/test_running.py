@@ -334,7 +334,7 @@ def test_a_server_that_was_killed_is_started_again(place: Path, shell: Shell) ->
 def test_a_scratch_is_used_again_only_without_changes(place: Path) -> None:
     where = (str(place / "workspace"), str(place / "scratch"))
     (place / "scratch" / "manifest").write_text("of the caller")
-    for name in ("work", "whiteouts", "home0/work/work"):
+    for name in ("work", "private", "home0/work/work"):
         (place / "scratch" / name).mkdir(parents=True)  # as a killed run leaves them
     assert run(Spec(("true",), *where)).status == 0
     assert run(Spec(("touch", "made"), *where)).status == 0

@@ -28,7 +28,7 @@ def remove_private_parts(scratch: str) -> None:
 
 
 def _is_private(name: str) -> bool:
-    return name in ("work", "whiteouts", "blank-file", "blank-directory", "tmp") or (
+    return name in ("work", "private", "blank-file", "blank-directory", "tmp") or (
         name.startswith("home") and name[4:].isdecimal()
     )
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+from dataclasses import dataclass
 
 from ringfence.toolkit.sandbox.descriptors import ANYTHING, open_beneath, path_of
 from ringfence.toolkit.sandbox.devices import allow_devices, make_devices
@@ -33,6 +34,15 @@ PRIVATE = ("/tmp", "/var/tmp", "/dev/shm", "/run")
 _PLAIN = MS_NOSUID | MS_NODEV
 
 
+@dataclass(frozen=True, slots=True)
+class _HomeLayer:
+    """What the overlay of a home is made of: its place, its upper and work directories, its layers."""
+
+    place: str
+    base: int
+    lower: tuple[int, ...]
+
+
 class Mounts:
     """The mounts of one request; `build` makes them in the one order that works."""
 
@@ -40,6 +50,7 @@ class Mounts:
         self._request = request
         self._workspace = _opened(request.workspace)
         self._scratch = _opened(request.scratch)
+        self._private = f"{path_of(self._scratch)}/private"
         self._writable: list[str] = []
         self._blanks: dict[bool, int] = {}
 
@@ -53,15 +64,14 @@ class Mounts:
         hidden = [
             (place, os.open(place, ANYTHING)) for place in request.hidden_places if os.path.lexists(place)
         ]
-        layers = [
-            (home, held, self._home_layer(index, home, held)) for index, (home, held) in enumerate(homes)
-        ]
+        self._private_store()
+        layers = [self._home_layer(index, home, held) for index, (home, held) in enumerate(homes)]
         layer = self._workspace_layer()
         terminal = request.terminals[0] if request.terminals else None
         devices = make_devices(terminal)
         self._private_directories()
-        for index, (home, held, names) in enumerate(layers):
-            self._home(index, home, held, names)
+        for home_layer in layers:
+            self._home(home_layer)
         self._workspace_mount(layer)
         for place, held in shown:
             _bind(held, place)
@@ -75,47 +85,57 @@ class Mounts:
         allow_devices(devices)
         self._through(through)
 
-    def _home_layer(self, index: int, home: Home, held: int) -> int:
-        """The layer of a home's secrets; made before private directories cover the scratch directory."""
-        base = f"{path_of(self._scratch)}/home{index}"
-        os.mkdir(base, 0o700)
-        if self._request.level != "overlay":  # the scratch directory may be where no upper directory can be
-            mount("home", base, "tmpfs", _PLAIN, f"size={self._private_size()},mode=700")
-        for part in ("upper", "work", "whiteouts"):
-            os.mkdir(f"{base}/{part}", 0o700)
-        return hide_names(f"{base}/whiteouts", held, home.hidden)
+    def _private_store(self) -> None:
+        """Mount the one tmpfs that the private directories and the layers of whiteouts are parts of."""
+        request = self._request
+        bytes_of_memory = max(1 << 20, min(request.memory, request.scratch_bytes) // 2)
+        names = (*request.hidden, *(name for home in request.homes for name in home.hidden))
+        inodes = (1 << 20) + sum(2 + name.count("/") for name in names)
+        os.mkdir(self._private, 0o700)
+        mount(
+            "private", self._private, "tmpfs", _PLAIN, f"size={bytes_of_memory},nr_inodes={inodes},mode=700"
+        )
 
-    def _private_size(self) -> int:
-        """The bytes of memory that each private directory may take."""
-        return max(1 << 20, min(self._request.memory, self._request.scratch_bytes) // 4)
+    def _home_layer(self, index: int, home: Home, held: int) -> _HomeLayer:
+        """The directories of an overlay of a home, before a private one covers the scratch directory."""
+        # For level copy, the scratch directory may be where no upper directory can be.
+        above = path_of(self._scratch) if self._request.level == "overlay" else self._private
+        base = f"{above}/home{index}"
+        for part in (base, f"{base}/upper", f"{base}/work"):
+            os.mkdir(part, 0o700)
+        os.chmod(f"{base}/upper", stat.S_IMODE(os.fstat(held).st_mode))
+        names = hide_names(f"{self._private}/layer{index}", held, home.hidden) if home.hidden else None
+        return _HomeLayer(home.path, _opened(base), (held,) if names is None else (names, held))
 
     def _workspace_layer(self) -> int | None:
         request, scratch = self._request, path_of(self._scratch)
         if request.level != "overlay":
             return None
-        for part in ("upper", "work", "whiteouts"):
+        for part in ("upper", "work"):
             os.mkdir(f"{scratch}/{part}", 0o700)
         # The root of an overlay shows the mode of its upper directory.
         os.chmod(f"{scratch}/upper", stat.S_IMODE(os.fstat(self._workspace).st_mode))
-        return hide_names(f"{scratch}/whiteouts", self._workspace, request.hidden) if request.hidden else None
+        return (
+            hide_names(f"{self._private}/layer", self._workspace, request.hidden) if request.hidden else None
+        )
 
     def _private_directories(self) -> None:
-        size = self._private_size()
-        for place in PRIVATE:
+        store = os.open(self._private, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        for index, place in enumerate(PRIVATE):
             if os.path.isdir(place) and not os.path.islink(place) and not self._in_workspace(place):
-                mode = 755 if place == "/run" else 1777
-                mount("private", place, "tmpfs", _PLAIN, f"size={size},nr_inodes=1m,mode={mode}")
+                part = f"{path_of(store)}/{index}"
+                os.mkdir(part)
+                os.chmod(part, 0o755 if place == "/run" else 0o1777)
+                mount(part, place, None, MS_BIND)
                 self._writable.append(place)
 
     def _in_workspace(self, place: str) -> bool:
         return f"{place}/".startswith(f"{self._request.workspace}/")
 
-    def _home(self, index: int, home: Home, held: int, layer: int) -> None:
-        os.makedirs(home.path, exist_ok=True)
-        base = f"{path_of(self._scratch)}/home{index}"
-        os.chmod(f"{base}/upper", stat.S_IMODE(os.fstat(held).st_mode))
-        _overlay(home.path, (layer, held), base)
-        self._writable.append(home.path)
+    def _home(self, layer: _HomeLayer) -> None:
+        os.makedirs(layer.place, exist_ok=True)
+        _overlay(layer.place, layer.lower, path_of(layer.base))
+        self._writable.append(layer.place)
 
     def _workspace_mount(self, layer: int | None) -> None:
         request = self._request

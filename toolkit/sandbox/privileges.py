@@ -5,6 +5,7 @@ from __future__ import annotations
 import resource
 
 from ringfence.toolkit.sandbox.call_filter import filter_program
+from ringfence.toolkit.sandbox.descriptors import path_of
 from ringfence.toolkit.sandbox.landlock_rules import restrict_files, restrict_writing
 from ringfence.toolkit.sandbox.mounts import PRIVATE
 from ringfence.toolkit.sandbox.request import Request
@@ -22,7 +23,9 @@ def drop_privileges(request: Request) -> None:
     no_new_privileges()
     if request.namespaces:
         homes = (home.path for home in request.homes)
-        restrict_writing((request.workspace, *homes, *PRIVATE, "/dev"))
+        # A terminal of the caller is not on the mounts inside, but `/dev/stderr` leads to it.
+        terminals = (path_of(stream) for stream in request.terminals)
+        restrict_writing((request.workspace, *homes, *PRIVATE, "/dev", *terminals))
     else:
         restrict_files(request.readable, request.writable)
     # Without a network namespace, having no network means having no such sockets.

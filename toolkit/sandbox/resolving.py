@@ -57,11 +57,11 @@ def resolve(spec: Spec, terminals: tuple[int, ...] | None) -> Request:
         user=os.geteuid(),
         group=os.getegid(),
     )
-    return _landlock(request, spec.writable) if spec.level == "landlock" else request
+    return _landlock(request, (*spec.writable, *spec.through)) if spec.level == "landlock" else request
 
 
 def _landlock(request: Request, writable: tuple[str, ...]) -> Request:
-    """The same, in place: only `writable` directories of the workspace can be written."""
+    """The same, in place: only `writable` and `through` directories of the workspace can be written."""
     places = tuple(f"{request.workspace}/{name}".removesuffix("/.") for name in writable)
     for place, hidden in product(places, request.hidden):
         if _contains(place, f"{request.workspace}/{hidden}"):

@@ -58,6 +58,8 @@ class Spec:
 class Ended:
     """How a command ended.
 
+    `stopped` is the limit that ended it. `run` itself never gives "cancelled", which is for the records of
+    callers: what their `check` raises is raised.
     `status` is 0 to 255, 128+n for signal n. `output` is the end of standard output and error, in the order
     read; `output_bytes` counts everything. `started_ns` is the wall clock before the run. `notes` says what
     was different from what a person might expect, in whole sentences.

@@ -43,8 +43,7 @@ class Watch:
             if name.isdecimal():
                 used, running = _of_process(name)
                 memory, threads = memory + used, threads + running
-        for place in PRIVATE:
-            memory += _of_private(place)
+        memory += max(_of_private(place) for place in PRIVATE)  # parts of one file system
         if threads > self._request.processes:
             return "processes"
         return "memory" if memory > self._request.memory else None
