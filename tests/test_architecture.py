@@ -502,6 +502,7 @@ MAY_CHANGE = {
     "toolkit.storage.open": "opens a store",
     "toolkit.storage.task_mount_open": "opens a task store",
     "toolkit.storage.task_mount": "is two of them",
+    "toolkit.sandbox.resolving": "has no tree: a field of a Spec has that name",
 }
 # The kinds of tree, which have all of these methods.
 KINDS = words("Local Store S3 Azure Sftp Joined")

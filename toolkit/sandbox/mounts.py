@@ -51,7 +51,7 @@ class Mounts:
         self._workspace = _opened(request.workspace)
         self._scratch = _opened(request.scratch)
         self._private = f"{path_of(self._scratch)}/private"
-        self._writable: list[str] = []
+        self._unlocked: list[str] = []
         self._blanks: dict[bool, int] = {}
 
     def build(self) -> None:
@@ -80,7 +80,7 @@ class Mounts:
         if os.path.isdir(request.scratch):
             mount(path_of(self._blank(True)), request.scratch, None, MS_BIND)
         mount_attributes("/", give=ATTR_RDONLY | ATTR_NOSUID | ATTR_NODEV, recursive=True)
-        for place in (*self._writable, "/dev/pts"):
+        for place in (*self._unlocked, "/dev/pts"):
             mount_attributes(place, take=ATTR_RDONLY)
         allow_devices(devices)
         self._through(through)
@@ -127,7 +127,7 @@ class Mounts:
                 os.mkdir(part)
                 os.chmod(part, 0o755 if place == "/run" else 0o1777)
                 mount(part, place, None, MS_BIND)
-                self._writable.append(place)
+                self._unlocked.append(place)
 
     def _in_workspace(self, place: str) -> bool:
         return f"{place}/".startswith(f"{self._request.workspace}/")
@@ -135,7 +135,7 @@ class Mounts:
     def _home(self, layer: _HomeLayer) -> None:
         os.makedirs(layer.place, exist_ok=True)
         _overlay(layer.place, layer.lower, path_of(layer.base))
-        self._writable.append(layer.place)
+        self._unlocked.append(layer.place)
 
     def _workspace_mount(self, layer: int | None) -> None:
         request = self._request
@@ -145,7 +145,7 @@ class Mounts:
             _overlay(request.workspace, layers, path_of(self._scratch))
         else:
             _bind(open_beneath(self._scratch, "copy"), request.workspace)
-        self._writable.append(request.workspace)
+        self._unlocked.append(request.workspace)
 
     def _hide_place(self, place: str, held: int) -> None:
         """Cover a place of the machine: a directory by an empty one, a file by one that nobody may open."""

@@ -27,7 +27,7 @@ def drop_privileges(request: Request) -> None:
         terminals = (path_of(stream) for stream in request.terminals)
         restrict_writing((request.workspace, *homes, *PRIVATE, "/dev", *terminals))
     else:
-        restrict_files(request.readable, request.writable)
+        restrict_files(request.readable, request.writes_in)
     # Without a network namespace, having no network means having no such sockets.
     seccomp(filter_program(internet=request.network or request.namespaces))
 

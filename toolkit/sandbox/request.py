@@ -21,7 +21,7 @@ class Request:
     """What the supervisor is told. Paths are absolute and real where not said otherwise.
 
     `level` is overlay, copy, copy-in-place (no namespaces: the command runs in the copy), landlock or none.
-    `readable` and `writable` are the trees of the levels without namespaces. `terminal`: the command shares
+    `readable` and `writes_in` are the trees of the levels without namespaces. `terminal`: the command shares
     the caller's session, and descriptor 0, 1 or 2 of `terminals` is a terminal.
     """
 
@@ -38,7 +38,7 @@ class Request:
     hidden_places: tuple[str, ...]
     read_only_places: tuple[str, ...]
     readable: tuple[str, ...]
-    writable: tuple[str, ...]
+    writes_in: tuple[str, ...]
     terminal: bool
     terminals: tuple[int, ...]
     seconds: float

@@ -47,7 +47,7 @@ def resolve(spec: Spec, terminals: tuple[int, ...] | None) -> Request:
         hidden_places=tuple(hidden_places),
         read_only_places=_read_only(spec),
         readable=(),
-        writable=(),
+        writes_in=(),
         terminal=terminals is not None,
         terminals=terminals or (),
         seconds=spec.limits.seconds,
@@ -67,14 +67,14 @@ def _landlock(request: Request, writable: tuple[str, ...]) -> Request:
         if _contains(place, f"{request.workspace}/{hidden}"):
             raise _bad("writable", f"{place!r} holds the hidden {hidden!r}: one cannot be without the other")
     seen = readable(request.workspace, request.hidden, _holes(request))
-    return replace(request, readable=seen, writable=(*places, *_own_places(request)), env=_own_env(request))
+    return replace(request, readable=seen, writes_in=(*places, *_own_places(request)), env=_own_env(request))
 
 
 def in_the_copy(request: Request) -> Request:
     """The same for a machine without user namespaces: the command runs in the copy, confined by Landlock."""
     seen = readable(None, (), (request.workspace, *_holes(request)))
     writable = (f"{request.scratch}/copy", *_own_places(request))
-    kept = replace(request, level="copy-in-place", readable=seen, writable=writable)
+    kept = replace(request, level="copy-in-place", readable=seen, writes_in=writable)
     return replace(kept, env=_own_env(request) | {"PWD": kept.directory})
 
 
