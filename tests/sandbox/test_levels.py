@@ -151,6 +151,16 @@ def test_a_writable_directory_cannot_hold_a_hidden_name(full: Path) -> None:
     assert (caught.value.code, caught.value.place) == ("bad_request", "writable")
 
 
+@needs("landlock")
+@pytest.mark.parametrize("name", ["outside", "outside/below", "missing"])
+def test_a_writable_directory_cannot_be_reached_by_a_link(full: Path, name: str) -> None:
+    (full / "elsewhere" / "below").mkdir(parents=True)
+    (full / "workspace" / "outside").symlink_to(full / "elsewhere")
+    with pytest.raises(SandboxError) as caught:
+        run(spec(full, "true", level="landlock", writable=(name,)))
+    assert (caught.value.code, caught.value.place) == ("bad_request", "writable")
+
+
 def test_level_none_confines_nothing(full: Path) -> None:
     ended = run(spec(full, "echo x > made; cat sub/key", level="none", hidden=("sub/key",)))
     assert (ended.level, ended.output) == ("none", b"secret")

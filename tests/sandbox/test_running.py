@@ -153,6 +153,13 @@ def test_the_machine_is_read_only_and_the_home_is_thrown_away(shell: Shell) -> N
     assert not (Path.home() / "ringfence-test").exists()
 
 
+def test_a_home_with_very_deep_directories_is_thrown_away(place: Path, shell: Shell) -> None:
+    line = "cd $HOME && i=0; while [ $i -lt 1500 ]; do mkdir d && cd d || exit 1; i=$((i+1)); done"
+    ended = shell(f"{line}; sleep 50", limits={"seconds": 60})
+    assert ended.stopped == "scratch"
+    assert os.listdir(place / "scratch") == ["upper"]
+
+
 def test_loopback_is_up_and_nothing_else_is_reached(shell: Shell) -> None:
     code = (
         "import socket; s = socket.create_server(('127.0.0.1', 0));"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 
 from ringfence.toolkit.sandbox.errors import SandboxError
 
@@ -22,9 +23,12 @@ def remove_private_parts(scratch: str) -> None:
         if name == "blank-directory":
             os.rmdir(path)
             continue
-        if not _is_empty(path):
-            _make_removable(path)
-        shutil.rmtree(path, ignore_errors=True)
+        try:
+            if not _is_empty(path):
+                _make_removable(path)
+            shutil.rmtree(path, ignore_errors=True)
+        except RecursionError:  # a command made a thousand directories in each other
+            subprocess.run(["rm", "-rf", "--", path], stderr=subprocess.DEVNULL, check=False)
 
 
 def _is_private(name: str) -> bool:

@@ -63,6 +63,9 @@ def resolve(spec: Spec, terminals: tuple[int, ...] | None) -> Request:
 def _landlock(request: Request, writable: tuple[str, ...]) -> Request:
     """The same, in place: only `writable` and `through` directories of the workspace can be written."""
     places = tuple(f"{request.workspace}/{name}".removesuffix("/.") for name in writable)
+    for place in places:
+        if os.path.realpath(place) != place or not os.path.isdir(place):
+            raise _bad("writable", f"{place!r} is no directory, or a link leads to it")
     for place, hidden in product(places, request.hidden):
         if _contains(place, f"{request.workspace}/{hidden}"):
             raise _bad("writable", f"{place!r} holds the hidden {hidden!r}: one cannot be without the other")

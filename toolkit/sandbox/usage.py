@@ -70,7 +70,17 @@ def _of_private(place: str) -> int:
 
 
 def written(scratch: int, most: int) -> int:
-    """Return the bytes on disk of what a command has written; stops counting above `most`."""
+    """Return the bytes on disk of what a command has written; stops counting above `most`.
+
+    Directories too deep to be counted are more than `most`: no command needs a thousand levels.
+    """
+    try:
+        return _written(scratch, most)
+    except RecursionError:
+        return most + 1
+
+
+def _written(scratch: int, most: int) -> int:
     total = 0
     for name in os.listdir(scratch):
         if name.startswith(_WRITTEN):
