@@ -1,4 +1,4 @@
-"""What the tests of commands stand on: overlays made by the kernel, and the places of the sandbox's tests."""
+"""The places of the tests of commands: for a session with its sandbox, and overlays without one."""
 
 from __future__ import annotations
 

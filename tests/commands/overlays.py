@@ -5,11 +5,14 @@ Knows nothing of the sandbox: what the kernel leaves in an upper directory is th
 
 from __future__ import annotations
 
+import os
 import shutil
+import stat as S
 import subprocess
 import time
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,6 +50,25 @@ def ran_in_copy(script: str, workspace: Path, scratch: Path, hidden: tuple[str, 
     started = time.time_ns()
     subprocess.run(["sh", "-c", script], cwd=scratch / "copy", check=True, timeout=60, capture_output=True)
     return started
+
+
+def tree(root: Path, *, modes: bool) -> dict[str, Any]:
+    """All entries: the kind and content of each, with a file's whole mode or its executable bits alone."""
+    found: dict[str, Any] = {}
+    for above, folders, files in os.walk(root):
+        for name in (*folders, *files):
+            place = Path(above, name)
+            info = place.lstat()
+            path = place.relative_to(root).as_posix()
+            if S.S_ISLNK(info.st_mode):
+                found[path] = ("link", str(place.readlink()))
+            elif S.S_ISDIR(info.st_mode):
+                found[path] = ("directory",)
+            elif not S.S_ISREG(info.st_mode):
+                found[path] = ("other",)
+            else:
+                found[path] = ("file", place.read_bytes(), info.st_mode & (0o7777 if modes else 0o111))
+    return {path: what for path, what in found.items() if path.partition("/")[0] != ".ringfence"}
 
 
 @cache

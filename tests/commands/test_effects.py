@@ -9,13 +9,17 @@ from typing import Any
 import pytest
 import yaml
 
+from ringfence.policy import Policy
 from ringfence.toolkit.commands.planning import Planned, plan_effects
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import Change, Delete, MakeDirectory, MakeLink, Move, SetMode, Write
+from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.workspace.workspace import Workspace
-from tests.commands.overlays import ran, ran_in_copy
+from tests.commands.overlays import ran, ran_in_copy, tree
+from tests.execution.planned import carried_out
 
 CASES = yaml.safe_load((Path(__file__).parent / "effects.yaml").read_text(encoding="utf-8"))
+ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\ndurable: false\nhard_links: replace\n')
 LEVELS = {"overlay": ran, "copy": ran_in_copy}
 
 
@@ -97,6 +101,22 @@ def test_effects_become_a_plan(case: dict[str, Any], level: str, tmp_path: Path)
     assert found.discarded == case.get("discarded", 0)
     assert found.conflicts == ()
     assert sum(found.counts.values()) >= len(found.changes)
+
+
+@pytest.mark.usefixtures("overlays")
+@pytest.mark.parametrize(
+    "case", [case for case in CASES if case.get("changes")], ids=lambda case: case["name"]
+)
+def test_the_plan_is_applied_and_undone(case: dict[str, Any], tmp_path: Path) -> None:
+    found = planned(tmp_path, case, "overlay")
+    before = tree(tmp_path / "ws", modes=True)
+    with Session(tmp_path / "ws", ALLOW, state=tmp_path / "state", session="s") as session:
+        result = carried_out(session, *found.changes)
+        assert result.ok, result.content
+        assert tree(tmp_path / "ws", modes=True) != before
+        back = session.undo(result.data["call_id"])
+        assert back.ok, back.content
+        assert tree(tmp_path / "ws", modes=True) == before
 
 
 def test_every_row_is_tried() -> None:

@@ -9,11 +9,9 @@ from __future__ import annotations
 import os
 import random
 import shutil
-import stat as S
 import subprocess
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,7 +19,7 @@ from ringfence.policy import Policy
 from ringfence.toolkit.commands.planning import Planned, plan_effects
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.session.session import Session
-from tests.commands.overlays import ran, ran_in_copy
+from tests.commands.overlays import ran, ran_in_copy, tree
 from tests.execution.planned import carried_out
 
 RUNS = int(os.environ.get("COMMANDS_MODEL_RUNS", "12"))
@@ -45,23 +43,6 @@ def made(root: Path) -> None:
         (root / path).chmod(0o755 if path.endswith(".sh") else 0o640)
     for path, target in LINKS.items():
         (root / path).symlink_to(target)
-
-
-def tree(root: Path, *, modes: bool) -> dict[str, Any]:
-    """All entries: the kind and content of each, with a file's whole mode or its executable bits alone."""
-    found: dict[str, Any] = {}
-    for above, folders, files in os.walk(root):
-        for name in (*folders, *files):
-            place = Path(above, name)
-            info = place.lstat()
-            path = place.relative_to(root).as_posix()
-            if S.S_ISLNK(info.st_mode):
-                found[path] = ("link", str(place.readlink()))
-            elif S.S_ISDIR(info.st_mode):
-                found[path] = ("directory",)
-            else:
-                found[path] = ("file", place.read_bytes(), info.st_mode & (0o7777 if modes else 0o111))
-    return {path: what for path, what in found.items() if path.partition("/")[0] != ".ringfence"}
 
 
 def script(chance: random.Random) -> str:

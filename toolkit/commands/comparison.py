@@ -11,7 +11,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ringfence.policy.byte_names import from_disk
 from ringfence.policy.patterns.matcher import Matcher, MatcherState
 from ringfence.toolkit import paths
 from ringfence.toolkit.commands.effects import GONE, ChangedFolder, Effect, Scratch, check_name
@@ -39,7 +38,7 @@ _NAMED = 20  # discarded names that are told
 
 
 class Surroundings(NamedTuple):
-    """What is compared with what: `discard` are patterns, `through` and `hidden` are paths as on the disk.
+    """What is compared with what: `discard` are patterns, `through` and `hidden` are canonical paths.
 
     `known` are the identities of files before the command, by path, as far as they were recorded.
     """
@@ -124,8 +123,8 @@ class _Comparison:
         self._around = around
         self._backend = around.workspace.backend
         self._lanes = Matcher(around.discard, around.workspace.fold) if around.discard else None
-        self._through = {from_disk(path) for path in around.through}
-        self._hidden = {from_disk(path) for path in around.hidden} if scratch.copied else set()
+        self._through = set(around.through)
+        self._hidden = set(around.hidden) if scratch.copied else set()
         self._room = _HELD
         # Directories to look at: the path, whether the workspace has it, and whether it was made anew.
         self._todo: list[tuple[str, bool, bool]] = [(paths.ROOT, True, scratch.copied)]

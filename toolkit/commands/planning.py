@@ -74,9 +74,9 @@ def plan_effects(  # noqa: PLR0913  the parts of one run, by name
     """Return what a command changed, as a plan of the workspace as it is now. `check` raises to give up.
 
     `scratch` is the directory of the command's changes; its contents are read again when the plan is applied.
-    `started_ns` is the wall clock before the run. `discard` are patterns. `through` are paths that were
-    written at once, `hidden` those that the command could not see (level copy needs them), both as on the
-    disk. `known` are identities of files before the run, by path.
+    `started_ns` is the wall clock before the run. `discard` are patterns. `through` are canonical paths that
+    were written at once, `hidden` those that the command could not see (level copy needs them). `known` are
+    identities of files before the run, by path.
 
     Raises CallError `path_invalid` or `too_large` for effects that are refused as a whole, `path_changed`
     where something changes while it is read, and `permission_denied` for what cannot be read.

@@ -128,9 +128,26 @@ class Overlay:
         """Return the entry that is at `path` on the disk now."""
         if path not in self._disk:
             gone = paths.parent(path) in self._missing
-            stat = None if gone else self._at(path, self._look)
+            stat = None if gone else self._stat(path)
             self._disk[path] = None if stat is None else _on_disk(path, stat)
         return self._disk[path]
+
+    def _stat(self, path: str) -> Stat | None:
+        try:
+            return self._at(path, self._look)
+        except CallError as error:
+            # A link took the place of a directory: nothing has this path now.
+            if error.code != "path_changed" or not self._is_behind_link(path):
+                raise
+            self._missing.add(paths.parent(path))
+            return None
+
+    def _is_behind_link(self, path: str) -> bool:
+        for above in reversed(list(paths.above(path))):
+            found = self.disk(above)
+            if found is None or found.kind != DIRECTORY:
+                return found is not None and found.kind == LINK
+        return False
 
     def _look(self, spot: Spot) -> Stat | None:
         found = self._backend.stat(spot)
