@@ -12,8 +12,11 @@ import pytest
 
 from ringfence.policy import Policy
 from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.plan.changes import SetMode
 from ringfence.toolkit.session.session import Session
+from ringfence.toolkit.storage.backend import at
 from ringfence.toolkit.testing.backend_contract import OWN_TASK, Contract, Disk
+from tests.execution.planned import carried_out
 from tests.services.byte_named import CHANGES, RAW, SHOWN, look, make
 from tests.services.servers import SftpServer, sshd
 
@@ -216,3 +219,25 @@ def test_a_root_may_have_such_a_name(server: SftpServer, byte_named: Path, tmp_p
         inside = f"{byte_named}/d\\xff/in/\\x80\\xfe"
         assert session.call({"tool": "delete_file", "arguments": {"path": inside}}).ok
     assert b"d\xff/" + RAW not in look(byte_named)
+
+
+@pytest.mark.usefixtures("known")
+def test_executable_bits_are_set_and_taken_back(server: SftpServer, tmp_path: Path) -> None:
+    (root := Path(server.root, "modes")).mkdir()
+    url = f"sftp://{server.user}@127.0.0.1:{server.port}{root}"
+    allow = Policy.loads('version: 1\nrules: {"*": allow}\n')
+    options = {"key_filename": str(server.key)}
+    with Session(url, allow, state=tmp_path / "state", session="s", options=options) as session:
+        session.call({"tool": "create_file", "arguments": {"path": "run", "content": "x"}})
+        with at(session.workspace.backend, "run") as spot:
+            stat = session.workspace.backend.stat(spot)
+        assert stat is not None
+        assert stat.mode is not None
+        late = carried_out(session, SetMode("run", stat._replace(identity="another"), stat.mode | 0o111))
+        assert late.error is not None
+        assert late.error["code"] == "path_changed"
+        result = carried_out(session, SetMode("run", stat, stat.mode | 0o111))
+        assert result.ok, result.content
+        assert (root / "run").stat().st_mode & 0o777 == stat.mode | 0o111
+        assert session.undo(result.data["call_id"]).ok
+        assert (root / "run").stat().st_mode & 0o777 == stat.mode
