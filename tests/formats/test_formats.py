@@ -268,7 +268,7 @@ def test_import_writes_a_policy_and_reports(ringfence: Ringfence, workspace: Pat
     done = ringfence("import", "opencode", "o.json", "--out", "ringfence.yaml", "--json")
     assert done.status == 1
     assert (workspace / "ringfence.yaml").read_text(encoding="utf-8") == done.json["policy"]
-    assert [left["where"] for left in done.json["left_out"]] == ["permission.bash"]
+    assert done.json["left_out"] == []
     row = next(row for row in done.json["disagree"] if row["action"] == "write")
     assert (row["path"], row["source"], row["result"], row["looser"]) == (".go/x", "allow", "deny", False)
     assert done.json["disagree_elsewhere"] == []
@@ -647,7 +647,26 @@ PreToolUse = []
     assert policy.effect("default", "edit_file", "write", "a") is Effect.ASK
     rules = 'prefix_rule(pattern = ["rm", "-rf"], decision = "forbidden")\nhost_executable(name = "git")\n'
     found = FORMATS["codex"].read(rules, ROOT)
-    assert [(left.where, left.harmless) for left in found.left] == [("line 1", True), ("line 2", True)]
+    assert [(left.where, left.harmless) for left in found.left] == [("line 2", True)]
+    assert [(entry.pattern, entry.effect) for entry in found.everybody["run"]] == [("rm -rf *", Effect.DENY)]
+
+
+@pytest.mark.parametrize(
+    ("rule", "message"),
+    [
+        ("prefix_rule(pattern=WORDS)", "plain texts"),
+        ("prefix_rule(pattern=[])", "no pattern"),
+        ("prefix_rule(pattern=['a'], decision='maybe')", "no pattern, or another"),
+        ("prefix_rule(pattern=['a', 1])", "a list of texts"),
+        ("prefix_rule(pattern=[['a', 'b'], ['a', 'b'], ['a', 'b'], ['a', 'b'], ['a', 'b'], ['a', 'b'],"
+         " ['a', 'b'], ['a', 'b'], ['a', 'b']])", "too many"),
+        ("for x in y:\n  prefix_rule(pattern=[x])", "not called by itself"),
+    ],
+)  # fmt: skip
+def test_codex_rules_that_cannot_be_read_may_forbid(rule: str, message: str) -> None:
+    with pytest.raises(FormatError, match=message) as caught:
+        FORMATS["codex"].read(rule, ROOT)
+    assert caught.value.where == "line 1"
 
 
 def test_codeowners_of_gitlab() -> None:
