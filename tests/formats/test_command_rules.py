@@ -21,8 +21,8 @@ NAMED = {"allow": Effect.ALLOW, "ask": Effect.ASK, "deny": Effect.DENY}
 NAMES = ("git", "push", "gitk", "-f", "x")
 COMMANDS = [words for length in (1, 2, 3) for words in itertools.product(NAMES, repeat=length)]
 BODIES = st.sampled_from(
-    ["*", "git", "git *", "git push", "git push *", "git*", "git pu*", "git * -f", "* -f", "*", "g*t push", "git *sh",
-     "git push | x", "git && x", "git $X", "git > x", "", "? push", "git '*'", "~/x", "git push -f"]
+    ["*", "git", "git *", "git push", "git push *", "git*", "git pu*", "git * -f", "* -f", "*", "g*t push",
+     "git *sh", "git push | x", "git && x", "git $X", "git > x", "", "? push", "git '*'", "~/x"]
 )  # fmt: skip
 EFFECTS = st.sampled_from(["allow", "ask", "deny"])
 RULES = st.lists(st.tuples(BODIES, EFFECTS), max_size=5)
@@ -124,7 +124,7 @@ def test_a_pattern_for_a_text_and_back(effect: Effect) -> None:
     for pattern in ("*", "git", "git push *", "git push -f"):
         assert as_text(pattern, effect).pattern == pattern
         assert spoken(pattern, effect).pattern == pattern
-    assert spoken("x " * 400, effect).pattern in (None, " ".join(["x"] * 64 + ["*"]))
+    assert spoken("x " * 400, effect).pattern in (None, " ".join(["x"] * 63 + ["*"]))
 
 
 def test_agents_have_their_own() -> None:
