@@ -117,7 +117,8 @@ def add(  # noqa: PLR0913  one rule and its place in the settings
         return
     entry = Entry(said.pattern, effect, f"{where} {what}")
     # An ask for more commands than the text names must not open what an earlier rule denies.
-    rules[:] = tightened(rules, [entry], lambda each: each.effect) if said.why else [*rules, entry]
+    wider = said.why and effect is Effect.ASK
+    rules[:] = tightened(rules, [entry], lambda each: each.effect) if wider else [*rules, entry]
 
 
 def unwrapped(rules: Sequence[Entry], left: list[Left]) -> list[Entry]:
