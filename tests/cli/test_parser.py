@@ -294,7 +294,7 @@ def test_init_writes_a_policy_whose_cases_pass(ringfence: Ringfence, workspace: 
     assert "wrote" in done.out
     checked = ringfence("check")
     assert (checked.status, checked.err) == (0, "")
-    assert "all 6 cases passed" in checked.out
+    assert "all 7 cases passed" in checked.out
 
 
 def test_init_never_overwrites(ringfence: Ringfence, workspace: Path) -> None:
