@@ -24,19 +24,25 @@ version: 1
 extends: [base.yaml, baseline]
 mandatory:
   - {deny: [read, write], paths: [".ssh", "*.pem"], except: ["tests/**"], reason: keys stay}
+  - {deny: write, paths: .cache, except_tools: run_command}
+  - {deny: run, commands: [git push *], except: [git push -n *]}
 rules:
   read: allow
+  run: {"*": allow, "make *": {effect: ask, reason: slow}}
   delete: {"*": ask, "tmp/*": allow, "*.go": {effect: deny, reason: the build owns these}}
 limits: {delete: [{max_files: 5, over: ask}, {max_bytes: 100, per: session, over: deny}]}
 agents:
-  coder: {rules: {delete: {"x/*": allow}}, limits: {delete: {max_files: 2000}}}
+  coder: {rules: {delete: {"x/*": allow}, run: {"make *": allow}}, limits: {delete: {max_files: 2000}}}
   "review-*": {rules: {"*": deny, read: allow}}
 invariants: [never: {agent: "*", action: delete, path: "secrets/**", verdict: allow, reason: why}]
 hard_links: refuse
 durable: false
 mode: monitor
 tasks: {path: ../tasks, max_tasks: 7}
-cases: [{agent: coder, action: delete, path: x/a.go, want: allow, note: said}]
+commands: {network: on, discard: [a/], through: b/, limits: {seconds: 5, memory: 1GiB}}
+cases:
+  - {action: run, command: make, want: ask}
+  - {agent: coder, action: delete, path: x/a.go, want: allow, note: said}
 """
 
 
