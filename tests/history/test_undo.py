@@ -14,6 +14,7 @@ from ringfence.policy import Policy
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.storage.local import syscalls as kernel
 from ringfence.toolkit.storage.open import private_memory
+from ringfence.toolkit.undo.overlay import Overlay
 
 ALLOW = Policy.loads(
     'version: 1\ndurable: false\nrules: {"*": allow}\nlimits: {delete: {max_files: 99999}}\n'
@@ -228,6 +229,22 @@ def test_a_folder_moved_into_a_new_one_of_its_name(place: Place, session: Sessio
     call(session, "move_file", source="t", destination="box")
     call(session, "move_file", source="box", destination="a2/in")
     assert place.look() == {"a": "one\n", "a2/in/c": "three\n"}
+    assert session.undo_to("initial").ok
+    assert place.look() == FILES
+
+
+def test_an_entry_that_goes_away_while_it_is_carried_is_path_changed(
+    place: Place, session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    call(session, "move_file", source="box", destination="t")
+    children = Overlay.children
+
+    def with_one_that_went(overlay: Overlay, path: str) -> list[str]:
+        return [*children(overlay, path), "t/gone"] if path == "t" else children(overlay, path)
+
+    monkeypatch.setattr(Overlay, "children", with_one_that_went)
+    assert (session.undo_to("initial").error or {}).get("code") == "path_changed"
+    monkeypatch.undo()
     assert session.undo_to("initial").ok
     assert place.look() == FILES
 

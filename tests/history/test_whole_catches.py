@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -262,3 +263,56 @@ def test_an_own_id_is_meant_before_one_that_a_caller_gave(root: Path, session: S
     assert session.undo(deleted).ok
     assert (root / "tree").is_dir()
     assert (root / "x").exists()
+
+
+def test_a_prune_and_an_undo_of_the_same_tree_leave_all_of_it_or_nothing(
+    root: Path, session: Session
+) -> None:
+    """The prune has decided before the undo begins, and removes the tree before the undo moves it."""
+    deleted = call(session, "delete", path="tree")
+    with opened(root) as other:
+        backend = other.workspace.writable()
+        discard, answers = backend.discard, []
+
+        def undo_first(name: str) -> None:
+            meanwhile(session, lambda: discard(name))
+            answers.append(code(session.undo(deleted)))
+
+        backend.discard = undo_first  # type: ignore[method-assign]
+        assert other.prune(older_than=0, keep=0).ok
+    assert answers == ["not_recoverable"]
+    assert not (root / "tree").exists()
+    assert session.state.rows("SELECT * FROM caught") == caught(root, "kept-*") == []
+    assert caught(root, "going-*") == []
+    states = session.state.rows("SELECT DISTINCT state FROM op WHERE tool = 'undo'")
+    assert states in ([], [("aborted",)])
+
+
+@pytest.mark.parametrize("at", ["link", "unlink"])
+def test_a_file_moved_back_where_a_rename_may_not_refuse_to_replace(root: Path, at: str) -> None:
+    """Linked and unlinked in place of one rename: killed in between, it has both names."""
+    (root / "large").write_bytes(b"L" * (LARGE + 1))
+    process = os.fork()
+    if process == 0:
+        _die_at_the_link(root, at)
+    assert os.waitpid(process, 0)[1] == 0
+    with opened(root) as session:
+        last = [row["outcome"] for row in audit.records(session.state) if row["event"] == "settled"]
+        assert last == ["done" if at == "unlink" else "aborted"]
+        assert (root / "large").exists() == (at == "unlink")
+        assert (
+            len(session.state.rows("SELECT * FROM caught")) == len(caught(root, "kept-*")) == (at == "link")
+        )
+    assert at == "link" or (root / "large").stat().st_nlink == 1
+
+
+def _die_at_the_link(root: Path, at: str) -> None:
+    try:
+        session = opened(root)
+        deleted = call(session, "delete_file", path="large")
+        backend: Any = session.workspace.writable()
+        backend.kernel = replace(backend.kernel, rename_new=False)
+        setattr(os, at, lambda *_, **__: os._exit(0))
+        session.undo(deleted)
+    finally:
+        os._exit(1)

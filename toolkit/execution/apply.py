@@ -386,6 +386,9 @@ class _Work:
         backend, catch = self._backend, self._caught[path]
         hidden = f"{OWN_DIRECTORY}/{catch.name}"
         with at(backend, hidden) as source:
+            if backend.stat(source) is None:
+                message = f"What was deleted at '{path}' has been pruned meanwhile"
+                raise CallError("not_recoverable", message, where=path)
             backend.move(source, spot, Move(hidden, path, catch.stat))
             try:
                 if (differs := changed_in(backend, spot, path, catch)) is not None:

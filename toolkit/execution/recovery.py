@@ -147,9 +147,7 @@ class _Settling:
         It is one rename, so what is at its path now is somebody else's.
         """
         for top in self._items:
-            if top.kind == "delete" or not (top.temporary or "").startswith(QUARANTINED_PREFIX):
-                continue
-            if self._look(f"{OWN_DIRECTORY}/{top.temporary}") is not None:
+            if _is_returned(top) and self._look(f"{OWN_DIRECTORY}/{top.temporary}") is not None:
                 inside = [item for item in self._items if paths.is_below(item.path, top.path)]
                 self._states.update((item.n, ABORTED) for item in [top, *inside] if item.kind != "delete")
 
@@ -218,13 +216,17 @@ class _Settling:
         the old name.
         """
         for item in self._items:
-            if item.kind != "move" or item.type != FILE or item.path2 is None or was(item) is not None:
+            if item.type != FILE or not traits_at(self._backend, item.path).race_free:
                 continue
-            if not traits_at(self._backend, item.path).race_free:
+            if item.kind == "move" and was(item) is None:
+                old, new = item.path, str(item.path2)
+            elif _is_returned(item):
+                old, new = f"{OWN_DIRECTORY}/{item.temporary}", item.path
+            else:
                 continue
-            inode = self._inode(item.path)
-            if inode is not None and inode == self._inode(item.path2):
-                self._remove(item.path, item.path, f".ringfence-taken-{item.op}-{item.n}")
+            inode = self._inode(old)
+            if inode is not None and inode == self._inode(new):
+                self._remove(old, old, f".ringfence-taken-{item.op}-{item.n}")
 
     def _inode(self, path: str) -> str | None:
         try:
@@ -427,6 +429,11 @@ class _Settling:
     def _at(self, path: str, act: Callable[[Spot], T]) -> T:
         with at(self._backend, path) as spot:
             return act(spot)
+
+
+def _is_returned(item: ItemRow) -> bool:
+    """Whether an item restores a quarantined entry with one rename."""
+    return item.kind != "delete" and (item.temporary or "").startswith(QUARANTINED_PREFIX)
 
 
 def _warn(path: str, name: str, folder: str | None) -> None:
