@@ -32,15 +32,19 @@ AFTER: Mapping[str, tuple[str, ...]] = MappingProxyType(
 REWRITTEN: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "claude-code": frozenset({"bash", "monitor"}),
-        "codex": frozenset(),
+        "codex": frozenset({"bash"}),
         "gemini": frozenset({"run_shell_command"}),
     }
 )
-
-
-def shell_modes(host: str) -> tuple[str, ...]:
-    """Return what a host's hook can do with shell commands, the default first."""
-    return ("rewrite", "words", "off") if REWRITTEN[host] else ("words", "off")
+# What a hook does with shell commands, the default first. Older versions of Codex run what they cannot
+# rewrite, so there a person has to choose it.
+SHELL_MODES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "claude-code": ("rewrite", "words", "off"),
+        "codex": ("words", "rewrite", "off"),
+        "gemini": ("rewrite", "words", "off"),
+    }
+)
 
 
 def _words(text: str) -> frozenset[str]:

@@ -70,6 +70,15 @@ SETTINGS: Mapping[str, Settings] = MappingProxyType(
 )
 
 
+# Where the settings have rules that hold commands back.
+_RULES: Mapping[str, tuple[tuple[str, ...], ...]] = MappingProxyType(
+    {
+        "claude-code": (("permissions", "deny"), ("permissions", "ask")),
+        "gemini": (("tools", "exclude"), ("excludeTools",)),
+    }
+)
+
+
 class NotPlain(Exception):
     """Settings that a program cannot change safely; the message says why."""
 
@@ -136,12 +145,18 @@ def commands(text: str, host: str) -> list[str]:
 
 def host_rules(text: str, host: str) -> list[str]:
     """Return the host's own rules on the words of shell commands, which no rewritten command fits."""
-    if host != "claude-code":
-        return []
-    permissions = parsed(text).get("permissions")
-    lists = [permissions.get(key) for key in ("deny", "ask")] if isinstance(permissions, dict) else []
-    rules = [rule for listed in lists if isinstance(listed, list) for rule in listed]
-    return [rule for rule in rules if isinstance(rule, str) and rule.startswith("Bash(")]
+    value = parsed(text)
+    found = [_at(value, *trail) for trail in _RULES.get(host, ())]
+    rules = [rule for listed in found if isinstance(listed, list) for rule in listed]
+    return [
+        rule for rule in rules if isinstance(rule, str) and re.match(r"(?:Bash|run_shell_command)\(", rule)
+    ]
+
+
+def _at(value: Any, *trail: str) -> Any:
+    for key in trail:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
 
 
 def is_isolated(run: str) -> bool:

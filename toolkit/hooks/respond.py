@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TextIO
 
 from ringfence.toolkit.file_ownership import Untrusted
 from ringfence.toolkit.hooks.deadline import DEADLINE, seconds
-from ringfence.toolkit.hooks.hosts import AFTER, EVENTS, FOREIGN_KEYS, UNANSWERED, shell_modes
+from ringfence.toolkit.hooks.hosts import AFTER, EVENTS, FOREIGN_KEYS, SHELL_MODES, UNANSWERED
 
 if TYPE_CHECKING:
     from ringfence.policy import Policy
@@ -59,7 +59,7 @@ def quick(words: Sequence[str]) -> tuple[str, Options] | None:
         if flag == name or name not in Options._fields or name in given or value.startswith("-"):
             return None
         given[name] = value
-    modes = shell_modes(words[0])
+    modes = SHELL_MODES[words[0]]
     if given.get("ask", "host") not in ("host", "deny") or given.get("shell", modes[0]) not in modes:
         return None
     try:
@@ -125,12 +125,13 @@ def answer(host: str, options: Options, event: dict[str, Any]) -> dict[str, Any]
     if not touched and not _may_run(host, tool, options):
         return None
     context = _context(event, options)
-    shell = _shell_call(host, event, options, context)
-    if shell is not None and shell.mode == "rewrite":
-        return None if context.policy.mode == "monitor" else _through_shell(name, event, options, shell)
+    monitor = context.policy.mode == "monitor"
+    shell = None if monitor else _shell_call(host, event, options, context)
     verdict = _verdict(host, context, touched, shell)
-    if verdict is None or (context.policy.mode == "monitor" and not verdict.refused):
+    if verdict is None or (monitor and not verdict.refused):
         return None
+    if shell is not None and shell.mode == "rewrite":
+        return _through_shell(name, event, options, shell, verdict)
     asks = options.ask or ASKS[host]
     effect = _effect(host, tool, verdict, touched)
     reason = _UNKNOWN if effect == "ask" and verdict.effect == 0 else verdict.reason
@@ -142,13 +143,12 @@ def answer(host: str, options: Options, event: dict[str, Any]) -> dict[str, Any]
 
 
 def _through_shell(
-    name: str, event: dict[str, Any], options: Options, shell: ShellCall
+    name: str, event: dict[str, Any], options: Options, shell: ShellCall, verdict: Verdict
 ) -> dict[str, Any] | None:
     """Return the answer that has `ringfence shell` run a command.
 
     An ask of the policy is asked there: only an answer given there is bound to the command and its changes.
     """
-    verdict = shell.verdict()
     reason = f"Ringfence: {verdict.reason}"[:MAX_SAID]
     if str(verdict.effect) == "deny":
         return SAYS[shell.host, name]("deny", reason, None)
@@ -240,7 +240,7 @@ def _shell_call(host: str, event: dict[str, Any], options: Options, context: Cal
         raise Refused(f"the arguments of {tool[:80]}: {error}") from None
     if line is None:
         return None
-    mode = "rewrite" if can_rewrite(host, tool, options.shell) else "words"
+    mode = "rewrite" if can_rewrite(host, tool, given, options.shell) else "words"
     session = session_of(event)
     return ShellCall(
         host,
@@ -340,8 +340,10 @@ def _pre_tool_use(effect: str | None, reason: str, given: dict[str, Any] | None)
 def _codex_pre_tool_use(
     effect: str | None, reason: str, given: dict[str, Any] | None
 ) -> dict[str, Any] | None:
-    # Codex supports only deny here; allow and ask are errors to it, and the call goes on.
-    return _pre_tool_use(effect, reason, given) if effect == "deny" else None
+    # Codex supports deny, and allow with new arguments; all else is an error to it, and the call goes on.
+    if given is not None:
+        return _pre_tool_use("allow", reason, given)
+    return _pre_tool_use(effect, reason, None) if effect == "deny" else None
 
 
 def _permission_request(
@@ -353,6 +355,12 @@ def _permission_request(
     if effect == "allow":
         decision = {"behavior": "allow"} | ({} if given is None else {"updatedInput": given})
     return {"hookSpecificOutput": {"hookEventName": "PermissionRequest", "decision": decision}}
+
+
+def _codex_permission_request(
+    effect: str | None, reason: str, given: dict[str, Any] | None
+) -> dict[str, Any] | None:
+    return None if given is not None else _permission_request(effect, reason, None)  # it takes no arguments
 
 
 def _before_tool(effect: str | None, reason: str, given: dict[str, Any] | None) -> dict[str, Any] | None:
@@ -367,6 +375,6 @@ SAYS = {
     ("claude-code", "PreToolUse"): _pre_tool_use,
     ("claude-code", "PermissionRequest"): _permission_request,
     ("codex", "PreToolUse"): _codex_pre_tool_use,
-    ("codex", "PermissionRequest"): _permission_request,
+    ("codex", "PermissionRequest"): _codex_permission_request,
     ("gemini", "BeforeTool"): _before_tool,
 }

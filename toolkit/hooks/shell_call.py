@@ -17,7 +17,7 @@ from ringfence.policy import READY_MADE, Decision, Effect, Policy
 from ringfence.policy.commands.needs import run_needs
 from ringfence.policy.model import RUN_TOOL, Content
 from ringfence.toolkit.hooks import shells
-from ringfence.toolkit.hooks.hosts import REWRITTEN
+from ringfence.toolkit.hooks.hosts import REWRITTEN, SHELL_MODES
 from ringfence.toolkit.hooks.judge import BY_POLICY, Verdict, within
 
 # Where a host's command starts, if not in the event's folder.
@@ -120,9 +120,10 @@ def speaks_of_commands(content: Content) -> bool:
     return bool(content.run or content.run_floor or agents or content.commands is not None)
 
 
-def can_rewrite(host: str, tool: str, mode: str | None) -> bool:
+def can_rewrite(host: str, tool: str, given: Mapping[str, Any], mode: str | None) -> bool:
     """Whether the hook replaces the tool's command: the host and this system can, and the options want it."""
-    return mode in (None, "rewrite") and tool.lower() in REWRITTEN[host] and sys.platform == "linux"
+    wanted = (mode or SHELL_MODES[host][0]) == "rewrite" and sys.platform == "linux"
+    return wanted and tool.lower() in REWRITTEN[host] and isinstance(given.get("command"), str)
 
 
 def session_of(event: Mapping[str, Any]) -> str | None:

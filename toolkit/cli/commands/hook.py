@@ -18,7 +18,7 @@ from ringfence.toolkit.cli.host_commands import record
 from ringfence.toolkit.cli.output import Screen
 from ringfence.toolkit.cli.replace_file import replace_text
 from ringfence.toolkit.cli.runner import DONE, FELL_SHORT, UsageError
-from ringfence.toolkit.hooks.hosts import shell_modes
+from ringfence.toolkit.hooks.hosts import SHELL_MODES
 from ringfence.toolkit.hooks.install import SETTINGS, NotPlain, command, host_rules, installed, removed
 from ringfence.toolkit.hooks.respond import Options, respond
 from ringfence.toolkit.protected_paths import of_program
@@ -64,8 +64,8 @@ def install(arguments: argparse.Namespace, screen: Screen) -> int:
 def _changed(before: str, file: Path, arguments: argparse.Namespace, screen: Screen) -> str:
     """The new text of the settings. Raises UsageError for settings that cannot be changed safely."""
     host = arguments.host
-    if arguments.shell not in (None, *shell_modes(host)):
-        raise UsageError(f"--shell {arguments.shell}: {host} has {' and '.join(shell_modes(host))}")
+    if arguments.shell not in (None, *SHELL_MODES[host]):
+        raise UsageError(f"--shell {arguments.shell}: {host} has {' and '.join(SHELL_MODES[host])}")
     try:
         if arguments.undo:
             return removed(before, host)
@@ -99,7 +99,7 @@ _SHELL = {
 
 def _show_install(file: Path, diff: str, after: str, arguments: argparse.Namespace, screen: Screen) -> None:
     protected = of_program(root_of(arguments)[0])
-    shell = "off" if arguments.undo else arguments.shell or shell_modes(arguments.host)[0]
+    shell = "off" if arguments.undo else arguments.shell or SHELL_MODES[arguments.host][0]
     changed = bool(diff)
     if screen.as_json:
         done = changed and not arguments.dry_run

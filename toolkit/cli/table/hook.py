@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ringfence.toolkit.cli.table.options import AGENT, DRY_RUN, JSON, STATE, YES, Command, Option, opt
 from ringfence.toolkit.hooks.deadline import DEADLINE, MOST, seconds
-from ringfence.toolkit.hooks.hosts import shell_modes
+from ringfence.toolkit.hooks.hosts import SHELL_MODES
 
 _ROOT = opt(
     "--root",
@@ -61,7 +61,7 @@ def _host(name: str, title: str, events: str, ask: str, about: str) -> Command:
                 says=f"if the policy asks: host lets the program ask its user, deny denies (default: {ask};"
                 " a command that `ringfence shell` runs asks by itself)",
             ),
-            _shell(shell_modes(name)),
+            _shell(SHELL_MODES[name]),
             STATE,
             opt(
                 "--deadline",
