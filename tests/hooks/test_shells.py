@@ -305,13 +305,16 @@ def test_the_record_of_a_command(state: str, workspace: Path, capsys: pytest.Cap
     (found,) = [json.loads(row) for row in capsys.readouterr().out.splitlines()]
     assert found["event"] == host_commands.EVENT
     assert (found["session"], found["agent"], found["tool"]) == ("s", "default", "run_command")
-    assert (found["host"], found["cwd"], found["outcome"]) == ("claude-code", ".", host_commands.OUTCOME)
-    assert found["command"] == found["decision"]["path"] == "git push origin; ls"
+    assert found["outcome"] == host_commands.OUTCOME
+    assert found["command"] == {"command": "git push origin; ls", "cwd": ".", "host": "claude-code"}
+    assert found["decision"]["path"] == "git push origin; ls"
     assert found["decision"]["effect"] == "deny"
     for words_ in (["log"], ["log", "--outcome", host_commands.OUTCOME], ["sessions"], ["audit", "verify"]):
         assert main([*words_, *place]) == 0
     said = capsys.readouterr().out
-    assert "people push" in said and "secret" not in said
+    assert "run by" in said and "secret" not in said
+    assert main(["log", "--command", "git push *", "--json", *place]) == 0
+    assert "people push" in capsys.readouterr().out
     for form in ("opa", "otel"):
         assert main(["audit", "export", "--format", form, *place]) == 0
 
@@ -330,4 +333,4 @@ def test_the_record_is_made_apart(state: str, workspace: Path, tmp_path: Path) -
     while not log.exists() or not log.read_bytes():
         assert time.monotonic() < end
         time.sleep(0.02)
-    assert json.loads(log.read_bytes().splitlines()[0])["command"] == "make"
+    assert json.loads(log.read_bytes().splitlines()[0])["command"]["command"] == "make"

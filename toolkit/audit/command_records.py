@@ -41,6 +41,8 @@ def ended(command: Record) -> str:
     """Return how a command ended and how it was confined: `exit 1, overlay`."""
     if command.get("asks"):
         return "its changes" if command["asks"] == CHANGES else "to run"
+    if command.get("host"):
+        return f"run by {command['host']} itself"
     if not ran(command):
         return "did not run"
     if command.get("stopped"):
