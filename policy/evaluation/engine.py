@@ -15,7 +15,6 @@ from typing import Literal
 
 from ringfence.policy.evaluation import limits as ceilings
 from ringfence.policy.evaluation.rule_table import Query, RuleTable, Verdict
-from ringfence.policy.evaluation.run_rules import RunRules
 from ringfence.policy.model import (
     ACTIONS,
     GRAVITY,
@@ -60,7 +59,6 @@ class Engine:
         self.files = files
         self.tools = MappingProxyType({**LANGUAGE_TOOLS, **(tools or {})})
         self._laid = RuleTable(content)
-        self._run = RunRules(content)
         self._names = {name: parse_agent(name) for name in content.agents}
         self._machines: dict[Fold, Matcher] = {}
         self._queries: dict[tuple[str, str, str], Query] = {}
@@ -141,7 +139,9 @@ class Engine:
         For `run` the path is the text of a command line: the strictest verdict over all its commands.
         """
         if action == RUN:
-            return self._run.judge([entry for _, entry in self.chain(agent)], path)
+            from ringfence.policy.evaluation.run_rules import RunRules  # needed for commands alone
+
+            return RunRules(self.content).judge([entry for _, entry in self.chain(agent)], path)
         query = self._queries.get((agent, tool, action))
         if query is None:
             query = self._query(agent, tool, action)

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import NoReturn
 
+    from ringfence.toolkit.hooks.shell_call import ShellCall
+
 __all__ = ["main"]
 
 
@@ -101,9 +103,13 @@ def _hook(words: list[str], *, alone: bool) -> int | None:
             watch((plain[1] if plain else Options()).deadline)
         if plain is None:
             return None
-        from ringfence.toolkit.cli import host_commands
 
-        record = host_commands.record_apart if alone else host_commands.record
+        def record(call: ShellCall) -> None:
+            """Record a command that ran outside; a process of its own does not wait for it."""
+            from ringfence.toolkit.cli import host_commands
+
+            (host_commands.record_apart if alone else host_commands.record)(call)
+
         return respond(*plain, sys.stdin.buffer, sys.stdout, sys.stderr, record)
     except BaseException as error:  # noqa: BLE001  whatever it is, the call must be blocked
         # Any status but 2 would let the call pass.
