@@ -334,3 +334,53 @@ def test_the_record_is_made_apart(state: str, workspace: Path, tmp_path: Path) -
         assert time.monotonic() < end
         time.sleep(0.02)
     assert json.loads(log.read_bytes().splitlines()[0])["command"]["command"] == "make"
+
+
+# The whole way: what the hook answers, run by a shell as a host does
+
+
+def overlay_works() -> bool:
+    """Whether this machine can run a command over an overlay."""
+    from ringfence.toolkit.sandbox import levels
+
+    return any(report.works for report in levels() if report.level == "overlay")
+
+
+WHOLE_WAY = [
+    ("echo 'a b' > src/new.py; pwd", 0, "src/new.py"),
+    ("cd src && pwd > here", 0, "src/here"),
+    ("exit 7", 7, ""),
+    ("touch a.lock", 125, ""),
+    ("make", 125, ""),
+    ("echo {} > .claude/settings.json", 125, ""),
+    ("rm -rf .claude", 125, ""),
+    ("mkdir .codex; echo {} > .codex/hooks.json", 125, ""),
+]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="commands are handed over on Linux alone")
+@pytest.mark.parametrize(("line", "status", "made"), WHOLE_WAY)
+def test_the_whole_way(
+    line: str, status: int, made: str, state: str, hook: Hook, workspace: Path, tmp_path: Path
+) -> None:
+    """An agent cannot take the hook away in a command either."""
+    if not overlay_works():
+        pytest.skip("this machine has no overlay in a user namespace")
+    (workspace / "ringfence.yaml").write_text(
+        "version: 1\nrules:\n  '*': allow\n  write: {'*': allow, '*.lock': deny}\n"
+        "  run: {'*': allow, 'make *': ask}\n",
+        encoding="utf-8",
+    )
+    settings_file = workspace / ".claude" / "settings.json"
+    settings_file.parent.mkdir()
+    settings_file.write_text('{"hooks": {}}', encoding="utf-8")
+    case = {"event": "PreToolUse", "tool": "Bash", "input": {"command": line}}
+    changed = parts(hook("claude-code", event_of(case, workspace), "--state", state).answer)[2]
+    assert changed is not None
+    env = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}
+    words_ = ["bash", "-c", changed["command"]]
+    done = subprocess.run(words_, cwd=workspace, capture_output=True, timeout=120, env=env)
+    assert done.returncode == status, done.stderr
+    assert not made or (workspace / made).read_bytes()
+    assert settings_file.read_text(encoding="utf-8") == '{"hooks": {}}'
+    assert not (workspace / "a.lock").exists() and not (workspace / ".codex").exists()

@@ -18,6 +18,7 @@ from ringfence.toolkit.cli.output import STYLES, Screen, is_terminal
 from ringfence.toolkit.cli.path_arguments import path_argument
 from ringfence.toolkit.cli.runner import UsageError
 from ringfence.toolkit.durations import seconds
+from ringfence.toolkit.hooks.hosts import settings_files
 from ringfence.toolkit.progress import Progress
 from ringfence.toolkit.text import escape, plural
 
@@ -47,10 +48,10 @@ def shell(arguments: argparse.Namespace, screen: Screen) -> int:
         line = shlex.join([_own_shell(), "-i"])
     else:
         line = sys.stdin.read()
-    return _carry_out(line, arguments, screen)
+    return _carry_out(line, arguments, screen, by_agent=True)
 
 
-def _carry_out(line: str, arguments: argparse.Namespace, screen: Screen) -> int:
+def _carry_out(line: str, arguments: argparse.Namespace, screen: Screen, *, by_agent: bool = False) -> int:
     # One session for all single commands: a grant fits the session that asked, and the command is sent again.
     arguments.session = arguments.session or SINGLE_CALLS
     root, _ = root_of(arguments)
@@ -62,6 +63,9 @@ def _carry_out(line: str, arguments: argparse.Namespace, screen: Screen) -> int:
     if arguments.description:
         given["description"] = arguments.description
     with open_session(arguments, screen) as session:
+        if by_agent and "://" not in root:
+            for file in settings_files(os.path.realpath(root)):  # an agent must not remove the hook
+                session.workspace.protect(file)
         mention_unknown(session.policy, [session.agent], screen)
         on_terminal = is_terminal(sys.stdin) and is_terminal(sys.stdout) and not screen.as_json
         progress = Progress(
