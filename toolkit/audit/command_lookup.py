@@ -7,11 +7,11 @@ from itertools import islice
 from typing import Any
 
 from ringfence.toolkit.audit import log
-from ringfence.toolkit.audit.command_records import TOOL, of, ran
+from ringfence.toolkit.audit.command_records import TOOL, counts, of, ran
 from ringfence.toolkit.state.protocol import State
 
 _LOOKED_AT = 1_000  # records that are read to find the command of one call
-_CHANGED = ("done", "partial", "unknown")
+CHANGED = ("done", "partial", "unknown")  # outcomes of calls whose changes were applied, at least in part
 
 Record = dict[str, Any]
 
@@ -32,19 +32,30 @@ def of_calls(state: State, calls: Iterable[tuple[str, str, float]]) -> dict[str,
 
 
 def that_changed(state: State, session: str, agent: str | None = None) -> list[Record]:
-    """Return the records of the commands of a session that changed something, oldest first.
-
-    Also those whose changes were all discarded, or written at once.
+    """Return the records of the commands of a session and its sub-sessions that changed something, oldest
+    first. Also those whose changes were all discarded, or written at once.
     """
-    wanted = log.RecordFilter(session=session, agent=agent, tool=TOOL)
-    return [record for record in log.matching(state, wanted) if _changed(record)]
+    records: dict[int, Record] = {}
+    for name in _family(state, session):
+        wanted = log.RecordFilter(session=name, agent=agent, tool=TOOL)
+        records |= {record["seq"]: record for record in log.matching(state, wanted) if _changed(record)}
+    return [records[seq] for seq in sorted(records)]
+
+
+def _family(state: State, session: str) -> list[str]:
+    """Return a session with its sub-sessions that changed something."""
+    rows = state.rows(
+        "SELECT DISTINCT session FROM op WHERE session >= ? AND session < ?", (f"{session}/", f"{session}0")
+    )
+    return [session, *(str(row[0]) for row in rows)]  # "0" is the character after "/"
 
 
 def _changed(record: Record) -> bool:
     command = of(record)
     if command is None or not ran(command):
         return False
-    return record.get("outcome") in _CHANGED or bool(command.get("through") or command.get("discarded"))
+    made = record.get("outcome") in CHANGED and bool(counts(command) or command.get("dropped"))
+    return made or bool(command.get("through") or command.get("discarded"))
 
 
 def _before(state: State, session: str, time: float) -> Iterator[Record]:

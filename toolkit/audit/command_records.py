@@ -78,7 +78,7 @@ def aside(command: Record) -> list[str]:
     for label, rows in (
         ("denied, so left out", denied),
         ("left out", dropped),
-        ("written at once, not kept, not undone", through),
+        ("open to it, not kept, not undone", through),
     ):
         if rows:
             more = f" and {len(rows) - NAMED:,} more" if len(rows) > NAMED else ""

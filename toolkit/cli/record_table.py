@@ -27,16 +27,18 @@ def print_table(  # noqa: PLR0913  the parts of a page, by name
     screen: Screen,
     *,
     before: str = "",
+    then: tuple[Sequence[Column], Sequence[Row]] = ((), ()),
     diffs: Iterable[str] = (),
     page: bool = True,
 ) -> bool:
     """Print rows, some at a time; whether there was any. `arguments` have `color` and `no_pager`.
 
-    A line may stand before the table, and diffs after it, in the same pager.
+    A line may stand before the table, and a second table (`then`) and diffs after it, in the same pager.
     """
     rest = iter(rows)
     first = list(islice(rest, 1))
-    if not first:
+    more = list(then[1])
+    if not first and not more:
         return False
     width = get_terminal_size().columns if screen.is_terminal else None
     colour = {"always": True, "never": False}.get(arguments.color, wants_colour(screen.stdout))
@@ -45,6 +47,8 @@ def print_table(  # noqa: PLR0913  the parts of a page, by name
     shown = chain(
         (styled(line, "dim") if colour else line for line in head),
         _table(columns, chain(first, rest), width, colour, missing),
+        [""] if first and more else [],
+        _table(then[0], iter(more), width, colour, missing),
         _diffs(diffs, colour),
     )
     show(shown, screen.stdout, page=page and screen.is_terminal and not arguments.no_pager)

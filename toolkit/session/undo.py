@@ -5,10 +5,11 @@ Not judged by an agent's rules, so only a person's interfaces may call this.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ringfence.toolkit import paths
+from ringfence.toolkit.audit import command_lookup, command_records
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.call import Result
 from ringfence.toolkit.errors import CallError
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from ringfence.toolkit.history.retention import Rule
 
 
+_COMMANDS = 5  # commands that an undo names, the last ones
 _SHOWN = 50  # changes and conflicts that the text names; the fields have all of them
 
 
@@ -86,8 +88,14 @@ def take_back(  # noqa: PLR0913  the options of `Session.undo`
     way = way_of()
     attempt.in_session = way.session
     attempt.plan = plan = way.plan(f"{attempt.call.tool} {what}")
+    commands = _commands(context, way)
     data: dict[str, Any] = {
         "changes": describe(plan),
+        **(
+            {"commands": [{"call_id": call, **command} for call, command in commands.items()]}
+            if commands
+            else {}
+        ),
         "conflicts": [{"path": conflict.path, "why": conflict.why} for conflict in way.conflicts],
     }
     if digest not in (None, plan.digest()):
@@ -129,7 +137,7 @@ def _text(data: dict[str, Any], way: UndoPlan, verb: str) -> str:
     changes = data["changes"]
     if not changes and not way.conflicts:
         return "Nothing to take back: everything is as it was"
-    lines = [f"{verb}: {plural(len(changes), 'change')}"]
+    lines = [f"{verb}: {plural(len(changes), 'change')}", *_of_commands(data.get("commands", ()))]
     lines += [f"  {_line(row)}" for row in changes[:_SHOWN]]
     if len(changes) > _SHOWN:
         lines.append(f"  and {plural(len(changes) - _SHOWN, 'more change')}")
@@ -137,6 +145,21 @@ def _text(data: dict[str, Any], way: UndoPlan, verb: str) -> str:
     if len(way.conflicts) > _SHOWN:
         lines.append(f"Left alone: {plural(len(way.conflicts) - _SHOWN, 'more path')}")
     return "\n".join(lines)
+
+
+def _commands(context: Context, way: UndoPlan) -> dict[str, dict[str, Any]]:
+    """Return the last commands whose changes a plan undoes, by call."""
+    ran = [(call, session, began) for call, tool, session, began in way.calls if tool == command_records.TOOL]
+    return command_lookup.of_calls(context.state, ran[:_COMMANDS])
+
+
+def _of_commands(commands: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield the commands that made what is taken back, and what of each cannot be."""
+    for command in commands:
+        yield f"  made by {escape(command_records.in_short({'command': command}))}"
+        through = [str(path) for path in command.get("through") or ()]
+        if through:
+            yield f"    open to it, so not taken back: {', '.join(map(escape, through))}"
 
 
 def _line(row: dict[str, Any]) -> str:

@@ -66,7 +66,7 @@ def _head(ran: CommandRun) -> Iterator[str]:
     if ran.discarded:
         yield f"discarded, as the policy says: {plural(ran.discarded, 'change')}\n"
     if ran.through:
-        yield f"written at once already, not kept, not undone: {', '.join(map(escape, ran.through))}\n"
+        yield f"open to it, not kept, not undone: {', '.join(map(escape, ran.through))}\n"
     if ran.changes:
         yield "\n"
 

@@ -39,13 +39,18 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class UndoPlan:
-    """An undo plan with its conflicts; `session` is the one whose changes it undoes."""
+    """An undo plan with its conflicts; `session` is the one whose changes it undoes.
+
+    `calls` are those that it undoes, the last one first: each with its tool, its session and when it began to
+    change something, in POSIX seconds.
+    """
 
     changes: tuple[Change, ...] = ()
     conflicts: tuple[Conflict, ...] = ()
     shown: tuple[Shown, ...] = field(default=(), compare=False)
     session: str | None = None
     caught: Mapping[str, QuarantinedTree] = field(default_factory=dict, compare=False)
+    calls: tuple[tuple[str, str, str, float], ...] = ()
 
     def plan(self, title: str) -> Plan:
         """Return the undo as a plan, with a preview made of the diffs."""
@@ -82,7 +87,9 @@ def undo(  # noqa: PLR0913  options by keyword
         if item.state == DONE and (item.op, item.n) not in inner:
             _STEPS[item.kind](back, item)
     sessions = {item.session for item in items}
-    return back.way(session or (sessions.pop() if len(sessions) == 1 else None), progress)
+    way = back.way(session or (sessions.pop() if len(sessions) == 1 else None), progress)
+    calls = ((item.call, item.tool, item.session, item.started) for item in reversed(items))
+    return replace(way, calls=tuple(dict.fromkeys(calls)))
 
 
 def restore(  # noqa: PLR0913  options by keyword

@@ -10,7 +10,7 @@ from time import sleep
 from typing import Any
 
 from ringfence.policy import Policy, PolicyError
-from ringfence.toolkit.audit import command_records
+from ringfence.toolkit.audit import command_lookup, command_records
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.cli.agent_option import mention_unknown
 from ringfence.toolkit.cli.column_layout import Column
@@ -36,6 +36,15 @@ VERSIONS = (
     Column("path", folds_to=14, leaves=1),  # where it had another name
 )
 CHANGED = (Column("file", folds_to=14), Column("change"), Column("lines"))
+Commands = dict[str, dict[str, Any]]  # of calls, by call
+
+COMMANDS = (
+    Column("command", folds_to=14),
+    Column("call"),
+    Column("exit", folds_to=8),
+    Column("changes", folds_to=10),
+    Column("beside", folds_to=14, leaves=1),  # what is in no version
+)
 _LOOK_AGAIN = 0.3  # seconds between two looks of `log --follow`
 
 
@@ -153,12 +162,15 @@ def history(arguments: argparse.Namespace, screen: Screen) -> int:
             version for version in session.versions(path) if arguments.session in (None, version.session)
         ]
         old = session.history.forgotten(arguments.session)
+        commands = command_lookup.of_calls(
+            session.state, ((v.call, v.session, v.time) for v in versions if v.tool == command_records.TOOL)
+        )
     if screen.as_json:
-        screen.json([_version_json(version) for version in versions])
+        screen.json([_version_json(version, commands) for version in versions])
     elif versions:
         moved = any(version.path != versions[-1].path for version in versions)
         columns = VERSIONS if moved else VERSIONS[:-1]
-        rows = (_version_row(version)[: len(columns)] for version in versions)
+        rows = (_version_row(version, commands)[: len(columns)] for version in versions)
         print_table(columns, rows, arguments, screen)
     else:
         screen.note(f"no call changed {path}{_since(old)}")
@@ -171,7 +183,7 @@ def _since(old: Forgotten | None) -> str:
     return "" if old is None else f" since {when(old.until)}; what was before is pruned"
 
 
-def _version_row(version: Version) -> tuple[str, ...]:
+def _version_row(version: Version, commands: Commands) -> tuple[str, ...]:
     content = size(version.size)
     if not version.kept:
         content = "not looked at"
@@ -184,10 +196,12 @@ def _version_row(version: Version) -> tuple[str, ...]:
     if version.set_mode:
         content += f", mode {version.mode or 0:04o}"
     by = "(before)" if version.name == "initial" or version.end == "before" else version.tool
+    if by == command_records.TOOL and version.call in commands:
+        by = command_records.line(commands[version.call])
     return version.name, version.session, when(version.time), content, by, version.call, version.path
 
 
-def _version_json(version: Version) -> dict[str, Any]:
+def _version_json(version: Version, commands: Commands) -> dict[str, Any]:
     return {
         "path": version.path,
         "version": version.name,
@@ -202,6 +216,7 @@ def _version_json(version: Version) -> dict[str, Any]:
         "mode": None if version.mode is None else f"{version.mode:04o}",
         "tool": version.tool,
         "call_id": version.call,
+        "command": commands.get(version.call),
     }
 
 
@@ -212,20 +227,43 @@ def changes(arguments: argparse.Namespace, screen: Screen) -> int:
         # The last one's parent, if it is a sub-session.
         chosen = arguments.session or (known[-1].partition("/")[0] if known else None)
         found = session.changes(chosen, arguments.by_agent) if chosen else []
+        ran = command_lookup.that_changed(session.state, chosen, arguments.by_agent) if chosen else []
         old = session.history.forgotten(chosen)
         if screen.as_json:
             told = {"session": chosen, "pruned_until": None if old is None else rfc3339(old.until)}
-            screen.json({**told, **_totals(found), "changes": [_change_json(c) for c in found]})
-        elif not found:
+            made = {"changes": [_change_json(c) for c in found], "commands": [_command_json(r) for r in ran]}
+            screen.json({**told, **_totals(found), **made})
+        elif not found and not ran:
             screen.note(f"no changes{_since(old)}")
         else:
             rows = [(_where(c), c.kind, f"+{c.additions} -{c.removals}") for c in found]
             diffs = [c.diff for c in found] if arguments.diff else []
             before = f"session {chosen}"
-            print_table(CHANGED, rows, arguments, screen, before=before, diffs=diffs)
+            then = (COMMANDS, [_command_row(record) for record in ran])
+            print_table(CHANGED, rows, arguments, screen, before=before, then=then, diffs=diffs)
             if old is not None:
                 screen.note(f"changes up to {when(old.until)} are pruned, and not in these")
     return DONE
+
+
+def _command_row(record: dict[str, Any]) -> tuple[str, ...]:
+    command = record["command"]
+    ended = command_records.ended(command)
+    applied = record.get("outcome") in (*command_lookup.CHANGED, "answered")
+    made = (command_records.counts(command) or "none") if applied else "not applied"
+    beside = "; ".join(command_records.aside(command))
+    return command_records.line(command), str(record.get("call")), ended, made, beside
+
+
+def _command_json(record: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "call_id": record.get("call"),
+        "session": record.get("session"),
+        "agent": record.get("agent"),
+        "time": rfc3339(record.get("time")),
+        "outcome": record.get("outcome"),
+        **record["command"],
+    }
 
 
 def _where(change: Changed) -> str:
