@@ -46,6 +46,7 @@ OPTIONAL = {
     "toolkit.review": {*SERVING, "jinja2", "markupsafe"},
     "toolkit.cli.watch.app": {"textual"},
     "toolkit.cli.watch.dialogs": {"textual"},
+    "toolkit.cli.watch.listing": {"textual"},
 }
 
 
@@ -315,7 +316,7 @@ MAY_IMPORT = {
         " toolkit.session"
     ),
     "toolkit.review": words(
-        "policy policy.model toolkit.approvals toolkit.audit toolkit.authoring toolkit.call"
+        "policy policy.model policy.patterns toolkit.approvals toolkit.audit toolkit.authoring toolkit.call"
         " toolkit.durations toolkit.errors toolkit.granting toolkit.history toolkit.html_page toolkit.http"
         " toolkit.paths toolkit.plan toolkit.session toolkit.storage toolkit.tasks toolkit.text"
         " toolkit.workspace"

@@ -31,15 +31,18 @@ def of_calls(state: State, calls: Iterable[tuple[str, str, float]]) -> dict[str,
     return found
 
 
-def that_changed(state: State, session: str, agent: str | None = None) -> list[Record]:
+def that_changed(
+    state: State, session: str, agent: str | None = None, *, most: int | None = None
+) -> list[Record]:
     """Return the records of the commands of a session and its sub-sessions that changed something, oldest
-    first. Also those whose changes were all discarded, or written at once.
+    first. Also those whose changes were all discarded, or written at once. `most`: only the last ones.
     """
     records: dict[int, Record] = {}
     for name in _family(state, session):
         wanted = log.RecordFilter(session=name, agent=agent, tool=TOOL)
-        records |= {record["seq"]: record for record in log.matching(state, wanted) if _changed(record)}
-    return [records[seq] for seq in sorted(records)]
+        found = (record for record in log.matching(state, wanted, back=True) if _changed(record))
+        records |= {record["seq"]: record for record in islice(found, most)}
+    return [records[seq] for seq in sorted(records)][-(most or 0) :]
 
 
 def _family(state: State, session: str) -> list[str]:

@@ -59,12 +59,17 @@ class Changed:
         return head + _links(self.path, *self._ends) + text
 
 
-def changed(history: History, session: str, agent: str | None = None, *, since: int = 0) -> list[Changed]:
+def changed(
+    history: History, session: str, agent: str | None = None, *, since: int = 0, call: str | None = None
+) -> list[Changed]:
     """Return the files that differ between the session's beginning and its last change, by path.
 
-    `agent` limits this to changes of that agent and its sub-agents, `since` to operations from that one on.
+    `agent` limits this to changes of that agent and its sub-agents, `since` to operations from that one on,
+    `call` to those of one call.
     """
     within, values = of_session(session)
+    if call is not None:
+        within, values = f"{within} AND op.call = ?", (*values, call)
     where = f"{within} AND op.id >= ? AND item.state = ? AND item.type != ?"
     items = history.items(where, (*values, since, DONE, DIRECTORY))
     story = _Story(item for item in items if agent is None or f"{item.agent}/".startswith(f"{agent}/"))

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ringfence.toolkit.approvals.requests import Request
-from ringfence.toolkit.audit import command_records
+from ringfence.toolkit.audit import command_lookup, command_records
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.history.session_diff import Changed, changed
 from ringfence.toolkit.session.session import Session
@@ -18,6 +18,7 @@ from ringfence.toolkit.session.session import Session
 SESSIONS = 20
 LOG = 500
 CHANGES = 500  # the last calls of a session whose changes are read
+COMMANDS = 100  # the last commands of a session that are listed
 REFUSED = 20  # refused requests that the board lists
 
 
@@ -27,12 +28,14 @@ class Work:
 
     The files of its sub-sessions are included, so only root sessions are listed.
 
-    `earlier`: the session made more changes than are read, before these.
+    `earlier`: the session made more changes than are read, before these. `commands` are the records of the
+    last commands that changed something.
     """
 
     session: str
     files: tuple[Changed, ...]
     earlier: bool = False
+    commands: tuple[dict[str, Any], ...] = ()
 
 
 class Board:
@@ -93,7 +96,7 @@ class Board:
                 self._kept[root] = self._of(root, latest)
         self._kept = {root: self._kept[root] for root in chosen}
         self._stale.clear()
-        return [self._kept[root] for root in chosen if self._kept[root].files]
+        return [self._kept[root] for root in chosen if self._kept[root].files or self._kept[root].commands]
 
     def _of(self, root: str, latest: dict[str, int]) -> Work:
         """Return the last changes of a session and its sub-sessions."""
@@ -104,7 +107,9 @@ class Board:
                 found += [int(row[0]) for row in state.rows(newest, (name, CHANGES + 1))]
         found.sort(reverse=True)
         since = found[CHANGES - 1] if len(found) > CHANGES else 0
-        return Work(root, tuple(changed(self.session.history, root, since=since)), since > 0)
+        files = tuple(changed(self.session.history, root, since=since))
+        commands = tuple(command_lookup.that_changed(state, root, most=COMMANDS))
+        return Work(root, files, since > 0, commands)
 
     def _sessions(self) -> dict[str, int]:
         """Return each session with its last operation."""

@@ -14,14 +14,17 @@ from starlette.routing import Route
 
 from ringfence.policy import Policy
 from ringfence.policy.model import ACTIONS, DEFAULT_AGENT, Rule
+from ringfence.policy.patterns.syntax import PatternError
+from ringfence.toolkit.audit import command_records
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.authoring.matrix import matrix
+from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.html_page import page
 from ringfence.toolkit.review.context import PageContext
 from ringfence.toolkit.session.session import Session
 
 RECORDS = 200
-_FILTERS = ("session", "agent", "tool", "path", "effect", "outcome", "by")
+_FILTERS = ("session", "agent", "tool", "path", "command", "effect", "outcome", "by")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +71,12 @@ def routes(desk: PageContext) -> list[Route]:
 
 
 def _last(session: Session, wanted: dict[str, Any]) -> list[dict[str, Any]]:
-    """Return the last records that match."""
+    """Return the last records that match. CallError `invalid_arguments` for words that are no pattern."""
+    if wanted["command"] is not None:
+        try:
+            command_records.pattern(wanted["command"])
+        except PatternError as error:
+            raise CallError("invalid_arguments", error.message, where="command", hint=error.hint) from None
     return audit.newest(session.state, audit.RecordFilter(**wanted), RECORDS)
 
 

@@ -18,6 +18,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from ringfence.toolkit.audit import command_records
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.granting.command_requests import notice
 from ringfence.toolkit.review.accounts import People, Person, SignIn, SignIns
@@ -27,6 +28,17 @@ from ringfence.toolkit.text import because, escape, plural, size, when
 HERE = Path(__file__).parent
 ActAs = Callable[[str, str | None], Session]
 Mine = Callable[[str], Session]
+
+
+# What templates print of a command in a record.
+_COMMANDS = {
+    "command": command_records.of,
+    "command_line": command_records.line,
+    "ended": command_records.ended,
+    "effects": command_records.counts,
+    "aside": command_records.aside,
+    "facts": command_records.details,
+}
 
 
 def _shown(value: Any) -> Any:
@@ -68,6 +80,7 @@ class PageContext:
             "lines": lines,
             "url": url,
             "notice": notice,
+            **_COMMANDS,
         }
         self.templates.globals |= {"plural": plural}
 

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from ringfence.toolkit import paths
+from ringfence.toolkit.audit import command_lookup
 from ringfence.toolkit.call import Result
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.history.versions import Version, pick
@@ -19,6 +20,7 @@ from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.text import diff, is_binary
 
 SESSIONS = 100
+COMMANDS = 200  # commands on one page, the last ones
 FILES = 200  # changed files on one page
 SHOWN = 256 * 1024  # bytes of one side of a file that are shown
 
@@ -35,7 +37,16 @@ def routes(desk: PageContext) -> list[Route]:
         name = str(request.path_params["id"])
         found = await desk.run(lambda: desk.session.changes(name))
         start = _page(request)
-        shown = {"files": found[start : start + FILES], "total": len(found), "start": start, "step": FILES}
+        commands = await desk.run(
+            lambda: command_lookup.that_changed(desk.session.state, name, most=COMMANDS)
+        )
+        shown = {
+            "commands": list(reversed(commands)) if not start else [],
+            "files": found[start : start + FILES],
+            "total": len(found),
+            "start": start,
+            "step": FILES,
+        }
         return await desk.page(request, "changes", session=name, **shown)
 
     async def history(request: Request) -> Response:

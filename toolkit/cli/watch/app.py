@@ -23,20 +23,19 @@ from ringfence.toolkit.approvals.requests import ONCE, PATTERN, SESSION, Answer,
 from ringfence.toolkit.cli.approval_prompt import whoami
 from ringfence.toolkit.cli.watch import rendering as drawing
 from ringfence.toolkit.cli.watch.dialogs import Arguments, Choice, Reason, Sure
+from ringfence.toolkit.cli.watch.listing import LISTED, Ran, Shown, and_more, by_agent, key, nodes
 from ringfence.toolkit.errors import UNCHANGED, CallError
 from ringfence.toolkit.granting.effects import effects
 from ringfence.toolkit.granting.scopes import Scope, scopes
-from ringfence.toolkit.history.session_diff import Changed
+from ringfence.toolkit.history.session_diff import changed
 from ringfence.toolkit.monitoring.dashboard import Board, Work
 from ringfence.toolkit.session.amend import amend, amended
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.text import escape, plural
 
 ActAs = Callable[[str, str], Session]
-Shown = Request | tuple[Work, Changed] | Work | None
 EVERY = 1.0  # seconds between looks
 HOLD = 1.5  # seconds for which what has just come onto the screen cannot be approved
-LISTED = 1000  # entries of one kind in the list; more are counted
 _NOTHING = "Nothing waits for an answer.\n\nTo be seen here, agents use the same --root and --state."
 
 
@@ -129,7 +128,7 @@ class Watch(App[None]):
                 log.write(drawing.logged(record))
         self._written = board.logged
         tree = self.query_one(Tree)
-        chosen = _key(tree.cursor_node.data) if tree.cursor_node is not None else None
+        chosen = key(tree.cursor_node.data) if tree.cursor_node is not None else None
         tree.root.remove_children()
         self._list_pending(tree.root)
         self._list_refused(tree.root)
@@ -146,7 +145,7 @@ class Watch(App[None]):
         for request in pending[:LISTED]:
             who = f"{request.agent}: " if request.agent != "default" else ""
             node.add_leaf(Text(escape(who + request.title)), data=request)
-        _and_more(node, len(pending))
+        and_more(node, len(pending))
         for what in self._board.running:
             node.add_leaf(Text(escape(what), style="italic cyan"))
 
@@ -161,17 +160,19 @@ class Watch(App[None]):
             count = plural(len(one.files), "file") + (", earlier ones not counted" if one.earlier else "")
             title = Text(f"{escape(one.session)} ({count})", style="bold")
             node = root.add(title, data=one, expand=True)
-            for agent, files in _by_agent(one).items():
+            for record in one.commands[-LISTED:]:
+                node.add_leaf(drawing.command_line(record), data=Ran(one.session, record))
+            for agent, files in by_agent(one).items():
                 below = node if agent == "" else node.add(Text(escape(agent), style="cyan"), expand=True)
                 for file in files[:LISTED]:
                     below.add_leaf(drawing.counts(file), data=(one, file))
-                _and_more(below, len(files))
+                and_more(below, len(files))
 
     def _keep_cursor(self, tree: Tree[Shown], chosen: object) -> None:
         if chosen is None:
             return
-        for node in _nodes(tree.root):
-            if _key(node.data) == chosen:
+        for node in nodes(tree.root):
+            if key(node.data) == chosen:
                 self.call_after_refresh(tree.move_cursor, node)
                 return
 
@@ -185,7 +186,7 @@ class Watch(App[None]):
 
     def on_tree_node_highlighted(self, event: Tree.NodeHighlighted[Shown]) -> None:
         """Show the selected entry on the right."""
-        if event.node.data is not None and _key(event.node.data) != _key(self._shown):
+        if event.node.data is not None and key(event.node.data) != key(self._shown):
             self._show(event.node.data)
 
     def _show(self, what: Shown) -> None:
@@ -193,12 +194,18 @@ class Watch(App[None]):
         text: Text | str = _NOTHING
         if isinstance(what, Request):
             text = drawing.asked(what)
+        elif isinstance(what, Ran):
+            text = drawing.command(what.record, self._diff_of(what))
         elif isinstance(what, Work):
             text = Text(f"Session {escape(what.session)}\n\nu takes back all it changed.", style="bold")
         elif what is not None:
             text = drawing.changed(what[1], what[0].session)
         self.query_one("#detail", Static).update(text)
         self.query_one("#scroll", VerticalScroll).scroll_home(animate=False)
+
+    def _diff_of(self, what: Ran) -> str:
+        """Return the diff of what a command changed; "" where the history has none."""
+        return "".join(one.diff for one in changed(self._board.session.history, what.session, call=what.call))
 
     # ---------------------------------------------------------------- answering
 
@@ -333,17 +340,20 @@ class Watch(App[None]):
 
     @work
     async def action_undo(self) -> None:
-        """Take back what the selected session did to the selected file, or all it did."""
+        """Take back what the selected session did to the selected file, what a command did, or all it did."""
         what = self._shown
         if isinstance(what, Work):
             await self._take_back(what.session, lambda session, **more: session.undo_to("initial", **more))
+        elif isinstance(what, Ran):
+            call = what.call
+            await self._take_back(what.session, lambda session, **more: session.undo(call, **more))
         elif isinstance(what, tuple):
             path = what[1].source or what[1].path
             await self._take_back(
                 what[0].session, lambda session, **more: session.undo_to("initial", tree=path, **more)
             )
         else:
-            self.notify("Select a changed file or a session.", severity="warning")
+            self.notify("Select a changed file, a command or a session.", severity="warning")
 
     @work
     async def action_restore(self) -> None:
@@ -383,8 +393,9 @@ class Watch(App[None]):
     def action_pager(self) -> None:
         """All of what the pane shows, in the pager."""
         what = self._shown
-        if isinstance(what, Request | tuple):
-            text = what.preview if isinstance(what, Request) else what[1].diff
+        if isinstance(what, Request | Ran | tuple):
+            text = what.preview if isinstance(what, Request) else ""
+            text = self._diff_of(what) if isinstance(what, Ran) else text or what[1].diff  # type: ignore[index]
             with self.suspend():
                 pydoc.pager(escape(text, newlines=True))
 
@@ -394,29 +405,3 @@ class Watch(App[None]):
             severity="error",
             markup=False,
         )
-
-
-def _by_agent(one: Work) -> dict[str, list[Changed]]:
-    """A session's files under who changed them; under nobody where that is one agent alone."""
-    found: dict[str, list[Changed]] = {}
-    for file in one.files:
-        found.setdefault(file.agents[-1] if file.agents else "", []).append(file)
-    return {"": list(one.files)} if len(found) < 2 else dict(sorted(found.items()))
-
-
-def _and_more(node: TreeNode[Shown], total: int) -> None:
-    if total > LISTED:
-        node.add_leaf(Text(f"… and {total - LISTED:,} more", style="dim"))
-
-
-def _nodes(root: TreeNode[Shown]) -> list[TreeNode[Shown]]:
-    found = []
-    for node in root.children:
-        found += [node, *_nodes(node)]
-    return found
-
-
-def _key(what: Shown) -> object:
-    if isinstance(what, tuple):
-        return what[0].session, what[1].path
-    return None if what is None else what.id if isinstance(what, Request) else what.session

@@ -7,6 +7,7 @@ from typing import Any
 from rich.text import Text
 
 from ringfence.toolkit.approvals.requests import Request
+from ringfence.toolkit.audit import command_records
 from ringfence.toolkit.cli.approval_prompt import heading
 from ringfence.toolkit.cli.output import STYLES
 from ringfence.toolkit.history.session_diff import Changed
@@ -54,6 +55,29 @@ def counts(one: Changed) -> Text:
     name = Text(escape(one.path), style=STYLES.get(one.kind, ""))
     name.append(f"  +{one.additions}", style="green")
     return name.append(f" -{one.removals}", style="red")
+
+
+def command_line(record: dict[str, Any]) -> Text:
+    """A command as one line: the command line, how it ended, and its effects."""
+    found = record["command"]
+    text = Text(escape(command_records.line(found)), style="bold")
+    text.append(
+        f"  {escape(command_records.ended(found))}", style="green" if found.get("status") == 0 else "red"
+    )
+    made = command_records.counts(found)
+    return text.append(f"  {escape(made)}", style="dim") if made else text
+
+
+def command(record: dict[str, Any], diff: str) -> Text:
+    """A command with all that its record has about it, and the diff of what it changed."""
+    first, *lines = command_records.details(record["command"])
+    text = Text(f"{escape(first, newlines=True)}\n", style="bold")
+    for line in lines:
+        text.append(f"  {escape(line)}\n")
+    who = f"call {record.get('call')} in session {record.get('session')} by {record.get('agent')}"
+    text.append(f"  {escape(who)}, {escape(str(record.get('outcome')))}\n", style="dim")
+    text.append("  u undoes what it changed\n\n", style="dim")
+    return text.append_text(drawn(diff))
 
 
 def logged(record: dict[str, Any]) -> Text:
