@@ -63,6 +63,9 @@ def amended(session: Session, approval: str, arguments: dict[str, Any]) -> Reque
         raise answers.redacted(attempt, error) from None
     finally:
         attempt.release()
+        scratch, attempt.scratch = attempt.scratch, None
+        if scratch is not None:  # the original request still waits for the changes in it
+            scratch.release()
     raise AssertionError("a trial ends where it would ask or act")
 
 
