@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
+from ringfence.policy import Policy
 from ringfence.toolkit.approvals import grant_scope
 from ringfence.toolkit.approvals.requests import GRANTED, PATTERN, Answer, Request
 from ringfence.toolkit.audit.command_records import CHANGES, TO_RUN
@@ -20,6 +21,8 @@ from ringfence.toolkit.granting.command_requests import afterwards, notice
 from ringfence.toolkit.granting.needs import in_lines
 from ringfence.toolkit.granting.scopes import scopes
 from ringfence.toolkit.mcp import elicitation
+from ringfence.toolkit.sandbox import levels
+from ringfence.toolkit.session.session import Session
 
 CASES = yaml.safe_load((Path(__file__).parent / "command_requests.yaml").read_text(encoding="utf-8"))
 RULE = {"tier": "global", "agent": None, "key": "run", "pattern": "rm *", "file": "p.yaml", "line": 3}
@@ -119,3 +122,26 @@ def test_another_call_has_no_notice() -> None:
     other = request(CASES[1], tool="delete")
     assert (other.of_command, notice(other)) == ("", "")
     assert afterwards(other) == "the agent may now send the same call again"
+
+
+@pytest.mark.skipif(
+    not any(one.works and one.level in ("overlay", "copy") for one in levels()),
+    reason="this machine cannot confine a command",
+)
+def test_the_agent_is_not_shown_what_it_may_not_read(tmp_path: Path) -> None:
+    """A program can make names that the agent did not write in its command."""
+    root = tmp_path / "w"
+    (root / "secret").mkdir(parents=True)
+    (root / "make.sh").write_text("echo x > secret/key; echo y > a\n", encoding="utf-8")
+    policy = Policy.loads(
+        'version: 1\nrules: {read: {"*": allow, "secret/**": deny}, write: {"*": ask, "secret/**": deny},'
+        ' run: {"*": allow}}\ncommands: {require: copy}\n'
+    )
+    with Session(root, policy, state=tmp_path / "state") as session:
+        arguments = {"command": "sh make.sh", "on_denied": "drop"}
+        result = session.call({"tool": "run_command", "arguments": arguments})
+        asked = session.approvals.get(result.data["approval"]["id"])
+    assert "denied, so left out: secret/key" in asked.preview
+    for text in (str(asked.shown), elicitation.question(asked)["message"], result.to_line()):
+        assert "secret/key" not in text
+    assert "Run command: sh make.sh" in asked.shown["title"]
