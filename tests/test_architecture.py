@@ -294,7 +294,7 @@ MAY_IMPORT = {
     "toolkit.commands": words(
         "policy policy.byte_names policy.invisible_characters policy.model policy.patterns toolkit.errors"
         " toolkit.paths toolkit.plan toolkit.private_files toolkit.progress toolkit.sandbox toolkit.storage"
-        " toolkit.workspace"
+        " toolkit.text toolkit.workspace"
     ),
     "toolkit": words("toolkit.approvals toolkit.call toolkit.errors toolkit.session toolkit.tools"),
     "toolkit.granting": words(

@@ -321,7 +321,8 @@ def test_the_readmes_commands_are_what_packaging_offers() -> None:
     project = tomllib.loads(text)["project"]
     wheel = tomllib.loads(text)["tool"]["hatch"]["build"]["targets"]["wheel"]
     scripts = wheel["shared-scripts"]
-    assert scripts == {"bin/ringfence": "ringfence", "bin/ringfence-start": "ringfence-start"}
+    names = ("ringfence", "ringfence-shell", "ringfence-start")
+    assert scripts == {f"bin/{name}": name for name in names}
     assert wheel["shared-data"] == {"docs/man/ringfence.1": "share/man/man1/ringfence.1"}
     assert "scripts" not in project  # what an installer makes of those imports from the caller's PYTHONPATH
     assert "dev" in project["optional-dependencies"]

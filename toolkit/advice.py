@@ -26,6 +26,9 @@ _ADVICE = {
         "try again; if this goes on, `ringfence state check` names the process that has it open"
     ),
     "send several calls": "make several calls",
+    "look at the path, and send the call again": "look at the path, then try again",
+    "send the call again to run the command anew": "run the command anew",
+    "send the call again to run the command on what is there now": "run the command on what is there now",
     "compare the ids with those that list_tasks gives": _IDS,
     'give an array of UUIDs, such as ["a1b2c3d4-e5f6-7890-abcd-ef1234567890"]': _IDS,
     "ask a person to change this file another way": "change this file another way",

@@ -27,7 +27,7 @@ class Scene:
 
     def __init__(self, case: dict[str, Any], place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.root, self.state = place / "workspace", place / "state"
-        for name, content in TABLE["tree"].items():
+        for name, content in (TABLE["tree"] | case.get("tree_more", {})).items():
             self.write(name, content)
         policy = case.get("policy", TABLE["policy"])
         self.write("ringfence.yaml", policy)

@@ -65,9 +65,11 @@ def _deleting(policy: Policy, agent: str, names: set[str]) -> str:
 
 def _asking(offered: tuple[Offer, ...]) -> str:
     always = [offer.tool.name for offer in offered if offer.asks == "always"]
-    sometimes = [offer.tool.name for offer in offered if offer.asks == "sometimes"]
+    sometimes = [offer.tool.name for offer in offered if offer.asks == "sometimes" and not offer.tool.runs]
+    commands = [offer.tool.name for offer in offered if offer.asks == "sometimes" and offer.tool.runs]
     asks = [f"always for {', '.join(always)}"] if always else []
     asks += [f"for some paths with {', '.join(sometimes)}"] if sometimes else []
+    asks += [f"for some commands with {', '.join(commands)}"] if commands else []
     if not asks:
         return ""
     return (

@@ -20,10 +20,15 @@ Within = Callable[[str], Callable[[str, bool], Effect]]
 
 
 class Surroundings(NamedTuple):
-    """Names to hide, and the outermost directories that a command writes at once, both as on the disk."""
+    """Names to hide, and the outermost directories that a command writes at once, both as on the disk.
+
+    `overlaid` are directories that would be written at once, but hold something protected or hidden: changes
+    in them are planned like all others.
+    """
 
     hidden: tuple[str, ...]
     through: tuple[str, ...]
+    overlaid: tuple[str, ...]
 
 
 def surroundings(
@@ -43,7 +48,10 @@ def surroundings(
     with at(workspace.backend, paths.ROOT) as spot:
         for _ in walk(workspace.backend, spot, paths.ROOT, look.choose, missed=look.missed):
             pass
-    return Surroundings(tuple(map(to_disk, look.outermost())), tuple(map(to_disk, look.direct)))
+    hidden = look.outermost()
+    direct = [place for place, alone in look.direct.items() if alone]
+    overlaid = tuple(place for place, alone in look.direct.items() if not alone)
+    return Surroundings(tuple(map(to_disk, hidden)), tuple(map(to_disk, direct)), overlaid)
 
 
 class _Look:
@@ -57,7 +65,7 @@ class _Look:
         through: Sequence[str],
         check: Callable[[], None],
     ) -> None:
-        self._hides = workspace.hides
+        self._workspace = workspace
         self._within = within
         self._opens_below = opens_below
         self._at_once = Matcher(through, workspace.fold) if through else None
@@ -65,7 +73,8 @@ class _Look:
         # Denied directories that were entered, and whether anything is shown there.
         self._on_the_way: dict[str, bool] = {}
         self.hidden: list[str] = []
-        self.direct: list[str] = []
+        self.direct: dict[str, bool] = {}  # whether nothing protected or hidden is in it
+        self._last_direct = ""
 
     def choose(self, path: str, folder: Folder) -> Iterator[Entry]:
         """Yield the directories to enter."""
@@ -73,29 +82,44 @@ class _Look:
         judge, above = self._within(path), paths.child(path, "")
         for name, stat in folder.scan():
             directory, place = stat.kind == DIRECTORY, above + name
-            if self._hides(path, name):
-                self.hidden.append(place)
-            elif judge(name, directory) is not Effect.ALLOW:
+            if self._workspace.hides(path, name):
+                self._hide(place)
+                continue
+            if judge(name, directory) is not Effect.ALLOW:
                 if directory and self._opens_below(place):
                     self._on_the_way[place] = False
                     yield Entry(place, stat)
                 else:
-                    self.hidden.append(place)
-            elif self._is_entered(path, place, directory):
+                    self._hide(place)
+                continue
+            if self._on_the_way:
+                _show(path, self._on_the_way)
+            if directory:
+                self._note_direct(place)
                 yield Entry(place, stat)
 
-    def _is_entered(self, path: str, place: str, directory: bool) -> bool:
-        """Note that something is shown in the directory `path`; return whether to look below it."""
-        if self._on_the_way:
-            _show(path, self._on_the_way)
-        if directory and self._at_once is not None and self._at_once.matches(place, True):
-            self.direct.append(place)
-            return False
-        return directory
+    def _hide(self, place: str) -> None:
+        self.hidden.append(place)
+        if self._last_direct and paths.is_below(place, self._last_direct):
+            self.direct[self._last_direct] = False
+
+    def _note_direct(self, place: str) -> None:
+        """Note an outermost directory that is written at once; one with protected names in it is not."""
+        if self._at_once is None or not self._at_once.matches(place, True):
+            return
+        if self._last_direct and paths.is_below(place, self._last_direct):
+            return
+        self._last_direct = place
+        try:
+            self._workspace.guard(place)
+        except CallError:
+            self.direct[place] = False
+        else:
+            self.direct[place] = True
 
     def missed(self, entry: Entry, _: CallError) -> None:
         """Hide a directory that cannot be listed."""
-        self.hidden.append(entry.path)
+        self._hide(entry.path)
 
     def outermost(self) -> list[str]:
         """Return what to hide; a directory in which nothing is shown hides all that is in it."""

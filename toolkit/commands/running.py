@@ -16,6 +16,7 @@ from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.progress import Progress
 from ringfence.toolkit.sandbox import LEVELS, Ended, Level, Limits, SandboxError, Spec
 from ringfence.toolkit.sandbox import run as run_in_sandbox
+from ringfence.toolkit.text import escape
 from ringfence.toolkit.workspace.workspace import Workspace
 
 _SHELLS = ("/bin/bash", "/bin/sh")
@@ -50,13 +51,15 @@ def run(  # noqa: PLR0913  the parts of one run, by name
     root: str,
     scratch: str,
     *,
+    hidden_places: tuple[str, ...],
     within: Within,
     opens_below: Callable[[str], bool],
     progress: Progress,
 ) -> dict[str, Any]:
     """Run a command, and return how it ended as JSON values. Its changes are in the scratch then.
 
-    Raises CallError `level_unavailable`, `command_failed` or `cancelled`.
+    `hidden_places` are directories of this machine that the command must not see. Raises CallError
+    `level_unavailable`, `command_failed` or `cancelled`.
     """
     seen = surroundings(workspace, within, opens_below, policy.through, progress.check)
     environment, left_out = _environment(dict(os.environ))
@@ -70,10 +73,15 @@ def run(  # noqa: PLR0913  the parts of one run, by name
         through=seen.through,
         network=policy.network,
         env=environment,
+        hidden_places=hidden_places,
         limits=Limits(order.seconds, limits.output, limits.memory, limits.processes, limits.scratch),
     )
     ended = _at_some_level(spec, policy.require, order, progress)
     notes = list(ended.notes)
+    notes += [
+        f"'{escape(place)}' is in `through`, but holds something protected or hidden, so it was planned."
+        for place in seen.overlaid
+    ]
     if left_out:
         notes.append(f"{left_out} variables of the environment that may hold secrets were not passed on.")
     return {

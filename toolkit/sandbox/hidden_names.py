@@ -7,6 +7,7 @@ import pwd
 
 # Below every home directory that is shown.
 HOME_SECRETS = (
+    *(".local/state/ringfence", ".cache/ringfence"),
     *(".ssh", ".aws", ".azure", ".config/gcloud", ".config/gh", ".config/hub", ".config/glab-cli"),
     *(".gnupg", ".pki", ".password-store", ".local/share/keyrings", ".local/share/kwalletd"),
     *(".netrc", ".authinfo", ".authinfo.gpg", ".git-credentials", ".config/git/credentials"),

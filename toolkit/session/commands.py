@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ringfence.policy import Effect
+from ringfence.policy.loading import cache
 from ringfence.policy.model import Commands
 from ringfence.toolkit.approvals.requests import GRANTED, PENDING
 from ringfence.toolkit.call import Result
@@ -130,12 +131,24 @@ def _run(attempt: Attempt, progress: Progress, policy: Commands, scratches: Scra
             attempt.context.workspace,
             root,
             scratch.changes,
+            hidden_places=_own_places(attempt.context),
             within=attempt.within,
             opens_below=attempt.opens_below,
             progress=progress,
         )
     scratch.manifest["ended"] = ended
     return scratch
+
+
+def _own_places(context: Context) -> tuple[str, ...]:
+    """Return the directories with histories and caches, which are nobody's to read but Ringfence's."""
+    import platformdirs
+
+    states = platformdirs.user_state_dir("ringfence")
+    found = [Path(each).resolve() for each in (context.state.folder, states, cache.folder()) if each]
+    root = Path(context.workspace.roots[0]).resolve()
+    apart = (each for each in found if not root.is_relative_to(each) and not each.is_relative_to(root))
+    return tuple(dict.fromkeys(map(str, apart)))
 
 
 def _ask_before(attempt: Attempt, permit: Callable[[Plan], None]) -> None:
@@ -164,7 +177,7 @@ def _refuse_second_run(attempt: Attempt, key: str) -> None:
         raise CallError(
             "approval_stale",
             "The changes that a person granted are not here any more, and the command was not run again",
-            hint="send the call again to run the command anew; its changes are judged anew then",
+            hint="send the call again to run the command anew",
         )
 
 
@@ -176,7 +189,7 @@ def _planned(attempt: Attempt, progress: Progress, policy: Commands, scratch: Sc
         path = found.conflicts[0]
         _withdraw(attempt, scratch)
         message = f"'{path}' was changed by somebody else while the command ran or its changes waited"
-        hint = "nothing was applied; send the call again to run the command on what is there now"
+        hint = "send the call again to run the command on what is there now"
         raise CallError("stale_read", message, where=path, hint=hint)
     changes, denied = found.changes, tuple[str, ...]()
     if attempt.arguments["on_denied"] == "drop":

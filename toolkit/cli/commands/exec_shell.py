@@ -56,8 +56,13 @@ def _carry_out(line: str, arguments: argparse.Namespace, screen: Screen, *, by_a
     arguments.session = arguments.session or SINGLE_CALLS
     root, _ = root_of(arguments)
     given: dict[str, object] = {"command": line, "on_denied": arguments.on_denied}
-    with suppress(UsageError):  # run from elsewhere, the command begins at the root
+    try:
         given["cwd"] = path_argument(".", root)
+    except UsageError as error:
+        if by_agent:  # an agent's program means the directory that it is in
+            screen.problem(str(error))
+            return NOT_APPLIED
+        # A person who names a root from elsewhere means that root.
     if arguments.timeout is not None:
         given["timeout"] = _seconds(arguments.timeout)
     if arguments.description:
@@ -75,7 +80,7 @@ def _carry_out(line: str, arguments: argparse.Namespace, screen: Screen, *, by_a
     if screen.as_json:
         screen.json(result.to_json())
     else:
-        _tell(result, arguments, screen)
+        _tell(result, arguments, screen, by_agent=by_agent and not is_terminal(sys.stderr))
     return int(result.data["exit_status"]) if result.ok else NOT_APPLIED
 
 
@@ -87,12 +92,16 @@ def _write(stream: int, piece: bytes) -> None:
         os.write(out.fileno(), piece)
 
 
-def _tell(result: Result, arguments: argparse.Namespace, screen: Screen) -> None:
+def _tell(result: Result, arguments: argparse.Namespace, screen: Screen, *, by_agent: bool) -> None:
     """Say on standard error what became of the changes; nothing if there were none."""
     place = options_of(arguments)
     if not result.ok:
         screen.note(result.content.partition("\n\n")[0], STYLES.get(result.status, "red"))
-        show_hint(result, screen, place=place)
+        hint = (result.error or {}).get("hint")
+        if by_agent and hint:
+            screen.note(f"  hint: {hint}", "")
+        else:
+            show_hint(result, screen, place=place)
         return
     data = result.data
     if data.get("dry_run"):
