@@ -15,6 +15,7 @@ from ringfence.policy import Policy
 from ringfence.toolkit.approvals import Answer
 from ringfence.toolkit.call import Result
 from ringfence.toolkit.commands import running
+from ringfence.toolkit.sandbox import SandboxError, Spec
 from ringfence.toolkit.session.session import Session
 
 TABLE = yaml.safe_load(Path(__file__).with_name("calls.yaml").read_text(encoding="utf-8"))
@@ -42,9 +43,11 @@ class Scene:
         self.runs = 0
         real = running.run_in_sandbox
 
-        def counted(*given: Any, **named: Any) -> Any:
+        def counted(spec: Spec, **named: Any) -> Any:
+            if spec.level not in case.get("levels", (spec.level,)):
+                raise SandboxError("namespaces_forbidden", f"no level {spec.level} on this machine")
             self.runs += 1
-            return real(*given, **named)
+            return real(spec, **named)
 
         monkeypatch.setattr(running, "run_in_sandbox", counted)
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from ringfence.policy.byte_names import from_disk
@@ -30,6 +31,13 @@ _LACKING = (
     "not_on_this_system", "namespaces_forbidden", "mount_refused", "proc_masked", "landlock_missing",
     "seccomp_missing", "too_large",
 )  # fmt: skip
+# Levels at which a command runs in the workspace itself, and what its answer says about that.
+_IN_PLACE: Mapping[str, str] = MappingProxyType(
+    {
+        "landlock": "At level landlock nothing of the workspace can be written, but what is in `through`.",
+        "none": "At level none nothing is confined: what was changed was not judged, and cannot be undone.",
+    }
+)
 _OVERLAY = "overlay"
 _TMPFS = "/dev/shm"
 
@@ -82,6 +90,8 @@ def run(  # noqa: PLR0913  the parts of one run, by name
         f"'{escape(place)}' is in `through`, but holds something protected or hidden, so it was planned."
         for place in seen.overlaid
     ]
+    if ended.level in _IN_PLACE:
+        notes.append(_IN_PLACE[ended.level])
     if left_out:
         notes.append(f"{left_out} variables of the environment that may hold secrets were not passed on.")
     return {
@@ -103,7 +113,9 @@ def run(  # noqa: PLR0913  the parts of one run, by name
 def plan(
     scratch: str, ended: dict[str, Any], policy: Commands, workspace: Workspace, progress: Progress
 ) -> Planned:
-    """Plan the changes in a scratch. Raises CallError for what no plan can have."""
+    """Plan the changes in a scratch, if the level has one. Raises CallError for what no plan can have."""
+    if ended["level"] in _IN_PLACE:
+        return Planned()
     return plan_effects(
         scratch,
         workspace,
