@@ -21,7 +21,7 @@ _NAMED = 20  # denied and dropped changes that the text names
 def plan(arguments: dict[str, Any], view: View) -> Plan:
     """Run the command, and plan its changes. Raises CallError `command_failed` if it could not be run."""
     ran = view.run(arguments)
-    data = fields(ran, view.may_read)
+    data = fields(ran, lambda path: _may_name(view, path))
     return Plan(
         content=_content(arguments, ran, data),
         data=data,
@@ -29,6 +29,14 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
         title=title(ran),
         draw=lambda: drawing.preview(ran, view),
     )
+
+
+def _may_name(view: View, path: str) -> bool:
+    """Whether the agent may read a path; not what a command made at a name that no path can have."""
+    try:
+        return view.may_read(path)
+    except ValueError:
+        return False
 
 
 def fields(ran: CommandRun, may_name: Callable[[str], bool]) -> dict[str, Any]:
@@ -106,7 +114,7 @@ def _effects(ran: CommandRun, data: dict[str, Any]) -> str:
     if ran.dropped:
         lines.append(_list("Not applied", data["dropped"], len(ran.dropped)))
     if ran.through:
-        lines.append(f"Written at once, not recorded: {', '.join(map(escape, ran.through))}")
+        lines.append(f"Open to it at once, and not recorded: {', '.join(map(escape, ran.through))}")
     lines += ran.notes
     return "\n".join(lines)
 
