@@ -62,7 +62,7 @@ def delete(session: Session, path: str = "src/a.py", **more: Any) -> Any:
 
 def hang_up(session: Session) -> None:
     """End the program's side, so that the person hears the end."""
-    channel = session._approver
+    channel = session._handler._approver
     assert isinstance(channel, ApprovalChannel)
     channel.close()
 
