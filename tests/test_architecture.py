@@ -288,8 +288,9 @@ MAY_IMPORT = {
     "toolkit.session": words(
         "policy policy.commands policy.loading policy.model policy.patterns toolkit.approvals toolkit.audit"
         " toolkit.call toolkit.commands toolkit.errors toolkit.execution toolkit.fake_fs toolkit.history"
-        " toolkit.locations toolkit.paths toolkit.plan toolkit.progress toolkit.state toolkit.storage"
-        " toolkit.task_ids toolkit.tasks toolkit.text toolkit.tools toolkit.undo toolkit.workspace"
+        " toolkit.locations toolkit.paths toolkit.plan toolkit.private_files toolkit.progress toolkit.state"
+        " toolkit.storage toolkit.task_ids toolkit.tasks toolkit.text toolkit.tools toolkit.undo"
+        " toolkit.workspace"
     ),
     "toolkit.commands": words(
         "policy policy.byte_names policy.invisible_characters policy.model policy.patterns toolkit.errors"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Callable, Mapping
@@ -171,7 +172,7 @@ def usable_folder(folder: str) -> str:
     """
     if _file_system(folder) != _OVERLAY or not os.access(_TMPFS, os.W_OK):
         return folder
-    name = "-".join(part for part in folder.split("/")[-2:] if part)
+    name = hashlib.sha256(os.fsencode(os.path.abspath(folder))).hexdigest()[:32]
     return os.path.join(_TMPFS, f"ringfence-{os.getuid()}-{name}")
 
 

@@ -21,7 +21,6 @@ from typing import Any
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.private_files import private_directory
 
-FOLDER = "commands"  # beside a workspace's state
 _LOCK, _MANIFEST, _CHANGES, _TURN = "lock", "command.json", "changes", "turn"
 _PAUSE = 0.02  # seconds between two looks at whether it is this command's turn
 _VERSION = 1
@@ -62,7 +61,12 @@ class Scratch:
             self._lock = -1
 
     def remove(self) -> None:
-        """Remove the scratch with everything in it."""
+        """Remove the scratch with everything in it.
+
+        The manifest goes first: from then on nobody takes the rest for changes that wait.
+        """
+        with contextlib.suppress(OSError):
+            os.unlink(os.path.join(self.path, _MANIFEST))
         _remove_tree(self.path)
         self.release()
 
@@ -104,10 +108,14 @@ class Scratches:
         """
         with self._alone():
             for path in self._paths():
-                manifest = _manifest(path)
-                if manifest is None or any(manifest.get(name) != value for name, value in wanted.items()):
+                if not _has(_manifest(path), wanted):
                     continue
                 lock = _locked(path)
+                manifest = _manifest(path)  # another process may have removed it before the lock was taken
+                if manifest is None or not _has(manifest, wanted):
+                    if lock is not None:
+                        os.close(lock)
+                    continue
                 if lock is None:
                     message = "The same call is being carried out by another process"
                     raise CallError("command_failed", message, hint="wait for its end")
@@ -168,8 +176,13 @@ class Scratches:
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:
-        """Hold the folder, so that a new scratch has its lock before another process sees it."""
+        """Hold the folder, so that a new scratch has its lock before another process sees it.
+
+        Raises CallError `history_unavailable` if another user could have put scratches there.
+        """
         try:
+            if os.path.isdir(self.folder):
+                private_directory(self.folder)
             fd = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError:
             yield
@@ -182,8 +195,13 @@ class Scratches:
 
 
 def _locked(path: str) -> int | None:
-    """Return a descriptor that holds a scratch's lock; None if another process has it."""
-    fd = os.open(os.path.join(path, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    """Return a descriptor that holds a scratch's lock; None if another process has it, or has just removed
+    the scratch.
+    """
+    try:
+        fd = os.open(os.path.join(path, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except FileNotFoundError:
+        return None
     if _lock(fd, wait=False):
         return fd
     os.close(fd)
@@ -206,6 +224,10 @@ def _manifest(path: str) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) and found.pop("version", None) == _VERSION else None
+
+
+def _has(manifest: dict[str, Any] | None, wanted: dict[str, Any]) -> bool:
+    return manifest is not None and all(manifest.get(name) == value for name, value in wanted.items())
 
 
 def _remove_tree(path: str) -> None:

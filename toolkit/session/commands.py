@@ -21,19 +21,22 @@ from ringfence.toolkit.call import Result
 from ringfence.toolkit.commands import running
 from ringfence.toolkit.commands.permitted import permitted
 from ringfence.toolkit.commands.planning import counts_of
-from ringfence.toolkit.commands.scratches import FOLDER, Scratch, Scratches
+from ringfence.toolkit.commands.scratches import Scratch, Scratches
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan import checks as plan_checks
 from ringfence.toolkit.plan.changes import Change, Plan
 from ringfence.toolkit.plan.command_run import CommandRun
 from ringfence.toolkit.plan.impact import new_paths, touched
+from ringfence.toolkit.private_files import private_directory, private_file
 from ringfence.toolkit.progress import Progress
 from ringfence.toolkit.session import agent_view
 from ringfence.toolkit.session.attempt import Attempt, Context
+from ringfence.toolkit.session.left_scratches import FOLDER
 from ringfence.toolkit.storage.local_roots import local_path
 from ringfence.toolkit.text import escape
 from ringfence.toolkit.tools.run_command import fields
 
+_ELSEWHERE = "elsewhere"
 _PENDING = 4  # all pending scratches together may have so many times the limit of one
 _IN_MEMORY: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
@@ -46,7 +49,13 @@ def scratches_of(context: Context) -> Scratches:
         if folder is None:
             folder = _IN_MEMORY[context.state] = tempfile.mkdtemp(prefix="ringfence-")
             weakref.finalize(context.state, shutil.rmtree, folder, ignore_errors=True)
-    return Scratches(running.usable_folder(str(Path(folder, FOLDER))))
+    beside = str(Path(folder, FOLDER))
+    used = running.usable_folder(beside)
+    if used != beside:
+        # Tells the sweep of later sessions, which looks here, that there are scratches elsewhere.
+        private_directory(beside)
+        private_file(str(Path(beside, _ELSEWHERE)))
+    return Scratches(used)
 
 
 def sweep(context: Context) -> int:

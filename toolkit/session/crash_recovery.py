@@ -6,10 +6,14 @@ Imports the recovery only if there is something to recover.
 from __future__ import annotations
 
 from ringfence.toolkit.session.attempt import Context
+from ringfence.toolkit.session.left_scratches import sweep_scratches
 
 
 def recover_orphans(context: Context) -> None:
-    """Recover the operations that dead processes left open. Raises CallError if store or state fails."""
+    """Recover the operations that dead processes left open, and remove the scratches of their commands.
+
+    Raises CallError if store or state fails.
+    """
     history = context.history
     if context.state.interrupted and history.content_files is not None:
         from ringfence.toolkit.history.pruning import sweep
@@ -19,6 +23,7 @@ def recover_orphans(context: Context) -> None:
         from ringfence.toolkit.execution.recovery import settle
 
         settle(history, context.workspace)
+    sweep_scratches(context)
 
 
 def recover_left_open(context: Context) -> None:

@@ -1,4 +1,5 @@
 """Schedule of a session's retention: from time to time beside its calls, and once more when it closes.
+Sweeps the scratches of commands then, too.
 
 Imports the retention only when it is due. Never begins before the session's first call.
 """
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.history.retention import TURN
+from ringfence.toolkit.session.left_scratches import sweep_scratches
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,9 +31,12 @@ class RetentionSchedule:
     runs.
     """
 
-    def __init__(self, context: Context, policy: Callable[[], Policy | None]) -> None:
+    def __init__(
+        self, context: Context, policy: Callable[[], Policy | None], *, read_only: bool = False
+    ) -> None:
         """`policy` returns the policy in force, or None if none loads; then nothing is deleted."""
         self._context = context
+        self._read_only = read_only
         self._policy = policy
         self._thread: threading.Thread | None = None
         self._closing = threading.Event()
@@ -64,8 +69,11 @@ class RetentionSchedule:
             self._thread.join()
         if self._calls:
             self._carry_out(time.monotonic() + _AT_EXIT)
+        if not self._read_only:
+            sweep_scratches(self._context)
 
     def _run(self) -> None:
+        sweep_scratches(self._context)
         self._carry_out(None)
 
     def _carry_out(self, until: float | None) -> None:

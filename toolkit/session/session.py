@@ -100,7 +100,9 @@ class Session:
             found_by=found_by,
             read_only=read_only,
         )
-        self._retention = RetentionSchedule(self.context, lambda: None if self.policy_error else self.policy)
+        self._retention = RetentionSchedule(
+            self.context, lambda: None if self.policy_error else self.policy, read_only=read_only
+        )
         self._recorder = Recorder(self.context)
         self._handler = CallHandler(self.context, self._policy_source, self._recorder, approver)
         self._handler.protect_policy()
