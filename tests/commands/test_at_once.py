@@ -295,3 +295,31 @@ def test_a_scratch_may_go_while_another_process_looks(scene: Scene, monkeypatch:
     monkeypatch.setattr(Scratches, "_paths", lambda _: seen)
     assert scratches.sweep(lambda _: True) == 0
     assert scratches.waiting(call="another") is None
+
+
+_KILLED = """
+import os, signal, sys
+from ringfence.policy import Policy
+from ringfence.toolkit.progress import Progress
+from ringfence.toolkit.session.session import Session
+session = Session(sys.argv[1], Policy.loads(sys.argv[2]), state=":memory:")
+kill = Progress(output=lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+session.call({"tool": "run_command", "arguments": {"command": "echo go"}}, kill)
+"""
+
+
+def test_a_killed_process_with_its_state_in_memory_leaves_its_folder_to_the_next(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    given = [sys.executable, "-c", _KILLED, str(scene.root), POLICY]
+    assert subprocess.run(given, timeout=BOUND, check=False).returncode == -9
+    (left,) = tmp_path.iterdir()
+    with Session(scene.root, Policy.loads(POLICY), state=":memory:") as session:
+        assert run(session, "echo new > src/n; echo go").ok
+        assert not left.exists()
+        (own,) = tmp_path.iterdir()
+        with Session(scene.root, Policy.loads(POLICY), state=":memory:") as other:
+            assert run(other, "echo go").ok
+        assert own.exists(), "its process lives"

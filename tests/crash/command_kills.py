@@ -46,7 +46,7 @@ class Kill:
     """Where a process is killed: around a function, while the command runs, or at a step of the apply."""
 
     scenario: str
-    place: str  # "MODULE NAME", "while", or "step"
+    place: str  # "MODULE NAME", "while", "step" (of the apply), or "any" (step since the session opens)
     when: str  # before, after, or the number of a step or a call
 
 
@@ -64,6 +64,10 @@ def kills(runs: int, chance: random.Random) -> list[Kill]:
     steps = [
         Kill(chance.choice(["allowed", "changes asked", "the denied dropped"]), "step", str(n))
         for n in chance.sample(range(1, 90), min(89, max(12, runs // 4)))
+    ]
+    steps += [
+        Kill(chance.choice(list(TABLE["scenarios"])), "any", str(n))
+        for n in chance.sample(range(20, 400), min(380, max(12, runs // 4)))
     ]
     return [*first, *steps, *every][: max(runs, len(first) + len(steps))]
 
@@ -137,9 +141,12 @@ def carried_out(session: Session, call: dict[str, Any]) -> Result:
 
 
 def agent(base: Path, kill: Kill) -> None:
+    if kill.place == "any":
+        Steps(int(kill.when), lambda _: None)
     with opened(base) as session:  # the points are for calls
         count_runs(base)
-        lay(kill)
+        if kill.place != "any":
+            lay(kill)
         carried_out(session, TABLE["scenarios"][kill.scenario]["call"])
 
 

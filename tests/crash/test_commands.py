@@ -16,7 +16,7 @@ from tests.sandbox.conftest import overlay_works, place
 
 __all__ = ["overlay_works", "place"]
 
-RUNS = int(os.environ.get("CRASH_RUNS", "60"))
+RUNS = int(os.environ.get("CRASH_RUNS", "72"))
 
 pytestmark = pytest.mark.usefixtures("overlay_works")
 
@@ -41,4 +41,4 @@ def test_a_killed_command_leaves_nothing_and_runs_once(place: Path) -> None:
 
 @pytest.mark.parametrize("mutant", sorted(MUTANTS))
 def test_what_is_wrong_is_found(mutant: str, place: Path) -> None:
-    assert killed(place, 57, mutant)["wrong"] != {}
+    assert killed(place, 69, mutant)["wrong"] != {}

@@ -67,7 +67,7 @@ class Scratch:
         """
         with contextlib.suppress(OSError):
             os.unlink(os.path.join(self.path, _MANIFEST))
-        _remove_tree(self.path)
+        remove_tree(self.path)
         self.release()
 
     def size(self) -> int:
@@ -93,7 +93,7 @@ class Scratches:
             with self._alone():
                 path = os.path.join(self.folder, secrets.token_hex(8))
                 os.mkdir(path, 0o700)
-                lock = _locked(path)
+                lock = locked_file(os.path.join(path, _LOCK))
                 assert lock is not None, "nobody else knows the new directory"
                 scratch = Scratch(path, {}, lock)
                 os.mkdir(scratch.changes, 0o700)
@@ -110,7 +110,7 @@ class Scratches:
             for path in self._paths():
                 if not _has(_manifest(path), wanted):
                     continue
-                lock = _locked(path)
+                lock = locked_file(os.path.join(path, _LOCK))
                 manifest = _manifest(path)  # another process may have removed it before the lock was taken
                 if manifest is None or not _has(manifest, wanted):
                     if lock is not None:
@@ -132,7 +132,7 @@ class Scratches:
         gone = 0
         with self._alone():
             for path in self._paths():
-                lock = _locked(path)
+                lock = locked_file(os.path.join(path, _LOCK))
                 if lock is None:
                     continue  # a living process works with it
                 scratch = Scratch(path, _manifest(path) or {}, lock)
@@ -194,12 +194,12 @@ class Scratches:
             os.close(fd)
 
 
-def _locked(path: str) -> int | None:
-    """Return a descriptor that holds a scratch's lock; None if another process has it, or has just removed
-    the scratch.
+def locked_file(path: str) -> int | None:
+    """Return a descriptor that holds the lock of a file, made if need be; None if another process has it, or
+    has just removed the directory.
     """
     try:
-        fd = os.open(os.path.join(path, _LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except FileNotFoundError:
         return None
     if _lock(fd, wait=False):
@@ -230,7 +230,7 @@ def _has(manifest: dict[str, Any] | None, wanted: dict[str, Any]) -> bool:
     return manifest is not None and all(manifest.get(name) == value for name, value in wanted.items())
 
 
-def _remove_tree(path: str) -> None:
+def remove_tree(path: str) -> None:
     """Remove a tree in which a command or the kernel may have taken rights from its owner."""
     for folder, names, _ in os.walk(path, followlinks=False, onerror=lambda _: None):
         for name in names:

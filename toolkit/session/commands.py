@@ -5,8 +5,6 @@ What waits for a person's answer stays in its scratch; the same call takes it fr
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import weakref
 from collections.abc import Callable
 from dataclasses import replace
@@ -22,6 +20,7 @@ from ringfence.toolkit.commands import running
 from ringfence.toolkit.commands.permitted import permitted
 from ringfence.toolkit.commands.planning import counts_of
 from ringfence.toolkit.commands.scratches import Scratch, Scratches
+from ringfence.toolkit.commands.temporary_folder import remove_folder, temporary_folder
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan import checks as plan_checks
 from ringfence.toolkit.plan.changes import Change, Plan
@@ -47,8 +46,9 @@ def scratches_of(context: Context) -> Scratches:
     if folder is None:
         folder = _IN_MEMORY.get(context.state)
         if folder is None:
-            folder = _IN_MEMORY[context.state] = tempfile.mkdtemp(prefix="ringfence-")
-            weakref.finalize(context.state, shutil.rmtree, folder, ignore_errors=True)
+            folder, held = temporary_folder()
+            _IN_MEMORY[context.state] = folder
+            weakref.finalize(context.state, remove_folder, folder, held)
     beside = str(Path(folder, FOLDER))
     used = running.usable_folder(beside)
     if used != beside:
