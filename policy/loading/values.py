@@ -194,7 +194,11 @@ class Reader:
         except PatternError as error:
             self.pattern_problem(node, error)
             return None
-        return node.text if self._pays(node, len(node.text) * alternatives) else None
+        self.budget.left -= len(node.text) * alternatives
+        if self.budget.left < 0:  # no call for each of many patterns
+            self._too_many(node)
+            return None
+        return node.text
 
     def word_pattern(self, node: Node) -> str | None:
         """Return a pattern of a command's words; its characters are taken from the budget."""
@@ -206,17 +210,17 @@ class Reader:
         except PatternError as error:
             self.pattern_problem(node, error)
             return None
-        return node.text if self._pays(node, len(node.text)) else None
+        self.budget.left -= len(node.text)
+        if self.budget.left < 0:
+            self._too_many(node)
+            return None
+        return node.text
 
-    def _pays(self, node: Node, characters: int) -> bool:
-        """Whether the budget has so many characters left; they are taken from it."""
-        self.budget.left -= characters
-        if self.budget.left >= 0:
-            return True
+    def _too_many(self, node: Node) -> None:
+        """Report that the budget of characters is used up."""
         parse.cache_clear()
         message = f"the patterns hold more than {MAX_CHARACTERS:,} characters with their braces expanded"
         self.report.add("policy_too_large", message, node)
-        return False
 
     def pattern_problem(self, node: Node, error: PatternError) -> None:
         """Add a pattern's problem to the report, at the characters that caused it."""

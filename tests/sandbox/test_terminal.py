@@ -47,10 +47,17 @@ class Screen:
         self.shown = ""
         os.write(self._leader, text.encode())
 
-    def until(self, text: str) -> str:
-        """Read until a text is shown, and return what was shown since the last typing."""
-        end = time.monotonic() + 30
+    def until(self, text: str, *, pressing: str = "") -> str:
+        """Read until a text is shown, and return what was shown since the last typing.
+
+        `pressing` is a key to press again each second: a shell shows the line of a job before the job has the
+        terminal, and what is pressed in between is lost.
+        """
+        end, press = time.monotonic() + 30, time.monotonic() + 1
         while text not in self.shown:
+            if pressing and time.monotonic() > press:
+                os.write(self._leader, pressing.encode())
+                press = time.monotonic() + 1
             assert time.monotonic() < end, f"{text!r} was not shown: {self.shown!r}"
             if select.select([self._leader], [], [], 0.1)[0]:
                 try:
@@ -116,7 +123,7 @@ def test_an_interactive_shell_with_job_control_inside(screen: Screen) -> None:
     screen.type("fg\n")
     screen.until("sleep 100")
     screen.type("\x03")
-    screen.until("inside> ")
+    screen.until("inside> ", pressing="\x03")
     screen.type("exit 5\n")
     screen.until("ended 5")
 
