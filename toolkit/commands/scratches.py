@@ -18,10 +18,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ringfence.toolkit.commands.folder_names import TURN
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.private_files import private_directory
 
-_LOCK, _MANIFEST, _CHANGES, _TURN = "lock", "command.json", "changes", "turn"
+_LOCK, _MANIFEST, _CHANGES = "lock", "command.json", "changes"
 _PAUSE = 0.02  # seconds between two looks at whether it is this command's turn
 _VERSION = 1
 
@@ -155,7 +156,7 @@ class Scratches:
         """
         private_directory(self.folder)
         until = time.monotonic() + seconds
-        fd = os.open(os.path.join(self.folder, _TURN), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = os.open(os.path.join(self.folder, TURN), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             while not _lock(fd, wait=False):
                 check()

@@ -17,6 +17,7 @@ from ringfence.policy.model import Commands
 from ringfence.toolkit.approvals.requests import GRANTED, PENDING
 from ringfence.toolkit.call import Result
 from ringfence.toolkit.commands import running
+from ringfence.toolkit.commands.folder_names import FOLDER
 from ringfence.toolkit.commands.permitted import permitted
 from ringfence.toolkit.commands.planning import counts_of
 from ringfence.toolkit.commands.scratches import Scratch, Scratches
@@ -30,7 +31,6 @@ from ringfence.toolkit.private_files import private_directory, private_file
 from ringfence.toolkit.progress import Progress
 from ringfence.toolkit.session import agent_view
 from ringfence.toolkit.session.attempt import Attempt, Context
-from ringfence.toolkit.session.left_scratches import FOLDER
 from ringfence.toolkit.storage.local_roots import local_path
 from ringfence.toolkit.text import escape
 from ringfence.toolkit.tools.run_command import fields

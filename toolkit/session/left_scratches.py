@@ -7,11 +7,10 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from ringfence.toolkit.commands.folder_names import FOLDER, TURN
+
 if TYPE_CHECKING:
     from ringfence.toolkit.session.attempt import Context
-
-FOLDER = "commands"  # beside a workspace's state
-NO_SCRATCH = "turn"  # the file that stays there, which running commands hold
 
 
 def sweep_scratches(context: Context) -> None:
@@ -33,6 +32,6 @@ def sweep_scratches(context: Context) -> None:
 def _may_have_scratches(folder: str) -> bool:
     try:
         with os.scandir(folder) as entries:
-            return any(entry.name != NO_SCRATCH for entry in entries)
+            return any(entry.name != TURN for entry in entries)
     except OSError:
         return False  # no command ran here
