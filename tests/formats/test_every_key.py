@@ -93,6 +93,13 @@ def _nested(permission: Any) -> bool:
 
 
 @given(OPENCODES)
+@example(
+    {
+        "permission": {},
+        "agent": {"coder": {"tools": {"*": False}}},
+        "mode": {"coder": {"tools": {"write": True}}},
+    }
+)
 def test_opencode(settings: dict[str, Any]) -> None:
     for key in ("agent", "mode"):
         own = settings.get(key, {}).get("coder", {})

@@ -98,9 +98,9 @@ def read(file: str, setting: Setting) -> Imported:
     _alone(out.everybody, DEFAULT_AGENT, out, tools)
     for name, (own, switched) in _agents(settings, out).items():
         if own or switched:
-            rules = [*everybody, *own, *_off(switched, tools)]
+            rules = [*everybody, *own, *_off(*switched, tools)]
             out.agents[name] = _judge(rules, name, out, setting, ordered)
-            _alone(out.agents[name], name, out, switched, tools)
+            _alone(out.agents[name], name, out, *switched, tools)
     out.left = list(dict.fromkeys(out.left))
     if not ordered:
         out.notes.append("on top of the rules that OpenCode starts from: everything allowed, *.env asks")
@@ -108,15 +108,17 @@ def read(file: str, setting: Setting) -> Imported:
     return out
 
 
-def _agents(settings: dict[str, Any], out: Imported) -> dict[str, tuple[list[Rule], Tools]]:
-    """Return each agent's own rules and switches; the older key for an agent is `mode`."""
-    found: dict[str, tuple[list[Rule], Tools]] = {}
+def _agents(settings: dict[str, Any], out: Imported) -> dict[str, tuple[list[Rule], list[Tools]]]:
+    """Return each agent's own rules, and its switches, the nearest level first; the older key is `mode`."""
+    found: dict[str, tuple[list[Rule], list[Tools]]] = {}
     for key in ("mode", "agents", "agent"):
         for name, value in part(settings, key).items():
             where = f"{key}.{name}"
-            rules, tools = found.setdefault(agent_name(name, where), ([], {}))
+            rules, levels = found.setdefault(agent_name(name, where), ([], []))
             rules += _rules(mapping(value, where), f"{where}.")
-            tools |= _tools(value, f"{where}.", out)
+            # A level of its own: a wildcard of the nearer key turns off what the older key turns on by name.
+            if tools := _tools(value, f"{where}.", out):
+                levels.insert(0, tools)
     return found
 
 
