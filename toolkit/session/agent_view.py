@@ -58,6 +58,14 @@ def path_of(attempt: Attempt, path: str) -> str | None:
     return next(iter((*given, *attempt.named)), None)
 
 
+def may_name(attempt: Attempt, path: str) -> bool:
+    """Whether an answer may name a path; not what a command made at a name that no path can have."""
+    try:
+        return path_of(attempt, path) == path
+    except ValueError:
+        return False
+
+
 def not_kept(attempt: Attempt) -> list[str]:
     """Return the names of the metadata that was lost, for files that the agent may read."""
     lost = {} if attempt.outcome is None else attempt.outcome.not_kept
