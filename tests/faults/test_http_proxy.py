@@ -147,6 +147,7 @@ def test_an_answer_of_yesterday(proxy: HttpProxy, shelf: Any) -> None:
     assert ask(proxy, "GET", "/a")[0] == 404
     assert ask(proxy, "HEAD", "/a")[0] == 404
     shelf.kept["/a"] = b"now"
+    proxy.wait()  # until both are written down, so that they are not among those after the fault is armed
     proxy.arm(Fault("stale", times=2))
     assert ask(proxy, "GET", "/a")[0] == 404
     assert ask(proxy, "HEAD", "/a")[0] == 404
