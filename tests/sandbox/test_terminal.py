@@ -141,7 +141,8 @@ def test_a_new_size_reaches_the_command(screen: Screen) -> None:
 def test_output_to_a_file_is_not_given_as_a_descriptor(place: Path, screen: Screen) -> None:
     out = shlex.quote(str(place / "out"))
     screen.type(f"{screen.caller} readlink /proc/self/fd/1 > {out}; cat {out}\n")
-    assert "pipe:[" in screen.until("ended 0")
+    screen.until("ended 0")
+    screen.until("pipe:[")
 
 
 def test_typing_into_the_terminal_is_refused(screen: Screen) -> None:
