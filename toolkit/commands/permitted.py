@@ -6,7 +6,7 @@ takes everything below it along.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 from ringfence.toolkit import paths
 from ringfence.toolkit.plan.changes import (
@@ -24,41 +24,51 @@ def permitted(
 ) -> tuple[tuple[Change, ...], tuple[str, ...]]:
     """Return the changes without the denied ones, and the paths of those that are left out."""
     kept: list[Change] = []
-    denied: list[str] = []
+    denied: dict[str, None] = {}  # in order, each once
     for change in changes:
-        target = change.destination if isinstance(change, Move) else path_of(change)
-        if any(target == path or paths.is_below(target, path) for path in denied) and not isinstance(
-            change, Delete
-        ):
-            denied.append(target)
+        target = _target(change)
+        if not isinstance(change, Delete) and _is_in(target, denied):
+            denied[target] = None
         elif not is_denied(change):
             kept.append(change)
         elif isinstance(change, Delete) and change.entries:
             kept += _deletions(change, is_denied, denied)
         else:
-            denied += dict.fromkeys((path_of(change), target))
-    return tuple(_without_hindered(kept, denied)), tuple(dict.fromkeys(denied))
+            denied |= dict.fromkeys((path_of(change), target))
+    return tuple(_without_hindered(kept, denied)), tuple(denied)
 
 
-def _deletions(change: Delete, is_denied: Callable[[Change], bool], denied: list[str]) -> Iterator[Change]:
+def _target(change: Change) -> str:
+    return change.destination if isinstance(change, Move) else path_of(change)
+
+
+def _is_in(path: str, places: Collection[str]) -> bool:
+    """Whether a path is one of the places or below one."""
+    while path not in places:
+        if path == paths.ROOT:
+            return False
+        path = paths.parent(path)
+    return True
+
+
+def _deletions(
+    change: Delete, is_denied: Callable[[Change], bool], denied: dict[str, None]
+) -> Iterator[Change]:
     """Yield the deletions that remain of a tree's: the largest parts with no denied entry."""
     every = (Entry(change.path, change.stat), *change.entries)
+    own: set[str] = set()
     stay: set[str] = set()  # what is denied, and every directory above it
     for entry in every:
         if is_denied(Delete(entry.path, entry.stat)):
-            denied.append(entry.path)
+            own.add(entry.path)
+            denied[entry.path] = None
             at = entry.path
             while at != change.path and at not in stay:
                 stay.add(at)
                 at = paths.parent(at)
             stay.add(change.path)
     # A directory that is denied itself keeps its content: a deletion of what is in it was not asked for.
-    whole = {path for path in denied if any(each.path == path for each in every)}
-    going: list[Entry] = []
-    for entry in every:
-        if entry.path in stay or any(paths.is_below(entry.path, path) for path in whole):
-            continue
-        going.append(entry)
+    going = [entry for entry in every if entry.path not in stay and not _is_in(entry.path, own)]
     tops: list[tuple[Entry, list[Entry]]] = []
     for entry in going:
         if tops and paths.is_below(entry.path, tops[-1][0].path):
@@ -69,17 +79,17 @@ def _deletions(change: Delete, is_denied: Callable[[Change], bool], denied: list
         yield Delete(top.path, top.stat, tuple(below))
 
 
-def _without_hindered(changes: list[Change], denied: list[str]) -> Iterator[Change]:
-    """Leave out what would be made where a denied deletion leaves something, or below a missing directory."""
+def _without_hindered(changes: list[Change], denied: Collection[str]) -> Iterator[Change]:
+    """Leave out what would be made where a denied deletion leaves something."""
+    above = {part for path in denied for part in _upwards(path)}
     for change in changes:
-        if isinstance(change, Delete):
+        # A directory with something in it that stays does not go, so it is not made anew.
+        there = above if isinstance(change, MakeDirectory) else denied
+        if isinstance(change, Delete) or _target(change) not in there:
             yield change
-            continue
-        target = change.destination if isinstance(change, Move) else path_of(change)
-        if isinstance(change, MakeDirectory) and any(
-            path == target or paths.is_below(path, target) for path in denied
-        ):
-            continue  # the directory stays, because something in it does
-        if target in denied:
-            continue
-        yield change
+
+
+def _upwards(path: str) -> Iterator[str]:
+    while path != paths.ROOT:
+        yield path
+        path = paths.parent(path)

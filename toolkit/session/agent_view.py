@@ -58,14 +58,6 @@ def path_of(attempt: Attempt, path: str) -> str | None:
     return next(iter((*given, *attempt.named)), None)
 
 
-def may_name(attempt: Attempt, path: str) -> bool:
-    """Whether an answer may name a path; not what a command made at a name that no path can have."""
-    try:
-        return path_of(attempt, path) == path
-    except ValueError:
-        return False
-
-
 def not_kept(attempt: Attempt) -> list[str]:
     """Return the names of the metadata that was lost, for files that the agent may read."""
     lost = {} if attempt.outcome is None else attempt.outcome.not_kept
@@ -109,15 +101,7 @@ def _may_read_all(attempt: Attempt, plan: Plan) -> bool:
         paths.update((*attempt.ran.denied, *(path for path, _ in attempt.ran.dropped)))
     if not attempt.known_tool.runs:
         paths |= {name for place, _ in attempt.places.values() for name in (place.named, place.real)}
-    return all(_may_know(attempt, path) for path in paths)
-
-
-def _may_know(attempt: Attempt, path: str) -> bool:
-    """Whether the agent may read a path; not what a command made at a name that no path can have."""
-    try:
-        return _may_read(attempt, path)
-    except ValueError:
-        return False
+    return all(_may_read(attempt, path) for path in paths)
 
 
 def _outline(attempt: Attempt, plan: Plan) -> str:
@@ -150,7 +134,11 @@ def request_fields(asked: Request) -> dict[str, Any]:
 
 
 def _may_read(attempt: Attempt, path: str) -> bool:
-    return may_read(attempt.policy, attempt.context.agent, path, attempt.fold)
+    """Whether the agent may read a path; not what a command made at a name that no path can have."""
+    try:
+        return may_read(attempt.policy, attempt.context.agent, path, attempt.fold)
+    except ValueError:
+        return False
 
 
 def may_read(policy: Policy, agent: str, path: str, fold: Fold) -> bool:

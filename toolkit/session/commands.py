@@ -8,7 +8,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +115,7 @@ def concluded(attempt: Attempt, result: Result) -> Result:
 
 
 def _with_run(attempt: Attempt, ran: CommandRun, result: Result) -> Result:
-    data = fields(ran, partial(agent_view.may_name, attempt))
+    data = fields(ran, lambda path: agent_view.path_of(attempt, path) == path)
     applied = "nothing was applied" if attempt.outcome is None else "not all of its changes were applied"
     content = f"{result.content}\n\nThe command ended with exit status {ran.status}; {applied}. Its output:\n"
     return replace(result, content=f"{content}{data['output'] or '(none)'}", data={**data, **result.data})
