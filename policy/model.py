@@ -389,3 +389,13 @@ class Content:
     run: Sequence[Rule] = ()  # everybody's rules for commands
     run_floor: tuple[Mandatory, ...] = ()  # mandatory items with `commands`
     commands: Commands | None = None
+
+    @property
+    def rules_commands(self) -> bool:
+        """Whether anything is said about commands: a rule, a mandatory item or the section."""
+        return self.has_run_rules or self.commands is not None
+
+    @property
+    def has_run_rules(self) -> bool:
+        """Whether any rule or mandatory item is about commands."""
+        return bool(self.run or self.run_floor or any(agent.run for agent in self.agents.values()))

@@ -22,7 +22,7 @@ from ringfence.toolkit.cli import host_commands, main
 from ringfence.toolkit.hooks import respond as hooks
 from ringfence.toolkit.hooks import shells
 from ringfence.toolkit.hooks.hosts import AFTER, REWRITTEN
-from ringfence.toolkit.hooks.shell_call import ShellCall, speaks_of_commands
+from ringfence.toolkit.hooks.shell_call import ShellCall
 from ringfence.toolkit.hooks.tool_arguments import SHELLS
 from tests.hooks.conftest import HERE, Said, event_of
 
@@ -213,7 +213,7 @@ def test_commands_are_judged_where_a_policy_speaks_of_them(
     policy: str, speaks: bool, hook: Hook, workspace: Path
 ) -> None:
     (workspace / "ringfence.yaml").write_text(f"version: 1\n{policy}\n", encoding="utf-8")
-    assert speaks_of_commands(Policy.load(workspace / "ringfence.yaml").content) is speaks
+    assert Policy.load(workspace / "ringfence.yaml").content.rules_commands is speaks
     case = {"event": "PreToolUse", "tool": "Bash", "input": {"command": "ls"}}
     assert bool(hook("claude-code", event_of(case, workspace)).out) is speaks
 

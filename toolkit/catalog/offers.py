@@ -44,7 +44,7 @@ def offers(
     Verdicts are sampled on paths made from the policy's own patterns. Only where all of these are denied (or,
     with `exact`, none asks) all paths are analysed, which takes longer.
     """
-    commands = commands and _rules_commands(policy)
+    commands = commands and policy.content.rules_commands
     if policy.mode == "monitor":
         usable = (
             tool for tool in TOOLS.values() if (tasks or not tool.tasks) and (commands or not tool.runs)
@@ -83,16 +83,6 @@ def _effects(
     return result
 
 
-def _rules_commands(policy: Policy) -> bool:
-    content = policy.content
-    return bool(
-        content.run
-        or content.run_floor
-        or content.commands is not None
-        or any(agent.run for agent in content.agents.values())
-    )
-
-
 def _named(policy: Policy, tool: Tool) -> str:
     """Return the tool's name if a rule names it, else "": tools that no rule names are judged alike."""
     content = policy.content
@@ -103,8 +93,7 @@ def _named(policy: Policy, tool: Tool) -> str:
 
 def _of_commands(policy: Policy, agent: str) -> frozenset[Effect]:
     """Return the verdicts that some command gets; all of them if the analysis is undecided."""
-    content = policy.content
-    if not content.run_floor and not content.run and not any(each.run for each in content.agents.values()):
+    if not policy.content.has_run_rules:
         return frozenset({Effect.ASK})  # the usual case, without importing the analysis
     from ringfence.policy.analysis.command_queries import CommandQueries
     from ringfence.policy.analysis.shortest_witness import Undecided

@@ -229,10 +229,10 @@ def _shell_call(host: str, event: dict[str, Any], options: Options, context: Cal
     tool, given = _text(event, "tool_name"), event["tool_input"]
     if not _may_run(host, tool, options):
         return None
-    from ringfence.toolkit.hooks.shell_call import ShellCall, can_rewrite, session_of, speaks_of_commands
+    from ringfence.toolkit.hooks.shell_call import ShellCall, can_rewrite, session_of
     from ringfence.toolkit.hooks.shells import line_of
 
-    if not speaks_of_commands(context.policy.content):
+    if not context.policy.content.rules_commands:
         return None
     try:
         line = line_of(host, tool, given)

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from ringfence.policy import READY_MADE, Decision, Effect, Policy
 from ringfence.policy.commands.needs import run_needs
-from ringfence.policy.model import RUN_TOOL, Content
+from ringfence.policy.model import RUN_TOOL
 from ringfence.toolkit.hooks import shells
 from ringfence.toolkit.hooks.hosts import REWRITTEN, SHELL_MODES
 from ringfence.toolkit.hooks.judge import BY_POLICY, Verdict, within
@@ -112,12 +112,6 @@ class ShellCall:
     def _starts_inside(self) -> bool:
         folder = shells.cd_of(self.host, self.line)
         return self._is_inside(".") or (folder is not None and self._is_inside(folder))
-
-
-def speaks_of_commands(content: Content) -> bool:
-    """Whether a policy says anything about commands; only then does a hook judge them."""
-    agents = any(agent.run for agent in content.agents.values())
-    return bool(content.run or content.run_floor or agents or content.commands is not None)
 
 
 def can_rewrite(host: str, tool: str, given: Mapping[str, Any], mode: str | None) -> bool:
