@@ -14,9 +14,13 @@ from typing import Any, Final, Literal
 from ringfence.policy.errors import Where
 
 ACTIONS = ("read", "write", "delete")  # by how much they change
+KINDS = ("create", "replace", "edit")  # of writing: a new name, the whole content of a file, a part of it
+WRITE_KINDS: Final = tuple(f"write.{kind}" for kind in KINDS)  # as keys of a policy
 RUN: Final = "run"  # the action of a command line; its rules are patterns of words, not of paths
 RUN_TOOL: Final = "run_command"  # the tool whose effects on files need `write` and `delete`
-GRAVITY: Mapping[str, int] = MappingProxyType({action: n for n, action in enumerate((*ACTIONS, RUN))})
+GRAVITY: Mapping[str, int] = MappingProxyType(
+    {**{action: n for n, action in enumerate((*ACTIONS, RUN))}, **dict.fromkeys(WRITE_KINDS, 1)}
+)
 DEFAULT_AGENT = "default"
 
 
@@ -27,11 +31,13 @@ class PolicyTool:
     `needs`: each action with the call's parameter that names the path ("" is the root itself).
     `makes_parents`: the tool makes the directories missing above what it writes, each of them a `write`, too.
     `changes`: what one call can change at most, for the limits that count it.
+    `kinds`: the kinds of writing that a call can be, the usual one first; none for a tool that writes nothing.
     """
 
     needs: tuple[tuple[str, str], ...]
     makes_parents: bool = False
     changes: Literal["no file", "one file", "files", "tasks"] = "files"
+    kinds: tuple[str, ...] = ()
 
 
 _READ = ("read", "path")
@@ -39,18 +45,19 @@ _WRITE = ("write", "path")
 _DELETE = ("delete", "path")
 _COPY = (("read", "source"), ("write", "destination"))
 _MOVE = (("read", "source"), ("delete", "source"), ("write", "destination"))
+_PUTS = ("create", "replace")
 
 # The one list of tools, in the order in which they are offered.
 POLICY_TOOLS: Mapping[str, PolicyTool] = MappingProxyType(
     {
-        "create_file": PolicyTool((_WRITE,), makes_parents=True, changes="one file"),
-        "edit_file": PolicyTool((_READ, _WRITE), changes="one file"),
-        "insert_at_line": PolicyTool((_READ, _WRITE), changes="one file"),
+        "create_file": PolicyTool((_WRITE,), makes_parents=True, changes="one file", kinds=_PUTS),
+        "edit_file": PolicyTool((_READ, _WRITE), changes="one file", kinds=("edit",)),
+        "insert_at_line": PolicyTool((_READ, _WRITE), changes="one file", kinds=("edit",)),
         "delete_file": PolicyTool((_DELETE,), changes="one file"),
         "delete": PolicyTool((_DELETE,)),
-        "move_file": PolicyTool(_MOVE, makes_parents=True),
-        "copy_file": PolicyTool(_COPY, makes_parents=True, changes="one file"),
-        "create_directory": PolicyTool((_WRITE,), makes_parents=True, changes="no file"),
+        "move_file": PolicyTool(_MOVE, makes_parents=True, kinds=_PUTS),
+        "copy_file": PolicyTool(_COPY, makes_parents=True, changes="one file", kinds=_PUTS),
+        "create_directory": PolicyTool((_WRITE,), makes_parents=True, changes="no file", kinds=("create",)),
         "read_file": PolicyTool((_READ,)),
         "get_file_info": PolicyTool((_READ,)),
         "list_directory": PolicyTool((_READ,)),
@@ -58,10 +65,10 @@ POLICY_TOOLS: Mapping[str, PolicyTool] = MappingProxyType(
         "search_files": PolicyTool((_READ,)),
         "search_text": PolicyTool((_READ,)),
         "get_project_root": PolicyTool((("read", ""),)),
-        "run_command": PolicyTool(((RUN, "command"),)),
+        "run_command": PolicyTool(((RUN, "command"),), kinds=KINDS),
         "list_tasks": PolicyTool((("read", "task_ids"),)),
         "delete_tasks": PolicyTool((("delete", "task_ids"),), changes="tasks"),
-        "restore_tasks": PolicyTool((("write", "task_ids"),), changes="tasks"),
+        "restore_tasks": PolicyTool((("write", "task_ids"),), changes="tasks", kinds=("create",)),
     }
 )
 TOOL_ACTIONS: Mapping[str, tuple[tuple[str, str], ...]] = MappingProxyType(
@@ -79,6 +86,17 @@ def path_needs(
 ) -> Sequence[tuple[str, str]]:
     """Return a tool's needs on paths, each with its parameter; of a tool that runs commands, its effects."""
     return _EFFECTS_OF_COMMANDS if tool == RUN_TOOL else tools[tool]
+
+
+def names_action(key: str) -> bool:
+    """Return whether a key of a policy is an action or a kind of writing, and no tool."""
+    return key in ACTIONS or key in WRITE_KINDS
+
+
+def kinds_of(tool: str) -> tuple[str, ...]:
+    """Return the kinds of writing that a tool's calls can be; all of them for `write` and unknown tools."""
+    known = POLICY_TOOLS.get(tool)
+    return KINDS if known is None else known.kinds
 
 
 MAKES_PARENTS: Final = frozenset(name for name, tool in POLICY_TOOLS.items() if tool.makes_parents)
@@ -110,9 +128,30 @@ class Effect(enum.IntEnum):
 EFFECTS: Mapping[str, Effect] = MappingProxyType({str(effect): effect for effect in Effect})
 
 
+DETECTORS: Final = (
+    "private-key", "aws-access-key", "github-token", "slack-token", "jwt", "high-entropy", "match",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Detector:
+    """Something to find in content: one of DETECTORS, `match` with its regular expression."""
+
+    name: str
+    expression: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.expression}" if self.expression else self.name
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One pattern with its effect. In the mandatory tier `paths` and `excepts` hold the whole item."""
+    """One pattern with its effect. In the mandatory tier `paths` and `excepts` hold the whole item.
+
+    `until`: when it ends, in seconds since 1970. `trial`: its verdict is only recorded. `content`: it counts
+    only where one of these is found; with `mask`, an answer has a mark in place of each find. `set_name` and
+    `set_where`: the set that the pattern is from, and its place there.
+    """
 
     tier: Tier
     agent: str | None
@@ -123,14 +162,29 @@ class Rule:
     where: Where | None = None
     paths: tuple[str, ...] = ()
     excepts: tuple[str, ...] = ()
+    until: int | None = None
+    trial: bool = False
+    content: tuple[Detector, ...] = ()
+    mask: bool = False
+    set_name: str | None = None
+    set_where: Where | None = None
 
     def __str__(self) -> str:
         owner = f"rule for agent {self.agent}," if self.tier == "agent" else f"{self.tier} rule"
         place = f" ({self.where.file}:{self.where.line})" if self.where else ""
-        return f'{owner} {self.key}: "{self.pattern}" says {self.effect}{place}'
+        origin = ""
+        if self.set_name:
+            at = f" ({self.set_where.file}:{self.set_where.line})" if self.set_where else ""
+            origin = f" of set {self.set_name}{at}"
+        return f'{owner} {self.key}: "{self.pattern}"{origin} says {self.effect}{place}'
 
     def to_json(self) -> dict[str, Any]:
-        """Return place, tier, agent, key, pattern and reason as JSON values; a missing one is None."""
+        """Return place, tier, agent, key, pattern and reason as JSON values; a missing one is None.
+
+        `set` (name, file and line of the pattern in it) is there only for a pattern of a set.
+        """
+        at = self.set_where
+        origin = {"name": self.set_name, "file": at and at.file, "line": at and at.line}
         return {
             "file": self.where.file if self.where else None,
             "line": self.where.line if self.where else None,
@@ -139,6 +193,7 @@ class Rule:
             "key": self.key,
             "pattern": self.pattern,
             "reason": self.reason,
+            **({"set": origin} if self.set_name else {}),
         }
 
 
@@ -151,19 +206,31 @@ class Mandatory:
     rules: tuple[Rule, ...]
     excepts: tuple[str, ...] = ()
     except_tools: tuple[str, ...] = ()  # tools that the item does not apply to
+    except_agents: tuple[str, ...] = ()  # patterns of agents that the item does not apply to
+    until: int | None = None
+    trial: bool = False
+    content: tuple[Detector, ...] = ()
+    mask: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
     """An action on a path, or `run` on the text of a command.
 
-    An incidental need (a missing parent directory) counts only if it is denied.
+    An incidental need (a missing parent directory) counts only if it is denied. `kind` is one of KINDS for a
+    write whose kind is known.
     """
 
     action: str
     path: str
     directory: bool = False
     incidental: bool = False
+    kind: str = ""
+
+    @property
+    def name(self) -> str:
+        """The action with its kind, as the engine's methods take it: `write.create`."""
+        return f"{self.action}.{self.kind}" if self.kind else self.action
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,6 +352,7 @@ class Case:
     where: Where | None = None
     parents: Parents = "missing"  # above a path that is written; they count only where the tool makes them
     command: bool = False  # `path` is the text of a command line
+    exists: bool = False  # what is written replaces a file
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,28 +5,36 @@ A call looks at a few of a thousand rules. A list equals the tuple of its rules 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import overload
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, overload
 
 from ringfence.policy.errors import Where
 from ringfence.policy.model import Effect, Rule, Tier
 
 # Of each rule the pattern, the effect, the reason, and the file, line and column it is written at.
 Said = tuple[list[str], list[Effect], list[str | None], list[str], list[int], list[int]]
+More = Mapping[
+    int, Mapping[str, Any]
+]  # by a rule's index: further fields of the `Rule`, of the few that have any
+_NOTHING: More = MappingProxyType({})
 
 
 class RuleList(Sequence[Rule]):
     """Rules of one tier, agent and key, in their order."""
 
-    __slots__ = ("_made", "agent", "key", "said", "tier")
+    __slots__ = ("_made", "agent", "key", "more", "said", "tier")
 
-    def __init__(self, tier: Tier, agent: str | None, key: str, said: Said) -> None:
+    def __init__(  # noqa: PLR0913  what the rules have in common, and their columns
+        self, tier: Tier, agent: str | None, key: str, said: Said, more: More = _NOTHING
+    ) -> None:
         if len({len(column) for column in said}) > 1:
             raise ValueError("columns of different lengths")
         self.tier = tier
         self.agent = agent
         self.key = key
         self.said = said
+        self.more = more
         self._made: dict[int, Rule] = {}
 
     @property
@@ -42,7 +50,22 @@ class RuleList(Sequence[Rule]):
             patterns + more[0], effects + more[1], reasons + more[2],
             files + more[3], lines + more[4], columns + more[5],
         )  # fmt: skip
-        return RuleList(self.tier, self.agent, self.key, both)
+        first = len(base)
+        extra = {**base.more, **{first + at: fields for at, fields in self.more.items()}}
+        return RuleList(self.tier, self.agent, self.key, both, extra or _NOTHING)
+
+    def projected(self, keep: Callable[[Rule], bool], real: Mapping[str, Any]) -> RuleList:
+        """Return the rules that count, with these fields set on those that have more than the columns."""
+        if not self.more:
+            return self
+        left = [at for at in range(len(self)) if at not in self.more or keep(self[at])]
+        patterns, effects, reasons, files, lines, columns = self.said
+        said = (
+            [patterns[at] for at in left], [effects[at] for at in left], [reasons[at] for at in left],
+            [files[at] for at in left], [lines[at] for at in left], [columns[at] for at in left],
+        )  # fmt: skip
+        more = {n: {**self.more[at], **real} for n, at in enumerate(left) if at in self.more}
+        return RuleList(self.tier, self.agent, self.key, said, more)
 
     def __len__(self) -> int:
         return len(self.said[0])
@@ -59,7 +82,10 @@ class RuleList(Sequence[Rule]):
             at = range(len(self))[at]
             patterns, effects, reasons, files, lines, columns = self.said
             where = Where(files[at], lines[at], columns[at])
-            made = Rule(self.tier, self.agent, self.key, patterns[at], effects[at], reasons[at], where)
+            more = self.more.get(at, {})
+            made = Rule(
+                self.tier, self.agent, self.key, patterns[at], effects[at], reasons[at], where, **more
+            )
             made = self._made.setdefault(at, made)  # the same one for every thread
         return made
 

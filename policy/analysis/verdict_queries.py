@@ -68,7 +68,9 @@ def context(policy: Engine, agent: str, tool: str, action: str, fold: Fold = Fol
     everybody = tier(policy.content.rules)
     entries = {entry.name if entry else None: entry for _, entry in policy.chain(agent)}
     ladders = tuple((tier(entry.rules), everybody) if entry else (everybody,) for entry in entries.values())
-    return QueryContext(policy, agent, tool, action, ladders, policy.floor(own or action, action), fold)
+    return QueryContext(
+        policy, agent, tool, action, ladders, policy.floor(agent, own or action, action), fold
+    )
 
 
 def together(wheres: list[QueryContext]) -> QueryContext:

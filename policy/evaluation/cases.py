@@ -9,7 +9,16 @@ from pathlib import Path
 
 from ringfence.policy.commands.needs import run_needs
 from ringfence.policy.evaluation.engine import Engine
-from ringfence.policy.model import ACTIONS, MAKES_PARENTS, Amount, Case, Decision, Need, path_needs
+from ringfence.policy.model import (
+    MAKES_PARENTS,
+    Amount,
+    Case,
+    Decision,
+    Need,
+    kinds_of,
+    names_action,
+    path_needs,
+)
 from ringfence.policy.patterns.syntax import Fold, Folding
 
 
@@ -61,12 +70,20 @@ def needs_of(policy: Engine, case: Case) -> tuple[Need, ...]:
     """Return the needs of a case's call, with the missing parents that the call would make."""
     if case.command:
         return tuple(run_needs(case.path))
-    if case.tool in ACTIONS:
-        return (Need(case.tool, case.path, case.directory),)
+    if names_action(case.tool):
+        action, _, kind = case.tool.partition(".")
+        return (Need(action, case.path, case.directory, kind=kind),)
     pairs = path_needs(case.tool, policy.tools)
     first = pairs[0][1] if pairs else ""
+    kinds = kinds_of(case.tool)
+    usual = next((kind for kind in kinds if not case.exists or kind != "create"), "")
     needs = [
-        Need(action, case.path if parameter == first or case.to is None else case.to, case.directory)
+        Need(
+            action,
+            case.path if parameter == first or case.to is None else case.to,
+            case.directory,
+            kind=usual if action == "write" else "",
+        )
         for action, parameter in pairs
     ]
     if case.parents == "missing":
@@ -79,7 +96,7 @@ def made_on_the_way(tool: str, need: Need) -> Iterator[Need]:
     if tool in MAKES_PARENTS and need.action == "write":
         names = need.path.split("/")
         for depth in range(1, len(names)):
-            yield Need("write", "/".join(names[:depth]), True, True)
+            yield Need("write", "/".join(names[:depth]), True, True, "create")
 
 
 def cases_beside(path: str | Path) -> Path | None:

@@ -6,26 +6,32 @@ all needs of a call, and over an agent and all its parents, is the call's verdic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from itertools import count
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, Self
 
 from ringfence.policy.evaluation import limits as ceilings
-from ringfence.policy.evaluation.rule_table import Query, RuleTable, Verdict
+from ringfence.policy.evaluation import projection
+from ringfence.policy.evaluation.agent_patterns import applies, fits
+from ringfence.policy.evaluation.rule_table import Keys, Query, RuleTable, Verdict
 from ringfence.policy.model import (
     ACTIONS,
     GRAVITY,
+    KINDS,
     LANGUAGE_TOOLS,
     RUN,
+    WRITE_KINDS,
     Agent,
     Amount,
     Case,
     Commands,
     Content,
     Decision,
+    Detector,
     Effect,
     Invariant,
     Limit,
@@ -35,16 +41,21 @@ from ringfence.policy.model import (
     Retention,
     Rule,
     Tasks,
+    kinds_of,
+    names_action,
 )
 from ringfence.policy.patterns.matcher import ROOT, Matcher, Matches
-from ringfence.policy.patterns.name_index import NameMatcher
-from ringfence.policy.patterns.syntax import Fold, Name, parse_agent
+from ringfence.policy.patterns.syntax import Fold, parse_agent
 
 _MAX_QUERIES = 4_096
 
 
 class Engine:
-    """Judges by the content of one policy, and never changes afterwards."""
+    """Judges by the content of one policy, and never changes afterwards.
+
+    `whole` is the content as loaded; `content` is what verdicts come from: the entries that count whatever is
+    on trial and whatever content has in it. Of entries that end, all count until `at` leaves some out.
+    """
 
     def __init__(
         self,
@@ -54,7 +65,17 @@ class Engine:
         files: tuple[str, ...] = (),
         tools: Mapping[str, tuple[tuple[str, str], ...]] | None = None,
     ) -> None:
-        self.content = content
+        special = tuple(projection.special_entries(content))
+        self.special = bool(special)
+        self.ends = tuple(sorted({entry.until for entry in special if entry.until is not None}))
+        self.detectors: tuple[Detector, ...] = tuple(
+            sorted({each for entry in special if not entry.trial for each in entry.content})
+        )
+        self.has_trials = any(entry.trial for entry in special)
+        self.whole = content
+        self.content = content = projection.plain(content) if special else content
+        self.has_kinds = any(key in WRITE_KINDS for key in _keys(content))
+        self._projections: dict[object, Self] = {}
         self.revision = revision
         self.files = files
         self.tools = MappingProxyType({**LANGUAGE_TOOLS, **(tools or {})})
@@ -105,6 +126,39 @@ class Engine:
         """The policy's invariants, in the order of its files."""
         return self.content.invariants
 
+    def at(self, time: float) -> Self:
+        """Return the policy at a time, in seconds since 1970: without the entries that have ended."""
+        ended = bisect_right(self.ends, time)
+        if not ended:
+            return self
+        return self._projected(ended, lambda: projection.at(self.whole, time))
+
+    def epochs(self) -> tuple[float, ...]:
+        """Return one time from each interval in which the same entries count, in order."""
+        return (0.0, *self.ends)
+
+    def with_trials(self) -> Self:
+        """Return the policy with the entries on trial taken as real."""
+        if not self.has_trials:
+            return self
+        return self._projected("trials", lambda: projection.with_trials(self.whole))
+
+    def where_content(self, detector: Detector) -> Self:
+        """Return the policy for content in which a detector finds something.
+
+        Its verdict counts only together with this policy's own: the stricter of the two holds.
+        """
+        if detector not in self.detectors:
+            return self
+        return self._projected(detector, lambda: projection.where_content(self.whole, detector))
+
+    def _projected(self, key: object, make: Callable[[], Content]) -> Self:
+        found = self._projections.get(key)
+        if found is None:
+            found = type(self)(make(), revision=self.revision, files=self.files, tools=self.tools)
+            found = self._projections.setdefault(key, found)  # the same one for every thread
+        return found
+
     def decide(self, agent: str, tool: str, needs: Iterable[Need], *, fold: Fold = False) -> Decision:
         """Judge all needs of a call: the strictest verdict decides.
 
@@ -113,7 +167,8 @@ class Engine:
         """
         worst: tuple[Effect, Rule | None, Need] | None = None
         for need in needs:
-            effect, rule = self.verdict(agent, tool, need.action, need.path, need.directory, fold=fold)
+            action = need.name if self.has_kinds else need.action
+            effect, rule = self.verdict(agent, tool, action, need.path, need.directory, fold=fold)
             if need.incidental and effect is not Effect.DENY:
                 continue
             if worst is None or (effect, GRAVITY[need.action]) > (worst[0], GRAVITY[worst[2].action]):
@@ -136,12 +191,13 @@ class Engine:
     ) -> Verdict:
         """Return the verdict with its rule. ValueError if the path is not canonical.
 
-        For `run` the path is the text of a command line: the strictest verdict over all its commands.
+        `action` may be a kind of writing (`write.create`); for `write` alone the strictest of the tool's
+        kinds counts. For `run` the path is the text of a command line: the strictest verdict over all its commands.
         """
         if action == RUN:
             from ringfence.policy.evaluation.run_rules import RunRules  # needed for commands alone
 
-            return RunRules(self.content).judge([entry for _, entry in self.chain(agent)], path)
+            return RunRules(self.content).judge(agent, [entry for _, entry in self.chain(agent)], path)
         query = self._queries.get((agent, tool, action))
         if query is None:
             query = self._query(agent, tool, action)
@@ -236,11 +292,26 @@ class Engine:
             found.append((name, entry))
         return tuple(reversed(found))
 
-    def floor(self, tool: str, action: str) -> tuple[Mandatory, ...]:
-        """Return the mandatory items that apply to a tool or an action on paths."""
-        keys = {tool, action, "*"}
+    def keys(self, tool: str, action: str) -> tuple[Keys, ...]:
+        """Return the keys of a tier that a tool and an action on paths are looked up by.
+
+        For `write` alone there is one row for each kind that the tool's calls can be, if the policy tells
+        the kinds apart.
+        """
+        own = "" if names_action(tool) else tool
+        written, _, kind = action.partition(".")
+        if written != "write" or not self.has_kinds:
+            return ((own, "", written, "*"),)
+        kinds = (kind,) if kind else (kinds_of(own) or KINDS)
+        return tuple((own, f"write.{each}", written, "*") for each in kinds)
+
+    def floor(self, agent: str, tool: str, action: str) -> tuple[Mandatory, ...]:
+        """Return the mandatory items that apply to an agent with a tool or an action on paths."""
+        named = {key for keys in self.keys(tool, action) for key in keys if key}
         return tuple(
-            item for item in self.content.mandatory if keys & set(item.keys) and tool not in item.except_tools
+            item
+            for item in self.content.mandatory
+            if not named.isdisjoint(item.keys) and tool not in item.except_tools and applies(item, agent)
         )
 
     def _entry(self, name: str, parts: list[str]) -> Agent | None:
@@ -248,7 +319,7 @@ class Engine:
         if exact is not None:
             return exact
         for key in reversed(self._names):
-            if _names_agent(self._names[key], parts):
+            if fits(self._names[key], parts):
                 return self.content.agents[key]
         return None
 
@@ -268,12 +339,11 @@ class Engine:
         return self._machines.setdefault(fold, Matcher(laid.patterns, fold, laid.groups))
 
     def _query(self, agent: str, tool: str, action: str) -> Query:
-        keys = "" if tool in ACTIONS else tool, action, "*"
         entries = dict.fromkeys(entry.name if entry else None for _, entry in self.chain(agent))
         if len(self._queries) >= _MAX_QUERIES:
             self._queries.clear()
         # Unique across threads: conclusions are stored under this number.
-        query = self._laid.query(next(self._numbers), tuple(entries), keys)
+        query = self._laid.query(next(self._numbers), agent, tuple(entries), self.keys(tool, action))
         self._queries[agent, tool, action] = query
         return query
 
@@ -293,10 +363,11 @@ _LIMIT_HINTS = {
 }
 
 
-def _names_agent(names: tuple[Name, ...], parts: list[str]) -> bool:
-    if len(names) != len(parts):
-        return False
-    return all(part and NameMatcher(name).fits(part) for name, part in zip(names, parts, strict=True))
+def _keys(content: Content) -> Iterator[str]:
+    for rules in (content.rules, *(agent.rules for agent in content.agents.values())):
+        yield from rules
+    for item in content.mandatory:
+        yield from item.keys
 
 
 def decision(effect: Effect, rule: Rule | None, agent: str, tool: str, action: str, path: str) -> Decision:  # noqa: PLR0913  the fields of a Decision

@@ -8,7 +8,18 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Iterator, Sequence
 
 from ringfence.policy.evaluation.engine import Engine, decision
-from ringfence.policy.model import ACTIONS, GRAVITY, Agent, Effect, Explanation, Rule, Step, path_needs
+from ringfence.policy.model import (
+    GRAVITY,
+    KINDS,
+    Agent,
+    Effect,
+    Explanation,
+    Rule,
+    Step,
+    kinds_of,
+    names_action,
+    path_needs,
+)
 from ringfence.policy.patterns.matcher import Matcher, matches
 from ringfence.policy.patterns.spelled_classes import spelled_out
 from ringfence.policy.patterns.syntax import Fold
@@ -17,9 +28,11 @@ from ringfence.policy.patterns.syntax import Fold
 def explain(  # noqa: PLR0913  the parameters of Engine.verdict
     policy: Engine, agent: str, tool: str, path: str, directory: bool, *, fold: Fold = False
 ) -> Explanation:
-    """Judge one path for all actions of a tool, or for one action, and list every rule compared."""
-    needs = path_needs(tool, policy.tools) if tool in policy.tools else ()
-    actions = (tool,) if tool in ACTIONS else tuple(dict.fromkeys(action for action, _ in needs))
+    """Judge one path for all actions of a tool, or for one action, and list every rule compared.
+
+    Where the policy tells the kinds of writing apart, each kind that the tool's calls can be is judged.
+    """
+    actions = tuple(_actions(policy, tool))
     if not actions:
         raise ValueError(f"neither a tool nor an action: {tool!r}")
     verdicts = [(policy.verdict(agent, tool, a, path, directory, fold=fold), a) for a in actions]
@@ -35,6 +48,20 @@ def explain(  # noqa: PLR0913  the parameters of Engine.verdict
                 seen.add(owner)
                 steps += look.ladder(name, entry)
     return Explanation(decision(effect, rule, agent, tool, action, path), tuple(steps))
+
+
+def _actions(policy: Engine, tool: str) -> Iterator[str]:
+    """Yield each action that a tool (or an action) needs on paths, with its kind where that matters."""
+    if names_action(tool):
+        needed = [tool]
+    else:
+        needs = path_needs(tool, policy.tools) if tool in policy.tools else ()
+        needed = list(dict.fromkeys(action for action, _ in needs))
+    for action in needed:
+        if action == "write" and policy.has_kinds:
+            yield from (f"write.{kind}" for kind in kinds_of(tool) or KINDS)
+        else:
+            yield action
 
 
 class _Look:
@@ -53,15 +80,17 @@ class _Look:
     ) -> None:
         self.policy = policy
         self.agent = agent
-        self.keys = (action, "*") if tool in ACTIONS else (tool, action, "*")
+        self.tool = tool
+        self.keys = tuple(key for key in policy.keys(tool, action)[0] if key)
         self.action = action
+        self.stands = tuple(key for key in self.keys[:-1] if names_action(key))
         self.winner = winner
         looked_at = dict.fromkeys(self._patterns(policy.chain(agent)))
         self._known = dict(zip(looked_at, _tried(list(looked_at), path, directory, fold), strict=True))
 
     def floor(self) -> Iterator[Step]:
         """Yield a step for each mandatory rule on this tool or action."""
-        for item in self.policy.floor(self.keys[0], self.action):
+        for item in self.policy.floor(self.agent, self.tool, self.action):
             for rule in item.rules:
                 matched, why = self._fits(rule.pattern)
                 left_out = next((other for other in item.excepts if self._fits(other)[0]), None)
@@ -89,9 +118,12 @@ class _Look:
     def _choice(self, maps: list[tuple[str, Sequence[Rule]]]) -> Rule | None:
         last = {key: self._last(listed) for key, listed in maps}
         hits = [last[key] for key in self.keys if last.get(key) is not None]
-        stands = last.get(self.action)
-        if stands is not None and stands.effect is Effect.DENY and hits[0] is not None:
-            return hits[0] if hits[0].effect is Effect.DENY else stands
+        if hits and hits[0] is not None and hits[0].effect is Effect.DENY:
+            return hits[0]
+        for key in self.stands:
+            stands = last.get(key)
+            if stands is not None and stands.effect is Effect.DENY:
+                return stands
         return hits[0] if hits else None
 
     def _last(self, listed: Iterable[Rule]) -> Rule | None:
@@ -124,7 +156,7 @@ class _Look:
         return self._known[pattern]
 
     def _patterns(self, chain: tuple[tuple[str, Agent | None], ...]) -> Iterator[str]:
-        for item in self.policy.floor(self.keys[0], self.action):
+        for item in self.policy.floor(self.agent, self.tool, self.action):
             yield from (rule.pattern for rule in item.rules)
             yield from item.excepts
         for rules in [entry.rules for _, entry in chain if entry] + [self.policy.content.rules]:

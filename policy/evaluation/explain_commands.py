@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from ringfence.policy.commands.needs import judged
 from ringfence.policy.commands.patterns import parse
 from ringfence.policy.commands.words import Words, written
+from ringfence.policy.evaluation.agent_patterns import applies
 from ringfence.policy.evaluation.engine import Engine, decision
 from ringfence.policy.evaluation.run_rules import last_match
 from ringfence.policy.model import RUN, Agent, Explanation, Rule, Step
@@ -46,7 +47,7 @@ class _Look:
 
     def floor(self, agent: str) -> Iterator[Step]:
         """Yield a step for each mandatory rule on commands."""
-        for item in self.policy.content.run_floor:
+        for item in (each for each in self.policy.content.run_floor if applies(each, agent)):
             left_out = next((text for text in item.excepts if parse(text).fits(self.words)), None)
             for rule in item.rules:
                 if not self._fits(rule):

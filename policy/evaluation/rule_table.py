@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
+from ringfence.policy.evaluation.agent_patterns import applies
 from ringfence.policy.model import Content, Effect, Mandatory, Rule
 from ringfence.policy.rule_list import RuleList
 
 _NO_GROUP = -1
 Verdict = tuple[Effect, "Rule | None"]
-Ladder = tuple[int, int, int]  # the groups of a tier's rules by the tool, by the action, by `*`
+Keys = tuple[str, str, str, str]  # a tool, a kind of writing, an action, and `*`; "" is none
+Ladder = tuple[int, int, int, int]  # the groups of a tier's rules by each of the keys
 # By the group of an item's rules: the item, and the group of its exceptions.
 Floor = Mapping[int, tuple[Mandatory, int]]
 
@@ -50,18 +52,27 @@ class RuleTable:
             backwards = item.rules[::-1]
             self._floor[self._group(_patterns(backwards), backwards)] = item, self._group(item.excepts)
 
-    def query(self, number: int, entries: tuple[str | None, ...], keys: tuple[str, str, str]) -> Query:
-        """Return the lists that apply to an agent and its parents, given their entries under `agents`."""
-        everybody = self._ladder(None, keys)
-        ladders = tuple(
-            (everybody,) if name is None else (self._ladder(name, keys), everybody) for name in entries
-        )
+    def query(
+        self, number: int, agent: str, entries: tuple[str | None, ...], keys: tuple[Keys, ...]
+    ) -> Query:
+        """Return the lists that apply to an agent and its parents, given their entries under `agents`.
+
+        Of several keys (kinds of writing), the strictest verdict counts.
+        """
+        ladders: dict[tuple[Ladder, ...], None] = {}
+        for each in keys:
+            everybody = self._ladder(None, each)
+            for name in entries:
+                ladders[(everybody,) if name is None else (self._ladder(name, each), everybody)] = None
+        named = {key for each in keys for key in each if key}
         floor = {
             group: each
             for group, each in self._floor.items()
-            if set(keys) & set(each[0].keys) and keys[0] not in each[0].except_tools
+            if not named.isdisjoint(each[0].keys)
+            and keys[0][0] not in each[0].except_tools
+            and applies(each[0], agent)
         }
-        return Query(number, floor, ladders)
+        return Query(number, floor, tuple(ladders))
 
     def judge(self, last: Mapping[int, int], query: Query) -> Verdict:
         """Return the verdict for the matching rules, given as the last match of each group."""
@@ -93,11 +104,17 @@ class RuleTable:
         self, last: Mapping[int, int], ladder: tuple[Ladder, ...], ahead: Callable[[], Collection[int]]
     ) -> bool:
         for tier in ladder:
-            tool, action, anything = (self._may_be_loose(last, group, ahead) for group in tier)
-            no_tool, no_action, no_other = (group not in last for group in tier)
-            if (tool and (action or no_action)) or (no_tool and (action or (no_action and anything))):
+            loose = [self._may_be_loose(last, group, ahead) for group in tier]
+            none = [group not in last for group in tier]
+            # Of the tool, the kind and the action the first decides, if none of the others denies.
+            stands = True
+            for at in (2, 1, 0):
+                if loose[at] and stands and all(none[:at]):
+                    return True
+                stands = stands and (loose[at] or none[at])
+            if loose[3] and all(none[:3]):
                 return True
-            if not (no_tool and no_action and no_other):
+            if not all(none):
                 return False
         return True
 
@@ -137,20 +154,25 @@ class RuleTable:
         return effect, rule
 
     def _decides(self, last: Mapping[int, int], tier: Ladder) -> Rule | None:
-        """Return the deciding rule of a tier: the tool's, else the action's, else that of `*`."""
-        by_tool, by_action, by_any = (
+        """Return the deciding rule of a tier: by the tool, else the kind, else the action, else `*`."""
+        by_tool, by_kind, by_action, by_any = (
             self._rule(group, last[group]) if group in last else None for group in tier
         )
-        if by_tool is None:
-            return by_any if by_action is None else by_action
-        # A tool's key can loosen an ask; a deny of the action itself stands.
-        stands = by_action is not None and by_action.effect is Effect.DENY
-        return by_action if stands and by_tool.effect is not Effect.DENY else by_tool
+        first = by_tool or by_kind or by_action
+        if first is None:
+            return by_any
+        if first.effect is Effect.DENY:
+            return first
+        # What comes first can loosen an ask; a deny of the kind or of the action stands.
+        for stands in (by_kind, by_action):
+            if stands is not None and stands.effect is Effect.DENY:
+                return stands
+        return first
 
-    def _ladder(self, owner: str | None, keys: tuple[str, str, str]) -> Ladder:
+    def _ladder(self, owner: str | None, keys: Keys) -> Ladder:
         """Return the groups that apply to an agent (None: to everybody) under these keys."""
-        by_tool, by_action, by_any = (self._maps.get((owner, key), _NO_GROUP) for key in keys)
-        return by_tool, by_action, by_any
+        by_tool, by_kind, by_action, by_any = (self._maps.get((owner, key), _NO_GROUP) for key in keys)
+        return by_tool, by_kind, by_action, by_any
 
     def _rule(self, group: int, number: int) -> Rule:
         """Return a rule by its group and its pattern's number."""

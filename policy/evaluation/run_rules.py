@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from ringfence.policy.commands.needs import judged
 from ringfence.policy.commands.patterns import parse
 from ringfence.policy.commands.words import Words
+from ringfence.policy.evaluation.agent_patterns import applies
 from ringfence.policy.model import Agent, Content, Effect, Rule
 
 Verdict = tuple[Effect, "Rule | None"]
@@ -22,19 +23,19 @@ class RunRules:
     def __init__(self, content: Content) -> None:
         self._content = content
 
-    def judge(self, entries: Iterable[Agent | None], line: str) -> Verdict:
+    def judge(self, agent: str, entries: Iterable[Agent | None], line: str) -> Verdict:
         """Return the verdict on a line for an agent and its parents, given their entries under `agents`."""
         chain = list(entries)
         worst: Verdict | None = None
         for words in judged(line):
-            verdict = self._judge_one(chain, words)
+            verdict = self._judge_one(agent, chain, words)
             if worst is None or verdict[0] > worst[0]:
                 worst = verdict
         assert worst is not None  # a line without any command is judged as one that is not whole
         return worst
 
-    def _judge_one(self, chain: Sequence[Agent | None], words: Words | None) -> Verdict:
-        effect, rule = self.floor(words)
+    def _judge_one(self, agent: str, chain: Sequence[Agent | None], words: Words | None) -> Verdict:
+        effect, rule = self.floor(agent, words)
         best: Verdict | None = None
         for entry in chain:
             chosen = (last_match(entry.run, words) if entry else None) or last_match(self._content.run, words)
@@ -44,11 +45,13 @@ class RunRules:
         assert best is not None
         return (effect, rule) if rule is not None and effect >= best[0] else best
 
-    def floor(self, words: Words | None) -> Verdict:
-        """Return the strictest mandatory rule that matches; of equals the one written first."""
+    def floor(self, agent: str, words: Words | None) -> Verdict:
+        """Return the strictest mandatory rule that matches for an agent; of equals the one written first."""
         effect, rule = Effect.ALLOW, None
         for item in self._content.run_floor:
             if item.effect <= effect or any(parse(text).fits(words) for text in item.excepts):
+                continue
+            if not applies(item, agent):
                 continue
             found = next((one for one in item.rules if parse(one.pattern).fits(words)), None)
             if found is not None:

@@ -17,7 +17,9 @@ from tests.crash.mutants import CHAINED
 
 KILLS = int(os.environ.get("CRASH_KILLS", "270"))  # in all modes and placements together
 WORKERS = int(os.environ.get("CRASH_WORKERS", "2"))
-SEARCH = 15_000  # kills until a mutant must be found; it takes about 1,000 for the one that is hardest to find
+SEARCH = (
+    15_000  # kills until a mutant must be found; it takes about 1,000 for the one that is hardest to find
+)
 PART = 500  # kills of one run of the program
 PLACED = [(mode, place) for mode in (*MODES, UPGRADE) for place in ("beside", "inside")]
 PLACED.remove((UPGRADE, "inside"))  # where deletions are caught makes no difference to it
