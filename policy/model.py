@@ -31,7 +31,7 @@ class PolicyTool:
     `needs`: each action with the call's parameter that names the path ("" is the root itself).
     `makes_parents`: the tool makes the directories missing above what it writes, each of them a `write`, too.
     `changes`: what one call can change at most, for the limits that count it.
-    `kinds`: the kinds of writing that a call can be, the usual one first; none for a tool that writes nothing.
+    `kinds`: the kinds of writing that a call can be, the usual one first; none if it writes nothing.
     """
 
     needs: tuple[tuple[str, str], ...]

@@ -25,9 +25,7 @@ class RuleList(Sequence[Rule]):
 
     __slots__ = ("_made", "agent", "key", "more", "said", "tier")
 
-    def __init__(  # noqa: PLR0913  what the rules have in common, and their columns
-        self, tier: Tier, agent: str | None, key: str, said: Said, more: More = _NOTHING
-    ) -> None:
+    def __init__(self, tier: Tier, agent: str | None, key: str, said: Said, more: More = _NOTHING) -> None:
         if len({len(column) for column in said}) > 1:
             raise ValueError("columns of different lengths")
         self.tier = tier

@@ -192,7 +192,8 @@ class Engine:
         """Return the verdict with its rule. ValueError if the path is not canonical.
 
         `action` may be a kind of writing (`write.create`); for `write` alone the strictest of the tool's
-        kinds counts. For `run` the path is the text of a command line: the strictest verdict over all its commands.
+        kinds counts. For `run` the path is the text of a command line: the strictest verdict over all
+        its commands.
         """
         if action == RUN:
             from ringfence.policy.evaluation.run_rules import RunRules  # needed for commands alone
