@@ -457,6 +457,7 @@ class Content:
     run: Sequence[Rule] = ()  # everybody's rules for commands
     run_floor: tuple[Mandatory, ...] = ()  # mandatory items with `commands`
     commands: Commands | None = None
+    unused_sets: tuple[tuple[str, Where], ...] = ()  # names with their places, for a finding
 
     @property
     def rules_commands(self) -> bool:

@@ -54,8 +54,7 @@ def _patterns(reader: Reader, node: Node, what: str) -> list[tuple[str, Node]]:
     """Return the path patterns of a lane; an empty list is what closes the lane of an extended policy."""
     if node.kind == "sequence" and not node.items:
         return []
-    found = ((reader.pattern(item), item) for item in reader.several(node, what))
-    return [(text, item) for text, item in found if text is not None]
+    return [(text, item) for item in reader.several(node, what) for text, _ in reader.patterns(item)]
 
 
 def _limits(reader: Reader, node: Node) -> dict[str, int]:

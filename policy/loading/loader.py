@@ -16,8 +16,9 @@ from ringfence.policy.errors import PolicyError, Problem, nearest
 from ringfence.policy.evaluation.limits import LIMITS
 from ringfence.policy.loading.command_section import merged
 from ringfence.policy.loading.loaded import Loaded
+from ringfence.policy.loading.pattern_sets import Sets
 from ringfence.policy.loading.ready_made import READY_MADE, ready_made
-from ringfence.policy.loading.sections import Read, read_cases, read_policy
+from ringfence.policy.loading.sections import Read, read_cases, read_extends, read_policy
 from ringfence.policy.loading.values import Budget, Draft, Drafts, Reader, Tiered
 from ringfence.policy.loading.yaml_tree import MAX_BYTES, Node, Report, compose, decode
 from ringfence.policy.model import LANGUAGE_TOOLS, RUN, Agent, Case, Content, Limit, LimitMap, Retention
@@ -82,6 +83,9 @@ class _Loading:
         self.digest = hashlib.sha256()
         self.budget = Budget()
         self.cases: tuple[Case, ...] = ()
+        self.sets: dict[
+            str, Sets
+        ] = {}  # by the identity of a file: the sets that it gives to what extends it
 
     def add_file(
         self,
@@ -91,30 +95,34 @@ class _Loading:
         *,
         keep: bool,
         at: tuple[Report, Node] | None = None,
-    ) -> None:
-        """Read one file, unless it was read before; `at` is the node that names the file."""
+    ) -> Sets:
+        """Read one file, unless it was read before, and return its sets; `at` is the node that names it."""
         identity = str(path) if "\0" in str(path) else os.path.realpath(path)
         if identity in trail:
             asker, node = at or (report, None)
             asker.add("extends_cycle", f"'{node.text if node else path}' extends itself", node)
-            return
+            return {}
         if identity in self.seen:
-            return  # a base that is extended twice counts once, at its first place
+            return self.sets.get(
+                identity, {}
+            )  # a base that is extended twice counts once, at its first place
         self.seen.add(identity)
         if len(self.seen) > _MAX_FILES and at:
             at[0].add("policy_too_large", f"more than {_MAX_FILES} files", at[1], "put some of them together")
-            return
+            return {}
         if keep:
             self.tried.append(str(path.absolute()))
         data = _bytes(path, report, at)
         if data is None:
             if at is None:
                 self.problems += report.problems
-            return
+            return {}
         if keep:
             self.files.append(str(path.absolute()))
-        self.add(data, report, path.absolute().parent, (*trail, identity), own=at is None, keep=keep)
+        sets = self.add(data, report, path.absolute().parent, (*trail, identity), own=at is None, keep=keep)
+        self.sets[identity] = sets
         self.sources.append(str(path.absolute()))
+        return sets
 
     def add(  # noqa: PLR0913  one file and its place among the files that extend it
         self,
@@ -125,27 +133,33 @@ class _Loading:
         *,
         own: bool,
         keep: bool = True,
-    ) -> None:
-        """Read the bytes of one file; the files that it extends come first."""
+    ) -> Sets:
+        """Read the bytes of one file, the files that it extends first, and return the sets it knows."""
         text = decode(data, report)
         root = compose(text, report) if text is not None else None
-        read = read_policy(Reader(report, self.known, self.budget), root) if root else Read()
-        for node in read.extends:
-            self._extend(node, report, folder, trail, keep)
+        read = Read()
+        sets: dict[str, Any] = {}
+        if root:
+            reader = Reader(report, self.known, self.budget)
+            for node in read_extends(reader, root):
+                sets |= self._extend(node, report, folder, trail, keep)
+            reader.sets = sets or None
+            read = read_policy(reader, root)
         self.digest.update(len(data).to_bytes(8, "big") + data)
         self.problems += report.sorted()
         self.reads.append(read)
         if own:
             self.cases = read.cases
+        return {**sets, **read.sets}
 
     def _extend(
         self, node: Node, report: Report, folder: Path | None, trail: tuple[str, ...], keep: bool
-    ) -> None:
+    ) -> Sets:
         name = node.text
         if name in READY_MADE:
             shown = f"rules/{name}.yaml"
             self.add_file(ready_made(name), Report(shown, shown), trail, keep=False, at=(report, node))
-            return
+            return {}  # a ready-made policy keeps its sets to itself: "@x" means what it meant without it
         if not name.endswith((".yaml", ".yml")):
             close = nearest(name, READY_MADE)
             known = f"ready-made are {', '.join(READY_MADE)}; a file ends in .yaml"
@@ -168,12 +182,13 @@ class _Loading:
         else:
             display = os.path.normpath(Path(report.display).parent / name)
             short = os.path.relpath(folder / name, self.folder) if self.folder else name
-            self.add_file(folder / name, Report(display, short), trail, keep=keep, at=(report, node))
+            return self.add_file(folder / name, Report(display, short), trail, keep=keep, at=(report, node))
+        return {}
 
     def loaded(self) -> Loaded:
         if self.problems:
             raise PolicyError(self.problems, self.tried)
-        content, problems = _together(self.reads, self.cases)
+        content, problems = _together(self.reads, self.cases, self.budget)
         if problems:
             raise PolicyError(problems, self.tried)
         return Loaded(content, self.digest.hexdigest(), tuple(self.files), tuple(self.sources))
@@ -203,7 +218,7 @@ def _bytes(path: Path, report: Report, at: tuple[Report, Node] | None) -> bytes 
 # Merging files: tier by tier and key by key, the base's entries first.
 
 
-def _together(reads: list[Read], cases: tuple[Case, ...]) -> tuple[Content, list[Problem]]:
+def _together(reads: list[Read], cases: tuple[Case, ...], shared: Budget) -> tuple[Content, list[Problem]]:
     everybody = Tiered()
     agents: dict[str, Tiered] = {}
     settings: dict[str, Any] = {}
@@ -234,6 +249,12 @@ def _together(reads: list[Read], cases: tuple[Case, ...]) -> tuple[Content, list
         },
         cases=cases,
         invariants=tuple(item for read in reads for item in read.invariants),
+        unused_sets=tuple(
+            (name, each.where)
+            for read in reads
+            for name, each in read.sets.items()
+            if each.where not in shared.used_sets
+        ),
         retention=Retention(**retention),
         **settings,
     )

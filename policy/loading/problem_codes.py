@@ -83,6 +83,7 @@ PROBLEMS: Mapping[str, tuple[str, str]] = MappingProxyType(
             "a rule's key is neither a tool nor an action",
             "actions are read, write, delete and run; * is every path",
         ),
+        "set_unknown": ("a set of patterns is used and not defined", "write it under sets"),
         "value_invalid": (
             "a value is not allowed here",
             "see the reference of the policy language",

@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ringfence.policy.loading.command_section import check_item, read_commands
+from ringfence.policy.loading.entry_fields import ENTRY_FIELDS, entry_fields, except_agents
+from ringfence.policy.loading.pattern_sets import SET_NAME, PatternSet, SetPattern
+from ringfence.policy.loading.rule_maps import read_rules, set_fields
 from ringfence.policy.loading.values import UNLIMITED, Reader, Tiered
 from ringfence.policy.loading.yaml_tree import Node
 from ringfence.policy.model import (
@@ -20,12 +23,15 @@ from ringfence.policy.model import (
     MOST_TASKS,
     RUN,
     RUN_TOOL,
+    WRITE_KINDS,
     Case,
     Invariant,
     Mandatory,
     Parents,
     Rule,
     Tasks,
+    kinds_of,
+    names_action,
     path_needs,
 )
 from ringfence.policy.patterns.syntax import PatternError, parse_agent
@@ -35,7 +41,7 @@ from ringfence.policy.patterns.syntax import PatternError, parse_agent
 class Read:
     """The content of one file."""
 
-    extends: list[Node] = field(default_factory=list)
+    sets: dict[str, PatternSet] = field(default_factory=dict)
     mandatory: tuple[Mandatory, ...] = ()
     run_floor: tuple[Mandatory, ...] = ()
     commands: dict[str, Any] = field(default_factory=dict)  # only the fields that the file states
@@ -54,9 +60,21 @@ def read_policy(reader: Reader, root: Node) -> Read:
     if "version" not in found and root.kind == "mapping":
         hint = "begin with: version: 1"
         reader.report.add("key_missing", "the key 'version' is missing", root, hint, length=1)
-    for key, node in found.items():
-        KEYS[key](reader, node, out)
+    # The names of sets first: every other section may use them.
+    for key in sorted(found, key="sets".__ne__):
+        KEYS[key](reader, found[key], out)
     return out
+
+
+def read_extends(reader: Reader, root: Node) -> list[Node]:
+    """Return the nodes that name what a policy file extends."""
+    listed = (node for key, node in root.pairs if key.text == "extends") if root.kind == "mapping" else ()
+    return [
+        item
+        for node in listed
+        for item in reader.several(node, "what is extended")
+        if reader.text(item, "what is extended") is not None
+    ]
 
 
 def read_cases(reader: Reader, root: Node) -> tuple[Case, ...]:
@@ -79,10 +97,27 @@ def _version(reader: Reader, node: Node, _out: Read) -> None:
         reader.report.add("version_unknown", f"the version is 1, not {node.describe()}", node)
 
 
-def _extends(reader: Reader, node: Node, out: Read) -> None:
-    for item in reader.several(node, "what is extended"):
-        if reader.text(item, "what is extended") is not None:
-            out.extends.append(item)
+def _extends(_reader: Reader, _node: Node, _out: Read) -> None:
+    """Read before all else, by `read_extends`."""
+
+
+def _sets(reader: Reader, node: Node, out: Read) -> None:
+    """Read the sets in their order: one may use those before it, and those of what the file extends."""
+    if node.kind != "mapping":
+        reader.report.add("value_invalid", f"sets are a mapping, not {node.describe()}", node)
+        return
+    reader.sets = known = dict(reader.sets or {})
+    for key, value in node.pairs:
+        if not key.is_text or not SET_NAME.match(key.text):
+            hint = "letters, digits, - and _, beginning with a letter"
+            reader.report.add("value_invalid", f"{key.describe()} is not the name of a set", key, hint)
+            continue
+        found = tuple(
+            each or SetPattern(text, reader.report.where(item))
+            for item in reader.several(value, "a set")
+            for text, each in reader.patterns(item)
+        )
+        out.sets[key.text] = known[key.text] = PatternSet(reader.report.where(key), found)
 
 
 def _mandatory(reader: Reader, node: Node, out: Read) -> None:
@@ -93,7 +128,10 @@ def _mandatory(reader: Reader, node: Node, out: Read) -> None:
 
 
 def _item(reader: Reader, node: Node) -> Mandatory | None:
-    known = ("deny", "ask", "paths", "commands", "except", "except_tools", "reason")
+    known = (
+        "deny", "ask", "paths", "commands", "except", "except_tools", "except_agents", "reason",
+        *ENTRY_FIELDS,
+    )  # fmt: skip
     found = reader.mapping(node, known, "a mandatory item")
     if node.kind != "mapping":
         return None
@@ -110,13 +148,15 @@ def _item(reader: Reader, node: Node) -> Mandatory | None:
     reason = reader.text(found["reason"], "a reason") if "reason" in found else None
     what = "commands" if words else "paths"
     paths = _patterns(reader, found.get(what), what, words=words)
-    excepts = tuple(text for text, _ in _patterns(reader, found.get("except"), "except", words=words))
+    excepts = tuple(text for text, *_ in _patterns(reader, found.get("except"), "except", words=words))
     tools = _except_tools(reader, found.get("except_tools"))
+    agents = except_agents(reader, found.get("except_agents"))
+    fields = entry_fields(reader, found, keys, EFFECTS[effects[0]] if effects else None)
     if words and keys != [RUN]:
         return None
     if len(effects) != 1 or not paths or not keys:
         return None
-    effect, every = EFFECTS[effects[0]], tuple(text for text, _ in paths)
+    effect, every = EFFECTS[effects[0]], tuple(text for text, *_ in paths)
     rules = tuple(
         Rule(
             "mandatory",
@@ -128,10 +168,12 @@ def _item(reader: Reader, node: Node) -> Mandatory | None:
             reader.report.where(place),
             every,
             excepts,
+            **fields,
+            **(origin or {}),
         )
-        for text, place in paths
+        for text, place, origin in paths
     )
-    return Mandatory(effect, tuple(keys), rules, excepts, tools)
+    return Mandatory(effect, tuple(keys), rules, excepts, tools, agents, **fields)
 
 
 def _except_tools(reader: Reader, node: Node | None) -> tuple[str, ...]:
@@ -142,16 +184,21 @@ def _except_tools(reader: Reader, node: Node | None) -> tuple[str, ...]:
     return tuple(name for name in found if name)
 
 
-def _patterns(reader: Reader, node: Node | None, what: str, *, words: bool = False) -> list[tuple[str, Node]]:
+def _patterns(
+    reader: Reader, node: Node | None, what: str, *, words: bool = False
+) -> list[tuple[str, Node, dict[str, Any] | None]]:
+    """Return the patterns of a list, each with its node and what it has from a set."""
     if node is None:
         return []
-    read = reader.word_pattern if words else reader.pattern
-    found = ((read(item), item) for item in reader.several(node, what))
-    return [(text, item) for text, item in found if text is not None]
+    items = reader.several(node, what)
+    if words:
+        found = ((reader.word_pattern(item), item) for item in items)
+        return [(text, item, None) for text, item in found if text is not None]
+    return [(text, item, set_fields(item, each)) for item in items for text, each in reader.patterns(item)]
 
 
 def _rules(reader: Reader, node: Node, out: Read) -> None:
-    out.everybody.rules = reader.rules(node, "global", None)
+    out.everybody.rules = read_rules(reader, node, "global", None)
 
 
 def _limits(reader: Reader, node: Node, out: Read) -> None:
@@ -175,7 +222,7 @@ def _agents(reader: Reader, node: Node, out: Read) -> None:
         found = reader.mapping(value, ("rules", "limits"), "an agent")
         tiered = out.agents[key.text] = Tiered()
         if "rules" in found:
-            tiered.rules = reader.rules(found["rules"], "agent", key.text)
+            tiered.rules = read_rules(reader, found["rules"], "agent", key.text)
         if "limits" in found:
             tiered.limits = reader.limits(found["limits"])
 
@@ -186,7 +233,20 @@ def _cases(reader: Reader, node: Node, out: Read) -> None:
 
 
 def _case(reader: Reader, node: Node) -> Case | None:
-    known = ("agent", "action", "tool", "path", "command", "to", "files", "bytes", "parents", "want", "note")
+    known = (
+        "agent",
+        "action",
+        "tool",
+        "path",
+        "command",
+        "to",
+        "files",
+        "bytes",
+        "parents",
+        "exists",
+        "want",
+        "note",
+    )
     found = reader.mapping(node, known, "a case")
     tool = _subject(reader, node, found, "a case")
     command = _object(reader, node, found, tool, "a case")
@@ -210,6 +270,7 @@ def _case(reader: Reader, node: Node) -> Case | None:
         reader.report.add("case_invalid", message, found.get("to", node), hint)
         return None
     parents = _parents(reader, found["parents"], tool) if "parents" in found else "missing"
+    exists = _exists(reader, found["exists"], tool) if "exists" in found else False
     return Case(
         tool,
         path[0],
@@ -222,6 +283,7 @@ def _case(reader: Reader, node: Node) -> Case | None:
         note,
         reader.report.where(node),
         parents,
+        exists=exists,
     )
 
 
@@ -256,7 +318,7 @@ def _place(reader: Reader, found: Mapping[str, Node], *, command: bool) -> tuple
 
 
 def _only_words(reader: Reader, found: Mapping[str, Node]) -> None:
-    for key in ("to", "files", "bytes", "parents"):
+    for key in ("to", "files", "bytes", "parents", "exists"):
         if key in found:
             hint = "write a second case for what it changes: tool: run_command, with a path"
             reader.report.add("case_invalid", f"a command has no '{key}'", found[key], hint)
@@ -270,6 +332,17 @@ def _parents(reader: Reader, node: Node, tool: str) -> Parents:
     return "exist" if reader.word(node, ("missing", "exist"), "parents") == "exist" else "missing"
 
 
+def _exists(reader: Reader, node: Node, tool: str) -> bool:
+    """Read whether a file is there already where a case's tool writes."""
+    if "create" not in kinds_of(tool) or names_action(tool):
+        message = f"whether a file exists makes no difference to {tool}"
+        hint = (
+            "write action: write.create, write.replace or write.edit" if tool == "write" else "leave it out"
+        )
+        reader.report.add("case_invalid", message, node, hint)
+    return bool(reader.flag(node, "exists"))
+
+
 def _subject(reader: Reader, node: Node, found: Mapping[str, Node], what: str) -> str | None:
     """Read the `action` or `tool` of a case or an invariant: one of the two."""
     names = [name for name in ("action", "tool") if name in found]
@@ -281,7 +354,7 @@ def _subject(reader: Reader, node: Node, found: Mapping[str, Node], what: str) -
             )
         return None
     if names == ["action"]:
-        return reader.word(found["action"], (*ACTIONS, RUN), "an action")
+        return reader.word(found["action"], (*ACTIONS, *WRITE_KINDS, RUN), "an action")
     return reader.tool(found["tool"])
 
 
@@ -289,13 +362,12 @@ def _invariants(reader: Reader, node: Node, out: Read) -> None:
     found: list[Invariant] = []
     for item in reader.listed(node, "invariants"):
         for kind, value in reader.mapping(item, ("always", "never"), "an invariant").items():
-            invariant = _invariant(reader, kind, value)
-            if invariant:
-                found.append(invariant)
+            found += _invariant(reader, kind, value)
     out.invariants = tuple(found)
 
 
-def _invariant(reader: Reader, kind: str, node: Node) -> Invariant | None:
+def _invariant(reader: Reader, kind: str, node: Node) -> list[Invariant]:
+    """Read an invariant; one on a set is one on each of its patterns."""
     known = ("agent", "action", "tool", "path", "command", "verdict", "reason")
     found = reader.mapping(node, known, "an invariant")
     action = _subject(reader, node, found, "an invariant")
@@ -304,16 +376,17 @@ def _invariant(reader: Reader, kind: str, node: Node) -> Invariant | None:
         reader.report.add("key_missing", "the key 'verdict' is missing", node, length=1)
     agent = reader.text(found["agent"], "an agent's name") if "agent" in found else "*"
     if command:
-        path = reader.word_pattern(found["command"])
+        paths = [reader.word_pattern(found["command"])]
     else:
-        path = reader.pattern(found["path"]) if "path" in found else None
+        paths = [text for text, _ in reader.patterns(found["path"])] if "path" in found else []
     verdict = reader.effect(found["verdict"]) if "verdict" in found else None
     reason = reader.text(found["reason"], "a reason") if "reason" in found else None
-    if action is None or path is None or verdict is None or agent is None or (action == RUN) > command:
-        return None
-    return Invariant(
-        kind, agent, RUN if command else action, path, verdict, reason, reader.report.where(node)
-    )
+    if action is None or verdict is None or agent is None or (action == RUN) > command:
+        return []
+    subject, where = RUN if command else action, reader.report.where(node)
+    return [
+        Invariant(kind, agent, subject, path, verdict, reason, where) for path in paths if path is not None
+    ]
 
 
 def _tasks(reader: Reader, node: Node, out: Read) -> None:
@@ -374,6 +447,7 @@ KEYS: Mapping[str, Callable[[Reader, Node, Read], None]] = {
     "mode": _mode,
     "retention": _retention,
     "rules": _rules,
+    "sets": _sets,
     "tasks": _tasks,
     "version": _version,
 }

@@ -17,6 +17,7 @@ from ringfence.policy.model import (
     CommandLimits,
     Commands,
     Content,
+    Detector,
     Effect,
     Invariant,
     Limit,
@@ -32,6 +33,7 @@ from ringfence.policy.rule_list import RuleList, Said
 
 MISTAKES = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 _EFFECTS = tuple(Effect)
+_FEW = frozenset(("until", "trial", "content", "mask", "set_name", "set_where"))
 
 
 def to_plain(content: Content) -> dict[str, Any]:
@@ -61,6 +63,7 @@ def to_plain(content: Content) -> dict[str, Any]:
         "settings": [content.hard_links, content.mode, content.durable],
         "retention": [content.retention.days, content.retention.max_bytes, content.retention.keep],
         "tasks": tasks and [tasks.path, tasks.max_tasks],
+        "unused_sets": [[name, _where_out(where)] for name, where in content.unused_sets],
         "run": _list_out(content.run),
         "run_floor": [_item_out(each) for each in content.run_floor],
         "commands": _commands_out(content.commands),
@@ -91,6 +94,7 @@ def from_plain(data: Mapping[str, Any]) -> Content:
         durable=durable,
         retention=Retention(*data["retention"]),
         tasks=data["tasks"] and Tasks(*data["tasks"]),
+        unused_sets=tuple((name, Where(*where)) for name, where in data["unused_sets"]),
         run=_list_in(data["run"], "global", None),
         run_floor=tuple(_item_in(*item) for item in data["run_floor"]),
         commands=_commands_in(data["commands"]),
@@ -98,11 +102,34 @@ def from_plain(data: Mapping[str, Any]) -> Content:
 
 
 def _item_out(item: Mandatory) -> list[Any]:
-    return [int(item.effect), item.keys, _rules_out(item.rules), item.excepts, item.except_tools]
+    more = _more_out(item)
+    lists = item.excepts, item.except_tools, item.except_agents
+    return [int(item.effect), item.keys, _rules_out(item.rules), *lists, more]
 
 
-def _item_in(effect: int, keys: list[str], rules: Any, excepts: list[str], tools: list[str]) -> Mandatory:
-    return Mandatory(_EFFECTS[effect], tuple(keys), _rules_in(rules), tuple(excepts), tuple(tools))
+def _item_in(effect: int, keys: list[str], rules: Any, *rest: Any) -> Mandatory:
+    excepts, tools, agents, more = rest
+    lists = tuple(excepts), tuple(tools), tuple(agents)
+    return Mandatory(_EFFECTS[effect], tuple(keys), _rules_in(rules), *lists, **_more_in(more))
+
+
+def _more_out(entry: Rule | Mandatory) -> dict[str, Any]:
+    """Return the fields of an entry that few entries have, without those that it has not."""
+    found = {name: value for name in _FEW if (value := getattr(entry, name, None))}
+    if "content" in found:
+        found["content"] = [[each.name, each.expression] for each in found["content"]]
+    if "set_where" in found:
+        found["set_where"] = _where_out(found["set_where"])
+    return found
+
+
+def _more_in(data: Mapping[str, Any]) -> dict[str, Any]:
+    found = {name: data[name] for name in data.keys() & _FEW}
+    if "content" in found:
+        found["content"] = tuple(Detector(*each) for each in found["content"])
+    if "set_where" in found:
+        found["set_where"] = _where_in(found["set_where"])
+    return found
 
 
 def _list_out(rules: Sequence[Rule]) -> list[Any] | None:
@@ -110,7 +137,7 @@ def _list_out(rules: Sequence[Rule]) -> list[Any] | None:
 
 
 def _list_in(said: Any, tier: Tier, agent: str | None) -> Sequence[Rule]:
-    return () if said is None else RuleList(tier, agent, RUN, _columns_in(*said))
+    return () if said is None else _rule_list(tier, agent, RUN, said)
 
 
 def _commands_out(commands: Commands | None) -> list[Any] | None:
@@ -132,7 +159,7 @@ def _commands_in(data: Any) -> Commands | None:
 
 def _case_out(case: Case) -> list[Any]:
     said = [case.tool, case.path, int(case.want), case.directory, case.agent, case.to, case.files, case.bytes]
-    return [*said, case.note, _where_out(case.where), case.parents, case.command]
+    return [*said, case.note, _where_out(case.where), case.parents, case.command, case.exists]
 
 
 def _where_out(where: Where | None) -> list[Any] | None:
@@ -152,11 +179,19 @@ def _columns_out(listed: Sequence[Rule]) -> list[Any]:
         raise TypeError("rules that were not loaded")
     *before, files, lines, columns = listed.said
     names = list(dict.fromkeys(files))
-    return [*before, names, [names.index(file) for file in files], lines, columns]
+    more = [[at, _more_out(listed[at])] for at in sorted(listed.more)]
+    return [*before, names, [names.index(file) for file in files], lines, columns, more]
 
 
 def _map_in(rules: Mapping[str, Any], tier: Tier, agent: str | None) -> RuleMap:
-    return {key: RuleList(tier, agent, key, _columns_in(*said)) for key, said in rules.items()}
+    return {key: _rule_list(tier, agent, key, said) for key, said in rules.items()}
+
+
+def _rule_list(tier: Tier, agent: str | None, key: str, said: Sequence[Any]) -> RuleList:
+    *columns, more = said
+    if not more:
+        return RuleList(tier, agent, key, _columns_in(*columns))
+    return RuleList(tier, agent, key, _columns_in(*columns), {at: _more_in(each) for at, each in more})
 
 
 def _columns_in(  # noqa: PLR0913  one parameter per column of the data
@@ -181,7 +216,7 @@ def _rules_out(rules: Iterable[Rule]) -> list[Any]:
 
 
 def _rest(rule: Rule) -> tuple[Any, ...]:
-    return _where_out(rule.where), rule.paths, rule.excepts
+    return _where_out(rule.where), rule.paths, rule.excepts, _more_out(rule)
 
 
 def _rules_in(rules: Iterable[Any]) -> tuple[Rule, ...]:
@@ -196,8 +231,9 @@ def _rules_in(rules: Iterable[Any]) -> tuple[Rule, ...]:
             _where_in(where),
             tuple(paths),
             tuple(excepts),
+            **_more_in(more),
         )
-        for tier, agent, key, pattern, effect, reason, where, paths, excepts in rules
+        for tier, agent, key, pattern, effect, reason, where, paths, excepts, more in rules
     )
 
 

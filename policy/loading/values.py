@@ -1,4 +1,4 @@
-"""Reader of values, rules and limits in the YAML tree of a policy file.
+"""Reader of values, patterns and limits in the YAML tree of a policy file.
 
 Strict: unknown keys and words are errors, and all errors of a file are found in one pass.
 """
@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ringfence.policy.commands import patterns as word_patterns
-from ringfence.policy.commands.needs import judged
 from ringfence.policy.errors import Problem, Where, nearest
 from ringfence.policy.evaluation.limits import LIMITS
 from ringfence.policy.invisible_characters import is_invisible
+from ringfence.policy.loading.pattern_sets import SetPattern, Sets, used_set
 from ringfence.policy.loading.yaml_tree import Node, Report
-from ringfence.policy.model import ACTIONS, DEAD_TOOLS, EFFECTS, RUN, Effect, Tier
-from ringfence.policy.patterns.matcher import ROOT, matches
+from ringfence.policy.model import ACTIONS, DEAD_TOOLS, EFFECTS, RUN, WRITE_KINDS, Effect
+from ringfence.policy.patterns.matcher import ROOT
 from ringfence.policy.patterns.syntax import PatternError, check, parse
-from ringfence.policy.rule_list import RuleList, Said
+from ringfence.policy.rule_list import RuleList
 
 MAX_CHARACTERS = 2_000_000  # in all patterns of a policy together, braces expanded
 
@@ -61,9 +61,10 @@ class Tiered:
 
 @dataclass(slots=True)
 class Budget:
-    """How many more characters of patterns may be stored; shared by all files of a policy."""
+    """What all files of a policy share: characters of patterns left to store, and the sets used so far."""
 
     left: int = MAX_CHARACTERS
+    used_sets: set[Where] = field(default_factory=set)
 
 
 class Reader:
@@ -79,7 +80,8 @@ class Reader:
         self.report = report
         self.tools = tools
         self.budget = budget
-        self.keys = [*ACTIONS, RUN, *tools, "*"]
+        self.sets: Sets | None = None  # None: no set is known, and "@x" is a pattern like any other
+        self.keys = [*ACTIONS, *WRITE_KINDS, RUN, *tools, "*"]
 
     # Values
 
@@ -200,6 +202,26 @@ class Reader:
             return None
         return node.text
 
+    def patterns(self, node: Node) -> list[tuple[str, SetPattern | None]]:
+        """Return the patterns that a node stands for: its own, or those of the set that it names."""
+        name = used_set(node.text) if node.kind == "scalar" and self.sets is not None else None
+        if name is None or self.sets is None:
+            text = self.pattern(node)
+            return [] if text is None else [(text, None)]
+        if name not in self.sets:
+            close = nearest(name, self.sets)
+            other = f'for a file of this name write "**/{node.text}"'
+            hint = f"did you mean '@{close}'? {other}" if close else other
+            self.report.add("set_unknown", f"there is no set '{name}'", node, hint)
+            return []
+        self.budget.used_sets.add(self.sets[name].where)
+        found = self.sets[name].patterns
+        self.budget.left -= sum(len(each.text) for each in found)
+        if self.budget.left < 0:
+            self._too_many(node)
+            return []
+        return [(each.text, each) for each in found]
+
     def word_pattern(self, node: Node) -> str | None:
         """Return a pattern of a command's words; its characters are taken from the budget."""
         if node.kind != "scalar" or not node.is_text:
@@ -267,90 +289,6 @@ class Reader:
         self.report.add("value_invalid", f"{node.describe()} is not a tool", node, hint)
         return None
 
-    # Rules
-
-    def rules(self, node: Node, tier: Tier, agent: str | None) -> dict[str, RuleList]:
-        """Read a mapping from keys to effects or maps of patterns."""
-        if node.kind != "mapping":
-            hint = f'write "*": {node.text} below it' if node.text in EFFECTS else None
-            self.report.add("value_invalid", f"rules are a mapping, not {node.describe()}", node, hint)
-            return {}
-        out: dict[str, RuleList] = {}
-        for key_node, value in node.pairs:
-            looks = any(character in key_node.text for character in "*/.")
-            hint = f'a pattern goes below a key: delete: {{"{key_node.text[:40]}": ...}}' if looks else ""
-            key = self.rule_key(key_node, hint)
-            said = self._map(value, key_node, words=key == RUN)
-            if key and said[0]:
-                out[key] = RuleList(tier, agent, key, said)
-        return out
-
-    def _map(self, node: Node, key_node: Node, *, words: bool) -> Said:
-        patterns: list[str] = []
-        effects: list[Effect] = []
-        reasons: list[str | None] = []
-        places: list[Any] = []
-        if node.kind == "scalar":
-            effect = self.effect(node)
-            if effect is not None:
-                patterns, effects, reasons, places = ["*"], [effect], [None], [key_node.start]
-        elif node.kind != "mapping":
-            message = f"a rule is an effect or a mapping from patterns to effects, not {node.describe()}"
-            self.report.add("value_invalid", message, node)
-        for pattern_node, value in node.pairs:
-            if pattern_node.plain and pattern_node.text in _RULE:
-                hint = 'for every path write "*": {effect: ...}; a file of that name goes in quotes'
-                message = f"'{pattern_node.text}' stands where a pattern is expected"
-                self.report.add("key_unknown", message, pattern_node, hint)
-                continue
-            pattern = (self.word_pattern if words else self.pattern)(pattern_node)
-            effect, reason = EFFECTS.get(value.text), None
-            if effect is None or value.kind != "scalar":
-                effect, reason = self._rule(value, pattern, words=words)
-            if pattern is not None and effect is not None:
-                patterns.append(pattern)
-                effects.append(effect)
-                reasons.append(reason)
-                places.append(pattern_node.start)
-        lines, columns = [place.line + 1 for place in places], [place.column + 1 for place in places]
-        return patterns, effects, reasons, [self.report.name] * len(places), lines, columns
-
-    def _rule(self, node: Node, pattern: str | None, *, words: bool) -> tuple[Effect | None, str | None]:
-        if node.kind != "mapping":
-            return self.effect(node), None
-        found = self.mapping(node, _RULE, "a rule")
-        effect = reason = None
-        if "effect" in found:
-            effect = self.effect(found["effect"])
-        else:
-            self.report.add(
-                "key_missing", "the key 'effect' is missing", node, "add effect: allow, ask or deny"
-            )
-        if "reason" in found:
-            reason = self.text(found["reason"], "a reason")
-        for key, wanted in (("match", True), ("not_match", False)):
-            if key in found:
-                self._examples(found[key], pattern, wanted, words=words)
-        return effect, reason
-
-    def _examples(self, node: Node, pattern: str | None, wanted: bool, *, words: bool) -> None:
-        for item in self.several(node, "an example"):
-            example = (self._line_matches if words else self._path_matches)(item, pattern)
-            if example is None or example is wanted:
-                continue
-            does = "does not match" if wanted else "matches"
-            self.report.add("example_fails", f"\"{pattern}\" {does} '{item.text[:80]}'", item)
-
-    def _path_matches(self, node: Node, pattern: str | None) -> bool | None:
-        path = self.path(node, "an example")
-        return None if path is None or pattern is None else matches(pattern, *path)
-
-    def _line_matches(self, node: Node, pattern: str | None) -> bool | None:
-        line = self.text(node, "an example")
-        if line is None or pattern is None:
-            return None
-        return all(word_patterns.matches(pattern, words) for words in judged(line))
-
     # Limits
 
     def limits(self, node: Node) -> dict[str, Drafts]:
@@ -373,6 +311,10 @@ class Reader:
         return out
 
     def _limit_key(self, node: Node) -> str | None:
+        if node.text in WRITE_KINDS and node.kind == "scalar":
+            hint = "write a limit on write; it counts every kind of writing"
+            self.report.add("value_invalid", f"'{node.text}' has no limit of its own", node, hint)
+            return None
         if node.text == RUN and node.kind == "scalar":
             hint = "limit the files that commands change under run_command; time and memory under commands"
             self.report.add("value_invalid", "running a command changes no file by itself", node, hint)
@@ -396,9 +338,6 @@ class Reader:
         hint = f"add {either(sorted(LIMITS))}"
         problem = self.report.problem("key_missing", "a limit says how much", node, hint)
         return Draft(fields, self.report.where(node), problem)
-
-
-_RULE = ("effect", "reason", "match", "not_match")
 
 
 def size_of(text: str) -> int | None:
