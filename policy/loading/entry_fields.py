@@ -55,7 +55,7 @@ def _seconds(found: re.Match[str]) -> int | None:
     year, month, day = (int(found[n]) for n in (1, 2, 3))
     hour, minute, second = (int(found[n] or 0) for n in (4, 5, 6))
     away_hours, away_minutes = (int(found[n] or 0) for n in (8, 9))
-    if not (1970 <= year and 1 <= month <= 12 and 1 <= day <= monthrange(year, month)[1]):
+    if not (year >= 1970 and 1 <= month <= 12 and 1 <= day <= monthrange(year, month)[1]):
         return None
     if hour > 23 or minute > 59 or second > 59 or away_hours > 23 or away_minutes > 59:
         return None
