@@ -98,10 +98,11 @@ def _detector(reader: Reader, node: Node) -> Detector | None:
 
 
 def _compiles(reader: Reader, node: Node, text: str) -> bool:
-    from ringfence.policy.detection.linear_regex import ExpressionError, Matcher
+    from ringfence.policy.detection.expressions import compiled
+    from ringfence.policy.detection.linear_regex import PatternError as ExpressionError
 
     try:
-        Matcher(text)
+        compiled(text)
     except ExpressionError as error:
         hint = "write a regular expression without back references and look-around"
         reader.report.add("value_invalid", f"the expression does not compile: {error}", node, hint)
