@@ -192,6 +192,7 @@ MAY_IMPORT = {
     "policy.patterns": words("policy.byte_names policy.invisible_characters"),
     "policy.rule_list": words("policy.errors policy.model"),
     "policy.commands": words("policy.invisible_characters policy.model policy.patterns"),
+    "policy.detection": words("policy.model"),
     "policy.evaluation": words("policy.commands policy.model policy.patterns policy.rule_list"),
     "policy.analysis": words(
         "policy.commands policy.evaluation policy.invisible_characters policy.model policy.patterns"
@@ -273,8 +274,8 @@ MAY_IMPORT = {
         "toolkit.durations toolkit.errors toolkit.plan toolkit.task_ids toolkit.text toolkit.workspace"
     ),
     "toolkit.tools": words(
-        "policy.byte_names policy.model policy.patterns toolkit.durations toolkit.errors toolkit.fake_fs"
-        " toolkit.paths toolkit.plan toolkit.task_ids toolkit.tasks toolkit.text toolkit.workspace"
+        "policy.byte_names policy.detection policy.model policy.patterns toolkit.durations toolkit.errors"
+        " toolkit.fake_fs toolkit.paths toolkit.plan toolkit.task_ids toolkit.tasks toolkit.text toolkit.workspace"
     ),
     "toolkit.authoring": words(
         "policy policy.errors policy.evaluation policy.invisible_characters policy.model toolkit.errors"

@@ -17,7 +17,7 @@ from ringfence.toolkit.text import decode, escape, is_binary, plural, size, spli
 from ringfence.toolkit.tools import _messages as answers
 from ringfence.toolkit.tools import preconditions as targets
 from ringfence.toolkit.tools._entry_filter import Names
-from ringfence.toolkit.tools._linear_regex import Matcher, PatternError
+from ringfence.policy.detection.linear_regex import Matcher, PatternError
 
 if TYPE_CHECKING:
     from ringfence.toolkit.workspace.view import View

@@ -1,4 +1,4 @@
-"""Regular expressions in linear time: whether a line contains a match.
+"""Regular expressions in linear time: whether a line contains a match, and where its matches are.
 
 Python's syntax without features that need backtracking (back references, look-around, atomic groups). All
 paths through the pattern are followed at once and sets of states are cached, so nothing is tried twice.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from re import _constants as op  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
 from typing import Any
@@ -23,6 +23,23 @@ Test = Callable[[str], object]
 
 class PatternError(ValueError):
     """The pattern is no regular expression, or it needs an unsupported feature."""
+
+
+class WorkExceeded(Exception):
+    """A search has used up its budget: what it has not looked at must count as found."""
+
+
+class Budget:
+    """The work that one search may do, counted in visits of a state."""
+
+    def __init__(self, visits: int) -> None:
+        self.left = visits
+
+    def spend(self, visits: int) -> None:
+        """Count work that was done; raises WorkExceeded once it is more than was given."""
+        self.left -= visits
+        if self.left < 0:
+            raise WorkExceeded
 
 
 class _Program:
@@ -45,7 +62,7 @@ class _Program:
 
 
 class Matcher:
-    """A compiled pattern. Not for several threads: it caches while it matches."""
+    """A compiled pattern. Threads may share it: what it caches follows from the pattern alone."""
 
     def __init__(self, pattern: str) -> None:
         self._program = _Program()
@@ -60,11 +77,22 @@ class Matcher:
         except (RecursionError, OverflowError):
             raise PatternError("it is nested too deeply or repeats too often") from None
         self._first = first
+        self.literal = _literal(tree)
         self._moves: dict[tuple[frozenset[int], str, str], frozenset[int] | None] = {}
         self._held = 0
 
-    def found_in(self, line: str) -> bool:
-        """Whether any part of `line`, which holds no line feed, matches."""
+    @property
+    def matches_empty(self) -> bool:
+        """Whether an empty text can match, so that every line, or each of some kind, contains a match."""
+        reached, stack = {self._first}, [self._first]
+        while stack:
+            after = set(self._program.free[stack.pop()]) - reached
+            reached |= after
+            stack += after
+        return self._accept in reached
+
+    def found_in(self, line: str, budget: Budget | None = None) -> bool:
+        """Whether any part of `line`, which holds no line feed, matches; may raise WorkExceeded."""
         states, before = frozenset((self._first,)), _END
         moves = self._moves
         for char in line:
@@ -74,10 +102,45 @@ class Matcher:
                 after = moves[key]
             except KeyError:
                 after = self._move(key)
+                if budget:
+                    budget.spend(1 + len(after or ()))
             if after is None:
                 return True
             states, before = after, _kind(char)
         return self._accept in self._reach(states, before, _END)
+
+    def spans(self, line: str, budget: Budget) -> list[tuple[int, int]]:
+        """Return start and end of what matches in `line`, which holds no line feed; may raise WorkExceeded.
+
+        Each match is as long as possible, and matches that overlap are one span, so no match lies outside of
+        the spans. Empty matches have none.
+        """
+        found: list[tuple[int, int]] = []
+        starts: dict[int, int] = {}
+        before = _END
+        for at, char in enumerate((*line, _END)):
+            starts.setdefault(self._first, at)
+            reached = self._earliest(starts, before, char)
+            budget.spend(1 + len(reached))
+            start = reached.get(self._accept, at)
+            if start < at:
+                while found and found[-1][1] > start:
+                    start = min(start, found.pop()[0])
+                found.append((start, at))
+            if char:
+                eats = self._program.eats
+                starts = {s + 1: t for s, t in reached.items() if (test := eats[s]) and test(char)}
+                before = _kind(char)
+        return found
+
+    def _earliest(self, starts: dict[int, int], before: str, char: str) -> dict[int, int]:
+        """Return what `_reach` returns, each state with the earliest place where its match began."""
+        reached: dict[int, int] = {}
+        for state, start in sorted(starts.items(), key=_start):
+            if state not in reached:
+                # A state that an earlier start reached leads to nothing new.
+                reached |= dict.fromkeys(self._reach((state,), before, char, reached), start)
+        return reached
 
     def _move(self, key: tuple[frozenset[int], str, str]) -> frozenset[int] | None:
         """Return the states after one character, or None if the match was complete before it."""
@@ -95,18 +158,39 @@ class Matcher:
         self._held += len(after or ()) + 1
         return after
 
-    def _reach(self, states: Iterable[int], before: str, char: str) -> set[int]:
-        """Return all states that `states` reach without consuming one, between these two characters."""
+    def _reach(
+        self, states: Iterable[int], before: str, char: str, known: Container[int] = ()
+    ) -> set[int]:
+        """Return all states that `states` reach without consuming one, between these two characters, except
+        through the states of `known`.
+        """
         reached: set[int] = set()
         stack = list(states)
         while stack:
             state = stack.pop()
             asks = self._program.asks[state]
-            if state in reached or (asks and not asks(before, char)):
+            if state in reached or state in known or (asks and not asks(before, char)):
                 continue
             reached.add(state)
             stack.extend(self._program.free[state])
         return reached
+
+
+def _start(item: tuple[int, int]) -> int:
+    return item[1]
+
+
+def _literal(tree: Any) -> str:
+    """Return a text that each match contains, the longest that stands in the pattern as it is; or ""."""
+    if int(tree.state.flags) & re.IGNORECASE:
+        return ""
+    runs = [""]
+    for code, value in tree:
+        if code is op.LITERAL:
+            runs[-1] += chr(value)
+        else:
+            runs.append("")
+    return max(runs, key=len)
 
 
 def _kind(char: str) -> str:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ringfence.toolkit.tools._linear_regex import Matcher, PatternError
+from ringfence.policy.detection.linear_regex import Matcher, PatternError
 
 PATTERNS = [
     "",

@@ -1,0 +1,1 @@
+"""Detection: finds secrets in content, as bytes. Pure, and linear in the size of the content."""
