@@ -158,9 +158,7 @@ class Matcher:
         self._held += len(after or ()) + 1
         return after
 
-    def _reach(
-        self, states: Iterable[int], before: str, char: str, known: Container[int] = ()
-    ) -> set[int]:
+    def _reach(self, states: Iterable[int], before: str, char: str, known: Container[int] = ()) -> set[int]:
         """Return all states that `states` reach without consuming one, between these two characters, except
         through the states of `known`.
         """

@@ -1,0 +1,63 @@
+"""Content as text: UTF-16 with a byte order mark, or UTF-8 in which other bytes are kept (PEP 383).
+
+Offsets in the text lead back to offsets in the bytes.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+_UTF16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+_TWO_UNITS = re.compile("[\U00010000-\U0010ffff]")
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """How the bytes of a content are read; `mark` is the length of the byte order mark."""
+
+    codec: str
+    errors: str
+    mark: int
+
+    def text(self, data: bytes) -> str:
+        """Return the whole text, without the byte order mark."""
+        return data[self.mark : _whole(data, self)].decode(self.codec, self.errors)
+
+    def encode(self, text: str) -> bytes:
+        """Return the bytes of a part of the text."""
+        return text.encode(self.codec, self.errors)
+
+
+def encoding(data: bytes) -> Encoding:
+    """Return how these bytes are read."""
+    codec = _UTF16.get(data[:2])
+    if codec:
+        return Encoding(codec, "surrogatepass", 2)
+    return Encoding("utf-8", "surrogateescape", 3 if data.startswith(codecs.BOM_UTF8) else 0)
+
+
+def ascii_units(data: bytes, how: Encoding) -> tuple[bytes, int]:
+    """Return one byte for each unit of the text, and how many bytes a unit has; the byte order mark is left
+    out of UTF-16 and stays in UTF-8. Units that are not ASCII are bytes that no token contains.
+    """
+    if how.codec == "utf-8":
+        return data, 1
+    text = _TWO_UNITS.sub("\x80\x80", how.text(data))
+    return text.encode("latin-1", "replace"), 2
+
+
+def byte_spans(data: bytes, how: Encoding, spans: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield spans of characters, which ascend and do not overlap, as spans of bytes."""
+    text, at, offset = how.text(data), 0, how.mark
+    for start, end in spans:
+        first = offset + len(how.encode(text[at:start]))
+        at, offset = end, first + len(how.encode(text[start:end]))
+        yield first, offset
+
+
+def _whole(data: bytes, how: Encoding) -> int:
+    """The end of the last whole unit."""
+    return len(data) - (len(data) % 2 if how.mark == 2 else 0)

@@ -1,0 +1,98 @@
+"""Random text in assignments and quotes: a key, a password or a token of a format that nobody publishes.
+
+A value counts by how random it looks, less strictly after a name such as `token`; hexadecimal text only after
+such a name, since most of it is digests. `benchmarks/detection.py` measures the thresholds.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+MIN_LENGTH, MAX_LENGTH = 16, 200  # what is longer is data, not a secret that somebody types or passes
+MIN_LENGTH_UNNAMED = 24
+MIN_LENGTH_HEX = 32
+# Of all neighbours, how many differ in kind (capital, small letter, digit); random text has 0.6.
+MIN_CHANGES, MIN_CHANGES_UNNAMED = 0.25, 0.38
+# Of the bits that random text of this length and alphabet has.
+MIN_ENTROPY, MIN_ENTROPY_UNNAMED = 0.75, 0.75
+
+_RUN = re.compile(
+    rb"(?<![A-Za-z0-9+/_.@%-])(?=[A-Za-z_+/-]*+[0-9])[A-Za-z0-9+/_-]{16,}+={0,2}(?![A-Za-z0-9.@%:({\[])"
+)
+_ASSIGNED = re.compile(
+    rb"([A-Za-z_][A-Za-z0-9_.-]{0,63})[\"'\])]{0,2}[ \t]{0,8}(?:=>|:=|[=:>]|[(,](?=[ \t]{0,8}[bru]?[\"'`]))"
+    rb"[ \t]{0,8}(?:(?:[bru]|'?W/)?[\"'`])?\Z"
+)
+_QUOTES = frozenset(b"\"'`")
+_BEFORE = 96  # how much before a value its name is looked for in
+_SECRET_NAME = re.compile(
+    rb"(?i)secret|token|passw|passphrase|pwd|api_?-?key|auth(?!or)|credential|private_?-?key"
+    rb"|access_?-?key|encryption_?-?key|signing_?-?key|bearer"
+)
+_DIGEST_NAME = re.compile(
+    rb"(?i)^h1$|hash|sha\d|digest|checksum|integrity|md5|etag|fingerprint|commit|revision|public|nonce|sig(?:nature)?$"
+    rb"|uuid|guid|(?:^|[_.-])id$|cert|sitekey|resolved|path|file|url"
+)
+# `sha512-…`, a UUID, and an entity tag that is a length and a SHA-1.
+_DIGEST_VALUE = re.compile(
+    rb"(?i)(?:sha\d+|md5|h1)[-_]|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$|[0-9a-f]{1,8}-[a-z0-9+/]{27}$"
+)
+_HEX = re.compile(rb"[0-9a-f-]+|[0-9A-F-]+")
+_PRINTABLE = frozenset(b"\t\r\n" + bytes(range(32, 127)))
+_FROM_URL_SAFE = bytes.maketrans(b"-_", b"+/")
+_KINDS = bytes.maketrans(
+    bytes(range(256)),
+    bytes(n < 97 and 1 + (n < 65) for n in range(256)),
+)
+
+
+def spans(data: bytes) -> Iterator[tuple[int, int]]:
+    """Yield start and end of each value that looks random."""
+    for found in _RUN.finditer(data):
+        start, end = found.span()
+        if end - start > MAX_LENGTH:
+            continue
+        before = _ASSIGNED.search(data, max(0, start - _BEFORE), start)
+        quote = data[start - 1 : start]
+        quoted = bool(quote) and quote[0] in _QUOTES and data[end : end + 1] == quote
+        if (quoted or (before and not (quote and quote[0] in _QUOTES))) and _is_secret(
+            found[0].rstrip(b"="), before[1] if before else b""
+        ):
+            yield start, end
+
+
+def _is_secret(text: bytes, name: bytes) -> bool:
+    if _DIGEST_VALUE.match(text) or _DIGEST_NAME.search(name):
+        return False
+    named = _SECRET_NAME.search(name) is not None
+    if _HEX.fullmatch(text):
+        return named and len(text) >= MIN_LENGTH_HEX and randomness(text, 16) >= MIN_ENTROPY
+    kinds = text.translate(_KINDS, b"+/-_")
+    changes = sum(map(int.__ne__, kinds, kinds[1:])) / len(kinds)
+    if named:
+        return changes >= MIN_CHANGES and randomness(text, 36) >= MIN_ENTROPY
+    return (
+        len(text) >= MIN_LENGTH_UNNAMED
+        and len(set(kinds)) == 3
+        and changes >= MIN_CHANGES_UNNAMED
+        and randomness(text, 62) >= MIN_ENTROPY_UNNAMED
+        and not _is_encoded_text(text)
+    )
+
+
+def _is_encoded_text(text: bytes) -> bool:
+    """Whether this is the base64 of plain text, and so as random as that text."""
+    whole = text[: len(text) // 4 * 4].translate(_FROM_URL_SAFE)
+    plain = base64.b64decode(whole)
+    return sum(byte in _PRINTABLE for byte in plain) >= 0.9 * len(plain)
+
+
+def randomness(text: bytes, alphabet: int) -> float:
+    """Return the entropy of the characters of `text`, as a part of the most that this length can have."""
+    size = len(text)
+    bits = -sum(n / size * math.log2(n / size) for n in Counter(text).values())
+    return bits / math.log2(min(size, alphabet))
