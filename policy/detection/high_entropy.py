@@ -16,9 +16,9 @@ MIN_LENGTH, MAX_LENGTH = 16, 200  # what is longer is data, not a secret that so
 MIN_LENGTH_UNNAMED = 24
 MIN_LENGTH_HEX = 32
 # Of all neighbours, how many differ in kind (capital, small letter, digit); random text has 0.6.
-MIN_CHANGES, MIN_CHANGES_UNNAMED = 0.25, 0.38
+MIN_CHANGES, MIN_CHANGES_UNNAMED = 0.15, 0.38
 # Of the bits that random text of this length and alphabet has.
-MIN_ENTROPY, MIN_ENTROPY_UNNAMED = 0.75, 0.75
+MIN_ENTROPY, MIN_ENTROPY_UNNAMED = 0.75, 0.8
 
 _RUN = re.compile(
     rb"(?<![A-Za-z0-9+/_.@%-])(?=[A-Za-z_+/-]*+[0-9])[A-Za-z0-9+/_-]{16,}+={0,2}(?![A-Za-z0-9.@%:({\[])"
@@ -27,7 +27,7 @@ _ASSIGNED = re.compile(
     rb"([A-Za-z_][A-Za-z0-9_.-]{0,63})[\"'\])]{0,2}[ \t]{0,8}(?:=>|:=|[=:>]|[(,](?=[ \t]{0,8}[bru]?[\"'`]))"
     rb"[ \t]{0,8}(?:(?:[bru]|'?W/)?[\"'`])?\Z"
 )
-_QUOTES = frozenset(b"\"'`")
+_QUOTES = (b'"', b"'", b"`")
 _BEFORE = 96  # how much before a value its name is looked for in
 _SECRET_NAME = re.compile(
     rb"(?i)secret|token|passw|passphrase|pwd|api_?-?key|auth(?!or)|credential|private_?-?key"
@@ -44,10 +44,9 @@ _DIGEST_VALUE = re.compile(
 _HEX = re.compile(rb"[0-9a-f-]+|[0-9A-F-]+")
 _PRINTABLE = frozenset(b"\t\r\n" + bytes(range(32, 127)))
 _FROM_URL_SAFE = bytes.maketrans(b"-_", b"+/")
-_KINDS = bytes.maketrans(
-    bytes(range(256)),
-    bytes(n < 97 and 1 + (n < 65) for n in range(256)),
-)
+_SMALL, _CAPITAL, _DIGIT = range(3)
+_KINDS = bytes(_DIGIT if n < ord("A") else _CAPITAL if n < ord("a") else _SMALL for n in range(256))
+_SIGNS = b"+/-_"
 
 
 def spans(data: bytes) -> Iterator[tuple[int, int]]:
@@ -56,12 +55,10 @@ def spans(data: bytes) -> Iterator[tuple[int, int]]:
         start, end = found.span()
         if end - start > MAX_LENGTH:
             continue
-        before = _ASSIGNED.search(data, max(0, start - _BEFORE), start)
         quote = data[start - 1 : start]
-        quoted = bool(quote) and quote[0] in _QUOTES and data[end : end + 1] == quote
-        if (quoted or (before and not (quote and quote[0] in _QUOTES))) and _is_secret(
-            found[0].rstrip(b"="), before[1] if before else b""
-        ):
+        assigned = _ASSIGNED.search(data, max(0, start - _BEFORE), start)
+        whole = data[end : end + 1] == quote if quote in _QUOTES else assigned
+        if whole and _is_secret(found[0].rstrip(b"="), assigned[1] if assigned else b""):
             yield start, end
 
 
@@ -71,10 +68,10 @@ def _is_secret(text: bytes, name: bytes) -> bool:
     named = _SECRET_NAME.search(name) is not None
     if _HEX.fullmatch(text):
         return named and len(text) >= MIN_LENGTH_HEX and randomness(text, 16) >= MIN_ENTROPY
-    kinds = text.translate(_KINDS, b"+/-_")
+    kinds = text.translate(_KINDS, _SIGNS)
     changes = sum(map(int.__ne__, kinds, kinds[1:])) / len(kinds)
-    if named:
-        return changes >= MIN_CHANGES and randomness(text, 36) >= MIN_ENTROPY
+    if named and changes >= (MIN_CHANGES if kinds.count(_DIGIT) > 1 else MIN_CHANGES_UNNAMED):
+        return randomness(text, 36) >= MIN_ENTROPY
     return (
         len(text) >= MIN_LENGTH_UNNAMED
         and len(set(kinds)) == 3

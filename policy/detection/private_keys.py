@@ -24,7 +24,15 @@ _PEM = re.compile(
 )  # fmt: skip
 _BREAK = rb"(?:\\[rn]|[\r\n]){1,4}+"
 _PUTTY = re.compile(
-    rb"Private-Lines: \d{1,4}(?P<body>" + _BREAK + _RUN + rb"{16,}+(?:" + _BREAK + _RUN + rb"++)*+)"
+    rb"Private-Lines: \d{1,4}(?P<body>"
+    + _BREAK
+    + _RUN
+    + rb"{16,}+(?:"
+    + _BREAK
+    + _RUN
+    + rb"++"
+    + _LINE_END
+    + rb")*+)"
 )
 _FIELDS = re.compile(_FIELD)
 _RUNS = re.compile(_RUN + rb"{16,}+")
