@@ -19,8 +19,8 @@ from pathlib import Path
 from _size import not_measured, size
 
 from ringfence.policy import Policy
-from ringfence.toolkit import Session
 from ringfence.policy.detection.linear_regex import Matcher, PatternError
+from ringfence.toolkit import Session
 
 FILES, LINES, TURNS = size((50, 400, 5), (2, 10, 1))
 AT_MOST, FASTER = 6.0, 5.0

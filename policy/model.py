@@ -270,21 +270,6 @@ class Limit:
         }
 
 
-# What a detector can look for; `match` has an expression.
-DETECTORS = ("private-key", "aws-access-key", "github-token", "slack-token", "jwt", "high-entropy", "match")
-
-
-@dataclass(frozen=True, slots=True)
-class Detector:
-    """A kind of secret that content is searched for: one of DETECTORS, `match` with its expression."""
-
-    name: str
-    expression: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.expression}" if self.expression else self.name
-
-
 @dataclass(frozen=True, slots=True)
 class LimitHit:
     """A limit that a call would exceed, with the amount that the call would reach."""

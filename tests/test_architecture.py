@@ -200,8 +200,8 @@ MAY_IMPORT = {
     ),
     "policy.lint": words("policy.analysis policy.errors policy.evaluation policy.model policy.patterns"),
     "policy.loading": words(
-        "policy.commands policy.errors policy.evaluation policy.invisible_characters policy.model"
-        " policy.patterns policy.rule_list"
+        "policy.commands policy.detection policy.errors policy.evaluation policy.invisible_characters"
+        " policy.model policy.patterns policy.rule_list"
     ),
     "policy.formatting": words(
         "policy.errors policy.invisible_characters policy.lint policy.loading policy.model"

@@ -11,13 +11,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ringfence.policy.detection.linear_regex import Matcher, PatternError
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY, FILE, Entry, Place, Plan
 from ringfence.toolkit.text import decode, escape, is_binary, plural, size, split_lines
 from ringfence.toolkit.tools import _messages as answers
 from ringfence.toolkit.tools import preconditions as targets
 from ringfence.toolkit.tools._entry_filter import Names
-from ringfence.policy.detection.linear_regex import Matcher, PatternError
 
 if TYPE_CHECKING:
     from ringfence.toolkit.workspace.view import View
