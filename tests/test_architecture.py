@@ -275,7 +275,8 @@ MAY_IMPORT = {
     ),
     "toolkit.tools": words(
         "policy.byte_names policy.detection policy.model policy.patterns toolkit.durations toolkit.errors"
-        " toolkit.fake_fs toolkit.paths toolkit.plan toolkit.task_ids toolkit.tasks toolkit.text toolkit.workspace"
+        " toolkit.fake_fs toolkit.paths toolkit.plan toolkit.task_ids toolkit.tasks toolkit.text"
+        " toolkit.workspace"
     ),
     "toolkit.authoring": words(
         "policy policy.errors policy.evaluation policy.invisible_characters policy.model toolkit.errors"
