@@ -39,9 +39,9 @@ _DIGEST_NAME = re.compile(
 )
 # `sha512-…`, a UUID, and an entity tag that is a length and a SHA-1.
 _DIGEST_VALUE = re.compile(
-    rb"(?i)(?:sha\d+|md5|h1)[-_]|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$|[0-9a-f]{1,8}-[a-z0-9+/]{27}$"
+    rb"(?i)(?:sha\d{1,3}|md5|h1)[-_]|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$|[0-9a-f]{1,8}-[a-z0-9+/]{27}$"
 )
-_HEX = re.compile(rb"[0-9a-f-]+|[0-9A-F-]+")
+_HEX = re.compile(rb"[0-9a-f-]++|[0-9A-F-]++")
 _PRINTABLE = frozenset(b"\t\r\n" + bytes(range(32, 127)))
 _FROM_URL_SAFE = bytes.maketrans(b"-_", b"+/")
 _SMALL, _CAPITAL, _DIGIT = range(3)
