@@ -330,9 +330,9 @@ MAY_IMPORT = {
         " toolkit.storage toolkit.text"
     ),
     "toolkit.cli": words(
-        "policy policy.analysis policy.byte_names policy.commands policy.errors policy.evaluation"
-        " policy.formatting policy.lint policy.loading policy.model policy.patterns toolkit.advice"
-        " toolkit.approvals toolkit.audit toolkit.authoring toolkit.call toolkit.catalog"
+        "policy policy.analysis policy.byte_names policy.commands policy.detection policy.errors"
+        " policy.evaluation policy.formatting policy.lint policy.loading policy.model policy.patterns"
+        " toolkit.advice toolkit.approvals toolkit.audit toolkit.authoring toolkit.call toolkit.catalog"
         " toolkit.durations toolkit.errors toolkit.extras toolkit.file_ownership toolkit.formats"
         " toolkit.grant_patterns toolkit.granting toolkit.history toolkit.hooks toolkit.html_page"
         " toolkit.http toolkit.line_reader toolkit.locations toolkit.mcp toolkit.monitoring"

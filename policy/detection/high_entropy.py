@@ -23,10 +23,9 @@ MIN_ENTROPY, MIN_ENTROPY_UNNAMED = 0.75, 0.8
 _RUN = re.compile(
     rb"(?<![A-Za-z0-9+/_.@%-])(?=[A-Za-z_+/-]*+[0-9])[A-Za-z0-9+/_-]{16,}+={0,2}(?![A-Za-z0-9.@%:({\[])"
 )
-_ASSIGNED = re.compile(
-    rb"([A-Za-z_][A-Za-z0-9_.-]{0,63})[\"'\])]{0,2}[ \t]{0,8}(?:=>|:=|[=:>]|[(,](?=[ \t]{0,8}[bru]?[\"'`]))"
-    rb"[ \t]{0,8}(?:(?:[bru]|'?W/)?[\"'`])?\Z"
-)
+# Read backwards from the value, which takes one attempt: its quote, what assigns it, and its name.
+_ASSIGNS = rb"[ \t]{0,8}(?:>=|=[:]?|[:>]%s)[ \t]{0,8}[\"'\])]{0,2}([A-Za-z0-9_.-]{1,64}+)"
+_ASSIGNED = re.compile(rb"[\"'`](?:[bru]|/W'?)?" + _ASSIGNS % rb"|[(,]" + rb"|" + _ASSIGNS % rb"")
 _QUOTES = (b'"', b"'", b"`")
 _BEFORE = 96  # how much before a value its name is looked for in
 _SECRET_NAME = re.compile(
@@ -56,10 +55,14 @@ def spans(data: bytes) -> Iterator[tuple[int, int]]:
         if end - start > MAX_LENGTH:
             continue
         quote = data[start - 1 : start]
-        assigned = _ASSIGNED.search(data, max(0, start - _BEFORE), start)
+        assigned = _ASSIGNED.match(data[max(0, start - _BEFORE) : start][::-1])
         whole = data[end : end + 1] == quote if quote in _QUOTES else assigned
-        if whole and _is_secret(found[0].rstrip(b"="), assigned[1] if assigned else b""):
+        if whole and _is_secret(found[0].rstrip(b"="), _name(assigned)):
             yield start, end
+
+
+def _name(assigned: re.Match[bytes] | None) -> bytes:
+    return (assigned[1] or assigned[2])[::-1] if assigned else b""
 
 
 def _is_secret(text: bytes, name: bytes) -> bool:

@@ -1,4 +1,4 @@
-"""Reference pages that are generated from tables: commands, error codes, tools, and the manual page.
+"""Reference pages that are generated from tables: commands, detectors, errors, tools, and the manual page.
 
 `python -m ringfence.toolkit.cli.reference_pages` writes them below docs/; a test fails when one is
 out of date.
@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ringfence.policy.detection.find import MAX_BYTES
+from ringfence.policy.detection.table import TABLE
 from ringfence.toolkit.cli.man_page import man_page
 from ringfence.toolkit.cli.table import COMMANDS, PURPOSE, SECTIONS
 from ringfence.toolkit.cli.table.environment import ENVIRONMENT, EXIT_STATUS, FILES
@@ -117,10 +119,38 @@ def errors() -> str:
     return "\n\n".join(parts) + "\n"
 
 
+def detectors() -> str:
+    """The page of detectors."""
+    rows = [
+        f"| `{name}` | {kind.finds} | {kind.confirms} | {_sources(kind.sources)} |"
+        for name, kind in TABLE.items()
+    ]
+    parts = [
+        "# Detectors",
+        _NOTE,
+        "What `content` in a rule or a mandatory item can name. A find is exact to the byte, in UTF-8 and in"
+        " UTF-16 with a byte order mark; other bytes hide nothing. How the detectors were chosen and"
+        " measured: [Detection of secrets](../explanation/content-detection.md).",
+        "| detector | finds | confirmed by | published in |\n|---|---|---|---|\n" + "\n".join(rows),
+        "`{match: 'expression'}` finds what matches a regular expression in a line. The expression has"
+        " Python's syntax without back references, look-around, atomic groups and possessive repeats, and it"
+        " must not match an empty text. `^` and `$` are the ends of a line. A find is as long as possible, also"
+        " with lazy repeats such as `*?`, and matches that overlap are one find.",
+        f"Content of more than {MAX_BYTES >> 20} MiB is not examined and counts as found, and so does content"
+        " for which an expression would take too much work.",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _sources(pages: Sequence[str]) -> str:
+    return ", ".join(f"[{number}]({page})" for number, page in enumerate(pages, 1)) or "—"
+
+
 # By path below docs/.
 PAGES = {
     "man/ringfence.1": man_page,
     "reference/commands.md": commands,
+    "reference/detectors.md": detectors,
     "reference/errors.md": errors,
     "reference/tools.md": tools,
 }
