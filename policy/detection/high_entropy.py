@@ -24,8 +24,8 @@ _RUN = re.compile(
     rb"(?<![A-Za-z0-9+/_.@%-])(?=[A-Za-z_+/-]*+[0-9])[A-Za-z0-9+/_-]{16,}+={0,2}(?![A-Za-z0-9.@%:({\[])"
 )
 # Read backwards from the value, which takes one attempt: its quote, what assigns it, and its name.
-_ASSIGNS = rb"[ \t]{0,8}(?:>=|=[:]?|[:>]%s)[ \t]{0,8}[\"'\])]{0,2}([A-Za-z0-9_.-]{1,64}+)"
-_ASSIGNED = re.compile(rb"[\"'`](?:[bru]|/W'?)?" + _ASSIGNS % rb"|[(,]" + rb"|" + _ASSIGNS % rb"")
+_ASSIGNS = rb"[ \t]{0,8}(?:>=|[=:]{1,3}!?|>%s)[ \t]{0,8}[\"'\])]{0,2}([A-Za-z0-9_.-]{1,64}+)"
+_ASSIGNED = re.compile(rb"[\"'`](?:[bru]|/W'?)?" + _ASSIGNS % rb"|[(,]" + rb"|" + _ASSIGNS % b"")
 _QUOTES = (b'"', b"'", b"`")
 _BEFORE = 96  # how much before a value its name is looked for in
 _SECRET_NAME = re.compile(
@@ -66,9 +66,11 @@ def _name(assigned: re.Match[bytes] | None) -> bytes:
 
 
 def _is_secret(text: bytes, name: bytes) -> bool:
-    if _DIGEST_VALUE.match(text) or _DIGEST_NAME.search(name):
+    # The last word of a name counts: a `token_hash` is a digest, a `hash_token` is not.
+    secret, digest = _last(_SECRET_NAME, name), _last(_DIGEST_NAME, name)
+    if _DIGEST_VALUE.match(text) or digest > secret:
         return False
-    named = _SECRET_NAME.search(name) is not None
+    named = secret >= 0
     if _HEX.fullmatch(text):
         return named and len(text) >= MIN_LENGTH_HEX and randomness(text, 16) >= MIN_ENTROPY
     kinds = text.translate(_KINDS, _SIGNS)
@@ -82,6 +84,11 @@ def _is_secret(text: bytes, name: bytes) -> bool:
         and randomness(text, 62) >= MIN_ENTROPY_UNNAMED
         and not _is_encoded_text(text)
     )
+
+
+def _last(words: re.Pattern[bytes], name: bytes) -> int:
+    """Where the last of these words begins in a name; -1 if there is none."""
+    return max((found.start() for found in words.finditer(name)), default=-1)
 
 
 def _is_encoded_text(text: bytes) -> bool:
