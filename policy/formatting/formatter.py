@@ -15,7 +15,7 @@ from ringfence.policy.formatting.comments import Collection, CommentedEntry, Sou
 from ringfence.policy.formatting.key_order import ANYTHING, POLICY, KeyOrder
 from ringfence.policy.invisible_characters import written_out
 from ringfence.policy.lint.suppressions import COMMENT
-from ringfence.policy.loading.sections import KEYS, read_policy
+from ringfence.policy.loading.sections import KEYS, read_extends, read_policy
 from ringfence.policy.loading.values import Budget, Reader
 from ringfence.policy.loading.yaml_tree import MOST_BEFORE_COLON, Node, Report, compose, decode
 from ringfence.policy.model import LANGUAGE_TOOLS
@@ -40,7 +40,10 @@ def laid_out(data: bytes, file: str = "<string>", tools: Mapping[str, Any] | Non
     text = (decode(data, report) or "").replace("\r\n", "\n").replace("\r", "\n")
     root = _tree(text, report)
     if root is not None:
-        read_policy(Reader(report, {**LANGUAGE_TOOLS, **(tools or {})}, Budget()), root)
+        reader = Reader(report, {**LANGUAGE_TOOLS, **(tools or {})}, Budget())
+        read_policy(reader, root)
+        if read_extends(reader, root):  # the set may be one of a file that this one extends
+            report.problems[:] = [each for each in report.problems if each.code != "set_unknown"]
     if report.problems or root is None:
         raise PolicyError(report.sorted())
     source = Source(text, root)

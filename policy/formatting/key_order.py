@@ -38,7 +38,10 @@ def _keys(*names: str, **shaped: KeyOrder) -> Mapping[str, KeyOrder]:
     return {name: shaped.get(name, ANYTHING) for name in names}
 
 
-_RULE = KeyOrder(_keys("effect", "reason", "match", "not_match"))
+_NARROWS = ("content", "mask", "until", "trial")  # when an entry counts
+_MATCH = KeyOrder(_keys("match"))
+_CONTENT = KeyOrder(_MATCH.keys, items=_MATCH)
+_RULE = KeyOrder(_keys("effect", *_NARROWS, "reason", "match", "not_match", content=_CONTENT))
 _RULES = KeyOrder(others=KeyOrder(others=_RULE, has_pattern_keys=True))
 _LIMIT = _keys("max_files", "max_bytes", "per", "over")
 _LIMITS = KeyOrder(others=KeyOrder(_LIMIT, items=KeyOrder(_LIMIT)))
@@ -53,7 +56,10 @@ _MANDATORY = KeyOrder(
         "commands",
         "except",
         "except_tools",
+        "except_agents",
+        *_NARROWS,
         "reason",
+        content=_CONTENT,
         paths=_PATTERNS,
         commands=_PATTERNS,
         **{"except": _PATTERNS},
@@ -68,7 +74,20 @@ _COMMANDS = KeyOrder(
     }
 )
 _CASE = KeyOrder(
-    _keys("agent", "action", "tool", "path", "command", "to", "files", "bytes", "parents", "want", "note")
+    _keys(
+        "agent",
+        "action",
+        "tool",
+        "path",
+        "command",
+        "to",
+        "files",
+        "bytes",
+        "parents",
+        "exists",
+        "want",
+        "note",
+    )
 )
 
 POLICY = KeyOrder(
@@ -76,6 +95,7 @@ POLICY = KeyOrder(
         "version": ANYTHING,
         "extends": ANYTHING,
         "mode": ANYTHING,
+        "sets": KeyOrder(others=_PATTERNS),
         "mandatory": KeyOrder(items=_MANDATORY),
         "rules": _RULES,
         "limits": _LIMITS,

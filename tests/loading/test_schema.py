@@ -13,7 +13,7 @@ from ringfence import policy
 from ringfence.policy import PolicyError, loads
 from ringfence.policy.evaluation.limits import LIMITS
 from ringfence.policy.loading.sections import KEYS
-from ringfence.policy.model import LANGUAGE_TOOLS, RUN
+from ringfence.policy.model import LANGUAGE_TOOLS, RUN, WRITE_KINDS
 from ringfence.toolkit.catalog.policy_schema import policy_schema
 
 SCHEMA = policy_schema(json.loads(Path(policy.__file__).with_name("schema.json").read_text(encoding="utf-8")))
@@ -25,6 +25,7 @@ ONLY_THE_LOADER = {
     "an effect where a pattern belongs", "a key written twice", "rules written twice", "examples",
     "a line break that only YAML sees", "more line breaks and hidden characters",
     "anchors, aliases, merges and tags", "settings", "words without end", "words with the wrong examples",
+    "a set that is not there", "a set of a set that comes later",
 }  # fmt: skip
 
 
@@ -68,9 +69,9 @@ def test_it_names_all_that_the_loader_knows() -> None:
     keys = {*policy.ACTIONS, *LANGUAGE_TOOLS, "*"}
     definitions = SCHEMA["$defs"]
     assert set(SCHEMA["properties"]) == set(KEYS)
-    assert set(definitions["rules"]["properties"]) == {*keys, RUN}
+    assert set(definitions["rules"]["properties"]) == {*keys, *WRITE_KINDS, RUN}
     assert set(definitions["limits"]["properties"]) == keys
-    assert set(definitions["key"]["enum"]) == {*keys, RUN}
+    assert set(definitions["key"]["enum"]) == {*keys, *WRITE_KINDS, RUN}
     assert set(definitions["tool"]["enum"]) == set(LANGUAGE_TOOLS)
     assert set(definitions["limit"]["properties"]) == {*LIMITS, "per", "over"}
     assert definitions["base"]["anyOf"][0]["enum"] == list(policy.READY_MADE)
