@@ -6,6 +6,7 @@ import pytest
 import yaml
 
 from ringfence.policy import ACTIONS, Decision, Effect, Need, Policy, load
+from ringfence.policy.commands.needs import run_needs
 from ringfence.policy.patterns.matcher import Matcher
 
 TABLE = yaml.safe_load(Path(__file__).with_name("decisions.yaml").read_text(encoding="utf-8"))
@@ -16,17 +17,36 @@ CASES = [
 ]
 
 
+# What a tool does to the file that it writes, if it is there already and if it is not.
+DOES_EITHER = {"create_file", "copy_file", "move_file"}
+DOES = {"edit_file": "edit", "insert_at_line": "edit", "create_directory": "create"}
+
+
+def kind(case: dict) -> str:
+    if case["does"] in DOES_EITHER:
+        return "replace" if case.get("exists") else "create"
+    return DOES.get(case["does"], "")
+
+
 def split(path: str) -> tuple[str, bool]:
     return (path, True) if path == "." else (path.removesuffix("/"), path.endswith("/"))
 
 
 def needs(policy: Policy, case: dict) -> list[Need]:
     path, directory = split(case["path"])
-    if case["does"] in ACTIONS:
-        return [Need(case["does"], path, directory)]
+    if case["does"] == "run":
+        return list(run_needs(path))
+    if case["does"].partition(".")[0] in ACTIONS:
+        action, _, written = case["does"].partition(".")
+        return [Need(action, path, directory, kind=written)]
     pairs = policy.tools[case["does"]]
     return [
-        Need(action, case.get("to", path) if parameter == "destination" else path, directory)
+        Need(
+            action,
+            case.get("to", path) if parameter == "destination" else path,
+            directory,
+            kind=kind(case) if action == "write" else "",
+        )
         for action, parameter in pairs
     ]
 
@@ -36,7 +56,7 @@ def decide(policy: Policy, case: dict) -> Decision:
 
 
 def test_the_table_was_found() -> None:
-    assert len(CASES) >= 80
+    assert len(CASES) >= 150
 
 
 @pytest.mark.parametrize(("text", "case"), CASES)
@@ -48,7 +68,12 @@ def test_decides(text: str, case: dict) -> None:
         assert (f"{rule.tier} {rule.key} {rule.pattern}" if rule else None) == case["rule"]
 
 
-@pytest.mark.parametrize(("text", "case"), [each for each in CASES if "to" not in each.values[1]])
+def explained(text: str, case: dict) -> bool:
+    """Whether an explanation is about the same as the case: one path, and the one kind that it writes."""
+    return "to" not in case and not (case["does"] in DOES_EITHER and "write." in text) and case["does"] != "run"
+
+
+@pytest.mark.parametrize(("text", "case"), [each for each in CASES if explained(*each.values)])
 def test_explains_what_it_decides(text: str, case: dict, tmp_path: Path) -> None:
     """The explanation is worked out by itself, each pattern for itself, and must come to the same rule."""
     file = tmp_path / "ringfence.yaml"
@@ -66,6 +91,9 @@ def test_explains_what_it_decides(text: str, case: dict, tmp_path: Path) -> None
     assert rule.where
     assert rule.where.file == "ringfence.yaml"
     line = text.splitlines()[rule.where.line - 1]
+    if rule.set_where:
+        assert f'"@{rule.set_name}"' in line
+        line = text.splitlines()[rule.set_where.line - 1]
     assert rule.pattern in line or f"{rule.key}: {rule.effect}" in line.replace('"', "")
     for step in found.steps:
         assert step.decided == (step.why == "decides")
