@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -68,6 +69,42 @@ def test_history_and_restore(ringfence: Ringfence, changed: dict[str, str], work
     assert done.status == 0
     assert (workspace / "b").read_text(encoding="utf-8") == "one\n"
     assert ringfence("restore", "b", "v9").status == 1
+
+
+def test_pruned_content_that_the_file_still_has(ringfence: Ringfence, changed: dict[str, str]) -> None:
+    """The history has neither content any more; the file `b` has that of v1 until somebody changes it."""
+    assert ringfence("prune", "--keep", "0", "--yes").status == 0
+    assert [row.split("  ")[3:5] for row in _rows(ringfence)] == [
+        ["4 B, no longer kept", "(before)"],
+        ["4 B, only in the workspace", "edit_file"],
+    ]
+
+
+def test_pruned_content_of_a_file_that_changed_since(
+    ringfence: Ringfence, changed: dict[str, str], workspace: Path
+) -> None:
+    assert ringfence("prune", "--keep", "0", "--yes").status == 0
+    (workspace / "b").write_text("six\n", encoding="utf-8")
+    assert all("4 B, no longer kept" in row for row in _rows(ringfence))
+    (workspace / "b").unlink()
+    assert all("4 B, no longer kept" in row for row in _rows(ringfence))
+
+
+def test_pruned_content_that_was_moved(
+    ringfence: Ringfence, changed: dict[str, str], workspace: Path
+) -> None:
+    move = json.dumps({"source": "b", "destination": "c"})
+    assert ringfence("call", "move_file", move, "--session", "t", "--json").json["status"] == "ok"
+    assert ringfence("prune", "--keep", "0", "--yes").status == 0
+    rows = ringfence("history", "c", "--session", "s").out.splitlines()[1:]
+    assert ["only in the workspace" in row for row in rows] == [False, True], rows
+
+
+def _rows(ringfence: Ringfence) -> list[str]:
+    """The rows of `history b`, columns parted by two spaces."""
+    _, *rows = ringfence("history", "b").out.splitlines()
+    assert len(rows) == 2
+    return [re.sub(" {2,}", "  ", row) for row in rows]
 
 
 def test_changes_with_counts_and_diffs(ringfence: Ringfence, changed: dict[str, str]) -> None:

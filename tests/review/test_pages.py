@@ -201,6 +201,17 @@ def test_a_files_versions_side_by_side_and_restored(served: Desk, ann: Browser) 
     assert ann.get("/files/../etc/passwd").status >= 400
 
 
+def test_a_pruned_version_that_the_file_still_has(served: Desk, ann: Browser) -> None:
+    served.call("edit_file", path="a.txt", old_str="one", new_str="two")
+    with served.agent() as session:
+        session.prune(keep=0)
+    page = ann.get("/files/a.txt").text
+    assert page.count("no longer kept") == 1
+    assert page.count("only in the workspace") == 1
+    (served.root / "a.txt").write_text("a.txt 222\n")
+    assert ann.get("/files/a.txt").text.count("no longer kept") == 2
+
+
 def test_the_audit_its_filters_and_its_verification(served: Desk, ann: Browser) -> None:
     served.call("read_file", path="a.txt")
     served.call("delete", path="secrets/d.txt")

@@ -13,6 +13,7 @@ from ringfence.toolkit import paths
 from ringfence.toolkit.audit import command_lookup
 from ringfence.toolkit.call import Result
 from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.history.present_content import present_digests
 from ringfence.toolkit.history.versions import Version, pick
 from ringfence.toolkit.review.accounts import ADMINISTER
 from ringfence.toolkit.review.context import PageContext, form, is_local, to, url
@@ -111,6 +112,7 @@ def _history(session: Session, path: str, left: str | None, right: str | None) -
         "path": path,
         "place": url(path),
         "versions": list(zip(names, found, strict=True)),
+        "present": present_digests(session.workspace.backend, found),
         "left": _named(one),
         "right": _named(other),
         "diff_text": diff(path, before, after),

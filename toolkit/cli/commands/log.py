@@ -22,6 +22,7 @@ from ringfence.toolkit.cli.record_table import print_table
 from ringfence.toolkit.cli.runner import DONE, UsageError
 from ringfence.toolkit.durations import instant, seconds
 from ringfence.toolkit.history.old_changes import Forgotten
+from ringfence.toolkit.history.present_content import present_digests
 from ringfence.toolkit.history.session_diff import Changed
 from ringfence.toolkit.history.versions import Version
 from ringfence.toolkit.text import rfc3339, size, when
@@ -158,19 +159,19 @@ def history(arguments: argparse.Namespace, screen: Screen) -> int:
     """Print the versions of one file."""
     path = path_argument(arguments.path, root_of(arguments)[0])
     with open_record(arguments) as session:
-        versions = [
-            version for version in session.versions(path) if arguments.session in (None, version.session)
-        ]
+        every = session.versions(path)
+        versions = [version for version in every if arguments.session in (None, version.session)]
         old = session.history.forgotten(arguments.session)
         commands = command_lookup.of_calls(
             session.state, ((v.call, v.session, v.time) for v in versions if v.tool == command_records.TOOL)
         )
+        present = present_digests(session.workspace.backend, every)
     if screen.as_json:
         screen.json([_version_json(version, commands) for version in versions])
     elif versions:
         moved = any(version.path != versions[-1].path for version in versions)
         columns = VERSIONS if moved else VERSIONS[:-1]
-        rows = (_version_row(version, commands)[: len(columns)] for version in versions)
+        rows = (_version_row(version, commands, present)[: len(columns)] for version in versions)
         print_table(columns, rows, arguments, screen)
     else:
         screen.note(f"no call changed {path}{_since(old)}")
@@ -183,7 +184,7 @@ def _since(old: Forgotten | None) -> str:
     return "" if old is None else f" since {when(old.until)}; what was before is pruned"
 
 
-def _version_row(version: Version, commands: Commands) -> tuple[str, ...]:
+def _version_row(version: Version, commands: Commands, present: frozenset[str]) -> tuple[str, ...]:
     content = size(version.size)
     if not version.kept:
         content = "not looked at"
@@ -192,7 +193,7 @@ def _version_row(version: Version, commands: Commands) -> tuple[str, ...]:
     elif version.gone:
         content = "nothing"
     elif version.forgotten:
-        content += ", no longer kept"
+        content += ", only in the workspace" if version.digest in present else ", no longer kept"
     if version.set_mode:
         content += f", mode {version.mode or 0:04o}"
     by = "(before)" if version.name == "initial" or version.end == "before" else version.tool
