@@ -1,4 +1,4 @@
-"""The version that the servers give is the one that is installed."""
+"""`--version` and the servers give the version that is installed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ringfence.toolkit.version import version
+from ringfence.toolkit.version import version, version_line
 
 
 def test_it_is_what_is_installed() -> None:
@@ -29,3 +29,19 @@ def test_what_is_found_first_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert version() == "9.8.7"
     monkeypatch.setattr(sys, "path", [str(tmp_path)])
     assert version() == "0"
+
+
+def test_an_interrupted_upgrade_has_one_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two installations in one folder: both texts name the one that the metadata names."""
+    for number in ("1.2.3", "9.8.7"):
+        folder = tmp_path / f"ringfence-{number}.dist-info"
+        folder.mkdir()
+        (folder / "METADATA").write_text(f"Name: ringfence\nVersion: {number}\n")
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    assert version() == installed("ringfence")
+    assert version_line() == f"ringfence {installed('ringfence')}"
+
+
+def test_nothing_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [str(tmp_path)])
+    assert (version(), version_line()) == ("0", "ringfence (not installed)")

@@ -35,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         gc.disable()  # the process ends before there is much to collect
     try:
         if words in (["--version"], ["-V"]):  # scripts and editors run it at each start: no parser is built
-            from ringfence.toolkit.cli.version_text import version_line
+            from ringfence.toolkit.version import version_line
 
             print(version_line(), flush=True)
             return 0

@@ -165,7 +165,7 @@ class _Version(argparse.Action):
     """Prints the version; it is looked up only then."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        from ringfence.toolkit.cli.version_text import version_line
+        from ringfence.toolkit.version import version_line
 
         print(version_line())
         parser.exit()
