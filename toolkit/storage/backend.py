@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,7 +15,7 @@ from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.locations import StoragePlace
 from ringfence.toolkit.plan.changes import LINK, Delete, Move, Stat
-from ringfence.toolkit.plan.content import StreamedContent, whole
+from ringfence.toolkit.plan.content import StreamedContent
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 
 
@@ -306,87 +306,6 @@ class WritableTree(Tree, Protocol):
 
         Changes inside are made durable all at once at its end, where possible.
         """
-
-
-@dataclass(frozen=True, slots=True)
-class NewContent:
-    """Content, mode and metadata of a new file; `temporary` is the name that a store may write it under."""
-
-    data: bytes
-    mode: int | None
-    temporary: str
-    metadata: Metadata
-
-
-class StoreBase:
-    """Defaults for every remote store; each kind of store implements `_put_new` and `_put_over`."""
-
-    def is_there(self) -> bool:
-        return True
-
-    def create(
-        self,
-        spot: Any,
-        data: bytes | StreamedContent,
-        mode: int | None,
-        temporary: str,
-        metadata: Metadata | None = None,
-    ) -> NotKept:
-        return self._put_new(spot, NewContent(whole(data), mode, temporary, metadata or {}))
-
-    def replace(  # noqa: PLR0913  one flat call for every backend
-        self,
-        spot: Any,
-        data: bytes | StreamedContent,
-        stat: Stat,
-        mode: int | None,
-        temporary: str,
-        before: bytes | None = None,
-        metadata: Metadata | None = None,
-    ) -> NotKept:
-        new = NewContent(whole(data), mode, temporary, metadata or {})
-        return self._put_over(spot, new, stat, before)
-
-    def _put_new(self, spot: Any, new: NewContent) -> NotKept:
-        """Create a file. CallError `already_exists`."""
-        raise NotImplementedError
-
-    def _put_over(self, spot: Any, new: NewContent, stat: Stat, before: bytes | None) -> NotKept:
-        """Replace the content of the file `stat`, whose content is `before` where that is given."""
-        raise NotImplementedError
-
-    def metadata(self, spot: Any, stat: Stat, *, copied: bool = False) -> Metadata | None:
-        return None
-
-    def set_metadata(self, spot: Any, mode: int | None, metadata: Metadata | None) -> NotKept:
-        return ()
-
-    def set_mode(self, spot: Any, stat: Stat, mode: int) -> None:
-        raise no_modes(spot.path)
-
-    def quarantine(self, spot: Any, change: Delete, name: str) -> Iterator[str | Missed]:
-        raise CallError("io_error", "This store has no quarantine for deletions")
-
-    def discard(self, name: str) -> None:
-        raise CallError("io_error", "This store has no quarantine")
-
-    def quarantine_beside(self, state: str, *, make: bool = True) -> None:
-        """Do nothing: the history keeps what is deleted from a store."""
-
-    @property
-    def quarantine_name(self) -> str | None:
-        return None
-
-    def together(self) -> AbstractContextManager[None]:
-        return nullcontext()
-
-    def note_resolved(self, path: str) -> None:
-        """Record the path of a change whose reply was lost and which was verified to be made."""
-        self.__dict__.setdefault("_resolved", []).append(path)
-
-    def take_resolved(self) -> tuple[str, ...]:
-        """Return the paths recorded by `note_resolved` since the last call."""
-        return tuple(dict.fromkeys(self.__dict__.pop("_resolved", ())))
 
 
 def spot_at(backend: Tree, path: str) -> Spot:

@@ -13,10 +13,11 @@ from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY, FILE, Stat
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 from ringfence.toolkit.storage.azure.requests import Requests, stat_of
-from ringfence.toolkit.storage.backend import NewContent, path_changed
+from ringfence.toolkit.storage.backend import path_changed
 from ringfence.toolkit.storage.fsspec_store.backend import Store
 from ringfence.toolkit.storage.fsspec_store.errors import changing, errors
 from ringfence.toolkit.storage.fsspec_store.view import StoreSpot
+from ringfence.toolkit.storage.store_base import NewContent
 
 _REMEMBERED = 64  # blobs whose metadata is remembered between planning and the change
 

@@ -14,13 +14,14 @@ from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY, FILE, Delete, Entry, Move, Stat
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
-from ringfence.toolkit.storage.backend import Missed, NewContent, check_content, only_read
+from ringfence.toolkit.storage.backend import Missed, check_content, only_read
 from ringfence.toolkit.storage.fsspec_store.abilities import takes_create
 from ringfence.toolkit.storage.fsspec_store.errors import changing, errors
 from ringfence.toolkit.storage.fsspec_store.metadata import not_kept, told
 from ringfence.toolkit.storage.fsspec_store.rows import stat_of
 from ringfence.toolkit.storage.fsspec_store.view import StoreSpot, StoreView
 from ringfence.toolkit.storage.move_by_copy import move_by_copy
+from ringfence.toolkit.storage.store_base import NewContent
 
 
 class Store(StoreView):

@@ -15,7 +15,7 @@ from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY, FILE, Stat
 from ringfence.toolkit.plan.metadata import Metadata
-from ringfence.toolkit.storage.backend import Spot, StoreBase, Tree
+from ringfence.toolkit.storage.backend import Spot, Tree
 from ringfence.toolkit.storage.fsspec_store.abilities import traits_of
 from ringfence.toolkit.storage.fsspec_store.errors import errors
 from ringfence.toolkit.storage.fsspec_store.ftp import steady
@@ -23,6 +23,7 @@ from ringfence.toolkit.storage.fsspec_store.identity import identity_of
 from ringfence.toolkit.storage.fsspec_store.keys import Keys
 from ringfence.toolkit.storage.fsspec_store.metadata import of_a_copy, told
 from ringfence.toolkit.storage.fsspec_store.rows import below, stat_of
+from ringfence.toolkit.storage.store_base import StoreBase
 
 CHUNK = 1 << 16
 

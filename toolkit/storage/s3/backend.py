@@ -15,14 +15,7 @@ from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY, FILE, Delete, Entry, Move, Stat
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
-from ringfence.toolkit.storage.backend import (
-    BACKENDS,
-    Missed,
-    NewContent,
-    Traits,
-    check_content,
-    path_changed,
-)
+from ringfence.toolkit.storage.backend import BACKENDS, Missed, Traits, check_content, path_changed
 from ringfence.toolkit.storage.fsspec_store.view import in_parts
 from ringfence.toolkit.storage.move_by_copy import move_by_copy
 from ringfence.toolkit.storage.s3.deletion import ConditionalDeletion, KeyToDelete
@@ -36,6 +29,7 @@ from ringfence.toolkit.storage.s3.keys import (
     two_of_one_name,
 )
 from ringfence.toolkit.storage.s3.requests import PAGE
+from ringfence.toolkit.storage.store_base import NewContent
 
 _PAGES = 10  # keys in a flat listing; beyond that a directory is listed by itself
 _KEPT = 32 << 20  # bytes of content kept between planning and applying

@@ -15,7 +15,7 @@ from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import Stat
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 from ringfence.toolkit.storage.ambiguous_outcome import no_reply, was_made
-from ringfence.toolkit.storage.backend import StoreBase, path_changed
+from ringfence.toolkit.storage.backend import path_changed
 from ringfence.toolkit.storage.s3.conditions import Conditions
 from ringfence.toolkit.storage.s3.keys import answered, is_bad_class, is_race, is_same, not_built, refused
 from ringfence.toolkit.storage.s3.metadata import (
@@ -28,6 +28,7 @@ from ringfence.toolkit.storage.s3.metadata import (
     with_tags,
 )
 from ringfence.toolkit.storage.s3.sends import Sends, counted
+from ringfence.toolkit.storage.store_base import StoreBase
 
 _IN_MEMORY = 32 << 20  # bytes of a copied object in memory; larger ones go through a file
 _PIECE = 1 << 20

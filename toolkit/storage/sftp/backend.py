@@ -21,11 +21,12 @@ from ringfence.toolkit.locations import StoragePlace
 from ringfence.toolkit.plan.changes import DIRECTORY, FILE, LINK, Delete, Entry, Move, Stat
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 from ringfence.toolkit.storage.ambiguous_outcome import NO_REPLY
-from ringfence.toolkit.storage.backend import Missed, NewContent, check_content, path_changed
+from ringfence.toolkit.storage.backend import Missed, check_content, path_changed
 from ringfence.toolkit.storage.sftp.attributes import OWNER, lost_on_link, put_on
 from ringfence.toolkit.storage.sftp.connection import Connection, ConnectionLost, changing, errors, write_all
 from ringfence.toolkit.storage.sftp.names import entries, to_server
 from ringfence.toolkit.storage.sftp.view import SftpSpot, SftpView
+from ringfence.toolkit.storage.store_base import NewContent
 
 STATE = ".ringfence"
 

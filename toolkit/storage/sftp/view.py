@@ -17,11 +17,12 @@ from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.locations import StoragePlace
 from ringfence.toolkit.plan.changes import DIRECTORY, FILE, LINK, OTHER, Delete, Stat
 from ringfence.toolkit.plan.metadata import Metadata
-from ringfence.toolkit.storage.backend import BACKENDS, StoreBase, is_link, path_changed
+from ringfence.toolkit.storage.backend import BACKENDS, is_link, path_changed
 from ringfence.toolkit.storage.guarantees import MAX_FILE
 from ringfence.toolkit.storage.sftp.attributes import attached
 from ringfence.toolkit.storage.sftp.connection import Connection, errors, read_ahead
 from ringfence.toolkit.storage.sftp.names import entries, from_server, real_path, to_server
+from ringfence.toolkit.storage.store_base import StoreBase
 
 MAX_LINKS = 8
 _ONE_REQUEST = 32 << 10  # bytes that one READ gives
