@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import sys
 
+from ringfence._lazy_names import lazy_names
 from ringfence._old_names import OldNames
 
 TYPE_CHECKING = False  # by hand, as importing `typing` for it takes as long as a bare start
 if TYPE_CHECKING:
-    from typing import Any
-
     from ringfence.policy import Decision, Effect, Need, Policy, PolicyError
     from ringfence.toolkit.approvals.requests import Answer, Request
     from ringfence.toolkit.call import Result, ToolCall, parse_call
@@ -43,17 +42,9 @@ __all__ = [
 if not any(isinstance(finder, OldNames) for finder in sys.meta_path):
     sys.meta_path.insert(0, OldNames())
 
-_POLICY_NAMES = ("Decision", "Effect", "Need", "Policy", "PolicyError")
-
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    home = "ringfence.policy" if name in _POLICY_NAMES else "ringfence.toolkit"
-    value = globals()[name] = getattr(import_module(home), name)
-    return value
+_JUDGING = ("Decision", "Effect", "Need", "Policy", "PolicyError")
+_HOMES = {name: "policy" if name in _JUDGING else "toolkit" for name in __all__}
+__getattr__ = lazy_names(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

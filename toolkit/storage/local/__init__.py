@@ -6,19 +6,14 @@ directory out of the root while it is open.
 
 from __future__ import annotations
 
+from ringfence._lazy_names import lazy_names
+
 TYPE_CHECKING = False  # by hand: a hook needs a module of this package, and no backend
 if TYPE_CHECKING:
-    from typing import Any
-
     from ringfence.toolkit.storage.local.backend import Local
 
 __all__ = ["Local"]
 
+_HOMES = {"Local": "backend"}
 
-def __getattr__(name: str) -> Any:
-    if name != "Local":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from ringfence.toolkit.storage.local.backend import Local
-
-    globals()["Local"] = Local
-    return Local
+__getattr__ = lazy_names(__name__, _HOMES)
