@@ -3,8 +3,8 @@ content at 20 MB/s and hostile content at 1 MB/s, and give at most 10 false alar
 
 Random values have 24 characters or more, hexadecimal ones 32. False alarms are counted in what is given:
 directories, or git directories, whose newest commit is read. The finds in those of the table REPOSITORIES
-were reviewed; in others each counts. `--list` prints the finds. With `--peer` the package detect-secrets, if it
-is there, gets the same content, which takes fifty times as long. Without a directory our `policy` is read.
+were reviewed; in others each counts. `--list` prints the finds. With `--peer` the package detect-secrets, if
+it is there, gets the same content, which takes fifty times as long. Without a directory our `policy` is read.
 
     python benchmarks/detection.py [--list] [--peer] [DIRECTORY ...]
 """
