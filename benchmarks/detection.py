@@ -4,7 +4,7 @@ content at 20 MB/s and hostile content at 1 MB/s, and give at most 10 false alar
 Random values have 24 characters or more, hexadecimal ones 32. False alarms are counted in what is given:
 directories, or git directories, whose newest commit is read. The finds in those of the table REPOSITORIES
 were reviewed; in others each counts. `--list` prints the finds. With `--peer` the package detect-secrets, if
-it is there, gets the same content, which takes fifty times as long. Without a directory our `policy` is read.
+installed, gets the same content, which takes fifty times as long. Without a directory our `policy` is read.
 
     python benchmarks/detection.py [--list] [--peer] [DIRECTORY ...]
 """
@@ -20,8 +20,9 @@ import tarfile
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 from _size import size
 
@@ -70,6 +71,13 @@ HOSTILE = (
     b"a1_b2-",
 )
 ALL = [Detector(name) for name in TABLE]
+PEERS_NAMES = {
+    "private-key": "Private Key",
+    "aws-access-key": "AWS Access Key",
+    "github-token": "GitHub Token",
+    "slack-token": "Slack Token",
+    "jwt": "JSON Web Token",
+}
 
 
 def contents(place: Path) -> Iterator[tuple[str, bytes]]:
@@ -136,6 +144,8 @@ def peer(files: list[tuple[str, bytes]]) -> None:
         print("detect-secrets is not installed")
         return
     kinds: Counter[str] = Counter()
+    with default_settings():
+        print("detect-secrets on the examples:", dict(peer_on_examples(scan_file)))
     with tempfile.TemporaryDirectory() as place, default_settings():
         paths = []
         for name, data in files:
@@ -149,6 +159,25 @@ def peer(files: list[tuple[str, bytes]]) -> None:
         taken = time.process_time() - start
     rate = sum(len(data) for _, data in files) / 1e6 / taken
     print(f"detect-secrets: {sum(kinds.values())} finds ({dict(kinds)}), {rate:.2f} MB/s")
+
+
+def peer_on_examples(scan_file: Callable[[str], Iterator[Any]]) -> Counter[str]:
+    """What detect-secrets finds in the examples of the formats that it has, too."""
+    counts: Counter[str] = Counter()
+    for example in examples():
+        if example.detector not in PEERS_NAMES:
+            continue
+        with tempfile.NamedTemporaryFile(suffix=".txt") as file:
+            file.write(example.text)
+            file.flush()
+            kind = PEERS_NAMES[example.detector]
+            found = [one.secret_value.encode() for one in scan_file(file.name) if one.type == kind]
+        what = "published" if example.source else "other secrets" if example.secrets else "no secrets"
+        counts[what] += 1
+        counts[f"{what}: reported"] += bool(found)
+        if example.secrets:
+            counts[f"{what}: exactly"] += sorted(found) == sorted(example.secrets)
+    return counts
 
 
 def main(words: list[str]) -> int:
