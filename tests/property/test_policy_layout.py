@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 from random import Random
 from typing import Any
 
@@ -11,10 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringfence.policy import Policy
+from ringfence.policy.errors import Where
 from ringfence.policy.formatting.formatter import laid_out
 from ringfence.policy.formatting.key_order import POLICY
-from ringfence.policy.model import Case, Invariant, Limit, Rule
+from ringfence.policy.loading.serialize import from_plain, to_plain
 
+DETECTORS = ("private-key", "jwt", "high-entropy", {"match": "TODO [a-z]+"}, {"match": "it's"})
+ENDS = ("2026-12-31", "2026-12-31T18:00:00+01:00", "2024-02-29T00:00Z")
 WORDS = ("src/**", "*.py", "a", ".env", "**/x/", "/tmp/{a,b}", "docs/[a-z]*", "übung", "it's", "true")
 EFFECTS = ("allow", "ask", "deny")
 
@@ -44,9 +48,9 @@ class Written:
 
     def text(self, value: Any) -> str:
         if isinstance(value, int):
-            return str(value)
+            return str(value).lower()
         styles = ["'" + value.replace("'", "''") + "'", f'"{value}"']
-        if re.fullmatch(r"[a-z./ü][a-z./ü ]*", value) and value not in ("true", "."):
+        if re.fullmatch(r"[a-z./ü][a-z./ü -]*|2[-:+TZ 0-9]*", value) and value not in ("true", "."):
             styles.append(value)
         return self.random.choice(styles)
 
@@ -122,7 +126,22 @@ def policies(random: Random) -> dict[str, Any]:
     def effect() -> Any:
         if random.randrange(3):
             return random.choice(EFFECTS)
-        return shuffled({"effect": random.choice(EFFECTS), "reason": "because it is so"})
+        return narrowed({"effect": random.choice(EFFECTS), "reason": "because it is so"}, "effect")
+
+    def narrowed(entry: dict[str, Any], effect: str = "") -> dict[str, Any]:
+        """An entry that may end, be on trial or depend on content."""
+        if random.randrange(4) == 0:
+            entry["until"] = random.choice(ENDS)
+        if random.randrange(4) == 0:
+            entry["trial"] = random.randrange(2) == 0
+        if random.randrange(3) == 0:
+            entry["content"] = random.choice((some(detector), detector()))
+            if effect:
+                entry["effect"] = random.choice(EFFECTS[1:])
+        return shuffled(entry)
+
+    def detector() -> Any:
+        return random.choice(DETECTORS)
 
     def shuffled(value: dict[str, Any]) -> dict[str, Any]:
         pairs = list(value.items())
@@ -130,9 +149,9 @@ def policies(random: Random) -> dict[str, Any]:
         return dict(pairs)
 
     def rules() -> Any:
-        keys = random.sample(["read", "write", "delete", "*", "edit_file"], random.randint(1, 3))
+        keys = random.sample(["read", "write", "write.create", "*", "edit_file"], random.randint(1, 3))
         return {
-            key: random.choice(EFFECTS) if random.randrange(3) == 0 else {p: effect() for p in some(word)}
+            key: random.choice(EFFECTS) if random.randrange(3) == 0 else {p: effect() for p in some(used)}
             for key in keys
         }
 
@@ -140,20 +159,29 @@ def policies(random: Random) -> dict[str, Any]:
         one = {"max_files": 3, "over": "ask", "per": "session"}
         return {"delete": random.choice((shuffled(one), [shuffled(one), {"max_bytes": 1000}]))}
 
+    def used() -> str:
+        """A pattern, or a set of them: those of the first are known to the second."""
+        return random.choice((word(), word(), "@one", "@two")) if "sets" in whole else word()
+
     def mandatory() -> Any:
-        item = {"deny": ["write", "delete"], "paths": some(word), "except": some(word), "reason": "it is so"}
-        return shuffled(item)
+        item = {"deny": ["write", "delete"], "paths": some(used), "except": some(used), "reason": "it is so"}
+        if random.randrange(3) == 0:
+            item["except_agents"] = random.choice(("release", ["release", "release/*"]))
+        return narrowed(item)
 
     def case() -> Any:
-        return shuffled({"action": "read", "path": "src/a.py", "want": "allow", "note": "it is read"})
+        if random.randrange(2):
+            return shuffled({"tool": "create_file", "path": "a", "exists": True, "want": "ask"})
+        return shuffled({"action": "write.edit", "path": "src/a.py", "want": "allow", "note": "it is read"})
 
     def invariant() -> Any:
         said = {"action": "write", "path": word(), "verdict": "allow", "agent": "a*"}
         return {random.choice(("never", "always")): shuffled(said)}
 
-    whole = {
-        "version": 1,
-        "extends": ["baseline"],
+    whole: dict[str, Any] = {"version": 1, "extends": ["baseline"]}
+    if random.randrange(2):
+        whole["sets"] = {"one": some(word), "two": random.choice((some(word), ["@one", word()], "@one"))}
+    whole |= {
         "mandatory": some(mandatory),
         "rules": rules(),
         "limits": limits(),
@@ -162,14 +190,14 @@ def policies(random: Random) -> dict[str, Any]:
         "invariants": some(invariant),
         "cases": some(case),
     }
-    left = random.sample(list(whole), random.randint(0, 6))
+    left = random.sample([key for key in whole if key != "sets"], random.randint(0, 6))
     return shuffled({key: value for key, value in whole.items() if key == "version" or key not in left})
 
 
 def placeless(value: Any) -> Any:
     """The content of a policy without where it stands."""
-    if isinstance(value, Rule | Limit | Case | Invariant):
-        return replace(value, where=None)
+    if isinstance(value, Where):
+        return None
     if is_dataclass(value):
         return [placeless(getattr(value, each.name)) for each in fields(value)]
     if isinstance(value, str) or not hasattr(value, "__iter__"):
@@ -187,10 +215,18 @@ def test_content_and_every_comment_stay_and_twice_is_once(seed: int) -> None:
     text = "\n".join(written.block(policies(random), 0)) + "\n"
     before = Policy.loads(text)
     out = laid_out(text.encode())
-    assert placeless(Policy.loads(out).content) == placeless(before.content)
+    assert placeless(Policy.loads(out).whole) == placeless(before.whole)
     numbers = [int(number) for number in re.findall(r"# c(\d+)\.", out)]
     assert sorted(numbers) == list(range(1, written.comments + 1))
     assert laid_out(out.encode()) == out
     keys = re.findall(r"^([a-z_]+):", out, re.MULTILINE)
     assert keys == [key for key in POLICY.keys if key in keys]
     assert not out.startswith("\n") and "\n\n\n" not in out and " \n" not in out
+
+
+@given(st.integers(0, 2**48))
+@settings(max_examples=200, deadline=None)
+def test_what_is_kept_of_a_loaded_policy_is_all_of_it(seed: int) -> None:
+    random = Random(seed)
+    whole = Policy.loads("\n".join(Written(random).block(policies(random), 0)) + "\n").whole
+    assert from_plain(json.loads(json.dumps(to_plain(whole)))) == whole
