@@ -37,5 +37,9 @@ def is_installed(extra: str) -> bool:
 
 
 def install(extra: str) -> str:
-    """Return the command that installs the extra."""
+    """Return the command that installs the extra.
+
+    The name is satisfied by the installed package, so pip and uv ask an index only for the extra's own
+    requirements: the command needs neither a checkout nor Ringfence on an index.
+    """
     return f"pip install 'ringfence[{extra}]'"

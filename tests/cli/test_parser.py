@@ -193,18 +193,31 @@ def test_completion(ringfence: Ringfence, shell: str) -> None:
 
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-def test_bash_completes_commands_and_options(ringfence: Ringfence, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        (["ap"], {"approvals"}),
+        (["undo", "--da"], set()),
+        (["undo", "--dr"], {"--dry-run"}),
+        (["help", "ch"], {"check", "changes"}),
+        (["help", "approvals", "re"], {"refuse", "reopen", "revoke"}),
+        (["help", "--m"], {"--man"}),
+    ],
+)
+def test_bash_completes_commands_and_options(
+    ringfence: Ringfence, tmp_path: Path, typed: list[str], offered: set[str]
+) -> None:
     script = tmp_path / "completion.bash"
     script.write_text(ringfence("completion", "bash").out, encoding="utf-8")
     ask = """
 source "$1"
-COMP_WORDS=(ringfence "$2"); COMP_CWORD=1
+COMP_WORDS=(ringfence "${@:2}"); COMP_CWORD=$(($# - 1))
 _shtab_ringfence
 echo "${COMPREPLY[@]}"
 """
-    words = ["bash", "-c", ask, "-", str(script), "ap"]
+    words = ["bash", "-c", ask, "-", str(script), *typed]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "approvals"
+    assert set(done.stdout.split()) == offered
 
 
 @pytest.mark.skipif(shutil.which("zsh") is None, reason="needs zsh: apt-get install zsh")
@@ -231,6 +244,9 @@ def test_zsh_reads_its_script(ringfence: Ringfence, tmp_path: Path) -> None:
         ("ringfence undo c-1 --dr", {"--dry-run"}),
         ("ringfence undo -", {"-y"}),
         ("ringfence nonsense ", set()),
+        ("ringfence help ch", {"check", "changes"}),
+        ("ringfence help approvals ", {"list", "show", "grant", "refuse", "reopen", "revoke"}),
+        ("ringfence help --m", {"--man"}),
     ],
 )
 def test_fish_completes(

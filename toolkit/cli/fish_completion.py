@@ -16,7 +16,8 @@ function __ringfence_words
 end
 function __ringfence_is
     # These words, and the next one is to come.
-    test "$(__ringfence_words)" = "$argv"
+    set -l words (__ringfence_words)
+    test "$words" = "$argv"
 end
 function __ringfence_in
     # These words, and maybe others after them.
@@ -35,13 +36,22 @@ def script(commands: Iterable[Command], groups: Mapping[str, str]) -> str:
 
 
 def _lines(commands: tuple[Command, ...], groups: Mapping[str, str]) -> Iterator[str]:
-    for name, says in groups.items():
-        yield _line("__ringfence_is", f"-a {name}", says)
+    yield from _names("", commands, groups)
+    for command in commands:
+        for option in command.options:
+            if option.completes == "command":
+                yield from _names(command.name, commands, groups)
+            else:
+                yield _line(f"__ringfence_in {command.name}", _option(option), option.help)
+
+
+def _names(before: str, commands: tuple[Command, ...], groups: Mapping[str, str]) -> Iterator[str]:
+    """Lines that complete each word of a command's name, after the words `before`."""
+    for name, summary in groups.items():
+        yield _line(f"__ringfence_is {before}".rstrip(), f"-a {name}", summary)
     for command in commands:
         group, _, name = command.name.rpartition(" ")
-        yield _line(f"__ringfence_is {group}".rstrip(), f"-a {name}", command.summary)
-        for option in command.options:
-            yield _line(f"__ringfence_in {command.name}", _option(option), option.help)
+        yield _line(" ".join(filter(None, ("__ringfence_is", before, group))), f"-a {name}", command.summary)
 
 
 def _option(option: Option) -> str:
@@ -58,8 +68,8 @@ def _option(option: Option) -> str:
     return " ".join([*names, *(["-r"] if names else []), what])
 
 
-def _line(when: str, what: str, says: str) -> str:
-    return f"complete -c ringfence -n '{when}' {what} -d {_quoted(says)}"
+def _line(when: str, what: str, text: str) -> str:
+    return f"complete -c ringfence -n '{when}' {what} -d {_quoted(text)}"
 
 
 def _quoted(text: str) -> str:

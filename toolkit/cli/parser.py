@@ -75,11 +75,25 @@ def _add(group: Any, name: str, command: Command, completions: Mapping[str, Any]
     )
     parser.set_defaults(command=command.name, json=False)
     for option in command.options:
+        if completions and option.completes == "command":
+            _add_names(parser)
+            continue
         # argparse reads % as its own.
         added = parser.add_argument(*option.flags, help=option.help.replace("%", "%%"), **option.settings)
         if option.completes in completions:
             added.complete = completions[option.completes]  # type: ignore[attr-defined]
     return parser
+
+
+def _add_names(parser: argparse.ArgumentParser) -> None:
+    """Add the names of all commands as sub-commands, so that a shell completes each word of a name."""
+    top = parser.add_subparsers()
+    below: dict[str, Any] = {}
+    for command in COMMANDS.values():
+        group, _, name = command.name.rpartition(" ")
+        if group and group not in below:
+            below[group] = top.add_parser(group, help=GROUPS[group], add_help=False).add_subparsers()
+        (below[group] if group else top).add_parser(name, help=command.summary, add_help=False)
 
 
 def _sentence(text: str) -> str:

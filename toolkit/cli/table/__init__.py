@@ -102,6 +102,7 @@ _ALL = (
                 metavar="COMMAND",
                 says="a command or a group of commands, such as undo, approvals or approvals grant (default:"
                 " the list of all commands)",
+                completes="command",
             ),
             opt("--man", action="store_true", says="print the manual page of all commands instead, as roff"),
         ),

@@ -9,7 +9,9 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One argument of a command: `settings` are argparse's; `completes` is "file", "directory" or ""."""
+    """One argument of a command: `settings` are argparse's; `completes` is "file", "directory", "command" or
+    "".
+    """
 
     flags: tuple[str, ...]
     help: str
