@@ -31,12 +31,14 @@ class PolicyTool:
     `needs`: each action with the call's parameter that names the path ("" is the root itself).
     `makes_parents`: the tool makes the directories missing above what it writes, each of them a `write`, too.
     `changes`: what one call can change at most, for the limits that count it.
+    `gives`: the content of how many files one call's answer can have, for limits on reading.
     `kinds`: the kinds of writing that a call can be, the usual one first; none if it writes nothing.
     """
 
     needs: tuple[tuple[str, str], ...]
     makes_parents: bool = False
     changes: Literal["no file", "one file", "files", "tasks"] = "files"
+    gives: Literal["no file", "one file", "files"] = "no file"
     kinds: tuple[str, ...] = ()
 
 
@@ -58,12 +60,12 @@ POLICY_TOOLS: Mapping[str, PolicyTool] = MappingProxyType(
         "move_file": PolicyTool(_MOVE, makes_parents=True, kinds=_PUTS),
         "copy_file": PolicyTool(_COPY, makes_parents=True, changes="one file", kinds=_PUTS),
         "create_directory": PolicyTool((_WRITE,), makes_parents=True, changes="no file", kinds=("create",)),
-        "read_file": PolicyTool((_READ,)),
+        "read_file": PolicyTool((_READ,), gives="one file"),
         "get_file_info": PolicyTool((_READ,)),
         "list_directory": PolicyTool((_READ,)),
         "directory_tree": PolicyTool((_READ,)),
         "search_files": PolicyTool((_READ,)),
-        "search_text": PolicyTool((_READ,)),
+        "search_text": PolicyTool((_READ,), gives="files"),
         "get_project_root": PolicyTool((("read", ""),)),
         "run_command": PolicyTool(((RUN, "command"),), kinds=KINDS),
         "list_tasks": PolicyTool((("read", "task_ids"),)),
@@ -86,6 +88,20 @@ def path_needs(
 ) -> Sequence[tuple[str, str]]:
     """Return a tool's needs on paths, each with its parameter; of a tool that runs commands, its effects."""
     return _EFFECTS_OF_COMMANDS if tool == RUN_TOOL else tools[tool]
+
+
+def counted_actions(
+    key: str, tools: Mapping[str, Sequence[tuple[str, str]]] = LANGUAGE_TOOLS
+) -> tuple[str, ...]:
+    """Return the actions whose amounts a limit's key counts.
+
+    A tool that only reads counts what its answers give; any other tool, and `*`, count changes alone.
+    """
+    if key in ACTIONS:
+        return (key,)
+    if key in tools and all(action == "read" for action, _ in tools[key]):
+        return ("read",)
+    return ("write", "delete")
 
 
 def names_action(key: str) -> bool:
@@ -235,7 +251,7 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """How many files and bytes a call changes, or a session has changed."""
+    """How many files and bytes a call changes or its answer gives, or a session so far."""
 
     files: int = 0
     bytes: int = 0
@@ -244,15 +260,23 @@ class Amount:
         return Amount(self.files + other.files, self.bytes + other.bytes)
 
 
+Period = Literal["call", "session", "hour", "day"]
+PERIODS: tuple[Period, ...] = ("call", "session", "hour", "day")
+SECONDS: Mapping[str, int] = MappingProxyType({"hour": 3_600, "day": 86_400})  # periods that slide
+
+
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A limit on changes; `agent` is its key under `agents`, None for everybody's limit."""
+    """A limit on changes, or on the content that answers give.
+
+    `agent` is its key under `agents`, None for everybody's limit.
+    """
 
     key: str
     agent: str | None = None
     max_files: int | None = None
     max_bytes: int | None = None
-    per: Literal["call", "session"] = "call"
+    per: Period = "call"
     over: Effect = Effect.ASK
     where: Where | None = None
 
@@ -268,6 +292,20 @@ class Limit:
             "file": self.where.file if self.where else None,
             "line": self.where.line if self.where else None,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Counting:
+    """What limits count of a tool's calls.
+
+    `reads`: what an answer gives. `kept_reads`: that too, for longer than the call. `timed_reads` and
+    `timed_changes`: what an answer gives, and what is changed, for an hour or a day.
+    """
+
+    reads: bool
+    kept_reads: bool
+    timed_reads: bool
+    timed_changes: bool
 
 
 @dataclass(frozen=True, slots=True)

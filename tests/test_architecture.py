@@ -263,7 +263,7 @@ MAY_IMPORT = {
         " toolkit.protected_paths toolkit.storage toolkit.text"
     ),
     "toolkit.history": words(
-        "policy toolkit.audit toolkit.errors toolkit.paths toolkit.plan toolkit.progress"
+        "policy policy.model toolkit.audit toolkit.errors toolkit.paths toolkit.plan toolkit.progress"
         " toolkit.protected_paths toolkit.state toolkit.storage toolkit.text toolkit.workspace"
     ),
     "toolkit.execution": words(

@@ -26,6 +26,7 @@ from ringfence.policy.analysis.verdict_queries import (
     pairs,
 )
 from ringfence.policy.evaluation.engine import Engine
+from ringfence.policy.evaluation.limits import WITHIN
 from ringfence.policy.model import RUN, Effect, Limit, Mandatory, Retention, Rule
 from ringfence.policy.patterns.syntax import Fold, Folding
 
@@ -288,7 +289,7 @@ def _as_strict(one: Limit, other: Limit) -> bool:
 
     return (
         one.key == other.key
-        and one.per == other.per
+        and other.per in WITHIN[one.per]
         and one.over >= other.over
         and within(one.max_files, other.max_files)
         and within(one.max_bytes, other.max_bytes)

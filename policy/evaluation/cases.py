@@ -11,6 +11,7 @@ from ringfence.policy.commands.needs import run_needs
 from ringfence.policy.evaluation.engine import Engine
 from ringfence.policy.model import (
     MAKES_PARENTS,
+    POLICY_TOOLS,
     Amount,
     Case,
     Decision,
@@ -51,18 +52,23 @@ def check(
 
 
 def run(policy: Engine, case: Case, fold: Fold = Folding.NONE) -> Decision:
-    """Judge one case. If it has an amount, limits apply too, as in a session that has changed nothing."""
+    """Judge one case. If it has an amount, limits apply too, as for an agent that has changed and read
+    nothing before.
+    """
     needs = needs_of(policy, case)
     decision = policy.decide(case.agent, case.tool, needs, fold=fold)
     if case.files is None and case.bytes is None:
         return decision
     amount = Amount(case.files or 0, case.bytes or 0)
+    known = POLICY_TOOLS.get(case.tool)
     actions = {need.action for need in needs}
+    if known is not None and actions == {"read"} and known.gives == "no file":
+        return decision  # a listing gives no content
     changing = actions - {"read"} or actions
     return policy.tighten(decision, case.agent, case.tool, dict.fromkeys(changing, amount), _nothing)
 
 
-def _nothing(_agent: str, _key: str) -> Amount:
+def _nothing(_agent: str, _key: str, _per: str) -> Amount:
     return Amount()
 
 

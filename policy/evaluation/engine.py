@@ -30,6 +30,7 @@ from ringfence.policy.model import (
     Case,
     Commands,
     Content,
+    Counting,
     Decision,
     Detector,
     Effect,
@@ -38,9 +39,11 @@ from ringfence.policy.model import (
     LimitHit,
     Mandatory,
     Need,
+    Period,
     Retention,
     Rule,
     Tasks,
+    counted_actions,
     kinds_of,
     names_action,
 )
@@ -83,7 +86,8 @@ class Engine:
         self._names = {name: parse_agent(name) for name in content.agents}
         self._machines: dict[Fold, Matcher] = {}
         self._queries: dict[tuple[str, str, str], Query] = {}
-        self._ceilings: dict[tuple[str, str], tuple[tuple[str, Limit], ...]] = {}
+        self._ceilings: dict[tuple[str, str], tuple[ceilings.Counted, ...]] = {}
+        self._counting: dict[tuple[str, str], Counting] = {}
         self._numbers = count(1)
 
     @property
@@ -249,7 +253,14 @@ class Engine:
 
     def limits(self, agent: str, tool: str) -> tuple[Limit, ...]:
         """Return every limit that applies to a call, including those of the agent's parents."""
-        return tuple(dict.fromkeys(limit for _, limit in self._limits(agent, tool)))
+        return tuple(dict.fromkeys(each.limit for each in self.counted_limits(agent, tool)))
+
+    def counting(self, agent: str, tool: str) -> Counting:
+        """Return what has to be counted for the calls of an agent's tool."""
+        found = self._counting.get((agent, tool))
+        if found is None:
+            found = self._counting[agent, tool] = ceilings.counting(self.counted_limits(agent, tool))
+        return found
 
     def tighten(
         self,
@@ -257,16 +268,20 @@ class Engine:
         agent: str,
         tool: str,
         usage: Mapping[str, Amount],
-        totals: Callable[[str, str], Amount],
+        totals: Callable[[str, str, Period], Amount],
     ) -> Decision:
-        """Apply the limits to the amount that a plan would change. The result is never looser."""
+        """Apply the limits to what a plan would change or its answer would give. The result is never looser.
+
+        `usage` has the amount of each action. `totals` takes an agent, a limit's key and its period, and
+        returns the amount so far, without this call.
+        """
         worst: LimitHit | None = None
-        for name, limit in self._limits(agent, tool):
-            amount = ceilings.counted(limit.key, usage)
-            if amount == Amount():
+        for name, limit, actions in self.counted_limits(agent, tool):
+            amount = ceilings.counted(actions, usage)
+            if not (amount.files or amount.bytes):
                 continue  # a call that changes nothing exceeds no limit, even one that was exceeded before
-            if limit.per == "session":
-                amount += totals(name, limit.key)
+            if limit.per != "call":
+                amount += totals(name, limit.key, limit.per)
             hit = ceilings.over(limit, amount)
             if hit and (worst is None or limit.over > worst.limit.over):
                 worst = hit
@@ -324,12 +339,13 @@ class Engine:
                 return self.content.agents[key]
         return None
 
-    def _limits(self, agent: str, tool: str) -> tuple[tuple[str, Limit], ...]:
+    def counted_limits(self, agent: str, tool: str) -> tuple[ceilings.Counted, ...]:
+        """Return every limit that applies to a call, with whose total and which actions it counts."""
         found = self._ceilings.get((agent, tool))
         if found is None:
             keys = ceilings.keys_of(tool, self.tools)
             found = self._ceilings[agent, tool] = tuple(
-                (name, limit)
+                ceilings.Counted(name, limit, counted_actions(limit.key, self.tools))
                 for name, entry in self.chain(agent)
                 for limit in ceilings.in_force(entry.limits if entry else {}, self.content.limits, keys)
             )

@@ -1,17 +1,20 @@
-"""Limits on what a call, or a whole session, may change.
+"""Limits on what may be changed and read: in a call, in a session, in an hour or a day.
 
-Pure counting: the caller provides the amount changed so far. A limit never makes a verdict looser.
+Pure counting: the caller provides the amounts so far. A limit never makes a verdict looser.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
+from typing import NamedTuple
 
 from ringfence.policy.model import (
     ACTIONS,
     LANGUAGE_TOOLS,
+    SECONDS,
     Amount,
+    Counting,
     Effect,
     Limit,
     LimitHit,
@@ -33,6 +36,17 @@ LIMITS: Mapping[str, Callable[[Limit, Amount], bool]] = MappingProxyType(
     {"max_bytes": _bytes, "max_files": _files}
 )
 
+# For each period, those whose amount is never greater than that of the same calls in it. What a session does
+# may take longer than a day, and an hour may have several sessions.
+WITHIN: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "call": frozenset({"call"}),
+        "session": frozenset({"call", "session"}),
+        "hour": frozenset({"call", "hour"}),
+        "day": frozenset({"call", "hour", "day"}),
+    }
+)
+_NONE = Amount()
 # Deleting more than this in one call asks, unless the policy says how many.
 BUILT_IN = Limit(key="delete", max_files=500, per="call", over=Effect.ASK)
 
@@ -57,11 +71,31 @@ def in_force(own: LimitMap, everybody: LimitMap, keys: Iterable[str]) -> tuple[L
     return tuple(found)
 
 
-def counted(key: str, usage: Mapping[str, Amount]) -> Amount:
-    """Return the amount that a key counts: one action's share, or everything for a tool or `*`."""
-    if key in ACTIONS:
-        return usage.get(key, Amount())
-    return sum(usage.values(), Amount())
+class Counted(NamedTuple):
+    """A limit in force, the agent whose total it counts (the caller or a parent), and the actions."""
+
+    agent: str
+    limit: Limit
+    actions: tuple[str, ...]
+
+
+def counting(limits: Sequence[Counted]) -> Counting:
+    """Return what these limits count."""
+    reads = [each.limit.per for each in limits if each.actions == ("read",)]
+    changes = [each.limit.per for each in limits if each.actions != ("read",)]
+    return Counting(
+        reads=bool(reads),
+        kept_reads=any(per != "call" for per in reads),
+        timed_reads=any(per in SECONDS for per in reads),
+        timed_changes=any(per in SECONDS for per in changes),
+    )
+
+
+def counted(actions: tuple[str, ...], usage: Mapping[str, Amount]) -> Amount:
+    """Return the amount of these actions together."""
+    if len(actions) == 1:
+        return usage.get(actions[0], _NONE)
+    return sum((usage[action] for action in actions if action in usage), _NONE)
 
 
 def over(limit: Limit, amount: Amount) -> LimitHit | None:
@@ -75,5 +109,4 @@ def describe(hit: LimitHit) -> str:
     reached = {"max_bytes": hit.amount.bytes, "max_files": hit.amount.files}
     ceiling = {"max_bytes": hit.limit.max_bytes, "max_files": hit.limit.max_files}
     parts = [f"{reached[name]:,} {name[4:]} where {ceiling[name]:,} are allowed" for name in hit.exceeded]
-    span = "in one call" if hit.limit.per == "call" else "in one session"
-    return f"{' and '.join(parts)} {span} ({hit.limit.key})"
+    return f"{' and '.join(parts)} in one {hit.limit.per} ({hit.limit.key})"

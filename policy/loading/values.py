@@ -16,7 +16,7 @@ from ringfence.policy.evaluation.limits import LIMITS
 from ringfence.policy.invisible_characters import is_invisible
 from ringfence.policy.loading.pattern_sets import SetPattern, Sets, used_set
 from ringfence.policy.loading.yaml_tree import Node, Report
-from ringfence.policy.model import ACTIONS, DEAD_TOOLS, EFFECTS, RUN, WRITE_KINDS, Effect
+from ringfence.policy.model import ACTIONS, DEAD_TOOLS, EFFECTS, PERIODS, RUN, WRITE_KINDS, Effect
 from ringfence.policy.patterns.matcher import ROOT
 from ringfence.policy.patterns.syntax import PatternError, check, parse
 from ringfence.policy.rule_list import RuleList
@@ -328,7 +328,7 @@ class Reader:
             if name in found:
                 fields[name] = self.number(found[name], name)
         if "per" in found:
-            fields["per"] = self.word(found["per"], ("call", "session"), "per")
+            fields["per"] = self.word(found["per"], PERIODS, "per")
         if "over" in found:
             fields["over"] = self.effect(found["over"], ("ask", "deny"))
         if node.kind == "mapping" and not node.pairs:

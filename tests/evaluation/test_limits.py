@@ -21,7 +21,7 @@ def tighten(
 ) -> Decision:
     action = next(iter(usage))
     decision = policy.decide(agent, tool, [Need(action, "a")])
-    return policy.tighten(decision, agent, tool, usage, lambda a, k: (totals or {}).get((a, k), NOTHING))
+    return policy.tighten(decision, agent, tool, usage, lambda a, k, _: (totals or {}).get((a, k), NOTHING))
 
 
 @pytest.mark.parametrize(

@@ -267,6 +267,8 @@ def test_the_rows_used_last_stay(root: Path, table: str, monkeypatch: pytest.Mon
         for n in range(23):
             if table == "seen":
                 db.execute("INSERT INTO seen VALUES('s', ?, 'd', ?)", (f"f{n}", float(n) if n else None))
+            elif table == "read_total":
+                db.execute("INSERT INTO read_total VALUES(?, 'a', 't', 1, 1, ?)", (f"s{n:02}", n))
             else:
                 db.execute("INSERT INTO spent VALUES(?, 'a', 't', 'write', 1, 1, ?)", (f"s{n:02}", n))
     with opened(root) as session:

@@ -12,7 +12,7 @@ import pytest
 
 from ringfence.policy import Policy
 from ringfence.toolkit.execution import apply
-from ringfence.toolkit.history.store import of_session
+from ringfence.toolkit.history.session_condition import of_session
 from ringfence.toolkit.session.session import Session
 
 ALLOW = Policy.loads('version: 1\nrules: {"*": allow}\n')

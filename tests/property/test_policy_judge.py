@@ -259,12 +259,14 @@ def test_a_limit_never_loosens(rules: dict, limits: dict, usage: dict, total: Am
     engine = loads(json.dumps({"version": 1, "rules": rules, "limits": limits}))
     for agent in ("coder", "coder/x"):
         decision = engine.decide(agent, tool, [Need(action, "a/b") for action in TOOLS[tool]])
-        tight = engine.tighten(decision, agent, tool, usage, lambda agent, key: total)
+        tight = engine.tighten(decision, agent, tool, usage, lambda agent, key, per: total)
         assert tight.effect >= decision.effect
         if tight.limit is None:
             assert tight is decision
         more = {key: amount + Amount(1, 1) for key, amount in usage.items()}
-        assert engine.tighten(decision, agent, tool, more, lambda agent, key: total).effect >= tight.effect
+        assert (
+            engine.tighten(decision, agent, tool, more, lambda agent, key, per: total).effect >= tight.effect
+        )
 
 
 def joined(base: dict, own: dict) -> dict:

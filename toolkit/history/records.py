@@ -95,6 +95,7 @@ class Operation:
     """The call behind an intent: who is about to change something, and why.
 
     `planned` is the history's position before the plan read the files; None: nobody can have changed them.
+    `timed`: a limit counts what is changed in an hour or a day.
     """
 
     call: str
@@ -105,3 +106,4 @@ class Operation:
     reason: str | None = None
     undoes: str | None = None
     planned: Position | None = None
+    timed: bool = False

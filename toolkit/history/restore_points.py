@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.history.records import ItemRow
-from ringfence.toolkit.history.store import History, of_session
+from ringfence.toolkit.history.session_condition import of_session
+from ringfence.toolkit.history.store import History
 from ringfence.toolkit.history.versions import INITIAL, called, is_name, versions
 from ringfence.toolkit.plan.changes import DIRECTORY
 from ringfence.toolkit.text import when

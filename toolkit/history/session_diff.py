@@ -11,7 +11,8 @@ from typing import Any
 
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.history.records import DONE, ItemRow
-from ringfence.toolkit.history.store import History, of_session
+from ringfence.toolkit.history.session_condition import of_session
+from ringfence.toolkit.history.store import History
 from ringfence.toolkit.history.versions import NOTHING, VersionState, ends, replaced
 from ringfence.toolkit.plan.changes import DIRECTORY, LINK, octal
 from ringfence.toolkit.plan.content import length, whole

@@ -15,6 +15,7 @@ from ringfence.policy import Amount
 from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.audit.hash_chain import BEGINNING
 from ringfence.toolkit.errors import CallError
+from ringfence.toolkit.history import budgets
 from ringfence.toolkit.history.content_files import FILED, LARGE, ContentFiles
 from ringfence.toolkit.history.intent_writer import IntentWriter
 from ringfence.toolkit.history.old_changes import Forgotten, forgotten
@@ -30,6 +31,7 @@ from ringfence.toolkit.history.records import (
     Operation,
     Position,
 )
+from ringfence.toolkit.history.session_condition import of_session
 from ringfence.toolkit.plan.content import StreamedContent, sha256, whole
 from ringfence.toolkit.plan.metadata import Metadata, unpacked
 from ringfence.toolkit.protected_paths import QUARANTINED_PREFIX
@@ -110,10 +112,7 @@ class History:
                     caught.add(name)
             keeping.flush()
             if usage:
-                db.executemany(
-                    "INSERT INTO usage VALUES(?,?,?,?)",
-                    [(op, action, amount.files, amount.bytes) for action, amount in usage.items()],
-                )
+                budgets.add_changes(db, op, operation.agent, operation.tool, usage, timed=operation.timed)
         if returning:
             self._returning[op] = returning
         return op
@@ -169,7 +168,7 @@ class History:
             if state == PENDING:
                 db.execute("UPDATE op SET owner = '' WHERE id = ?", (op,))
             if usage is not None:
-                _lower(db, op, usage)
+                budgets.lower(db, op, usage)
             self._note_returned(db, op, states)
             _remember(db, seen)
             added = audit.append(db, record, self._state.key, self._head, last=self._sole)
@@ -306,25 +305,30 @@ class History:
         rows = self._state.rows("SELECT digest FROM seen WHERE session=? AND path=?", _key(session, path))
         return str(rows[0][0]) if rows else None
 
-    def totals(self, session: str, agent: str, key: str) -> Amount:
-        """Return what `agent` and its sub-agents have changed so far, by a limit's key.
+    def totals(self, session: str, agent: str, key: str, per: str = "session") -> Amount:
+        """Return what `agent` and its sub-agents have changed or read so far, by a limit's key and period.
 
-        A session counts together with its parent and all of the parent's sub-sessions, so a new sub-session
-        raises no limit.
+        `per` is "session" (with the session's parent and all of the parent's sub-sessions), or "hour" or
+        "day" (in every session).
         """
-        family = session.partition("/")[0]
-        (within, ends), (summed, _) = of_session(family), of_session(family, "spent")
-        by, who = "(agent = ? OR substr(agent, 1, ?) = ?)", (agent, len(agent) + 1, agent + "/")
-        if key != "*":
-            by += " AND action = ?" if key in ("read", "write", "delete") else " AND tool = ?"
-            who = (*who, key)  # type: ignore[assignment]
-        rows = self._state.rows(
-            "SELECT CAST(coalesce(sum(files), 0) AS BIGINT), CAST(coalesce(sum(bytes), 0) AS BIGINT) FROM ("
-            f"SELECT files, bytes FROM usage JOIN op ON op.id = usage.op WHERE {within} AND {by}"
-            f" UNION ALL SELECT files, bytes FROM spent WHERE {summed} AND {by}) AS amounts",
-            (*ends, *who, *ends, *who),
-        )
-        return Amount(*rows[0])
+        if per == "session":
+            return budgets.in_session(self._state, session, agent, key)
+        return budgets.over_time(self._state, agent, key, per)
+
+    def catch_up_with_clock(self) -> None:
+        """Correct the times of amounts that a wrong clock has left in the future."""
+        budgets.catch_up_with_clock(self._state)
+
+    def reserve_read(  # noqa: PLR0913  who reads how much, by which limits
+        self, session: str, agent: str, tool: str, amount: Amount, guard: Callable[[], None], *, timed: bool
+    ) -> None:
+        """Count what an answer will give; `timed`: for the last hour and day, too.
+
+        `guard` runs in the same transaction, as in `begin`. Raises CallError `history_unavailable`.
+        """
+        with self._state.transaction() as db:
+            guard()
+            budgets.add_read(db, session, agent, tool, amount, timed=timed)
 
     def items(self, where: str, values: tuple[Any, ...]) -> Iterator[ItemRow]:
         """Yield the items that match a condition on `op.` and `item.` columns, oldest first."""
@@ -438,31 +442,6 @@ class History:
                 operation.undoes,
             ),
         )
-
-
-def of_session(session: str | None, table: str = "op") -> tuple[str, tuple[Any, ...]]:
-    """Return a condition on `op`, or another table, for a session and its sub-sessions (`night/tests` is one
-    of `night`); None: all.
-    """
-    if session is None:
-        return "1 = 1", ()
-    # The bounds are wider than the condition after them, but an index serves them; "0" comes after "/".
-    return (
-        f"({table}.session COLLATE BINARY >= ? AND {table}.session COLLATE BINARY < ?"
-        f" AND ({table}.session = ? OR substr({table}.session, 1, ?) = ?))",
-        (session, session + "0", session, len(session) + 1, session + "/"),
-    )
-
-
-def _lower(db: Database, op: int, usage: dict[str, Amount]) -> None:
-    """Reduce the session's totals from what an operation reserved to what was done."""
-    taken = db.execute("SELECT action, files, bytes FROM usage WHERE op = ?", (op,)).fetchall()
-    for action, files, size in taken:
-        done = usage.get(action, Amount())
-        left = min(files, done.files), min(size, done.bytes)
-        if left != (files, size):
-            change = "UPDATE usage SET files = ?, bytes = ? WHERE op = ? AND action = ?"
-            db.execute(change, (*left, op, action))
 
 
 def _remember(db: Database, seen: dict[tuple[str, str], str]) -> None:

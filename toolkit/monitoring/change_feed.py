@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ringfence.toolkit.history.records import DONE, ItemRow
-from ringfence.toolkit.history.store import of_session
+from ringfence.toolkit.history.session_condition import of_session
 from ringfence.toolkit.history.subscriptions import CREATED, DELETED, RESTORED, UPDATED
 from ringfence.toolkit.locations import FILE
 from ringfence.toolkit.protected_paths import TASKS

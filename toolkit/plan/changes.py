@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from ringfence.policy import Amount
 from ringfence.toolkit.plan.content import StreamedContent, digest_of, held
 from ringfence.toolkit.plan.metadata import Metadata
 
@@ -231,6 +232,8 @@ class Plan:
     tell: Callable[[Failed, str], PartialAnswer] | None = field(default=None, compare=False)
     # Whether completed changes are rolled back if any change fails.
     atomic: bool = False
+    # The files whose content the answer has, and the bytes of it, for limits on reading; None: no content.
+    gives: Amount | None = None
     # Quarantined trees to restore, by path: restoring one makes all changes for which it has an entry.
     caught: Mapping[str, QuarantinedTree] = field(default_factory=dict, compare=False)
 

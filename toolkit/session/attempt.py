@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ringfence.policy import Amount, Decision, Effect, Need, Policy
+from ringfence.policy.model import Counting
 from ringfence.policy.patterns.syntax import Fold
 from ringfence.toolkit import paths
 from ringfence.toolkit.approvals.requests import Request
@@ -127,6 +128,11 @@ class Attempt:
     def spots(self) -> dict[str, Any]:
         """Return the handles of the judged places, by canonical path."""
         return {spot.path: spot for _, spot in self.places.values()}
+
+    @property
+    def counting(self) -> Counting:
+        """What the limits count of the call. Only for stages after the tool was found."""
+        return self.policy.counting(self.context.agent, self.known_tool.name)
 
     @property
     def counted(self) -> dict[str, Amount]:

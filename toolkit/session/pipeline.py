@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ringfence.policy import Amount, Decision, Effect, Need
+from ringfence.policy import Decision, Effect, Need
 from ringfence.policy.model import GRAVITY
 from ringfence.toolkit.approvals.asking_rules import asking
 from ringfence.toolkit.approvals.requests import Request, call_digest, new_id
@@ -25,7 +25,7 @@ from ringfence.toolkit.plan.changes import DIRECTORY, FILE, Change, MakeDirector
 from ringfence.toolkit.plan.command_run import CommandRun
 from ringfence.toolkit.plan.impact import new_paths, steps, touched, usage
 from ringfence.toolkit.progress import Progress
-from ringfence.toolkit.session import agent_view
+from ringfence.toolkit.session import agent_view, reading
 from ringfence.toolkit.session import resolve as resolving
 from ringfence.toolkit.session import responses as answers
 from ringfence.toolkit.session.attempt import Attempt
@@ -57,16 +57,15 @@ def run(
     progress.check()
     if _asks_before_running(attempt) and attempt.context.dry_run:
         return answers.dry(attempt, Plan(), asks=True)
-    attempt.plan = plan = attempt.tool.plan(attempt.arguments, view)
+    attempt.plan = plan = reading.counted(attempt, attempt.tool.plan(attempt.arguments, view))
     attempt.left_out = len(view.left_out)
     progress.check()
     _check(attempt, plan)
     _note_reads(attempt, plan)
     if view.asked or plan.changes:
         _decide(attempt, [*view.asked, *_needs(attempt, plan)])
+    _count(attempt, plan)
     if plan.changes:
-        attempt.usage = usage(steps(plan.changes))
-        _limit(attempt)
         _ask_about_loss(attempt, plan)
         if attempt.context.dry_run or attempt.decided.effect is not Effect.ALLOW:
             _check_known(attempt, plan)  # a person is not asked about a stale plan,
@@ -74,12 +73,13 @@ def run(
     # Nor is a person asked if a changing tool finds nothing to change.
     asks = bool(plan.changes or view.asked) or attempt.tool.safety == "safe"
     if attempt.context.dry_run:
-        return answers.dry(attempt, plan, asks=asks)
+        return _dry(attempt, plan, asks=asks)
     if asks:
         (approve or _approve)(attempt, plan)
     progress.check()
     if plan.changes:
         _apply(attempt, plan, progress)
+    reading.reserve(attempt, partial(_reserve, attempt))
     if plan.tell is not None:
         return answers.partial_answer(attempt, plan, plan.tell)
     return answers.success(attempt, plan, {})
@@ -232,13 +232,24 @@ def _needs_of(attempt: Attempt, change: Change) -> list[Need]:
     return needs
 
 
+def _count(attempt: Attempt, plan: Plan) -> None:
+    """Count what the plan changes, or its answer gives, against the limits."""
+    if plan.changes:
+        attempt.usage = usage(steps(plan.changes))
+    if not attempt.usage:
+        return
+    if attempt.counting.timed_reads or attempt.counting.timed_changes:
+        attempt.context.history.catch_up_with_clock()
+    _limit(attempt)
+
+
 def _limit(attempt: Attempt) -> None:
     attempt.decision = attempt.policy.tighten(
         attempt.decided,
         attempt.context.agent,
         attempt.known_tool.name,
         attempt.counted,
-        lambda agent, key: attempt.context.history.totals(attempt.context.session, agent, key),
+        partial(attempt.context.history.totals, attempt.context.session),
     )
     _stop_if_denied(attempt)
 
@@ -253,10 +264,6 @@ def _ask_about_loss(attempt: Attempt, plan: Plan) -> None:
             reason=f"{plural(len(attempt.lost), 'file')} too large to be kept here could not be restored",
             hint="a person has to grant this; send the same call again then",
         )
-
-
-def _totals(attempt: Attempt, agent: str, key: str) -> Amount:
-    return attempt.context.history.totals(attempt.context.session, agent, key)
 
 
 def _approve(attempt: Attempt, plan: Plan) -> None:
@@ -339,6 +346,13 @@ def _canonical(attempt: Attempt) -> dict[str, Any]:
     return found | ({"task_ids": list(attempt.task_ids[0])} if "task_ids" in found else {})
 
 
+def _dry(attempt: Attempt, plan: Plan, *, asks: bool) -> Result:
+    """Return the answer of a dry run; the content that it gives is counted."""
+    if attempt.decided.effect is not Effect.ASK or not attempt.enforcing:
+        reading.reserve(attempt, partial(_reserve, attempt))
+    return answers.dry(attempt, plan, asks=asks)
+
+
 def _apply(attempt: Attempt, plan: Plan, progress: Progress) -> None:
     session = attempt.context
     operation = Operation(
@@ -349,6 +363,7 @@ def _apply(attempt: Attempt, plan: Plan, progress: Progress) -> None:
         tool=attempt.known_tool.name,
         reason=attempt.arguments.get("description"),
         planned=attempt.planned,
+        timed=attempt.counting.timed_changes,
     )
     attempt.outcome = apply(
         plan,
@@ -370,8 +385,8 @@ def _apply(attempt: Attempt, plan: Plan, progress: Progress) -> None:
 
 
 def _reserve(attempt: Attempt) -> None:
-    """Check limits again inside the intent's transaction, so that racing calls cannot exceed a session's
-    limit together.
+    """Check limits again inside the transaction that counts the call, so that racing calls cannot exceed
+    a limit together.
     """
     before = attempt.decided
     if before.effect is Effect.ALLOW and attempt.plan is not None:

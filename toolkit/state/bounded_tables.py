@@ -25,6 +25,7 @@ class Bound(NamedTuple):
 BOUNDS = {
     "seen": Bound(("session", "path"), "coalesce(at, 0)", 100_000),
     "spent": Bound(("session", "agent", "tool", "action"), "op", 100_000),
+    "read_total": Bound(("session", "agent", "tool"), "used", 100_000),
 }
 
 

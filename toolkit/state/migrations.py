@@ -42,6 +42,16 @@ STEPS: dict[int, tuple[str, ...]] = {
         " action TEXT NOT NULL, files INTEGER NOT NULL, bytes INTEGER NOT NULL, op INTEGER NOT NULL,"
         " PRIMARY KEY(session, agent, tool, action)) WITHOUT ROWID",
     ),
+    5: (
+        "ALTER TABLE usage ADD COLUMN minute INTEGER",
+        "CREATE TABLE read_total(session TEXT NOT NULL, agent TEXT NOT NULL, tool TEXT NOT NULL,"
+        " files INTEGER NOT NULL, bytes INTEGER NOT NULL, used INTEGER NOT NULL,"
+        " PRIMARY KEY(session, agent, tool)) WITHOUT ROWID",
+        "CREATE TABLE recent(agent TEXT NOT NULL, tool TEXT NOT NULL, action TEXT NOT NULL,"
+        " minute INTEGER NOT NULL, files INTEGER NOT NULL, bytes INTEGER NOT NULL,"
+        " PRIMARY KEY(agent, tool, action, minute)) WITHOUT ROWID",
+        "CREATE INDEX recent_minute ON recent(minute)",
+    ),
 }
 # Columns to fill in after the statements of a step, and the statements that follow.
 FILL: dict[int, Callable[[Database], None]] = {3: fill}

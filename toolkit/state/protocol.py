@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from ringfence.toolkit.state.audit_segments import Segments
 
-VERSION = 5  # `toolkit.state.migrations` upgrades older ones
+VERSION = 6  # `toolkit.state.migrations` upgrades older ones
 
 
 MEMORY = ":memory:"
@@ -37,10 +37,16 @@ CREATE INDEX item_path2 ON item(path2, op) WHERE path2 IS NOT NULL;
 CREATE INDEX item_before ON item(before) WHERE kind = 'delete';
 CREATE TABLE caught(name TEXT PRIMARY KEY, op INTEGER NOT NULL, path TEXT NOT NULL);
 CREATE TABLE usage(op INTEGER NOT NULL, action TEXT NOT NULL, files INTEGER NOT NULL, bytes INTEGER NOT NULL,
-    PRIMARY KEY(op, action)) WITHOUT ROWID;
+    minute INTEGER, PRIMARY KEY(op, action)) WITHOUT ROWID;
 CREATE TABLE spent(session TEXT NOT NULL, agent TEXT NOT NULL, tool TEXT NOT NULL, action TEXT NOT NULL,
     files INTEGER NOT NULL, bytes INTEGER NOT NULL, op INTEGER NOT NULL,
     PRIMARY KEY(session, agent, tool, action)) WITHOUT ROWID;
+CREATE TABLE read_total(session TEXT NOT NULL, agent TEXT NOT NULL, tool TEXT NOT NULL,
+    files INTEGER NOT NULL, bytes INTEGER NOT NULL, used INTEGER NOT NULL, PRIMARY KEY(session, agent, tool))
+    WITHOUT ROWID;
+CREATE TABLE recent(agent TEXT NOT NULL, tool TEXT NOT NULL, action TEXT NOT NULL, minute INTEGER NOT NULL,
+    files INTEGER NOT NULL, bytes INTEGER NOT NULL, PRIMARY KEY(agent, tool, action, minute)) WITHOUT ROWID;
+CREATE INDEX recent_minute ON recent(minute);
 CREATE TABLE seen(session TEXT NOT NULL, path TEXT NOT NULL, digest TEXT NOT NULL, at REAL,
     PRIMARY KEY(session, path)) WITHOUT ROWID;
 CREATE TABLE audit(seq INTEGER PRIMARY KEY, body TEXT NOT NULL, prev TEXT NOT NULL, hash TEXT NOT NULL,

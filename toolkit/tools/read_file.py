@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ringfence.policy.model import Amount
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import Place, Plan
 from ringfence.toolkit.plan.content import sha256
@@ -66,6 +67,7 @@ def _text(arguments: dict[str, Any], place: Place, data: bytes, fields: dict[str
             "encoding": "utf-8" if utf8 else "unknown",
             **({"next": more} if more else {}),
         },
+        gives=Amount(1, sum(map(len, kept))),
     )
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ringfence.policy.detection.linear_regex import Matcher, PatternError
+from ringfence.policy.model import Amount
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY, FILE, Entry, Place, Plan
 from ringfence.toolkit.text import decode, escape, is_binary, plural, size, split_lines
@@ -66,6 +67,7 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     return Plan(
         content=_content(search, arguments["query"], answers.not_entered(view)),
         data={**_data(search, place), **answers.not_entered_fields(view)},
+        gives=_gives(search),
     )
 
 
@@ -170,6 +172,11 @@ def _content(search: _Search, query: str, not_entered: list[str]) -> str:
     if skipped:
         total += f" (not searched: {', '.join(skipped)})"
     return answers.message("\n".join(rows), _STOPPED[search.stopped] if search.stopped else None, total)
+
+
+def _gives(search: _Search) -> Amount:
+    shown = sum(len(match["text"].encode("utf-8", "surrogateescape")) for match in search.matches)
+    return Amount(len({match["path"] for match in search.matches}), shown)
 
 
 def _data(search: _Search, place: Place) -> dict[str, Any]:
