@@ -115,6 +115,14 @@ def kinds_of(tool: str) -> tuple[str, ...]:
     return KINDS if known is None else known.kinds
 
 
+def kind_at(tool: str, exists: bool) -> str:
+    """Return the kind of a tool's write to a path, by whether something is there; "" if it can be several."""
+    kinds = kinds_of(tool)
+    if len(kinds) > 1:
+        kinds = tuple(kind for kind in kinds if (kind != "create") is exists)
+    return kinds[0] if len(kinds) == 1 else ""
+
+
 MAKES_PARENTS: Final = frozenset(name for name, tool in POLICY_TOOLS.items() if tool.makes_parents)
 
 # Names that people expect to be tools, and what to write instead.
@@ -335,11 +343,13 @@ class Decision:
     reason: str
     hint: str
     limit: LimitHit | None = None
+    kind: str = ""  # of the write that decided, where it is known
 
     def to_json(self) -> dict[str, Any]:
         """Return the decision as JSON values.
 
-        `rule` is None where no rule decided; `limit` is there only if a limit decided.
+        `rule` is None where no rule decided; `limit` is there only if a limit decided, and `kind` (of writing)
+        only for a write whose kind is known.
         """
         out: dict[str, Any] = {
             "effect": str(self.effect),
@@ -349,6 +359,8 @@ class Decision:
             "reason": self.reason,
             "hint": self.hint,
         }
+        if self.kind:
+            out["kind"] = self.kind
         if self.limit:
             out["limit"] = self.limit.to_json()
         return out

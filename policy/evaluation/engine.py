@@ -182,7 +182,7 @@ class Engine:
         if worst is None:
             return Decision(Effect.ALLOW, None, agent, tool, "", ROOT, "the call needs nothing", "")
         effect, rule, need = worst
-        return decision(effect, rule, agent, tool, need.action, need.path)
+        return decision(effect, rule, agent, tool, need.action, need.path, need.kind)
 
     def effect(  # noqa: PLR0913  a query and its path, without an object per verdict
         self, agent: str, tool: str, action: str, path: str, directory: bool = False, *, fold: Fold = False
@@ -215,6 +215,24 @@ class Engine:
             return first[1]  # type: ignore[return-value]
         known = found.memo.get(query.number)
         return self._judged(machine, found, query) if known is None else known  # type: ignore[return-value]
+
+    def names(self, tool: str, action: str) -> tuple[str, ...]:
+        """Return the action, or each kind of writing that the tool's calls can be if the policy tells them
+        apart.
+        """
+        if action != "write" or not self.has_kinds:
+            return (action,)
+        return tuple(f"write.{kind}" for kind in kinds_of(tool) or KINDS)
+
+    def denies(self, agent: str, tool: str, action: str, path: str, *, fold: Fold = False) -> bool:
+        """Return whether a path is denied by its name alone: as a file, as a directory, and for every kind of
+        writing that the tool's calls can be. ValueError as in `verdict`.
+        """
+        return all(
+            self.verdict(agent, tool, name, path, directory, fold=fold)[0] is Effect.DENY
+            for name in self.names(tool, action)
+            for directory in (False, True)
+        )
 
     def within(
         self, agent: str, tool: str, action: str, path: str, *, fold: Fold = False
@@ -387,7 +405,9 @@ def _keys(content: Content) -> Iterator[str]:
         yield from item.keys
 
 
-def decision(effect: Effect, rule: Rule | None, agent: str, tool: str, action: str, path: str) -> Decision:  # noqa: PLR0913  the fields of a Decision
+def decision(  # noqa: PLR0913  the fields of a Decision
+    effect: Effect, rule: Rule | None, agent: str, tool: str, action: str, path: str, kind: str = ""
+) -> Decision:
     """Return a verdict as a decision, with its reason and what to try next."""
     if rule is None:
         reason = "no rule decides, so a person is asked"
@@ -401,4 +421,4 @@ def decision(effect: Effect, rule: Rule | None, agent: str, tool: str, action: s
         hint = "only a change of the policy can loosen this; do without it"
     else:
         hint = _DENY_HINT
-    return Decision(effect, rule, agent, tool, action, path, reason, hint)
+    return Decision(effect, rule, agent, tool, action, path, reason, hint, kind=kind)

@@ -21,7 +21,8 @@ def asking(
     for need in needs:
         if need.incidental:
             continue
-        effect, rule = policy.verdict(agent, tool, need.action, need.path, need.directory, fold=fold)
+        name = need.name if policy.has_kinds else need.action
+        effect, rule = policy.verdict(agent, tool, name, need.path, need.directory, fold=fold)
         if effect is Effect.ASK:
             asks[need] = None
             if rule not in rules:

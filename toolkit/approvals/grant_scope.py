@@ -15,9 +15,11 @@ SINGLE_CALLS_LAST = 3600.0  # seconds that a grant for that session lasts, by de
 
 
 def covers(grant: Request, request: Request) -> bool:
-    """Whether a grant covers every rule that asks now and, for a pattern, every path."""
+    """Whether a grant covers every rule that asks now, every kind of write and, for a pattern, every path."""
     if grant.state != GRANTED or not request.rules or not request.rules <= grant.rules:
         return False
+    if any(grant.writes) and not request.writes <= grant.writes:
+        return False  # one rule may ask about several kinds, and these were shown
     if grant.scope == SESSION:
         return grant.session == request.session
     if grant.pattern is None or request.of_command == TO_RUN:

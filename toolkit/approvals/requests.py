@@ -23,9 +23,9 @@ class Request:
 
     `arguments` are as the agent sent them; `same_as` is the digest that a permitted call must have, too (see
     `call_digest`). `needs` are the plan's own, each with `action`, `path`, `directory`, `on_the_way` (a
-    directory made on the way, which cannot ask) and `asks`. `asking` are the paths that a rule asks about
-    (empty: all), `asks` the rules that ask ({} where no rule decides). `changes`: the plan would change
-    something, so its digest identifies the call. `by` is who answered, at the time `decided`. `shown` is the
+    directory made on the way, which cannot ask), `asks` and, under a policy that tells kinds of writing apart,
+    the `kind`. `asking` are the paths that a rule asks about (empty: all), `asks` the rules that ask ({} where
+    no rule decides). `changes`: the plan would change something, so its digest identifies the call. `by` is who answered, at the time `decided`. `shown` is the
     part that the agent may see (see `toolkit.session.agent_view`).
     """
 
@@ -76,6 +76,12 @@ class Request:
         if self.decision.get("limit") or self.decision.get("not_recoverable"):
             return frozenset()
         return frozenset(map(spelled, self.asks or (self.decision.get("rule"),)))
+
+    @property
+    def writes(self) -> frozenset[str]:
+        """Return the kinds of the writes that ask; "" is one of them for a write of any kind."""
+        asking = (need for need in self.needs if need["action"] == "write" and need["asks"])
+        return frozenset(need.get("kind", "") for need in asking)
 
     @property
     def patterns(self) -> tuple[str | None, ...]:

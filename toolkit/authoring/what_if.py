@@ -10,7 +10,7 @@ from typing import Any
 
 from ringfence.policy import ACTIONS, Need, Policy
 from ringfence.policy.errors import nearest
-from ringfence.policy.model import path_needs
+from ringfence.policy.model import WRITE_KINDS, kind_at, names_action, path_needs
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY, LINK, Place
@@ -35,11 +35,11 @@ def name_paths(policy: Policy, what: str, path: str, to: str | None) -> dict[str
 
 def _pairs(policy: Policy, what: str) -> tuple[tuple[str, str], ...]:
     """Return each action with the parameter that names its path. Raises Misnamed."""
-    if what in ACTIONS:
-        return ((what, "path"),)
+    if names_action(what):
+        return ((what.partition(".")[0], "path"),)
     if what in policy.tools:
         return tuple(path_needs(what, policy.tools))  # for one that runs commands, a file that it changes
-    near = nearest(what, (*ACTIONS, *policy.tools))
+    near = nearest(what, (*ACTIONS, *WRITE_KINDS, *policy.tools))
     meant = f"; did you mean {near}?" if near else ""
     raise Misnamed(f"{what} is neither an action ({', '.join(ACTIONS)}) nor a tool{meant}")
 
@@ -52,6 +52,7 @@ class Look:
 
     def __init__(self, workspace: Workspace, policy: Policy, what: str, named: dict[str, str]) -> None:
         self._pairs = _pairs(policy, what)
+        self._what = what
         self._follow = TOOLS[what].follow if what in TOOLS else what != "delete"
         self._workspace = workspace
         self._view = View.unjudged(self._workspace)
@@ -84,7 +85,7 @@ class Look:
             directory = self._is_directory(place) or (place is not first and self._is_directory(first))
             for path in dict.fromkeys((place.named, place.real)):
                 self._guard(action, path)
-                yield Need(action, path, directory)
+                yield Need(action, path, directory, kind=self._kind(action, place))
             if action == "write":
                 yield from self._made(place)
         for action, parameter in self._pairs:
@@ -94,7 +95,16 @@ class Look:
                 self._guard(action, path)
                 if action == "write":
                     self._workspace.guard_new(path)
-                yield Need(action, path, entry.stat.kind == DIRECTORY)
+                kind = "create" if action == "write" else ""
+                yield Need(action, path, entry.stat.kind == DIRECTORY, kind=kind)
+
+    def _kind(self, action: str, place: Place) -> str:
+        """Return the kind of a write: for a tool by what is there, else the one in question, if any."""
+        if action != "write":
+            return ""
+        if names_action(self._what):
+            return self._what.partition(".")[2]
+        return kind_at(self._what, place.stat is not None)
 
     def _made(self, place: Place) -> Iterator[Need]:
         """Return the directories made on the way to a place. Raises CallError for a name that no policy can
@@ -102,7 +112,7 @@ class Look:
         """
         for made in self._view.parents(place):
             self._workspace.guard_new(made.path)
-            yield Need("write", made.path, True, True)
+            yield Need("write", made.path, True, True, "create")
         if place.stat is None:
             self._workspace.guard_new(place.real)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 
 from ringfence.policy import Effect, Policy
 from ringfence.policy.model import RUN
@@ -71,16 +72,34 @@ def _effects(
         groups[parameter] = (*groups.get(parameter, ()), action)
     result = frozenset({Effect.ALLOW})
     for parameter, actions in groups.items():
-        kind = parameter if parameter in ("", "task_ids") else "path"
-        key = (_named(policy, tool), kind, actions)
-        if key not in known:
-            known[key] = (
-                _of_commands(policy, agent)
-                if RUN in actions
-                else _group(policy, agent, tool, parameter, actions, exact=exact)
-            )
-        result = frozenset(max(one, other) for one in result for other in known[key])
+        # Each kind of writing by itself: a call is of one of them.
+        ways = product(*(policy.names(tool.name, action) for action in actions))
+        found = frozenset[Effect]().union(
+            *(_of_way(policy, agent, tool, parameter, way, known, exact=exact) for way in ways)
+        )
+        result = frozenset(max(one, other) for one in result for other in found)
     return result
+
+
+def _of_way(  # noqa: PLR0913  the parts of one question
+    policy: Policy,
+    agent: str,
+    tool: Tool,
+    parameter: str,
+    actions: tuple[str, ...],
+    known: dict[tuple[object, ...], frozenset[Effect]],
+    *,
+    exact: bool,
+) -> frozenset[Effect]:
+    kind = parameter if parameter in ("", "task_ids") else "path"
+    key = (_named(policy, tool), kind, actions)
+    if key not in known:
+        known[key] = (
+            _of_commands(policy, agent)
+            if RUN in actions
+            else _group(policy, agent, tool, parameter, actions, exact=exact)
+        )
+    return known[key]
 
 
 def _named(policy: Policy, tool: Tool) -> str:

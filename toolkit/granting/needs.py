@@ -27,7 +27,7 @@ def in_lines(request: Request) -> list[tuple[str, str]]:
     needs = shown_needs(request)
     some_ask = any(need["asks"] for need in needs)
     lines: list[tuple[str, str]] = []
-    actions = dict.fromkeys(need["action"] for need in needs)
+    actions = dict.fromkeys(map(name_of, needs))
     if request.of_command:  # of many changes those that destroy are read first
         actions = dict.fromkeys(sorted(actions, key=lambda action: action != "delete"))
     for asks in (True, False):
@@ -35,7 +35,7 @@ def in_lines(request: Request) -> list[tuple[str, str]]:
             group = [
                 need["path"]
                 for need in needs
-                if not need["on_the_way"] and (need["action"], need["asks"]) == (action, asks)
+                if not need["on_the_way"] and (name_of(need), need["asks"]) == (action, asks)
             ]
             allowed = " (allowed)" if some_ask and not asks else ""
             style = "dim" if allowed else "bold"
@@ -47,6 +47,11 @@ def in_lines(request: Request) -> list[tuple[str, str]]:
                 lines.append((f"  {action}: {len(named) - most:,} more, in the diff{allowed}", style))
     made = [escape(need["path"]) for need in needs if need["on_the_way"]]
     return [*lines, (f"  made on the way: {', '.join(made)}", "dim")] if made else lines
+
+
+def name_of(need: dict[str, Any]) -> str:
+    """Return the action of a need, with its kind (`write.create`) where the policy tells them apart."""
+    return f"{need['action']}.{need['kind']}" if need.get("kind") else str(need["action"])
 
 
 def _of_older(request: Request) -> list[dict[str, Any]]:

@@ -105,6 +105,9 @@ def _judged(workspace: Workspace, policy: Policy, request: Request) -> Opens:
     actions = dict.fromkeys(action for action, _ in TOOLS[tool].needs) if tool in TOOLS else {}
     if request.of_command == CHANGES:
         actions = dict.fromkeys(("write", "delete"))
+    if any(request.writes):  # nothing is created at a path that is there
+        del actions["write"]
+        actions |= dict.fromkeys(f"write.{kind}" for kind in request.writes - {"create", ""})
 
     def opens(entry: Entry) -> bool:
         directory = entry.stat.kind == DIRECTORY

@@ -68,6 +68,9 @@ def in_words(
     ends = f" until {when(until)}" if until is not None else ""
     rules = "the same rule" if for_agent else rules_in_words(request)
     what = f"all that {rules} asks of agent {escape(request.agent)} with {request.tool}"
+    # The agent may not know whether a file was there.
+    if not for_agent and any(request.writes):
+        what += f" ({', '.join(f'write.{kind}' for kind in sorted(request.writes - {''}))})"
     if scope == PATTERN:
         return f"these paths{ends}: {escape(pattern or '')}, {what} there"
     return f"{session_in_words(request.session)}{ends}: {what}"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ringfence.policy import Decision, Effect, Need, Policy
 from ringfence.policy.byte_names import from_disk, to_disk
 from ringfence.policy.loading import cache as kept
+from ringfence.policy.model import WRITE_KINDS, kind_at
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.hooks.hosts import holds_hooks, own_places, settings_files
@@ -164,16 +165,27 @@ class Judge:
             self._protection.guard(path, reading=reading)
         for action in touch.actions:
             for path in dict.fromkeys((place.named, place.real)):
+                kind = self._kind_of_write(touch, path, place) if action == "write" else ""
                 for directory in _kinds(action, place):
-                    yield Need(action, path, directory)
+                    yield Need(action, path, directory, kind=kind)
         if "write" in touch.actions:
             if not place.exists:
                 self._protection.guard_new(place.real)
             parent = paths.parent(place.real)
             while parent != paths.ROOT and not os.path.lexists(self._on_disk(parent)):
                 self._protection.guard_new(parent)
-                yield Need("write", parent, True, True)
+                yield Need("write", parent, True, True, "create")
                 parent = paths.parent(parent)
+
+    def _kind_of_write(self, touch: Touch, path: str, place: Place) -> str:
+        """Return the kind of a write, by what is there; "" if it can be several, and if each kind is denied: the
+        answer is then the same whatever is there.
+        """
+        rules = self._rules(touch)
+        every = rules.has_kinds and rules.denies(self._agent, touch.tool, "write", path, fold=self._fold)
+        if touch.tool == UNKNOWN or every:
+            return ""
+        return kind_at(touch.tool, place.exists) if place.exists else "create"  # an edit can make a file, too
 
     def _below(self, touch: Touch, place: Place) -> Verdict:
         """Return the verdict on the names that a search would show; denied names are not mentioned."""
@@ -228,7 +240,8 @@ class Judge:
         """Return the policy without rules that cannot apply to such a touch; fewer rules load faster."""
         from ringfence.toolkit.hooks.policy_subset import narrowed
 
-        keys = frozenset((touch.tool, *touch.actions, "*"))
+        kinds = WRITE_KINDS if "write" in touch.actions else ()
+        keys = frozenset((touch.tool, *touch.actions, *kinds, "*"))
         if keys not in self._narrowed:
             self._narrowed[keys] = narrowed(self._policy, keys)
         return self._narrowed[keys]

@@ -97,6 +97,11 @@ class Write:
         """The SHA-256 of the content that is replaced; None if the plan did not read it."""
         return self._known()[1] if self.before is not None else None
 
+    @property
+    def sets_mode_alone(self) -> bool:
+        """Whether the content stays as it is, and only the mode becomes another one."""
+        return self.mode is not None and self.before_digest == self.after_digest
+
     def kept(self) -> tuple[StreamedContent | None, StreamedContent]:
         """Return the old and the new content, in the form that the history stores."""
         before = None if self.before is None else held(self.before, self._known()[1])

@@ -45,23 +45,38 @@ _NAMES = {
 }
 
 
-def touched(change: Change) -> list[tuple[str, str, bool]]:
-    """Return every path that a change touches, as (path, action, whether it is a directory)."""
+def touched(change: Change, *, edits: bool = False) -> list[tuple[str, str, bool, str]]:
+    """Return every path that a change touches, as (path, action, whether it is a directory, kind of writing).
+
+    `edits`: the tool writes a part of a file, and never all of it.
+    """
     match change:
-        case Write() | MakeLink() | SetMode():
-            return [(change.path, "write", False)]
+        case Write():
+            return [(change.path, "write", False, _kind(change, edits=edits))]
+        case MakeLink():
+            return [(change.path, "write", False, "create")]
+        case SetMode():
+            return [(change.path, "write", False, "edit")]
         case MakeDirectory():
-            return [(change.path, "write", True)]
+            return [(change.path, "write", True, "create")]
         case Delete():
-            return [(entry.path, "delete", entry.stat.kind == DIRECTORY) for entry in _entries(change)]
+            return [(entry.path, "delete", entry.stat.kind == DIRECTORY, "") for entry in _entries(change)]
         case Move():
             found = []
             for entry in _entries(change):
                 directory = entry.stat.kind == DIRECTORY
                 target = change.destination + entry.path[len(change.source) :]
-                found += [(entry.path, "read", directory), (entry.path, "delete", directory)]
-                found.append((target, "write", directory))
+                found += [(entry.path, "read", directory, ""), (entry.path, "delete", directory, "")]
+                found.append((target, "write", directory, "create"))
+            if change.over is not None:
+                found[2] = (*found[2][:3], "replace")
             return found
+
+
+def _kind(change: Write, *, edits: bool) -> str:
+    if change.stat is None:
+        return "create"
+    return "edit" if edits or change.sets_mode_alone else "replace"
 
 
 def new_paths(change: Change) -> list[str]:

@@ -20,7 +20,7 @@ from ringfence.toolkit.durations import ahead
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.granting.command_requests import notice
 from ringfence.toolkit.granting.effects import effects
-from ringfence.toolkit.granting.needs import shown_needs
+from ringfence.toolkit.granting.needs import name_of, shown_needs
 from ringfence.toolkit.granting.scopes import granted_in_words, scopes
 from ringfence.toolkit.review.accounts import DECIDE
 from ringfence.toolkit.review.context import PageContext, form, to
@@ -132,10 +132,10 @@ def _judged(session: Session, asked: Asked) -> list[Judged]:
     found = []
     for one in shown_needs(asked)[:FILES]:
         action, path = one["action"], one["path"]
-        need = Need(action, path, one["directory"])
+        need = Need(action, path, one["directory"], kind=one.get("kind", ""))
         decision = session.policy.decide(asked.agent, asked.tool, [need], fold=session.fold).to_json()
         kept = action != "delete" or _is_kept(session, path)
-        found.append(Judged(action, path, str(decision["effect"]), decision, kept, one["on_the_way"]))
+        found.append(Judged(name_of(one), path, str(decision["effect"]), decision, kept, one["on_the_way"]))
     return found
 
 

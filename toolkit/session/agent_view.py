@@ -96,7 +96,7 @@ def _title(attempt: Attempt, plan: Plan, *, whole: bool) -> str:
 
 def _may_read_all(attempt: Attempt, plan: Plan) -> bool:
     """Whether the agent may read every path that a plan touches, under each of its names in the call."""
-    paths = {path for change in plan.changes for path, _, _ in touched(change)}
+    paths = {path for change in plan.changes for path, *_ in touched(change)}
     if attempt.ran is not None:
         paths.update((*attempt.ran.denied, *(path for path, _ in attempt.ran.dropped)))
     if not attempt.known_tool.runs:

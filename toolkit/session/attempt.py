@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ringfence.policy import Amount, Decision, Effect, Need, Policy
-from ringfence.policy.model import Counting
+from ringfence.policy.model import Counting, kinds_of
 from ringfence.policy.patterns.syntax import Fold
 from ringfence.toolkit import paths
 from ringfence.toolkit.approvals.requests import Request
@@ -99,9 +99,25 @@ class Attempt:
         assert self.decision is not None, "every call is judged before it gets here"
         return self.decision
 
+    @property
+    def edits(self) -> bool:
+        """Whether the tool writes a part of a file, and never all of it."""
+        return kinds_of(self.known_tool.name) == ("edit",)
+
     def judge(self, needs: list[Need]) -> Decision:
         """Return the policy's decision on these needs of the call."""
         return self.policy.decide(self.context.agent, self.known_tool.name, needs, fold=self.fold)
+
+    def refuses(self, action: str, path: str, directory: bool = False, kind: str = "") -> bool:
+        """Whether the policy denies an action, or this kind of writing, in a mode that enforces it."""
+        name = f"{action}.{kind}" if kind and self.policy.has_kinds else action
+        return self.effect(name, path, directory) is Effect.DENY
+
+    def denies(self, action: str, path: str) -> bool:
+        """Whether a path is denied by its name, whatever is there, in a mode that enforces it."""
+        return self.enforcing and self.policy.denies(
+            self.context.agent, self.known_tool.name, action, path, fold=self.fold
+        )
 
     def effect(self, action: str, path: str, directory: bool) -> Effect:
         """Return the enforced effect of an action on a path; in monitor mode it is always allow."""

@@ -240,12 +240,12 @@ def _refusal(attempt: Attempt, change: Change) -> bool:
     workspace = attempt.context.workspace
     try:
         plan_checks.check(change)
-        for path, _, _ in touched(change):
+        for path, *_ in touched(change):
             workspace.guard(path)
         for path in new_paths(change):
             workspace.guard_new(path)
     except CallError:
         return True
     return any(
-        attempt.effect(action, path, directory) is Effect.DENY for path, action, directory in touched(change)
+        attempt.refuses(action, path, directory, kind) for path, action, directory, kind in touched(change)
     )

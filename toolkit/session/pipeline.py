@@ -156,7 +156,7 @@ def _check(attempt: Attempt, plan: Plan) -> None:
     """Raise the refusals that no policy lifts, on every path of the plan, and refuse stale reads."""
     for change in plan.changes:
         plan_checks.check(change)
-        for path, _, _ in touched(change):
+        for path, *_ in touched(change):
             resolving.guard(attempt.context.workspace, path, "write", tasks=attempt.known_tool.tasks)
         if not attempt.known_tool.tasks:
             for path in new_paths(change):
@@ -225,10 +225,10 @@ def _needs(attempt: Attempt, plan: Plan) -> list[Need]:
 def _needs_of(attempt: Attempt, change: Change) -> list[Need]:
     incidental = isinstance(change, MakeDirectory) and change.incidental
     needs: list[Need] = []
-    for path, action, directory in touched(change):
+    for path, action, directory, kind in touched(change, edits=attempt.edits):
         aliases = (aliased(place, path) for place, _ in attempt.places.values())
         names = sorted({path, *(alias for alias in aliases if alias is not None)})
-        needs += [Need(action, name, directory, incidental) for name in names]
+        needs += [Need(action, name, directory, incidental, kind) for name in names]
     return needs
 
 
@@ -288,7 +288,7 @@ def _approve(attempt: Attempt, plan: Plan) -> None:
 def request_of(attempt: Attempt, plan: Plan) -> Request:
     """Return the request for a person's approval of the plan."""
     session, tool = attempt.context, attempt.known_tool
-    changed = dict.fromkeys(path for change in plan.changes for path, _, _ in touched(change))
+    changed = dict.fromkeys(path for change in plan.changes for path, *_ in touched(change))
     asks, rules = asking(attempt.policy, session.agent, tool.name, attempt.needs, attempt.fold)
     preview = plan.preview  # made once: it may be a long diff
     return Request(
@@ -320,6 +320,7 @@ def _needs_as_fields(attempt: Attempt, plan: Plan, asks: tuple[Need, ...]) -> tu
     reads = [need for need in attempt.needs if need.action == "read"]
     needs = dict.fromkeys([*(_needs(attempt, plan) or attempt.needs), *reads, *asks])
     asking_now = frozenset(asks)
+    told = attempt.policy.has_kinds
     return tuple(
         {
             "action": need.action,
@@ -327,6 +328,7 @@ def _needs_as_fields(attempt: Attempt, plan: Plan, asks: tuple[Need, ...]) -> tu
             "directory": need.directory,
             "on_the_way": need.incidental,
             "asks": need in asking_now,
+            **({"kind": need.kind} if told and need.kind else {}),
         }
         for need in needs
     )

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ringfence.policy import Effect, Need
+from ringfence.policy import Need
+from ringfence.policy.model import kind_at
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import DIRECTORY, LINK, Place
@@ -52,7 +53,12 @@ def needs(attempt: Attempt) -> list[Need]:
     tool = attempt.known_tool
     if tool.tasks:
         # A task is judged as one folder, not file by file.
-        return [Need(action, path, True) for action, _ in tool.needs for path in attempt.named]
+        written = kind_at(tool.name, False)
+        return [
+            Need(action, path, True, kind=written if action == "write" else "")
+            for action, _ in tool.needs
+            for path in attempt.named
+        ]
     if tool.runs:
         above = [] if attempt.cwd == paths.ROOT else [Need("read", attempt.cwd, True)]
         return [*above, *(Need("run", command) for command in attempt.commands)]
@@ -64,8 +70,18 @@ def needs(attempt: Attempt) -> list[Need]:
             guard(attempt.context.workspace, place.real, action)
             names = (place.named, place.real)
         kinds = _kinds(attempt, action, place)
-        found += [Need(action, path, directory) for path in names for directory in kinds]
+        for path in names:
+            kind = _kind_of_write(attempt, path, place) if action == "write" else ""
+            found += [Need(action, path, directory, kind=kind) for directory in kinds]
     return found
+
+
+def _kind_of_write(attempt: Attempt, path: str, place: Place) -> str:
+    """Return the kind of a write, by what is there; "" where every kind is denied, whose answer is then the
+    same whatever is there.
+    """
+    kind = kind_at(attempt.known_tool.name, place.stat is not None)
+    return "" if attempt.policy.has_kinds and attempt.denies("write", path) else kind
 
 
 def check_slashes(attempt: Attempt) -> None:
@@ -175,8 +191,8 @@ def by_name(action: str, path: str) -> list[Need]:
 
 
 def is_denied(attempt: Attempt, action: str, path: str) -> bool:
-    """Whether a path is denied by its name, both as a file and as a directory."""
-    return all(attempt.effect(action, path, directory) is Effect.DENY for directory in (False, True))
+    """Whether a path is denied by its name: as a file, as a directory, and for every kind of write."""
+    return attempt.denies(action, path)
 
 
 def _denied_instead(attempt: Attempt, error: CallError, path: str) -> CallError:
@@ -211,9 +227,9 @@ def _unresolved(attempt: Attempt, error: CallError, text: str) -> CallError:
     """Return the error of resolving a path, or a denial if it names a path that the agent may not read."""
     if error.where and error.where not in ("path", *attempt.named):
         for action, _ in attempt.known_tool.needs:
-            decision = attempt.judge([Need(action, error.where)])
-            if decision.effect == Effect.DENY and attempt.enforcing:
-                attempt.decision = decision
+            names = attempt.policy.names(attempt.known_tool.name, action)
+            if all(attempt.refuses(name, error.where) for name in names):
+                attempt.decision = attempt.judge([Need(action, error.where)])
                 return answers.denied(attempt)
     return _outside(attempt, error, text)
 

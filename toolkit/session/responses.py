@@ -287,7 +287,7 @@ def _paths(named: list[str], plan: Plan | None) -> dict[str, Any]:
     """Return a call's paths; if it has no path arguments, as an undo, those that its plan changes."""
     if named or plan is None:
         return {"paths": list(dict.fromkeys(named))}
-    return path_fields(path for change in plan.changes for path, _, _ in touched(change))
+    return path_fields(path for change in plan.changes for path, *_ in touched(change))
 
 
 def _command(attempt: Attempt) -> dict[str, Any]:

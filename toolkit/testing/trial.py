@@ -14,7 +14,7 @@ from typing import Any
 from ringfence.policy import ACTIONS, Case, Decision, Effect, Policy, Rule
 from ringfence.policy.errors import nearest
 from ringfence.policy.evaluation.cases import needs_of
-from ringfence.policy.model import RUN
+from ringfence.policy.model import RUN, WRITE_KINDS, names_action
 from ringfence.toolkit.approvals.requests import Answer, Request
 from ringfence.toolkit.call import Result
 from ringfence.toolkit.session.session import Session
@@ -54,8 +54,8 @@ def _assert(  # noqa: PLR0913  the parameters of the three above
     want: Effect, policy: Policy, agent: str, what: str, path: str, to: str | None, reason: str
 ) -> Decision:
     __tracebackhide__ = True
-    if what not in (*ACTIONS, RUN) and what not in policy.tools:
-        near = nearest(what, (*ACTIONS, RUN, *policy.tools))
+    if not names_action(what) and what != RUN and what not in policy.tools:
+        near = nearest(what, (*ACTIONS, *WRITE_KINDS, RUN, *policy.tools))
         raise ValueError(
             f"{what!r} is neither an action nor a tool" + (f"; did you mean {near}?" if near else "")
         )
@@ -67,7 +67,8 @@ def _assert(  # noqa: PLR0913  the parameters of the three above
     needs = needs_of(policy, case)
     decision = policy.decide(agent, what, needs)
     for need in needs if OBSERVERS else ():
-        effect, rule = policy.verdict(agent, what, need.action, need.path, need.directory)
+        name = need.name if policy.has_kinds else need.action
+        effect, rule = policy.verdict(agent, what, name, need.path, need.directory)
         if not need.incidental or effect is Effect.DENY:
             observe(policy, rule)
     shown = f"{what} {path}" + (f" to {to}" if to else "") + f" for agent {agent}"

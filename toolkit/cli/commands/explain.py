@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import argparse
 import itertools
+import time
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Any
 
-from ringfence.policy import ACTIONS, Decision, Effect, Limit, Need, Policy, Step
+from ringfence.policy import Decision, Effect, Limit, Need, Policy, Step
 from ringfence.policy.commands.needs import run_needs
-from ringfence.policy.model import RUN
+from ringfence.policy.model import KINDS, RUN, names_action
 from ringfence.policy.patterns.syntax import Fold
 from ringfence.toolkit.advice import as_advice
 from ringfence.toolkit.authoring.what_if import Look, Misnamed, name_paths
@@ -46,7 +47,7 @@ _WALKED = (
 def explain(arguments: argparse.Namespace, screen: Screen) -> int:
     """Judge the needs of an action or tool, and print the reason for the verdict."""
     root, _ = root_of(arguments)
-    policy = policy_of(arguments, root)
+    policy = policy_of(arguments, root).at(time.time())
     what, agent = arguments.what, arguments.agent
     if what == RUN:
         return _explain_command(arguments, policy, screen)
@@ -99,13 +100,20 @@ class Question:
         """The verdict with its reason, and the action and path that decided."""
         return self.policy.decide(self.agent, self.what, self.needs, fold=self.fold)
 
+    @property
+    def would(self) -> Decision | None:
+        """The decision with the rules on trial; None where it has the same effect."""
+        if not self.policy.has_trials:
+            return None
+        trials = self.policy.with_trials()
+        found = trials.decide(self.agent, self.what, self.needs, fold=self.fold)
+        return found if found.effect is not self.decision.effect else None
+
     def verdicts(self) -> list[tuple[Need, Effect]]:
         """Each need with its own verdict; parents made on the way count only when they are denied."""
         found = []
         for need in self.needs:
-            effect = self.policy.effect(
-                self.agent, self.what, need.action, need.path, need.directory, fold=self.fold
-            )
+            effect = self._effect(need)
             if not need.incidental or effect is Effect.DENY:
                 found.append((need, effect))
         return found
@@ -116,7 +124,9 @@ class Question:
         chosen = (decision.action, decision.path)
         directory = any(need.directory for need in self.needs if (need.action, need.path) == chosen)
         explanation = self.policy.explain(self.agent, self.what, decision.path, directory, fold=self.fold)
-        return [step for step in explanation.steps if step.action == decision.action]
+        kinds = (decision.kind,) if decision.kind else KINDS
+        names = (decision.action, *(f"write.{kind}" for kind in kinds if decision.action == "write"))
+        return [step for step in explanation.steps if step.action in names]
 
     def made(self) -> list[str]:
         """The directories that are missing above what is written, and would be made on the way."""
@@ -137,10 +147,15 @@ class Question:
         return self.what in TOOLS and TOOLS[self.what].walks
 
     def _is_denied(self, need: Need) -> bool:
-        effect = self.policy.effect(
-            self.agent, self.what, need.action, need.path, need.directory, fold=self.fold
-        )
-        return effect is Effect.DENY
+        return self._effect(need) is Effect.DENY
+
+    def _effect(self, need: Need) -> Effect:
+        name = self.name_of(need)
+        return self.policy.effect(self.agent, self.what, name, need.path, need.directory, fold=self.fold)
+
+    def name_of(self, part: Need | Decision) -> str:
+        """The action, with the kind of a write where the policy tells the kinds apart."""
+        return f"{part.action}.{part.kind}" if part.kind and self.policy.has_kinds else part.action
 
     def limits(self) -> tuple[Limit, ...]:
         """The limits that apply to the call; none if it only reads."""
@@ -149,13 +164,21 @@ class Question:
 
     def to_json(self) -> dict[str, Any]:
         """The answer of `explain --json`."""
+        would = self.would
         return {
             "agent": self.agent,
             "what": self.what,
             "decision": self.decision.to_json(),
+            **({} if would is None else {"would": would.to_json()}),
             "walked": self.walked(),
             "needs": [
-                {"action": n.action, "path": n.path, "directory": n.directory, "effect": str(effect)}
+                {
+                    "action": n.action,
+                    **({"kind": n.kind} if n.kind else {}),
+                    "path": n.path,
+                    "directory": n.directory,
+                    "effect": str(effect),
+                }
                 for n, effect in self.verdicts()
             ],
             "made_on_the_way": self.made(),
@@ -186,14 +209,17 @@ def _show_refusal(agent: str, what: str, error: CallError, screen: Screen) -> No
 def _show(question: Question, screen: Screen) -> None:
     decision = question.decision
     verdict = str(decision.effect)
-    about = f"{decision.action} {decision.path}"
-    if question.what != decision.action:
+    action = question.name_of(decision)
+    about = f"{action} {decision.path}"
+    if question.what != action:
         about = f"{question.what} ({about})"
     why = "since no rule decides" if decision.rule is None else f"by {because(decision.to_json())}"
     screen.line(f"{verdict}: {about} for agent {question.agent}, {why}", STYLES[verdict])
     if decision.hint:
         screen.line(f"  hint: {as_advice(decision.hint)}")
-    if question.what not in ACTIONS and (made := question.made()):
+    if (would := question.would) is not None:
+        screen.line(f"  with the rules on trial: {would.effect}, by {because(would.to_json())}")
+    if not names_action(question.what) and (made := question.made()):
         screen.line(
             f"  made on the way, as {'they are' if made[1:] else 'it is'} not there: {', '.join(made)}"
         )
@@ -202,13 +228,13 @@ def _show(question: Question, screen: Screen) -> None:
     verdicts = question.verdicts()
     if len(verdicts) > 1:
         screen.line("\nWhat it needs:")
-        rows = [(need.action, need.path, str(effect)) for need, effect in verdicts[:SHOWN_NEEDS]]
+        rows = [(question.name_of(need), need.path, str(effect)) for need, effect in verdicts[:SHOWN_NEEDS]]
         screen.table(("action", "command" if question.what == RUN else "path", "verdict"), rows)
         if len(verdicts) > SHOWN_NEEDS:
             screen.line(f"and {len(verdicts) - SHOWN_NEEDS:,} more; --json has them all")
     steps = question.steps()
     if steps:
-        screen.line(f"\nRules considered for {decision.action} {decision.path}:")
+        screen.line(f"\nRules considered for {action} {decision.path}:")
         _show_steps(steps, screen)
     limits = question.limits()
     if limits:
