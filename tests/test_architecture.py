@@ -449,7 +449,7 @@ def _opens_to_write(call: ast.Call) -> bool:
 # Who may, and what: the backends and what applies plans change the workspace; the rest writes its own files.
 MAY_WRITE = {
     "policy.loading.cache": "the forms it keeps of policies that were read, in the user's cache",
-    "toolkit.execution.apply": "the workspace",
+    "toolkit.execution.change_maker": "the workspace",
     "toolkit.storage.local": "the workspace, as the local backend",
     "toolkit.storage.fsspec_store.backend": "the workspace, as the fsspec backend",
     "toolkit.storage.s3": "the workspace, as the S3 backend",
@@ -498,8 +498,11 @@ def test_only_the_named_modules_can_change_a_file() -> None:
 # Who may have the tree of a workspace with the methods that change it; all others have a `Tree`, and mypy
 # refuses the call.
 MAY_CHANGE = {
-    "toolkit.execution.apply": "makes the changes of a plan",
-    "toolkit.execution.recovery": "finishes or puts back what a dead process left half done",
+    "toolkit.execution.apply": "makes many new files durable at once",
+    "toolkit.execution.change_maker": "makes the changes of a plan",
+    "toolkit.execution.item_recovery": "finishes or puts back what a dead process left half done",
+    "toolkit.execution.recovery": "asks where the quarantine is",
+    "toolkit.execution.recovery_files": "the same as item_recovery",
     "toolkit.history.pruning": "lets go of deleted trees that are forgotten",
     "toolkit.workspace.workspace": "opens the tree, and has the method that gives it",
     "toolkit.storage.backend": "says what it is",

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from ringfence.toolkit.execution import apply
-from ringfence.toolkit.execution import recovery as settle
-from ringfence.toolkit.history import pruning as prune
+from ringfence.toolkit.execution.item_recovery import ItemRecovery
+from ringfence.toolkit.history import pruning
 from ringfence.toolkit.history.records import ABORTED, DONE
 from ringfence.toolkit.protected_paths import OWN_DIRECTORY
-from ringfence.toolkit.session import pipeline as attempt
-from ringfence.toolkit.session import undo as back
+from ringfence.toolkit.session import pipeline, undo
 from ringfence.toolkit.session.session import Session
-from ringfence.toolkit.state import migrations as upgrade
+from ringfence.toolkit.state import migrations
 from ringfence.toolkit.state.sqlite import SqliteState
 from ringfence.toolkit.storage.local.backend import Local
 
@@ -43,7 +42,7 @@ def record_after() -> None:
         return outcome
 
     real = apply.apply
-    attempt.apply = back.apply = applied
+    pipeline.apply = undo.apply = applied
 
 
 def record_before() -> None:
@@ -68,22 +67,22 @@ def record_before() -> None:
         return real(plan, workspace, Sure(), operation, usage, **options)
 
     real = apply.apply
-    attempt.apply = back.apply = applied
+    pipeline.apply = undo.apply = applied
 
 
 def _verdict(state: str) -> Callable[[], None]:
     def mutate() -> None:
-        settle._Settling.run = lambda self: {item.n: state for item in self._items}  # type: ignore
+        ItemRecovery.run = lambda self: {item.n: state for item in self._items}  # type: ignore
 
     return mutate
 
 
 def never_sweep() -> None:
-    settle._Settling._sweep = lambda self, item: None  # type: ignore
+    ItemRecovery._sweep = lambda self, item: None  # type: ignore
 
 
 def never_finish() -> None:
-    settle._Settling._discard_or_put_back = lambda self, group, caught, other: set()  # type: ignore
+    ItemRecovery._discard_or_restore = lambda self, group, caught, other: set()  # type: ignore
 
 
 def adopt_the_living() -> None:
@@ -95,10 +94,10 @@ def let_go_unseen() -> None:
     """Remove what was caught, whatever has come into it since."""
 
     def remove(self: Any, group: list[Any], caught: str, other: str) -> set[str]:
-        self._remove(f"{OWN_DIRECTORY}/{caught}", group[0].path, other)
+        self._files.remove(f"{OWN_DIRECTORY}/{caught}", group[0].path, other)
         return set()
 
-    settle._Settling._discard_or_put_back = remove  # type: ignore
+    ItemRecovery._discard_or_restore = remove  # type: ignore
 
 
 def prune_too_much() -> None:
@@ -116,22 +115,22 @@ def never_let_go() -> None:
 
 
 def never_tidy() -> None:
-    prune.sweep = lambda state, content_files: None
+    pruning.sweep = lambda state, content_files: None
 
 
 def upgrade_piecemeal() -> None:
     """Each statement of an upgrade by itself, and the number of the schema at the end."""
 
     def steps(db: Any, file: str | None, version: int) -> None:
-        found = upgrade.version_of(db)
+        found = migrations.version_of(db)
         if file is not None and found < version:
-            upgrade._copy(file, found)
+            migrations._copy(file, found)
         for step in range(found, version):
-            for statement in (*upgrade.STEPS[step], *upgrade.SQLITE.get(step, ())):
+            for statement in (*migrations.STEPS[step], *migrations.SQLITE.get(step, ())):
                 db.execute(statement)
         db.execute(f"PRAGMA user_version={version}")
 
-    upgrade.upgrade = steps
+    migrations.upgrade = steps
 
 
 def copy_unfinished() -> None:
@@ -145,7 +144,7 @@ def copy_unfinished() -> None:
                 to.flush()
                 os.fsync(to.fileno())
 
-    upgrade._copy = copy
+    migrations._copy = copy
 
 
 MUTANTS: dict[str, Callable[[], None]] = {

@@ -26,7 +26,7 @@ from typing import Any
 
 from ringfence.policy import Policy
 from ringfence.toolkit.audit import log as audit
-from ringfence.toolkit.execution.apply import _Work
+from ringfence.toolkit.execution.change_maker import ChangeMaker
 from ringfence.toolkit.history.path_locks import PathLocks
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.storage.local.backend import Local
@@ -80,7 +80,7 @@ def work(base: Path, state: str, number: int, calls: int, out: Path) -> None:
 
 def careless() -> None:
     PathLocks.check = lambda self, item: None  # type: ignore[method-assign]
-    _Work._check_tree = lambda self, source, change: None  # type: ignore[method-assign]
+    ChangeMaker._check_tree = lambda self, source, change: None  # type: ignore[method-assign]
     Local.check = lambda self, spot: None  # type: ignore[method-assign]
 
 

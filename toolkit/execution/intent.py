@@ -43,26 +43,32 @@ class Intent:
     """Makes the items of changes. `spots` are the handles of the judged places; `progress` counts each stored
     entry.
 
-    `caught` are the quarantined trees to restore, by path: their contents need no copy.
+    `quarantined` are the quarantined trees to restore, by path: their contents need no copy.
     """
 
     def __init__(
-        self, backend: Tree, spots: dict[str, Spot], progress: Progress, caught: Mapping[str, QuarantinedTree]
+        self,
+        backend: Tree,
+        spots: dict[str, Spot],
+        progress: Progress,
+        quarantined: Mapping[str, QuarantinedTree],
     ) -> None:
         self._backend = backend
         self._spots = spots
         self._progress = progress
-        self._caught = {top: catch.name for top, catch in caught.items()}
-        self._along = set(caught).union(entry.path for catch in caught.values() for entry in catch.entries)
+        self._quarantine_names = {top: tree.name for top, tree in quarantined.items()}
+        self._in_trees = set(quarantined).union(
+            entry.path for tree in quarantined.values() for entry in tree.entries
+        )
         self._names: dict[int, str] = {}
-        self._helds: dict[str, StreamedContent] = {}
+        self._streams: dict[str, StreamedContent] = {}
         self.digests: dict[str, str] = {}
 
     def items(self, change: Change) -> Iterator[Item]:
         """Yield the steps of a change for the history, in the order in which they are carried out."""
         match change:
             case Write():
-                self._keeping()
+                self._count_step()
                 before, after = change.kept()
                 metadata = self._metadata(change.path, change.stat)
                 yield Item(
@@ -70,38 +76,38 @@ class Intent:
                     path=change.path,
                     type=FILE,
                     before=before,
-                    after=after.digest if change.path in self._along else after,
+                    after=after.digest if change.path in self._in_trees else after,
                     mode=kept_mode(change.stat, metadata) if change.stat else None,
                     size=length(change.before) if change.before is not None else _size_of_file(change.stat),
                     grown=length(change.data),
                     identity=change.stat.identity if change.stat else "",
-                    temporary=None if self._goes_along(change) else self.name(change),
+                    temporary=None if self._restored_with_tree(change) else self.name(change),
                     metadata=packed(metadata),
                 )
             case Delete():
                 name, stays = self.name(change), self.stays(change)
                 for entry in (Entry(change.path, change.stat), *change.entries):
-                    self._keeping()
-                    yield self._lost(entry, name, change.digests, stays)
+                    self._count_step()
+                    yield self._deletion(entry, name, change.digests, stays)
             case Move():
-                self._keeping()
-                yield self._moved(change)
+                self._count_step()
+                yield self._move(change)
                 for entry in change.entries:
-                    self._keeping()
+                    self._count_step()
                     target = change.destination + entry.path[len(change.source) :]
                     yield Item("move", entry.path, entry.stat.kind, path2=target, size=entry.stat.size or 0)
             case MakeDirectory():
-                self._keeping()
-                catch, found = self._caught.get(change.path), packed(change.metadata)
+                self._count_step()
+                name, metadata = self._quarantine_names.get(change.path), packed(change.metadata)
                 yield Item(
-                    "directory", change.path, DIRECTORY, mode=change.mode, temporary=catch, metadata=found
+                    "directory", change.path, DIRECTORY, mode=change.mode, temporary=name, metadata=metadata
                 )
             case MakeLink():
-                self._keeping()
-                found = packed(change.metadata)
-                yield Item("link", change.path, LINK, target=change.target, metadata=found)
+                self._count_step()
+                metadata = packed(change.metadata)
+                yield Item("link", change.path, LINK, target=change.target, metadata=metadata)
             case SetMode():
-                self._keeping()
+                self._count_step()
                 old = change.stat.mode or 0
                 yield Item(
                     kind="mode",
@@ -113,17 +119,17 @@ class Intent:
                     identity=change.stat.identity,
                 )
 
-    def _goes_along(self, change: Write) -> bool:
+    def _restored_with_tree(self, change: Write) -> bool:
         """Whether the change is in a directory that is restored as a whole, so needs no temporary name."""
-        return change.path in self._along and change.path not in self._caught
+        return change.path in self._in_trees and change.path not in self._quarantine_names
 
-    def _keeping(self) -> None:
+    def _count_step(self) -> None:
         self._progress.check()  # the intent is not committed yet
         self._progress.step("keeping")
 
-    def _lost(self, entry: Entry, temporary: str, digests: Mapping[str, str], stays: bool) -> Item:
+    def _deletion(self, entry: Entry, temporary: str, digests: Mapping[str, str], stays: bool) -> Item:
         stat = entry.stat
-        before = self._kept(entry, digests, stays) if stat.kind == FILE else None
+        before = self._stored_content(entry, digests, stays) if stat.kind == FILE else None
         # A quarantined entry has its metadata on it; set-id bits are stored only together with the owner.
         here = stays and not (stat.mode or 0) & SET_ID
         metadata = None if here else self._metadata(entry.path, stat)
@@ -140,7 +146,7 @@ class Intent:
             metadata=packed(metadata),
         )
 
-    def _moved(self, change: Move) -> Item:
+    def _move(self, change: Move) -> Item:
         content: StreamedContent | str | None = None
         known = None
         if change.stat.kind == FILE:
@@ -175,7 +181,7 @@ class Intent:
         size = sum(stat.size or 0 for stat in files if stat.kind == FILE)
         return size > LARGE or len(files) > _MANY
 
-    def _kept(
+    def _stored_content(
         self, entry: Entry, digests: Mapping[str, str], stays: bool
     ) -> bytes | StreamedContent | str | None:
         """Return a deleted file's content, or only its digest if the file itself stays in the quarantine.
@@ -188,17 +194,17 @@ class Intent:
             return self._read(entry.path, entry.stat)
         # A write through another name of the same file would change the quarantined one, too.
         if entry.stat.links > 1:
-            return self._held(entry.path, entry.stat)
-        return digests.get(entry.path) or self._held(entry.path, entry.stat).digest
+            return self._stream(entry.path, entry.stat)
+        return digests.get(entry.path) or self._stream(entry.path, entry.stat).digest
 
-    def look_through(self, numbered: list[tuple[Change, int]]) -> None:
+    def read_large_contents(self, numbered: list[tuple[Change, int]]) -> None:
         """Read large content before the intent's transaction, so that other calls need not wait for it."""
         for change, _ in numbered:
             if isinstance(change, Delete) and self.stays(change):
                 for entry in (Entry(change.path, change.stat), *change.entries):
                     self._progress.check()
                     if entry.stat.kind == FILE and entry.path not in change.digests:
-                        self._held(entry.path, entry.stat)
+                        self._stream(entry.path, entry.stat)
             elif isinstance(change, Move) and change.stat.kind == FILE:
                 # Small files on a disk are read fast enough within the transaction.
                 small = (change.stat.size or 0) <= LARGE and in_pieces(change.source, self._backend.traits)
@@ -210,21 +216,21 @@ class Intent:
         if not is_kept(path, judged, self._backend.traits):
             return None
         if in_pieces(path, self._backend.traits) and (judged.size or 0) > LARGE:
-            return self._held(path, judged)
+            return self._stream(path, judged)
         return self._read(path, judged)
 
-    def _held(self, path: str, judged: Stat) -> StreamedContent:
+    def _stream(self, path: str, judged: Stat) -> StreamedContent:
         """Return a file's content as a stream: read now for its digest and again when it is stored."""
 
         def chunks() -> Iterator[bytes]:
             with self._at(path) as spot:
                 yield from self._backend.chunks(spot, judged)
 
-        if path not in self._helds:
-            self._helds[path] = StreamedContent(*hashed(self._while_wanted(chunks())), chunks)
-        return self._helds[path]
+        if path not in self._streams:
+            self._streams[path] = StreamedContent(*hashed(self._checking_for_cancellation(chunks())), chunks)
+        return self._streams[path]
 
-    def _while_wanted(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
+    def _checking_for_cancellation(self, pieces: Iterator[bytes]) -> Iterator[bytes]:
         """Yield the pieces, checking for cancellation: reading a large file takes long, and nothing is
         changed yet.
         """
@@ -248,8 +254,8 @@ class Intent:
 
     def name(self, change: Change) -> str:
         """Return the temporary or quarantine name of a change; the same change always gets the same name."""
-        if isinstance(change, Write) and change.path in self._caught:
-            return self._caught[change.path]
+        if isinstance(change, Write) and change.path in self._quarantine_names:
+            return self._quarantine_names[change.path]
         if id(change) not in self._names:
             begin = QUARANTINED_PREFIX if isinstance(change, Delete) and self.stays(change) else ".ringfence-"
             self._names[id(change)] = f"{begin}{secrets.token_hex(8)}"

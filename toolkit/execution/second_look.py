@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.execution.recovery import known, verdicts
+from ringfence.toolkit.execution.item_recovery import known, verdicts
 from ringfence.toolkit.history.records import ABORTED, DONE, PENDING, UNKNOWN, ItemRow
 from ringfence.toolkit.history.store import History
 from ringfence.toolkit.paths import is_below
@@ -30,7 +30,7 @@ def look_again(outcome: Outcome, workspace: Workspace, history: History) -> None
         # The state is still unknown: recovery reads it again before the next call.
         outcome.states.update({n: PENDING for n in outcome.unsure if outcome.states[n] == ABORTED})
         if not any(traits_at(workspace.backend, one.path).race_free for one in outcome.failures):
-            _say_that_it_is_open(outcome)
+            _report_open(outcome)
         return
     outcome.left.extend(left)
     unsure = [item for item in items if item.n in outcome.unsure and outcome.states[item.n] == ABORTED]
@@ -42,7 +42,7 @@ def look_again(outcome: Outcome, workspace: Workspace, history: History) -> None
     outcome.states.update({i.n: PENDING for i in open_still if outcome.states[i.n] == ABORTED})
     _drop_what_is_done(outcome, workspace, items, late)
     if set(outcome.states.values()) == {ABORTED}:
-        _say_that_nothing_is_done(outcome)
+        _report_nothing_done(outcome)
 
 
 def _drop_what_is_done(
@@ -66,7 +66,7 @@ def _drop_what_is_done(
         outcome.seen.update(row for item in late for row in known(item))
 
 
-def _say_that_it_is_open(outcome: Outcome) -> None:
+def _report_open(outcome: Outcome) -> None:
     """Report failed items of unknown state as open: they may be done in part."""
     unsure = ("io_error", "directory_not_empty")
     outcome.failures[:] = [
@@ -77,7 +77,7 @@ def _say_that_it_is_open(outcome: Outcome) -> None:
         outcome.error = no_reply(outcome.failures[-1].path)
 
 
-def _say_that_nothing_is_done(outcome: Outcome) -> None:
+def _report_nothing_done(outcome: Outcome) -> None:
     """Report the original failure of a move by halves that is reverted now."""
 
     def first(error: BaseException | None) -> CallError | None:

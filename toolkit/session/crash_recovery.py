@@ -20,9 +20,9 @@ def recover_orphans(context: Context) -> None:
 
         sweep(context.state, history.content_files)
     if history.orphans():
-        from ringfence.toolkit.execution.recovery import settle
+        from ringfence.toolkit.execution.recovery import recover
 
-        settle(history, context.workspace)
+        recover(history, context.workspace)
     sweep_scratches(context)
 
 
@@ -32,7 +32,7 @@ def recover_left_open(context: Context) -> None:
     Raises CallError if store or state fails.
     """
     if context.history.left_open:
-        from ringfence.toolkit.execution.recovery import settle
+        from ringfence.toolkit.execution.recovery import recover
 
         context.history.left_open = False  # set again if the store still does not answer
-        settle(context.history, context.workspace)
+        recover(context.history, context.workspace)

@@ -1,6 +1,6 @@
 """Local backend: every read and every change goes through a descriptor that was judged.
 
-Only `toolkit.execution.apply` calls the methods that change anything.
+Only `toolkit.execution` calls the methods that change anything.
 """
 
 from __future__ import annotations
