@@ -348,8 +348,8 @@ class Decision:
     def to_json(self) -> dict[str, Any]:
         """Return the decision as JSON values.
 
-        `rule` is None where no rule decided; `limit` is there only if a limit decided, and `kind` (of writing)
-        only for a write whose kind is known.
+        `rule` is None where no rule decided; `limit` is there only if a limit decided, and `kind` (of
+        writing) only for a write whose kind is known.
         """
         out: dict[str, Any] = {
             "effect": str(self.effect),

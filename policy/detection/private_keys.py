@@ -11,8 +11,8 @@ from collections.abc import Iterator
 MIN_BODY = 32  # a shorter body holds the names of algorithms and nothing of the key
 MIN_DISTINCT = 10  # a body of fewer different characters is a placeholder
 
-# What may stand between two lines of a body: it may be quoted in code, in JSON, in a shell or in a diff, or shown
-# with the number of each line, alone or after a path.
+# What may stand between two lines of a body: it may be quoted in code, in JSON, in a shell or in a diff, or
+# shown with the number of each line, alone or after a path.
 _NUMBER = rb"(?<=[\r\n \t])(?:[A-Za-z0-9_./-]{1,120}[:-])?[0-9]{1,7}[:|\t-]"
 _GAP = rb"""(?:""" + _NUMBER + rb"""|[ \t\r\n"'`,#*|>.+]|\\{1,8}[nrt"']?|//|%0[AaDd]|%20|&#1[03];)"""
 _LINE_END = rb"""(?=[ \t]*+(?:[\r\n"'`\\%&]|-{2}|\Z))"""

@@ -98,14 +98,18 @@ class Intent:
                     yield Item("move", entry.path, entry.stat.kind, path2=target, size=entry.stat.size or 0)
             case MakeDirectory():
                 self._count_step()
-                name, metadata = self._quarantine_names.get(change.path), packed(change.metadata)
                 yield Item(
-                    "directory", change.path, DIRECTORY, mode=change.mode, temporary=name, metadata=metadata
+                    "directory",
+                    change.path,
+                    DIRECTORY,
+                    mode=change.mode,
+                    temporary=self._quarantine_names.get(change.path),
+                    metadata=packed(change.metadata),
                 )
             case MakeLink():
                 self._count_step()
-                metadata = packed(change.metadata)
-                yield Item("link", change.path, LINK, target=change.target, metadata=metadata)
+                fields = packed(change.metadata)
+                yield Item("link", change.path, LINK, target=change.target, metadata=fields)
             case SetMode():
                 self._count_step()
                 old = change.stat.mode or 0
