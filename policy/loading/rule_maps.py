@@ -44,53 +44,65 @@ class _Map:
         self.key = key
         self.words = words
         self.more: dict[int, dict[str, Any]] = {}
+        self._texts: list[str] = []
+        self._effects: list[Effect] = []
+        self._reasons: list[str | None] = []
+        self._places: list[Any] = []
 
     def read(self, node: Node, key_node: Node) -> Said:
-        patterns: list[str] = []
-        effects: list[Effect] = []
-        reasons: list[str | None] = []
-        places: list[Any] = []
         if node.kind == "scalar":
             effect = self.reader.effect(node)
             if effect is not None:
-                patterns, effects, reasons, places = ["*"], [effect], [None], [key_node.start]
+                self._add("*", effect, None, key_node)
         elif node.kind != "mapping":
             message = f"a rule is an effect or a mapping from patterns to effects, not {node.describe()}"
             self.report.add("value_invalid", message, node)
+        plain = self.reader.word_pattern if self.words else self.reader.pattern
         for pattern_node, value in node.pairs:
-            if self._misplaced(pattern_node):
-                continue
-            found = self._patterns(pattern_node)
-            effect, reason, fields = EFFECTS.get(value.text), None, None
-            if effect is None or value.kind != "scalar":
-                effect, reason, fields = self._rule(value, [text for text, _ in found])
-            if effect is None:
-                continue
-            for text, origin in found:
-                if fields or origin:
-                    self.more[len(patterns)] = {**(fields or {}), **(origin or {})}
-                patterns.append(text)
-                effects.append(effect)
-                reasons.append(reason)
-                places.append(pattern_node.start)
-        lines, columns = [place.line + 1 for place in places], [place.column + 1 for place in places]
-        return patterns, effects, reasons, [self.report.name] * len(places), lines, columns
+            if pattern_node.plain and pattern_node.text in _RULE:
+                self._misplaced(pattern_node)
+            elif value.kind == "scalar" and value.text in EFFECTS and pattern_node.text[:1] != "@":
+                text = plain(pattern_node)
+                if text is not None:  # as `_add` does, without the call: nearly every rule is read here
+                    self._texts.append(text)
+                    self._effects.append(EFFECTS[value.text])
+                    self._reasons.append(None)
+                    self._places.append(pattern_node.start)
+            else:
+                self._entry(pattern_node, value)
+        lines, columns = (
+            [place.line + 1 for place in self._places],
+            [each.column + 1 for each in self._places],
+        )
+        files = [self.report.name] * len(lines)
+        return self._texts, self._effects, self._reasons, files, lines, columns
 
-    def _misplaced(self, node: Node) -> bool:
+    def _entry(self, pattern_node: Node, value: Node) -> None:
+        """Read a rule with more than an effect, or whose pattern is a set."""
+        found = self._patterns(pattern_node)
+        effect, reason, fields = self._rule(value, [text for text, _ in found])
+        if effect is None:
+            return
+        for text, origin in found:
+            if fields or origin:
+                self.more[len(self._texts)] = {**(fields or {}), **(origin or {})}
+            self._add(text, effect, reason, pattern_node)
+
+    def _add(self, text: str, effect: Effect, reason: str | None, at: Node) -> None:
+        self._texts.append(text)
+        self._effects.append(effect)
+        self._reasons.append(reason)
+        self._places.append(at.start)
+
+    def _misplaced(self, node: Node) -> None:
         """Report a key of a rule that stands where a pattern is expected."""
-        if not node.plain or node.text not in _RULE:
-            return False
         hint = 'for every path write "*": {effect: ...}; a file of that name goes in quotes'
         self.report.add("key_unknown", f"'{node.text}' stands where a pattern is expected", node, hint)
-        return True
 
     def _patterns(self, node: Node) -> list[tuple[str, dict[str, Any] | None]]:
         """Return the patterns that a node stands for, each with what it has from a set."""
         if self.words:
             text = self.reader.word_pattern(node)
-            return [] if text is None else [(text, None)]
-        if node.text[:1] != "@":
-            text = self.reader.pattern(node)
             return [] if text is None else [(text, None)]
         return [(text, set_fields(node, each)) for text, each in self.reader.patterns(node)]
 
