@@ -214,8 +214,8 @@ MAY_IMPORT = {
     "toolkit.fake_fs": words(""),
     "toolkit.file_ownership": words(""),
     "toolkit.formats": words(
-        "policy policy.analysis policy.commands policy.errors policy.invisible_characters policy.model"
-        " policy.patterns"
+        "policy policy.analysis policy.commands policy.errors policy.evaluation policy.invisible_characters"
+        " policy.model policy.patterns"
     ),
     "toolkit.grant_patterns": words("policy.invisible_characters policy.patterns"),
     "toolkit.html_page": words(""),

@@ -169,3 +169,78 @@ def test_no_export_lets_more_through(
                     if name.endswith("ignore") and ours is not Effect.DENY:
                         continue  # such a file only denies
                     assert Effect[said.upper()] >= ours, (agent, tool, path, directory, text)
+
+
+KINDS = ["write", "write.create", "write.replace", "write.edit", "create_file", "edit_file", "read", "*"]
+NARROW = st.fixed_dictionaries(
+    {},
+    optional={
+        "until": st.sampled_from(["2020-01-01", "2030-01-01"]),
+        "trial": st.booleans(),
+        "content": st.just("jwt"),
+        "except_agents": st.sampled_from(["coder", "default"]),
+    },
+)
+SHORT = [path for path in EVERY_PATH if len(path) < 4]
+NOW = 1_767_225_600.0  # between the two
+
+
+def entry(effect: str, narrow: dict[str, Any]) -> dict[str, Any]:
+    """A rule: one on content does not allow, and only the floor leaves out agents."""
+    said = {key: value for key, value in narrow.items() if key != "except_agents"}
+    return {"effect": "ask" if effect == "allow" and "content" in said else effect, **said}
+
+
+NARROWED = st.lists(st.tuples(PATTERNS, st.builds(entry, EFFECTS, NARROW)), max_size=4).map(dict)
+NARROWED_MAPS = st.dictionaries(st.sampled_from(KINDS), NARROWED, max_size=4)
+NARROWED_FLOOR = st.lists(
+    st.builds(
+        lambda effect, key, pattern, narrow: {effect: key, "paths": [pattern], **narrow},
+        st.sampled_from(["ask", "deny"]),
+        st.sampled_from(KINDS),
+        PATTERNS,
+        NARROW,
+    ),
+    max_size=2,
+)
+# What a call of a policy's tool can be; the settings cannot tell these apart.
+EACH_KIND = {"read_file": ["read"], "create_file": ["write.create", "write.replace"], "edit_file": ["write.edit"]}
+
+
+def strictest_of(policy: Policy, agent: str, tool: str, path: str, directory: bool) -> Effect:
+    """The verdict on a call, whatever kind it is and whatever is found in its content."""
+    found = [policy, *(policy.where_content(each) for each in policy.detectors)]
+    return max(
+        each.effect(agent, tool, action, path, directory) for each in found for action in EACH_KIND[tool]
+    )
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+@given(NARROWED_MAPS, NARROWED_FLOOR, st.none() | NARROWED_MAPS)
+@example({"write": {"a": {"effect": "allow"}}, "write.edit": {"*": {"effect": "deny"}}}, [], None)
+@example({"write": {"a": {"effect": "deny"}}, "write.create": {"a": {"effect": "allow"}}}, [], None)
+@example({"write.create": {"*": {"effect": "allow"}}, "write.edit": {"*": {"effect": "deny"}}}, [], None)
+@example({"read": {"*": {"effect": "allow"}, "a": {"effect": "deny", "content": "jwt"}}}, [], None)
+@example({"*": {"*": {"effect": "allow"}}}, [{"deny": "write", "paths": ["a"], "except_agents": "coder"}], {})
+def test_no_export_lets_more_through_than_kinds_ends_trials_content_and_floors_for_some_agents(
+    name: str, rules: dict[str, Any], floor: list[dict[str, Any]], own: dict[str, Any] | None
+) -> None:
+    document: dict[str, Any] = {"version": 1, "rules": rules, "mandatory": floor}
+    if own is not None:
+        document["agents"] = {"coder": {"rules": own}}
+    policy = Policy.loads(json.dumps(document)).at(NOW)
+    for agent in ("default", "coder"):
+        writer = FORMATS[name].write
+        assert writer is not None
+        text = writer(flat(policy, agent, ROOT)).text
+        for tool in EACH_KIND:
+            action = "read" if tool == "read_file" else "write"
+            for path in SHORT:
+                said = verdict(name, text, tool, action, path)
+                if said is None:
+                    continue
+                for directory in (False, True):
+                    ours = strictest_of(policy, agent, tool, path, directory)
+                    if name.endswith("ignore") and ours is not Effect.DENY:
+                        continue  # such a file only denies
+                    assert Effect[said.upper()] >= ours, (agent, tool, path, directory, text)

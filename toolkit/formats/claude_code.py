@@ -26,6 +26,7 @@ from ringfence.toolkit.formats.model import (
     Imported,
     Judged,
     Left,
+    Listed,
     Setting,
     Subject,
     mapping,
@@ -280,10 +281,12 @@ def _others(settings: dict[str, Any], permissions: dict[str, Any], out: Imported
 
 def write(flat: Flat) -> Exported:
     """Write a policy's read and write rules as settings."""
-    left = list(flat.left)
+    edits, whole, left = _edits(flat)
     lists: dict[str, list[str]] = {name: [] for name, _ in LISTS}
-    for action, tool in (("read", "Read"), ("write", "Edit")):
-        for pattern, effect in flat.actions[action]:
+    if whole is not None:
+        lists[str(whole)].append("Write")
+    for action, tool, rules in (("read", "Read", flat.actions["read"]), ("write", "Edit", edits)):
+        for pattern, effect in rules:
             if pattern == "*" and effect is (Effect.ALLOW if action == "read" else Effect.ASK):
                 continue  # the default anyway
             for body in _written(pattern):
@@ -301,6 +304,23 @@ def write(flat: Flat) -> Exported:
         why = "Claude Code has no tool that deletes files"
         left.append(Left("delete", "rules for deleting", why, harmless=True))
     return Exported(json.dumps({"permissions": lists}, indent=2) + "\n", tuple(left))
+
+
+def _edits(flat: Flat) -> tuple[Listed, Effect | None, list[Left]]:
+    """Return the rules for Edit, the effect of a rule for Write if there is one, and what is lacking.
+
+    A rule for Edit with a path is one for Write, too; a rule for Write has no path.
+    """
+    puts, edits, left = flat.puts_and_edits
+    if puts == edits:
+        return edits, None, left
+    if {pattern for pattern, _ in puts} == {"*"}:
+        return edits, puts[-1][1], left
+    from ringfence.toolkit.formats.flatten import strictest
+
+    why = "a rule for writing whole files has no path there: the stricter of both"
+    left.append(Left("write", "rules for writing whole files and for editing", why))
+    return tuple(strictest(list(puts), list(edits))), None, left
 
 
 def _written(pattern: str) -> Iterator[str]:

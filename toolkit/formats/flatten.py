@@ -10,10 +10,12 @@ import re
 from collections.abc import Iterator
 
 from ringfence.policy import Policy
-from ringfence.policy.model import ACTIONS, Agent, Effect, Rule, RuleMap
+from ringfence.policy.evaluation.agent_patterns import applies
+from ringfence.policy.model import ACTIONS, KINDS, WRITE_KINDS, Agent, Effect, Rule, RuleMap, kinds_of
 from ringfence.policy.patterns.syntax import ANY_CHARACTER, ANY_NAME, CROSS, Branch, CharClass, Name, parse
 from ringfence.toolkit.formats.command_rules import from_the_last_star
-from ringfence.toolkit.formats.model import Flat, FormatError, Left, tightened
+from ringfence.toolkit.formats.model import Flat, FormatError, Left, Writes, tightened
+from ringfence.toolkit.formats.narrowed_entries import for_content, left_out, place
 
 Listed = list[tuple[str, Effect]]
 
@@ -30,67 +32,121 @@ def flat(policy: Policy, agent: str, root: str = "/workspace") -> Flat:
         for tool in tier:
             if tool in policy.tools and not changes(policy, tool):
                 why = "for a tool that no other program has"
-                left.append(Left(_place(tier[tool][0]) if tier[tool] else "", tool, why, harmless=True))
+                left.append(Left(place(tier[tool][0]) if tier[tool] else "", tool, why, harmless=True))
     for limits in (policy.content.limits, entry.limits if entry else {}):
         left += [Left(f"limits.{key}", key, "limits cannot be expressed") for key in limits]
-    actions = {
-        action: tuple(_with_names(action, _from_the_last_star(_action(policy, tiers, action, left)), left))
-        for action in ACTIONS
-    }
-    run = _commands(policy, entry, left)
-    return Flat(agent, actions, tuple(dict.fromkeys(left)), root, run)
+    flattening = _Flattening(policy, agent, tiers)
+    actions = {action: tuple(flattening.action(action)) for action in ACTIONS}
+    run = _commands(policy, agent, entry, left)
+    left += [*flattening.left, *left_out(policy, agent)]
+    every = tuple(dict.fromkeys([*left, *flattening.by_kind]))
+    return Flat(agent, actions, every, root, run, _writes(policy, agent, tiers, left))
 
 
-def _commands(policy: Policy, entry: Agent | None, left: list[Left]) -> tuple[tuple[str, Effect], ...]:
+def _writes(policy: Policy, agent: str, tiers: list[RuleMap], left: list[Left]) -> Writes | None:
+    """Return the rules of writing whole files and of editing; None if the policy does not tell them apart."""
+    named = itertools.chain(*tiers, *(item.keys for item in policy.whole.mandatory))
+    if not set(WRITE_KINDS) & set(named):
+        return None
+    kinds = {kind: _Flattening(policy, agent, tiers, kind) for kind in KINDS}
+    lists = {kind: list(each.action("write")) for kind, each in kinds.items()}
+    puts = lists["create"]
+    left = [*left, *(one for each in kinds.values() for one in (*each.left, *each.by_kind))]
+    if puts != lists["replace"]:
+        puts = strictest(puts, lists["replace"])
+        why = "creating and replacing are one tool there: the stricter of both"
+        left.append(Left("write", "rules for creating and for replacing", why))
+    return Writes(tuple(puts), tuple(lists["edit"]), tuple(dict.fromkeys(left)))
+
+
+def _commands(policy: Policy, agent: str, entry: Agent | None, left: list[Left]) -> tuple[tuple[str, Effect], ...]:
     """Return the rules on commands as one list; what a section on commands says is left out."""
     content = policy.content
     out = [
         (rule.pattern, rule.effect) for rules in (content.run, entry.run if entry else ()) for rule in rules
     ]
     more: Listed = []
-    for item in content.run_floor:
+    for item in (each for each in content.run_floor if applies(each, agent)):
         more += [(rule.pattern, item.effect) for rule in item.rules]
         if item.excepts:
             why = "written without its exceptions"
-            left.append(Left(_place(item.rules[0]), f"except {', '.join(item.excepts)}", why))
+            left.append(Left(place(item.rules[0]), f"except {', '.join(item.excepts)}", why))
     if content.commands is not None:
         why = "how commands run cannot be expressed"
         left.append(Left("commands", "commands", why, harmless=True))
     return tuple(from_the_last_star(stricter(out, more)))
 
 
-def _place(rule: Rule) -> str:
-    return f"{rule.where.file}:{rule.where.line}" if rule.where else ""
+class _Flattening:
+    """The rules of one agent as lists in which the last match decides; with `kind`, of one kind of writing.
 
+    `by_kind` collects what is lacking because all kinds of writing are one list.
+    """
 
-def _action(policy: Policy, tiers: list[RuleMap], action: str, left: list[Left]) -> Listed:
-    out: Listed = []
-    for tier in tiers:
-        for key in ("*", action):
-            out += [(rule.pattern, rule.effect) for rule in tier.get(key, ())]
-    tools = [tool for tool in policy.tools if action in changes(policy, tool)]
-    more: Listed = []
-    for tier in tiers:
-        for tool in tools:
-            # A tool may have the name of an action: `delete` is listed already.
-            for rule in tier.get(tool, ()) if tool != action else ():
+    def __init__(self, policy: Policy, agent: str, tiers: list[RuleMap], kind: str = "") -> None:
+        self._policy = policy
+        self._agent = agent
+        self._tiers = tiers
+        self._kind = kind
+        self.left: list[Left] = []
+        self.by_kind: list[Left] = []
+
+    def action(self, action: str) -> Iterator[tuple[str, Effect]]:
+        """Yield the rules of an action."""
+        tools = [tool for tool in self._policy.tools if action in changes(self._policy, tool)]
+        kinds = [key for key in WRITE_KINDS if action == "write"]
+        if self._kind:
+            tools = [tool for tool in tools if self._kind in (kinds_of(tool) or KINDS)]
+            kinds = [f"write.{self._kind}"]
+        out: Listed = []
+        more: Listed = []
+        for tier in self._tiers:
+            for key in ("*", action):
+                out += [(rule.pattern, rule.effect) for rule in tier.get(key, ())]
+            for key in kinds:
+                self._of_kind(tier, key, out, more)
+        for tier in self._tiers:
+            for tool in tools:
+                # A tool may have the name of an action: `delete` is listed already.
+                for rule in tier.get(tool, ()) if tool != action else ():
+                    more.append((rule.pattern, rule.effect))
+                    self.left.append(_one(rule, tool, "tool", action))
+        more += self._floor(action, kinds, tools)
+        more += for_content(self._policy, self._agent, [action, "*", *kinds, *tools])
+        yield from _with_names(action, _from_the_last_star(stricter(out, more)), self.left)
+
+    def _of_kind(self, tier: RuleMap, key: str, out: Listed, more: Listed) -> None:
+        """Add a tier's rules for a kind of writing: they come before the action's, but its denials stand."""
+        stands = any(rule.effect is Effect.DENY for rule in tier.get("write", ()))
+        for rule in tier.get(key, ()):
+            if self._kind and not stands:
+                out.append((rule.pattern, rule.effect))
+            else:
                 more.append((rule.pattern, rule.effect))
-                allows = rule.effect is Effect.ALLOW
-                why = "left out" if allows else f"applied to all that {action}s"
-                left.append(
-                    Left(_place(rule), f"{tool}: {rule.pattern}: {rule.effect}", f"for one tool; {why}")
-                )
-    for item in policy.content.mandatory:
-        if not {action, "*", *tools} & set(item.keys):
-            continue
-        more += [(rule.pattern, item.effect) for rule in item.rules]
-        where = _place(item.rules[0])
-        if not {action, "*"} & set(item.keys):
-            why = f"applied to all that {action}s"
-            left.append(Left(where, f"mandatory for {', '.join(item.keys)}", f"for some tools; {why}"))
-        if item.excepts:
-            left.append(Left(where, f"except {', '.join(item.excepts)}", "written without its exceptions"))
-    return stricter(out, more)
+                self.by_kind.append(_one(rule, key, "kind", "write"))
+
+    def _floor(self, action: str, kinds: list[str], tools: list[str]) -> Listed:
+        more: Listed = []
+        for item in self._policy.content.mandatory:
+            if not {action, "*", *kinds, *tools} & set(item.keys) or not applies(item, self._agent):
+                continue
+            more += [(rule.pattern, item.effect) for rule in item.rules]
+            where, what = place(item.rules[0]), f"mandatory for {', '.join(item.keys)}"
+            if set(kinds) & set(item.keys) and not {action, "*"} & set(item.keys):
+                if not self._kind:
+                    self.by_kind.append(Left(where, what, "for some kinds; applied to all that writes"))
+            elif not {action, "*"} & set(item.keys):
+                self.left.append(Left(where, what, f"for some tools; applied to all that {action}s"))
+            if item.excepts:
+                why = "written without its exceptions"
+                self.left.append(Left(where, f"except {', '.join(item.excepts)}", why))
+        return more
+
+
+def _one(rule: Rule, key: str, what: str, action: str) -> Left:
+    """Return what is said of a rule for one tool or one kind of writing, where all have one list."""
+    why = "left out" if rule.effect is Effect.ALLOW else f"applied to all that {action}s"
+    return Left(place(rule), f"{key}: {rule.pattern}: {rule.effect}", f"for one {what}; {why}")
 
 
 def _with_names(action: str, rules: Listed, left: list[Left]) -> Iterator[tuple[str, Effect]]:

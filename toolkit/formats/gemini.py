@@ -233,18 +233,21 @@ def write(flat: Flat) -> Exported:
     """Write a policy as rules; the deciding rule has the highest priority."""
     words = {effect: word for word, effect in DECISIONS.items()}
     rules: list[str] = []
-    for action, tools in (("read", ["read_file"]), ("write", ["write_file", "replace"])):
-        if len(flat.actions[action]) > 499:
+    puts, edits, left = flat.puts_and_edits
+    written = [(["write_file", "replace"], puts)]
+    if puts != edits:
+        written = [(["write_file"], puts), (["replace"], edits)]
+    for tools, said in ((["read_file"], flat.actions["read"]), *written):
+        if len(said) > 499:
             raise FormatError("more rules than there are priorities")
-        start = 0 if action == "read" else 500
-        for number, (pattern, effect) in enumerate(flat.actions[action]):
+        start = 0 if tools == ["read_file"] else 500
+        for number, (pattern, effect) in enumerate(said):
             for expression in of_pattern(pattern):
                 lines = ["[[rule]]", f"toolName = {json.dumps(tools)}"]
                 if pattern != "*":
                     lines.append(f"argsPattern = {json.dumps(PATH + expression + chr(34))}")
                 lines += [f'decision = "{words[effect]}"', f"priority = {start + number + 1}"]
                 rules.append("\n".join(lines))
-    left = list(flat.left)
     if flat.actions["delete"]:
         why = "Gemini CLI has no tool that deletes files"
         left.append(Left("delete", "rules for deleting", why, harmless=True))

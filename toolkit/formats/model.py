@@ -126,17 +126,38 @@ Reader = Callable[[str, Setting], Imported]
 Writer = Callable[["Flat"], Exported]
 
 
+Listed = tuple[tuple[str, Effect], ...]  # patterns with effects; the last match decides
+
+
+@dataclass(frozen=True, slots=True)
+class Writes:
+    """Rules for tools that write whole files and for tools that edit; what a format lacks that has both."""
+
+    puts: Listed
+    edits: Listed
+    left: tuple[Left, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Flat:
-    """A policy for one agent: for each action one list in which the last match decides."""
+    """A policy for one agent: for each action one list in which the last match decides.
+
+    `writes`: writing in two lists, if the policy tells the kinds of writing apart.
+    """
 
     agent: str
-    actions: Mapping[str, tuple[tuple[str, Effect], ...]]
+    actions: Mapping[str, Listed]
     left: tuple[Left, ...] = ()
     root: str = "/workspace"
-    run: tuple[
-        tuple[str, Effect], ...
-    ] = ()  # on commands, in patterns of words; a command that none fits asks
+    run: Listed = ()  # on commands, in patterns of words; a command that none fits asks
+    writes: Writes | None = None
+
+    @property
+    def puts_and_edits(self) -> tuple[Listed, Listed, list[Left]]:
+        """The rules for tools that write whole files, those for tools that edit, and what the format lacks."""
+        if self.writes is None:
+            return self.actions["write"], self.actions["write"], list(self.left)
+        return self.writes.puts, self.writes.edits, list(self.writes.left)
 
 
 @dataclass(frozen=True, slots=True)

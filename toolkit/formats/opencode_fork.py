@@ -197,11 +197,12 @@ def _variants(pattern: str, setting: Setting) -> list[wildcard.Tokens]:
 
 def write(flat: Flat) -> Exported:
     """Write a policy as `permission.rules`, with absolute paths: the fork compares no others."""
-    left = list(flat.left)
+    puts, edits, left = flat.puts_and_edits
     rules: dict[str, dict[str, str]] = {}
-    for action, keys in (("read", ("read",)), ("write", ("write", "edit")), ("delete", ("delete",))):
-        said, inexact = longest_decides(flat.actions[action], flat.root, action)
-        rules |= dict.fromkeys(keys, said)
+    lists = {"read": flat.actions["read"], "write": puts, "edit": edits, "delete": flat.actions["delete"]}
+    for key, listed in lists.items():
+        said, inexact = longest_decides(listed, flat.root, "write" if key == "edit" else key)
+        rules[key] = said
         left += inexact
     text = json.dumps({"permission": {"rules": rules}}, indent=2, ensure_ascii=False) + "\n"
     return Exported(text, tuple(dict.fromkeys(left)))

@@ -163,13 +163,19 @@ class PolicyMachine:
 
 
 def _ladder(ladder: list[list[LastMatch]], bits: int, directory: bool, number: int) -> tuple[Effect, Cause]:
-    """Return the effect of the first tier that decides: by tool, by action, else by `*`."""
+    """Return the effect of the first tier that decides: by the first of its keys that does, `*` last.
+
+    A deny of any key but the tool's, which is the first, and but `*` stands against those before it.
+    """
     for at, tier in enumerate(ladder):
-        tool, action, anything = (each.decides(bits, directory) for each in tier)
-        if tool and not (action and action[0] is Effect.DENY):
-            return tool[0], (number, at, 0, tool[1])
-        if action:
-            return action[0], (number, at, 1, action[1])
+        *keyed, anything = [each.decides(bits, directory) for each in tier]
+        said = [(key, decided) for key, decided in enumerate(keyed) if decided]
+        denies = [(key, decided) for key, decided in said if key and decided[0] is Effect.DENY]
+        if said and said[0][1][0] is not Effect.DENY and denies:
+            said = denies
+        if said:
+            key, decided = said[0]
+            return decided[0], (number, at, key, decided[1])
         if anything:
-            return anything[0], (number, at, 2, anything[1])
+            return anything[0], (number, at, len(keyed), anything[1])
     return Effect.ASK, (number,)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -38,7 +39,7 @@ def import_(arguments: argparse.Namespace, screen: Screen) -> int:
 
 def export(arguments: argparse.Namespace, screen: Screen) -> int:
     """Print a policy as another tool's settings, what they cannot say, and where the two disagree."""
-    policy = Policy.load(policy_file(arguments.policy_file))
+    policy = Policy.load(policy_file(arguments.policy_file)).at(time.time())
     mention_unknown(policy, [arguments.agent], screen)
     try:
         found = outgoing(policy, FORMATS[arguments.format], arguments.agent, _setting(arguments))
