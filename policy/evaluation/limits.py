@@ -19,6 +19,7 @@ from ringfence.policy.model import (
     Limit,
     LimitHit,
     LimitMap,
+    names_action,
     path_needs,
 )
 
@@ -53,8 +54,8 @@ BUILT_IN = Limit(key="delete", max_files=500, per="call", over=Effect.ASK)
 
 def keys_of(tool: str, tools: Mapping[str, tuple[tuple[str, str], ...]] = LANGUAGE_TOOLS) -> tuple[str, ...]:
     """Return the keys whose limits apply to a tool (or a bare action)."""
-    if tool in ACTIONS:
-        return (tool, "*")
+    if names_action(tool):
+        return (tool.partition(".")[0], "*")
     actions = dict.fromkeys(action for action, _ in path_needs(tool, tools)) if tool in tools else ACTIONS
     return (tool, *actions, "*")
 

@@ -35,13 +35,14 @@ def name_paths(policy: Policy, what: str, path: str, to: str | None) -> dict[str
 
 def _pairs(policy: Policy, what: str) -> tuple[tuple[str, str], ...]:
     """Return each action with the parameter that names its path. Raises Misnamed."""
-    if names_action(what):
+    if what in ACTIONS or what in WRITE_KINDS:
         return ((what.partition(".")[0], "path"),)
     if what in policy.tools:
         return tuple(path_needs(what, policy.tools))  # for one that runs commands, a file that it changes
-    near = nearest(what, (*ACTIONS, *WRITE_KINDS, *policy.tools))
+    actions = (*ACTIONS, *WRITE_KINDS)
+    near = nearest(what, (*actions, *policy.tools))
     meant = f"; did you mean {near}?" if near else ""
-    raise Misnamed(f"{what} is neither an action ({', '.join(ACTIONS)}) nor a tool{meant}")
+    raise Misnamed(f"{what} is neither an action ({', '.join(actions)}) nor a tool{meant}")
 
 
 class Look:
@@ -95,11 +96,12 @@ class Look:
                 self._guard(action, path)
                 if action == "write":
                     self._workspace.guard_new(path)
-                kind = "create" if action == "write" else ""
+                # Below a directory that is moved, all is new where it arrives.
+                kind = "create" if action == "write" and not names_action(self._what) else ""
                 yield Need(action, path, entry.stat.kind == DIRECTORY, kind=kind)
 
     def _kind(self, action: str, place: Place) -> str:
-        """Return the kind of a write: for a tool by what is there, else the one in question, if any."""
+        """Return the kind of writing that the call would be, as far as the names determine it."""
         if action != "write":
             return ""
         if names_action(self._what):

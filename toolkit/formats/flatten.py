@@ -59,7 +59,9 @@ def _writes(policy: Policy, agent: str, tiers: list[RuleMap], left: list[Left]) 
     return Writes(tuple(puts), tuple(lists["edit"]), tuple(dict.fromkeys(left)))
 
 
-def _commands(policy: Policy, agent: str, entry: Agent | None, left: list[Left]) -> tuple[tuple[str, Effect], ...]:
+def _commands(
+    policy: Policy, agent: str, entry: Agent | None, left: list[Left]
+) -> tuple[tuple[str, Effect], ...]:
     """Return the rules on commands as one list; what a section on commands says is left out."""
     content = policy.content
     out = [

@@ -32,6 +32,12 @@ rules:
 limits:
   delete: {max_files: 100, over: ask}
 
+# More that a rule can say, as examples to take up:
+#   write.edit: {"db/migrations/**": deny}                     # add files there, and change none
+#   "old/**": {effect: allow, until: 2030-06-30}               # ends with that day
+#   "lib/**": {effect: deny, trial: true}                      # only recorded: ringfence log --would deny
+#   "src/**": {effect: deny, content: private-key}             # only where a key would be written
+
 # agents:                   # what one agent may do beyond that: by name, pattern, or parent/child
 #   coder:
 #     rules:

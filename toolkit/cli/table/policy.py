@@ -89,7 +89,12 @@ POLICIES: tuple[Command, ...] = (
                 metavar="VERDICT",
                 says="the verdict: allow, ask or deny",
             ),
-            opt("what", nargs="?", metavar="ACTION|TOOL", says="read, write, delete, run, or a tool's name"),
+            opt(
+                "what",
+                nargs="?",
+                metavar="ACTION|TOOL",
+                says="read, write, write.create, write.replace, write.edit, delete, run, or a tool's name",
+            ),
             opt(
                 "pattern",
                 nargs="?",
@@ -151,7 +156,11 @@ POLICIES: tuple[Command, ...] = (
         "commands.explain:explain",
         "print a verdict and every rule that was considered",
         (
-            opt("what", metavar="ACTION|TOOL", says="read, write, delete, run, or a tool's name"),
+            opt(
+                "what",
+                metavar="ACTION|TOOL",
+                says="read, write, write.create, write.replace, write.edit, delete, run, or a tool's name",
+            ),
             opt(
                 "path",
                 metavar="PATH",
