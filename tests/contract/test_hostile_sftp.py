@@ -40,10 +40,10 @@ def test_a_file_that_sends_more_than_it_says_is_not_read_whole(monkeypatch: pyte
 def test_a_read_stops_at_its_limit(limit: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     from ringfence.toolkit.errors import CallError
     from ringfence.toolkit.storage.sftp import Sftp
-    from ringfence.toolkit.storage.sftp import view as looking
+    from ringfence.toolkit.storage.sftp import view as sftp_view
     from ringfence.toolkit.storage.sftp.connection import Connection
 
-    monkeypatch.setattr(looking, "MAX_FILE", 2000)
+    monkeypatch.setattr(sftp_view, "MAX_FILE", 2000)
     served = Served([Odd("a", size=4, sent=120 * MIB)])
     with hostile(served) as fs:
         tree = Sftp(Connection(fs.ftp), ROOT, StoragePlace(("sftp",), "hostile", ROOT))

@@ -218,12 +218,12 @@ def test_what_the_server_does_not_give_back_is_named(
     def another(metadata: Any, *given: Any) -> Any:
         return {**attached(metadata), "owner": [4242, 4343]}
 
-    from ringfence.toolkit.storage.sftp import view as looking
+    from ringfence.toolkit.storage.sftp import view as sftp_view
     from ringfence.toolkit.storage.sftp.attributes import attached
 
     fill(root)
     monkeypatch.setattr(paramiko.SFTPClient, "chown", refused)
-    monkeypatch.setattr(looking, "attached", another)
+    monkeypatch.setattr(sftp_view, "attached", another)
     with session(server, root, ":memory:") as open_session:
         edited = open_session.call({"tool": "edit_file", "arguments": CALLS["edit"][1]})
         assert edited.ok and edited.data["metadata_not_kept"] == ["group", "owner"], edited

@@ -19,7 +19,7 @@ from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.cli import approval_prompt as prompt
 from ringfence.toolkit.cli.approval_prompt import Terminal
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.session import pipeline as attempt
+from ringfence.toolkit.session import pipeline
 from ringfence.toolkit.session import validation as validate
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.storage.open import private_memory
@@ -39,13 +39,13 @@ def code(result: Any) -> str | None:
 
 def between_decision_and_change(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> None:
     """Have `act` done once a call is judged and planned, and before anything is changed."""
-    real = attempt.apply
+    real = pipeline.apply
 
     def apply(*args: Any, **options: Any) -> Any:
         act()
         return real(*args, **options)
 
-    monkeypatch.setattr(attempt, "apply", apply)
+    monkeypatch.setattr(pipeline, "apply", apply)
 
 
 def outcomes(session: Session) -> list[str]:

@@ -17,7 +17,7 @@ from ringfence.policy.analysis.diff import compare
 from ringfence.policy.model import Retention
 from ringfence.toolkit.approvals.requests import Answer
 from ringfence.toolkit.audit import log as audit
-from ringfence.toolkit.history import pruning as prune
+from ringfence.toolkit.history import pruning
 from ringfence.toolkit.history.content_files import LARGE
 from ringfence.toolkit.session import automatic_retention, retention_schedule
 from ringfence.toolkit.session.session import Session
@@ -146,7 +146,7 @@ def test_it_is_carried_out_beside_the_calls(root: Path, monkeypatch: pytest.Monk
 
 
 def test_a_call_that_comes_meanwhile_is_answered_first(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prune, "_ROWS", 1)
+    monkeypatch.setattr(pruning, "_ROWS", 1)
     with opened(root) as session:
         write(session, 20)
         at(session, "UPDATE op SET started = started - 1000")
@@ -178,7 +178,7 @@ def test_one_process_at_a_time_and_the_turn_of_a_dead_one_is_free(root: Path) ->
 def test_what_is_left_between_two_portions_is_found_by_the_next(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prune, "_ROWS", 1)
+    monkeypatch.setattr(pruning, "_ROWS", 1)
     with opened(root) as session:
         write(session, 10)
         steps = iter([True, True, True, True, False])
@@ -196,10 +196,10 @@ def test_what_a_call_needs_that_came_after_the_look_stays(root: Path) -> None:
         assert content_files is not None
         rule = automatic_retention.rule_of(session.policy)
         assert rule is not None
-        choice = prune.choose(session.state, rule)
+        choice = pruning.choose(session.state, rule)
         again = call(session, "create_file", path="b", content="needed")
         assert call(session, "create_file", path="b", content="x", allow_overwrite=True).ok
-        for _ in prune.forget(session.state, content_files, session.workspace, choice):
+        for _ in pruning.forget(session.state, content_files, session.workspace, choice):
             pass
         assert session.restore("b", "v1").ok, again
 
@@ -208,7 +208,7 @@ def test_each_run_looks_only_at_what_is_still_kept(root: Path) -> None:
     with opened(root) as session:
         write(session, 10)
         session.prune()
-        assert prune.choose(session.state, prune.Rule()).first >= 7
+        assert pruning.choose(session.state, pruning.Rule()).first >= 7
         write(session, 1)
         assert session.prune(keep=0).ok
         assert session.state.rows("SELECT count(*) FROM blob") == [(0,)]

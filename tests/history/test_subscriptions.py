@@ -8,7 +8,7 @@ from typing import Any
 
 from ringfence.policy import Policy
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.history import subscriptions as events
+from ringfence.toolkit.history import subscriptions
 from ringfence.toolkit.history.subscriptions import Event
 from ringfence.toolkit.session.session import Session
 
@@ -74,7 +74,7 @@ def test_a_subscriber_that_wants_to_end_the_program_ends_nothing() -> None:
 
 
 def test_one_that_never_comes_back_misses_what_does_not_fit(monkeypatch: Any) -> None:
-    monkeypatch.setattr(events, "_WAITING", 3)
+    monkeypatch.setattr(subscriptions, "_WAITING", 3)
     held = threading.Event()
     with Session("memory://", ALLOW, state=":memory:") as session:
         stuck = session.subscribe(lambda event: held.wait(20))

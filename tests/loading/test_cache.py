@@ -15,7 +15,7 @@ import pytest
 
 from ringfence import policy
 from ringfence.policy import Policy, PolicyError
-from ringfence.policy.loading import cache as kept
+from ringfence.policy.loading import cache
 from ringfence.policy.loading import loader as loading
 from ringfence.policy.loading.serialize import from_plain, to_plain
 
@@ -48,7 +48,7 @@ cases:
 
 @pytest.fixture
 def place() -> Path:
-    found = kept.folder()
+    found = cache.folder()
     assert found is not None
     return Path(found)
 
@@ -123,7 +123,7 @@ def test_another_program_reads_it_itself(
     file: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     Policy.load(file)
-    monkeypatch.setattr(kept, "_FORMAT", kept._FORMAT + 1)
+    monkeypatch.setattr(cache, "_FORMAT", cache._FORMAT + 1)
     Policy.load(file)
     assert len(reads) == 2
 
@@ -213,25 +213,25 @@ def test_data_of_another_form_is_made_anew(file: Path, place: Path, reads: list[
 def test_it_can_be_switched_off_and_put_elsewhere(
     file: Path, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv(kept.VARIABLE, "off")
+    monkeypatch.setenv(cache.VARIABLE, "off")
     Policy.load(file)
     assert not place.exists()
-    monkeypatch.setenv(kept.VARIABLE, "not/absolute")
+    monkeypatch.setenv(cache.VARIABLE, "not/absolute")
     Policy.load(file)
-    assert kept.folder() is None
-    monkeypatch.setenv(kept.VARIABLE, str(tmp_path / "forms"))
+    assert cache.folder() is None
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "forms"))
     Policy.load(file)
     assert len(list((tmp_path / "forms").iterdir())) == 1
     assert oct((tmp_path / "forms").stat().st_mode & 0o777) == "0o700"
 
 
 def test_a_folder_that_cannot_be_made_stops_nothing(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(kept.VARIABLE, str(file / "below-a-file"))
+    monkeypatch.setenv(cache.VARIABLE, str(file / "below-a-file"))
     assert same(Policy.load(file), Policy.load(file, kept=False))
 
 
 def test_only_so_many_are_kept(file: Path, place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "_MOST", 6)
+    monkeypatch.setattr(cache, "_MOST", 6)
     for number in range(20):
         other = file.with_name(f"p{number}.yaml")
         other.write_text("version: 1\n")
@@ -263,7 +263,7 @@ def test_many_at_once_each_get_the_whole_policy(file: Path, place: Path) -> None
 def test_a_session_protects_what_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from ringfence.toolkit.session.session import Session
 
-    monkeypatch.setenv(kept.VARIABLE, str(tmp_path / ".cache"))
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / ".cache"))
     (tmp_path / "ringfence.yaml").write_text('version: 1\nrules: {"*": allow}\n')
     loaded = Policy.load(tmp_path / "ringfence.yaml")
     (form,) = (tmp_path / ".cache").iterdir()

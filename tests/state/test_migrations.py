@@ -17,7 +17,7 @@ from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.locations import local_place
 from ringfence.toolkit.plan.content import sha256
 from ringfence.toolkit.session.session import Session
-from ringfence.toolkit.state import migrations as upgrade
+from ringfence.toolkit.state import migrations
 from ringfence.toolkit.state.open import default_place
 from ringfence.toolkit.state.protocol import VERSION
 
@@ -144,8 +144,8 @@ def _die_at(statement: str, when: str, root: Path) -> None:
         real_copy(file, version)
         die("after", "copy")
 
-    real, real_copy = sqlite3.connect, upgrade._copy
-    upgrade._copy = copying
+    real, real_copy = sqlite3.connect, migrations._copy
+    migrations._copy = copying
     sqlite3.connect = lambda *a, **k: real(*a, **k, factory=Mortal)  # type: ignore[assignment]
     try:
         opened(root)

@@ -16,7 +16,7 @@ from ringfence.toolkit.call import Result
 from ringfence.toolkit.cli import main
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.storage.local.backend import Local
-from ringfence.toolkit.tasks import store_reader as look
+from ringfence.toolkit.tasks import store_reader
 
 U = "a1b2c3d4-e5f6-7890-abcd-ef1234567890"
 V = "b2c3d4e5-f607-8901-bcde-f23456789012"
@@ -155,9 +155,9 @@ def test_a_large_message_file_is_not_read(
 def test_a_file_that_grows_is_read_up_to_the_bound(
     session: Session, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(look, "MOST_SAID", 1000)
+    monkeypatch.setattr(store_reader, "MOST_SAID", 1000)
     pieces = iter([b"[" + b"1," * 400] * 1000)
-    said = look._messages("m", look.Stat("file"), lambda _: pieces)
+    said = store_reader._messages("m", store_reader.Stat("file"), lambda _: pieces)
     assert said.trouble == "m is cut off"
     assert len(list(pieces)) == 998
 
@@ -191,7 +191,7 @@ def test_a_schedule_waits_while_there_are_two(session: Session, store: Path) -> 
     assert call(session, "delete_tasks", task_ids=[U], delete_after="2020-01-01T00:00:00Z").ok
     (store / U.upper()).mkdir()
     if not (store / U.upper() / "ui_messages.json").exists():
-        assert session.purge_tasks(0).data["kept"] == [{"id": U, "why": look.TWINS}]
+        assert session.purge_tasks(0).data["kept"] == [{"id": U, "why": store_reader.TWINS}]
         (store / U.upper()).rmdir()
     assert session.purge_tasks(0).data["due"] == [U]
 

@@ -24,7 +24,7 @@ from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.storage.fsspec_store.backend import Store
 from ringfence.toolkit.storage.local.backend import Local
 from ringfence.toolkit.storage.open import private_memory
-from ringfence.toolkit.tasks import store_reader as look
+from ringfence.toolkit.tasks import store_reader
 from ringfence.toolkit.tasks.metadata import elements, messages, mode_of
 from ringfence.toolkit.workspace.view import View
 
@@ -238,12 +238,12 @@ def test_a_scheduled_deletion_that_fails_stays_scheduled(
     missed = session.purge_tasks(3600)
     assert missed.error is not None and missed.error["code"] == "partial_failure"
     assert names(store) == {V}
-    (stays,) = look.scheduled(View.unjudged(session.workspace))
+    (stays,) = store_reader.scheduled(View.unjudged(session.workspace))
     assert stays.id == V
     monkeypatch.undo()
     assert session.purge_tasks(3600).data["due"] == [V]
     assert names(store) == set()
-    assert look.scheduled(View.unjudged(session.workspace)) == []
+    assert store_reader.scheduled(View.unjudged(session.workspace)) == []
 
 
 @pytest.mark.parametrize("permanent", [False, True])

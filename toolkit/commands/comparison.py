@@ -1,4 +1,4 @@
-"""Comparison of a command's effects with the workspace: what is new, replaced, gone, and what is left out.
+"""Comparison of a command's effects with the workspace: what is new, replaced, deleted, and what is left out.
 
 Only reads, each directory once and each content at most once. The effects are hostile, the workspace may
 change meanwhile: what changed since the command started is a conflict.
@@ -31,13 +31,13 @@ from ringfence.toolkit.storage.tree_walk import walk
 from ringfence.toolkit.workspace.workspace import Workspace
 
 SMALL = 64 << 10  # up to this many bytes, content is compared in memory
-_HELD = 32 << 20  # bytes of new contents that stay in memory until they are written
+_IN_MEMORY = 32 << 20  # bytes of new contents that stay in memory until they are written
 _MODE = 0o777
 _TICK = 20_000_000  # nanoseconds; a file's times follow a clock that is coarser than the system's
-_NAMED = 20  # discarded names that are told
+_NAMED = 20  # discarded names that a result lists
 
 
-class Surroundings(NamedTuple):
+class ComparisonInput(NamedTuple):
     """What is compared with what: `discard` are patterns, `through` and `hidden` are canonical paths.
 
     `known` are the identities of files before the command, by path, as far as they were recorded.
@@ -81,7 +81,7 @@ class Created:
 
 
 @dataclass(slots=True)
-class Gone:
+class Deletion:
     """A deleted entry of the workspace, with everything below it."""
 
     path: str
@@ -96,7 +96,7 @@ class Differences:
     created: dict[str, Created] = field(default_factory=dict)
     links: dict[str, Effect] = field(default_factory=dict)
     directories: dict[str, Effect] = field(default_factory=dict)
-    gone: dict[str, Gone] = field(default_factory=dict)
+    deletions: dict[str, Deletion] = field(default_factory=dict)
     replaced: list[Write] = field(default_factory=list)
     modes: list[SetMode] = field(default_factory=list)
     discarded: int = 0
@@ -106,26 +106,26 @@ class Differences:
     conflicts: list[str] = field(default_factory=list)
 
 
-def compare(scratch: Scratch, around: Surroundings) -> Differences:
+def compare(scratch: Scratch, given: ComparisonInput) -> Differences:
     """Return the differences between a scratch and the workspace as it is now.
 
     Raises CallError for effects that no plan can have: beyond a bound, or with a name that is refused.
     """
-    comparison = _Comparison(scratch, around)
+    comparison = _Comparison(scratch, given)
     comparison.run()
     return comparison.found
 
 
 class _Comparison:
-    def __init__(self, scratch: Scratch, around: Surroundings) -> None:
+    def __init__(self, scratch: Scratch, given: ComparisonInput) -> None:
         self.found = Differences()
         self._scratch = scratch
-        self._around = around
-        self._backend = around.workspace.backend
-        self._lanes = Matcher(around.discard, around.workspace.fold) if around.discard else None
-        self._through = set(around.through)
-        self._hidden = set(around.hidden) if scratch.copied else set()
-        self._room = _HELD
+        self._around = given
+        self._backend = given.workspace.backend
+        self._lanes = Matcher(given.discard, given.workspace.fold) if given.discard else None
+        self._through = set(given.through)
+        self._hidden = set(given.hidden) if scratch.copied else set()
+        self._room = _IN_MEMORY
         # Directories to look at: the path, whether the workspace has it, and whether it was made anew.
         self._todo: list[tuple[str, bool, bool]] = [(paths.ROOT, True, scratch.copied)]
         self._by_inode: dict[int, Created] = {}
@@ -156,7 +156,7 @@ class _Comparison:
             for name, found in (listed or {}).items():
                 missing, own = paths.child(path, name), self._around.workspace.hides(path, name)
                 if not own and not self._is_left_out(missing, GONE, found, state):
-                    self._gone(missing, found)
+                    self._note_deletion(missing, found)
 
     def _stat(self, folder: Folder, name: str) -> Stat | None:
         return self._backend.stat(folder.spot(name))
@@ -192,18 +192,18 @@ class _Comparison:
         kind, path = effect.kind, effect.path
         if kind == GONE:
             if stat is not None:
-                self._gone(path, stat)
+                self._note_deletion(path, stat)
             return
         if kind == OTHER:
             self.found.dropped.append((path, f"{effect.special} is not made"))
             if stat is not None:
-                self._gone(path, stat)
+                self._note_deletion(path, stat)
             return
         if stat is not None and stat.kind == kind:
             self._both(effect, stat, changed, folder, anew)
             return
         if stat is not None:
-            self._gone(path, stat)
+            self._note_deletion(path, stat)
         check_name(path)
         if kind == DIRECTORY:
             self.found.directories[path] = effect
@@ -225,7 +225,7 @@ class _Comparison:
         elif effect.kind == LINK:
             if effect.target != stat.target:
                 check_name(path)
-                self._gone(path, stat)
+                self._note_deletion(path, stat)
                 self.found.links[path] = effect
         elif folder is not None and not self._is_untouched(effect, stat):
             self._file(effect, stat, changed, folder)
@@ -320,7 +320,7 @@ class _Comparison:
 
     # ---------------------------------------------------------------- deletions
 
-    def _gone(self, path: str, stat: Stat) -> None:
+    def _note_deletion(self, path: str, stat: Stat) -> None:
         if stat.kind == OTHER:
             if self._scratch.copied:
                 return  # nobody copies one
@@ -340,7 +340,7 @@ class _Comparison:
         ]
         self.found.conflicts += late
         if not late:
-            self.found.gone[path] = Gone(path, stat, entries)
+            self.found.deletions[path] = Deletion(path, stat, entries)
 
     def _is_late(self, stat: Stat, path: str | None = None) -> bool:
         """Whether an entry of the workspace changed since the command started."""

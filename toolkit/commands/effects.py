@@ -24,7 +24,7 @@ from ringfence.toolkit.storage import sparse_files
 from ringfence.toolkit.storage.local import syscalls
 from ringfence.toolkit.storage.local.entries import LIST, READ, errors, read_all
 
-GONE = "gone"  # the kind of an entry that says that the name was deleted
+GONE = "gone"  # the kind of an entry that stands for a deleted name
 FOLDERS = {"overlay": "upper", "copy": "copy"}  # where a scratch holds the changes, by level
 _OPAQUE = "user.overlay.opaque"
 _SPECIAL = {S.S_IFIFO: "a named pipe", S.S_IFSOCK: "a socket", S.S_IFCHR: "a device", S.S_IFBLK: "a device"}

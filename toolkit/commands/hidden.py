@@ -44,17 +44,17 @@ def surroundings(
     hidden, too: a command cannot wait for the answer. So is a directory that cannot be listed. `check` raises
     to give up.
     """
-    look = _Look(workspace, within, opens_below, through, check)
+    walked = _Walk(workspace, within, opens_below, through, check)
     with at(workspace.backend, paths.ROOT) as spot:
-        for _ in walk(workspace.backend, spot, paths.ROOT, look.choose, missed=look.missed):
+        for _ in walk(workspace.backend, spot, paths.ROOT, walked.choose, missed=walked.missed):
             pass
-    hidden = look.outermost()
-    direct = [place for place, alone in look.direct.items() if alone]
-    overlaid = tuple(place for place, alone in look.direct.items() if not alone)
+    hidden = walked.outermost()
+    direct = [place for place, alone in walked.direct.items() if alone]
+    overlaid = tuple(place for place, alone in walked.direct.items() if not alone)
     return Surroundings(tuple(map(to_disk, hidden)), tuple(map(to_disk, direct)), overlaid)
 
 
-class _Look:
+class _Walk:
     """A walk through the workspace, and what it has found so far."""
 
     def __init__(

@@ -21,7 +21,7 @@ IsDiscarded = Callable[[str, bool], bool]
 
 def moves(found: Differences, digest: Digest, is_discarded: IsDiscarded) -> list[Move]:
     """Return the moves. `digest` returns that of a file of the workspace; what is discarded moves along."""
-    if not found.gone or not (found.created or found.links):
+    if not found.deletions or not (found.created or found.links):
         return []
     pairing = _Pairing(found, digest, is_discarded)
     return [*pairing.directories(), *pairing.files(), *pairing.links()]
@@ -34,8 +34,8 @@ class _Pairing:
         self._is_discarded = is_discarded
         self._stats: dict[str, Stat] = {}
         self._children: dict[str, list[str]] = {}
-        for gone in found.gone.values():
-            for entry in (Entry(gone.path, gone.stat), *gone.entries):
+        for deleted in found.deletions.values():
+            for entry in (Entry(deleted.path, deleted.stat), *deleted.entries):
                 self._stats[entry.path] = entry.stat
                 self._children.setdefault(paths.parent(entry.path), []).append(entry.path)
         self._made: dict[str, list[str]] = {}
@@ -50,8 +50,8 @@ class _Pairing:
     def directories(self) -> Iterator[Move]:
         if not self._found.directories:
             return
-        shapes = self._gone_shapes()
-        gone, made = self._by_shape(shapes), self._by_shape(self._made_shapes())
+        shapes = self._deleted_shapes()
+        deleted, made = self._by_shape(shapes), self._by_shape(self._made_shapes())
         partners: dict[int, _Partners] = {}
         # Outermost first: what is below a pair moves along with it.
         for old in sorted(shapes, key=paths.parts):
@@ -59,8 +59,8 @@ class _Pairing:
             if shape not in made or self._is_taken(old):
                 continue
             if shape not in partners:
-                partners[shape] = self._partners(gone[shape], made[shape])
-            sources, targets = partners[shape][self._contents_of_gone(old)]
+                partners[shape] = self._partners(deleted[shape], made[shape])
+            sources, targets = partners[shape][self._contents_of_deleted(old)]
             if not targets or len(sources) + len(targets) > _MANY:
                 continue
             targets = self._left(targets)
@@ -68,11 +68,11 @@ class _Pairing:
                 self._taken |= {old, targets[0]}
                 yield Move(old, targets[0], self._stats[old], entries=tuple(self._below(old)))
 
-    def _partners(self, gone: list[str], made: list[str]) -> _Partners:
+    def _partners(self, deleted: list[str], made: list[str]) -> _Partners:
         """Return directories of one shape by their contents: those that went, and those that came."""
         found: _Partners = {}
-        for path in self._left(gone):
-            found.setdefault(self._contents_of_gone(path), ([], []))[0].append(path)
+        for path in self._left(deleted):
+            found.setdefault(self._contents_of_deleted(path), ([], []))[0].append(path)
         for path in self._left(made):
             found.setdefault(self._contents_of_made(path), ([], []))[1].append(path)
         return found
@@ -89,7 +89,7 @@ class _Pairing:
     def _is_taken(self, path: str) -> bool:
         return path in self._taken or any(above in self._taken for above in paths.above(path))
 
-    def _gone_shapes(self) -> dict[str, int]:
+    def _deleted_shapes(self) -> dict[str, int]:
         """Return a number for each directory that went; those with the same entries have the same one."""
         shapes: dict[str, int] = {}
         below: dict[str, list[tuple[str, int]]] = {}
@@ -132,7 +132,7 @@ class _Pairing:
         empty = self._shapes.get(())
         return {path: shape for path, shape in shapes.items() if shape != empty}
 
-    def _contents_of_gone(self, path: str) -> str:
+    def _contents_of_deleted(self, path: str) -> str:
         """Return a digest of all files below a directory, in an order that its shape alone decides."""
         if path not in self._contents:
             files = (
@@ -163,10 +163,12 @@ class _Pairing:
     # ------------------------------------------------------------ files and links
 
     def files(self) -> Iterator[Move]:
-        gone = {p: s for p, s in self._stats.items() if s.kind == FILE and s.size and not self._is_taken(p)}
+        deleted = {
+            p: s for p, s in self._stats.items() if s.kind == FILE and s.size and not self._is_taken(p)
+        }
         made = {p: c for p, c in self._found.created.items() if c.effect.size and not self._is_taken(p)}
-        sizes = {stat.size for stat in gone.values()} & {new.effect.size for new in made.values()}
-        sources = _grouped((self._digest(p, s), p) for p, s in gone.items() if s.size in sizes)
+        sizes = {stat.size for stat in deleted.values()} & {new.effect.size for new in made.values()}
+        sources = _grouped((self._digest(p, s), p) for p, s in deleted.items() if s.size in sizes)
         targets = _grouped((new.digest(), p) for p, new in made.items() if new.effect.size in sizes)
         for key in sources.keys() & targets.keys():
             (old, *others), (new, *more) = sources[key], targets[key]
@@ -176,9 +178,9 @@ class _Pairing:
 
     def links(self) -> Iterator[Move]:
         """Pair links that kept their name and target; a target that stays may lead anywhere."""
-        gone = [p for p, s in self._stats.items() if s.kind == LINK and not self._is_taken(p)]
+        deleted = [p for p, s in self._stats.items() if s.kind == LINK and not self._is_taken(p)]
         made = [p for p in self._found.links if not self._is_taken(p)]
-        sources = _grouped(((p.rpartition("/")[2], self._stats[p].target), p) for p in gone)
+        sources = _grouped(((p.rpartition("/")[2], self._stats[p].target), p) for p in deleted)
         targets = _grouped(((p.rpartition("/")[2], self._found.links[p].target), p) for p in made)
         for key in sources.keys() & targets.keys():
             (old, *others), (new, *more) = sources[key], targets[key]

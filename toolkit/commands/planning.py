@@ -11,7 +11,7 @@ from graphlib import CycleError, TopologicalSorter
 
 from ringfence.policy.patterns.matcher import Matcher
 from ringfence.toolkit import paths
-from ringfence.toolkit.commands.comparison import Differences, Gone, Surroundings, compare
+from ringfence.toolkit.commands.comparison import ComparisonInput, Deletion, Differences, compare
 from ringfence.toolkit.commands.effects import Bounds, Scratch, check_target
 from ringfence.toolkit.commands.moves import moves
 from ringfence.toolkit.plan import checks
@@ -81,11 +81,11 @@ def plan_effects(  # noqa: PLR0913  the parts of one run, by name
     Raises CallError `path_invalid` or `too_large` for effects that are refused as a whole, `path_changed`
     where something changes while it is read, and `permission_denied` for what cannot be read.
     """
-    around = Surroundings(workspace, started_ns, discard, through, hidden, known or {}, check)
+    given = ComparisonInput(workspace, started_ns, discard, through, hidden, known or {}, check)
     tree = Scratch(scratch, level, bounds)
     try:
-        found = compare(tree, around)
-        planner = _Planner(found, around)
+        found = compare(tree, given)
+        planner = _Planner(found, given)
         changes = planner.changes()
     finally:
         tree.close()
@@ -119,10 +119,10 @@ def counts_of(changes: tuple[Change, ...]) -> dict[str, int]:
 
 
 class _Planner:
-    def __init__(self, found: Differences, around: Surroundings) -> None:
+    def __init__(self, found: Differences, given: ComparisonInput) -> None:
         self._found = found
-        self._around = around
-        self._lanes = Matcher(around.discard, around.workspace.fold) if around.discard else None
+        self._around = given
+        self._lanes = Matcher(given.discard, given.workspace.fold) if given.discard else None
         self._digests: dict[str, str] = {}
         self._moves: list[Move] = []
 
@@ -173,10 +173,10 @@ class _Planner:
         """Return the changes that free a name, or need a free one and have something below it."""
         arrived = _Below(move.destination for move in self._moves)
         changes: dict[_Key, Change] = {}
-        for gone in self._found.gone.values():
-            left = self._left_of(gone)
+        for deletion in self._found.deletions.values():
+            left = self._left_of(deletion)
             if left is not None:
-                changes["delete", gone.path] = left
+                changes["delete", deletion.path] = left
         changes |= {("move", move.source): move for move in self._moves}
         for path, effect in self._found.directories.items():
             if path not in arrived:
@@ -184,17 +184,17 @@ class _Planner:
                 changes["make", path] = MakeDirectory(path, mode=None if mode & _OPEN == _OPEN else mode)
         return changes
 
-    def _left_of(self, gone: Gone) -> Delete | None:
+    def _left_of(self, deletion: Deletion) -> Delete | None:
         """Return the deletion of what did not move elsewhere; None if all of it did."""
         left = _Below(move.source for move in self._moves)
-        if gone.path in left:
+        if deletion.path in left:
             return None
-        entries = gone.entries
+        entries = deletion.entries
         if self._moves:
             entries = tuple(entry for entry in entries if entry.path not in left)
-        named = (gone.path, *(entry.path for entry in entries))
+        named = (deletion.path, *(entry.path for entry in entries))
         digests = {path: self._digests[path] for path in named if path in self._digests}
-        return Delete(gone.path, gone.stat, entries, digests)
+        return Delete(deletion.path, deletion.stat, entries, digests)
 
     # ------------------------------------------------------------------ reading
 
@@ -213,9 +213,9 @@ def _order(sorter: TopologicalSorter[_Key], key: _Key, changes: dict[_Key, Chang
     kind, path = key
     change = changes[key]
     if isinstance(change, Move):
-        around = next((above for above in paths.above(path) if ("delete", above) in changes), None)
-        if around is not None:
-            sorter.add(("delete", around), key)
+        given = next((above for above in paths.above(path) if ("delete", above) in changes), None)
+        if given is not None:
+            sorter.add(("delete", given), key)
     if kind == "delete":
         return
     target = change.destination if isinstance(change, Move) else path

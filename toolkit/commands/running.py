@@ -32,7 +32,7 @@ _LACKING = (
     "not_on_this_system", "namespaces_forbidden", "mount_refused", "proc_masked", "landlock_missing",
     "seccomp_missing", "too_large",
 )  # fmt: skip
-# Levels at which a command runs in the workspace itself, and what its answer says about that.
+# Levels at which a command runs in the workspace itself, and the note in its result.
 _IN_PLACE: Mapping[str, str] = MappingProxyType(
     {
         "landlock": "At level landlock nothing of the workspace can be written, but what is in `through`.",

@@ -124,7 +124,7 @@ class Scratches:
         return None
 
     def sweep(self, is_open: Callable[[str], bool]) -> int:
-        """Remove what dead processes left, and what waits for an approval that `is_open` says has ended.
+        """Remove what dead processes left, and what waits for an approval that has ended by `is_open`.
 
         Returns how many scratches were removed.
         """

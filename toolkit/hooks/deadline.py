@@ -63,13 +63,13 @@ def _wait(child: int, reading: int, left: float, deadline: float) -> int:
     signal.signal(signal.SIGALRM, late)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGALRM})
     signal.setitimer(signal.ITIMER_REAL, left)
-    said = b""
+    output = b""
     while part := os.read(reading, 1 << 16):
-        said += part
+        output += part
     if os.waitpid(child, 0)[1] != 0:
         return _BLOCKED
-    while said:
-        said = said[os.write(1, said) :]
+    while output:
+        output = output[os.write(1, output) :]
     return 0
 
 

@@ -20,7 +20,7 @@ EVENTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "gemini": ("BeforeTool",),
     }
 )
-# The events after a tool has run; they are answered by nothing, and tell which commands ran.
+# The events after a tool has run; they get no answer, and show which commands ran.
 AFTER: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         "claude-code": ("PostToolUse", "PostToolUseFailure"),

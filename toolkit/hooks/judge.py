@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ringfence.policy import Decision, Effect, Need, Policy
 from ringfence.policy.byte_names import from_disk, to_disk
-from ringfence.policy.loading import cache as kept
+from ringfence.policy.loading import cache
 from ringfence.policy.model import WRITE_KINDS, kind_at
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
@@ -99,11 +99,11 @@ class Judge:
             if touch.tool == UNKNOWN and error.code != "protected_path":
                 return Verdict(Effect.ASK, _ELSEWHERE)  # it may or may not be a path of this machine
             # A link's target is not reported.
-            said = "The path is protected" if error.code == "protected_path" else error.message
-            return Verdict(Effect.DENY, f"{said} ({error.code}). {error.hint}", refused=True)
+            message = "The path is protected" if error.code == "protected_path" else error.message
+            return Verdict(Effect.DENY, f"{message} ({error.code}). {error.hint}", refused=True)
         decision = self._rules(touch).decide(self._agent, touch.tool, needs, fold=self._fold)
-        verdict = self._say(decision, place)
-        if verdict.effect is Effect.DENY and self._is_way(touch, place, needs):
+        verdict = self._verdict_of(decision, place)
+        if verdict.effect is Effect.DENY and self._is_passable(touch, place, needs):
             return self._through(touch, place) or verdict
         if verdict.effect is Effect.DENY or not place.directory:
             return verdict
@@ -111,7 +111,7 @@ class Judge:
             return stricter(verdict, Verdict(Effect.ASK, _TREE))
         return verdict if touch.within is None else stricter(verdict, self._below(touch, place))
 
-    def _is_way(self, touch: Touch, place: Place, needs: list[Need]) -> bool:
+    def _is_passable(self, touch: Touch, place: Place, needs: list[Need]) -> bool:
         """Whether a search begins at a denied directory below which something may not be denied."""
         if touch.within is None or not place.directory:
             return False
@@ -214,10 +214,10 @@ class Judge:
         for name in self._walk.below(place.real, deep=touch.tool != "list_directory"):
             shown = touch.names or not name.directory
             if shown and searched.may_show(name.path, name.directory):
-                effect, why = self._shown(touch, name)
+                effect, why = self._judge_name(touch, name)
                 yield effect, f"{_BELOW[effect]}{why}. {_NARROW}" if effect in _BELOW else ""
 
-    def _shown(self, touch: Touch, name: Name) -> tuple[Effect, str]:
+    def _judge_name(self, touch: Touch, name: Name) -> tuple[Effect, str]:
         """Return the verdict on showing one of many names, with its reason."""
         try:
             needs = {name.path}
@@ -246,7 +246,7 @@ class Judge:
             self._narrowed[keys] = narrowed(self._policy, keys)
         return self._narrowed[keys]
 
-    def _say(self, decision: Decision, place: Place) -> Verdict:
+    def _verdict_of(self, decision: Decision, place: Place) -> Verdict:
         """Return a decision as the agent may see it: without pattern, file or line of a rule."""
         rule = decision.rule
         hint = f". {decision.hint}" if decision.effect is Effect.DENY else ""
@@ -272,7 +272,7 @@ class Judge:
             self._protection.protect(os.path.abspath(log), aside=True)
         if key := os.environ.get("RINGFENCE_AUDIT_KEY"):
             self._protection.protect(os.path.abspath(key))
-        if (forms := kept.folder()) is not None:
+        if (forms := cache.folder()) is not None:
             self._protection.protect(forms)
         home = os.path.realpath(os.path.expanduser("~"))
         state = os.path.realpath(os.environ.get("XDG_STATE_HOME") or home)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 ANSWERED, BLOCKED = 0, 2
 MAX_EVENT = 64 << 20
-MAX_SAID = 9_000  # characters; a host truncates longer answers, which are then invalid JSON
+MAX_REASON = 9_000  # characters; a host truncates longer answers, which are then invalid JSON
 # The answer for an ask: the host's own question, if all its versions have one, else a deny.
 ASKS = {"claude-code": "host", "codex": "deny", "gemini": "deny"}
 _UNKNOWN = "The policy allows the path, but not what else this tool may do with it"
@@ -87,12 +87,12 @@ def respond(  # noqa: PLR0913  the streams of a process, and who takes what ran
             ran = _ran_outside(host, event, options) if record else None
             if ran is not None and record is not None:
                 record(ran)
-        elif (said := answer(host, options, event)) is not None:
-            _write(sink, json.dumps(said) + "\n")
+        elif (response := answer(host, options, event)) is not None:
+            _write(sink, json.dumps(response) + "\n")
         return ANSWERED
     except BaseException as error:  # noqa: BLE001  fails closed: any failure blocks the call
         # Nothing was judged, and with any other status the host allows the call.
-        log.write(f"ringfence: blocked, as it could not be judged: {_told(error)}\n")
+        log.write(f"ringfence: blocked, as it could not be judged: {_error_text(error)}\n")
         return BLOCKED
 
 
@@ -139,7 +139,7 @@ def answer(host: str, options: Options, event: dict[str, Any]) -> dict[str, Any]
         effect, reason = "deny", f"{_NOBODY}: {reason}"
     if effect is None or (effect == "allow" and event.get("permission_mode") == "plan"):
         return None  # a plan changes nothing
-    return SAYS[host, name](effect, f"Ringfence: {reason}"[:MAX_SAID], None)
+    return SAYS[host, name](effect, f"Ringfence: {reason}"[:MAX_REASON], None)
 
 
 def _through_shell(
@@ -149,11 +149,11 @@ def _through_shell(
 
     An ask of the policy is asked there: only an answer given there is bound to the command and its changes.
     """
-    reason = f"Ringfence: {verdict.reason}"[:MAX_SAID]
+    reason = f"Ringfence: {verdict.reason}"[:MAX_REASON]
     if str(verdict.effect) == "deny":
         return SAYS[shell.host, name]("deny", reason, None)
     if str(verdict.effect) == "ask" and options.ask == "deny":
-        return SAYS[shell.host, name]("deny", f"Ringfence: {_NOBODY}: {verdict.reason}"[:MAX_SAID], None)
+        return SAYS[shell.host, name]("deny", f"Ringfence: {_NOBODY}: {verdict.reason}"[:MAX_REASON], None)
     effect: str | None = "ask" if str(verdict.effect) == "ask" and options.ask == "host" else "allow"
     if event.get("permission_mode") == "plan":
         if name == "PermissionRequest":
@@ -225,7 +225,7 @@ def _may_run(host: str, tool: str, options: Options) -> bool:
 
 
 def _shell_call(host: str, event: dict[str, Any], options: Options, context: CallContext) -> ShellCall | None:
-    """Return the command of a call; None where it runs none, or the policy says nothing about commands."""
+    """Return the command of a call; None where it runs none, or the policy has no rule for commands."""
     tool, given = _text(event, "tool_name"), event["tool_input"]
     if not _may_run(host, tool, options):
         return None
@@ -317,7 +317,7 @@ def _text(event: dict[str, Any], key: str) -> str:
     return value
 
 
-def _told(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     """Return a failure in one line that the agent may see: no text of the policy, nor of a defect of ours."""
     if hasattr(error, "problems"):
         return "the policy does not load; run `ringfence check` for details"

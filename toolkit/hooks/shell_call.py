@@ -1,7 +1,7 @@
 """Shell call of a host: the verdict on its words, and the arguments with which `ringfence shell` runs it.
 
 Starts nothing and opens no file. Where the call is not rewritten the verdict is a hint: what a command is
-called says little about what it does.
+called shows little of what it does.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class ShellCall:
     def verdict(self) -> Verdict:
         """Return the verdict on the words, with a reason that an agent may see."""
         decision = self.decision
-        reason = said(decision)
+        reason = reason_text(decision)
         if self.mode == "words" and decision.effect is not Effect.ALLOW:
             return Verdict(decision.effect, f"{reason}. {HINT}")
         if decision.effect is Effect.DENY or self.mode == "words":
@@ -126,7 +126,7 @@ def session_of(event: Mapping[str, Any]) -> str | None:
     return named if isinstance(named, str) and _SESSION.fullmatch(named) and named[0] != "-" else None
 
 
-def said(decision: Decision) -> str:
+def reason_text(decision: Decision) -> str:
     """Return a decision as the agent may see it: without pattern, file or line of a rule."""
     rule = decision.rule
     text = " ".join(decision.path.split())

@@ -41,7 +41,7 @@ def line_of(host: str, tool: str, given: Mapping[str, Any]) -> str | None:
 def wrapped(host: str, line: str, start: Sequence[str], is_inside: Callable[[str], bool]) -> str:
     """Return a command line that has `ringfence shell` run this one; `start` is its command up to the line.
 
-    `is_inside` tells whether a folder, as a `cd` at the start names it, is in the root. A line that already
+    `is_inside` returns whether a folder, as a `cd` at the start names it, is in the root. A line that already
     is such a call is built anew, so that it has these options and no others.
 
     ValueError for a line that cannot be handed over.

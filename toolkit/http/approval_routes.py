@@ -12,7 +12,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from ringfence.toolkit.approvals.requests import ONCE, Answer
-from ringfence.toolkit.approvals.requests import Request as Asked
+from ringfence.toolkit.approvals.requests import Request as ApprovalRequest
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.http.responses import as_json, check_role, object_in, text_in
 from ringfence.toolkit.http.session_pool import SessionPool
@@ -58,16 +58,16 @@ def routes(doors: SessionPool) -> list[Route]:
     ]
 
 
-def _shown(caller: Caller, asked: Asked) -> dict[str, Any]:
+def _shown(caller: Caller, asked: ApprovalRequest) -> dict[str, Any]:
     """Return a request for its reader: all of it for a person, without content and rule for an agent."""
     return asked.to_json() if caller.role == PERSON else agent_view.request_fields(asked)
 
 
-def _may_see(caller: Caller, asked: Asked) -> bool:
+def _may_see(caller: Caller, asked: ApprovalRequest) -> bool:
     return caller.role == PERSON or asked.agent == caller.name
 
 
-def _decided(desk: Session, caller: Caller, name: str, fields: dict[str, Any]) -> Asked:
+def _decided(desk: Session, caller: Caller, name: str, fields: dict[str, Any]) -> ApprovalRequest:
     decision, reason = text_in(fields, "decision"), text_in(fields, "reason", "")
     if decision not in DECISIONS:
         known = ", ".join(DECISIONS)

@@ -15,7 +15,7 @@ from ringfence.toolkit.authoring.what_if import Look, Misnamed, name_paths
 from ringfence.toolkit.call import Result
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.http.responses import as_json, check_role, object_in, text_in
-from ringfence.toolkit.http.session_pool import Gone, SessionPool
+from ringfence.toolkit.http.session_pool import Disconnect, SessionPool
 from ringfence.toolkit.http.tokens import AGENT, PERSON, SERVICE, Caller
 from ringfence.toolkit.session import agent_view
 from ringfence.toolkit.session.session import Session
@@ -29,11 +29,11 @@ def routes(doors: SessionPool) -> list[Route]:
     async def call(request: Request) -> Response:
         """Make one call in the caller's session and return its result."""
         caller = check_role(request, AGENT)
-        body, gone = await request.body(), Gone()
+        body, disconnect = await request.body(), Disconnect()
         result: list[Result] = []
         async with anyio.create_task_group() as group:
-            group.start_soon(_watch, request, gone)
-            result.append(await doors.call(caller, body, gone))
+            group.start_soon(_watch, request, disconnect)
+            result.append(await doors.call(caller, body, disconnect))
             group.cancel_scope.cancel()
         return as_json(result[0].to_json())
 
@@ -48,11 +48,11 @@ def routes(doors: SessionPool) -> list[Route]:
     return [Route("/call", call, methods=["POST"]), Route("/decide", decide, methods=["POST"])]
 
 
-async def _watch(request: Request, gone: Gone) -> None:
+async def _watch(request: Request, disconnect: Disconnect) -> None:
     """Wait until the client disconnects; the body has been read, so no other message can come."""
     while True:
         if (await request.receive())["type"] == "http.disconnect":
-            gone.event.set()
+            disconnect.event.set()
             return
 
 

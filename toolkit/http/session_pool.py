@@ -27,7 +27,7 @@ THREADS = 4  # threads that one caller's requests may use at once
 
 
 @dataclass(slots=True)
-class Gone:
+class Disconnect:
     """Whether the client that waits for a response has disconnected."""
 
     event: threading.Event = field(default_factory=threading.Event)
@@ -99,14 +99,14 @@ class SessionPool:
                 self._doors[caller.key] = SessionSlot(caller, self._opened(caller.name, caller.session))
             return self._doors[caller.key]
 
-    async def call(self, caller: Caller, body: bytes, gone: Gone) -> Result:
+    async def call(self, caller: Caller, body: bytes, disconnect: Disconnect) -> Result:
         """Answer one call in its turn; a call whose client disconnected in the queue is not started."""
         door = await self.door(caller)
         async with door.turn:
-            if gone.event.is_set():
+            if disconnect.event.is_set():
                 return failed(call_id_of(body), CallError("cancelled", "The client left before it began"))
             began = time.perf_counter()
-            result: Result = await self.run(lambda: door.session.call(body, gone.progress()), caller)
+            result: Result = await self.run(lambda: door.session.call(body, disconnect.progress()), caller)
         self.metrics.call(_tool_in(body), result, time.perf_counter() - began)
         return result
 

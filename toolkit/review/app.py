@@ -17,7 +17,7 @@ from ringfence.toolkit.http.middleware import Limits
 from ringfence.toolkit.http.responses import STATUS
 from ringfence.toolkit.review import approval_routes as approving
 from ringfence.toolkit.review import audit_routes as records
-from ringfence.toolkit.review import session_routes as looking
+from ringfence.toolkit.review import session_routes
 from ringfence.toolkit.review import sse as live
 from ringfence.toolkit.review import trash_routes as trash
 from ringfence.toolkit.review.accounts import LOOK, SIGNED_IN
@@ -55,7 +55,7 @@ def build(desk: PageContext, limits: Limits, proxy: Proxy | None = None) -> Midd
     app = Starlette(
         routes=[
             *approving.routes(desk),
-            *looking.routes(desk),
+            *session_routes.routes(desk),
             *records.routes(desk),
             *trash.routes(desk),
             *live.routes(desk),

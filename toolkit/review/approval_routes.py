@@ -14,7 +14,7 @@ from starlette.routing import Route
 from ringfence.policy import Need
 from ringfence.toolkit.approvals.grant_scope import is_broad
 from ringfence.toolkit.approvals.requests import GRANTED, ONCE, PATTERN, PENDING, REFUSED, SESSION, Answer
-from ringfence.toolkit.approvals.requests import Request as Asked
+from ringfence.toolkit.approvals.requests import Request as ApprovalRequest
 from ringfence.toolkit.call import read_json
 from ringfence.toolkit.durations import ahead
 from ringfence.toolkit.errors import CallError
@@ -127,7 +127,7 @@ def _wider(desk: PageContext, name: str, answer: Answer) -> dict[str, Any]:
     }
 
 
-def _judged(session: Session, asked: Asked) -> list[Judged]:
+def _judged(session: Session, asked: ApprovalRequest) -> list[Judged]:
     """Return the policy's verdict on each need by itself; the call has the strictest, and its limits."""
     found = []
     for one in shown_needs(asked)[:FILES]:

@@ -13,7 +13,7 @@ from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import Entry
 from ringfence.toolkit.review.accounts import ADMINISTER, LOOK
 from ringfence.toolkit.review.context import PageContext, form, person_of
-from ringfence.toolkit.tasks import store_reader as look
+from ringfence.toolkit.tasks import store_reader
 from ringfence.toolkit.workspace.view import View
 
 MOST = 500
@@ -56,13 +56,13 @@ def _rows(desk: PageContext, name: str) -> tuple[list[Row], int | None]:
         if not session.workspace.has_tasks:
             return [], None
         view = View.unjudged(session.workspace)
-        found = look.trash(view)
+        found = store_reader.trash(view)
         return [_row(view, one) for one in found[:MOST]], len(found)
 
 
-def _row(view: View, one: look.Deleted) -> Row:
+def _row(view: View, one: store_reader.Deleted) -> Row:
     try:
-        task, _ = look.task(view, Entry(one.path, one.stat))
+        task, _ = store_reader.task(view, Entry(one.path, one.stat))
     except CallError as error:
         return Row(one.id, f"({error.message})", None, None, one.stat.modified)
     return Row(one.id, task.title or "(untitled)", task.size, task.files, one.stat.modified)

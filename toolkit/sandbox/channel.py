@@ -15,7 +15,7 @@ KILL, RESUME, FOREGROUND, TERMINATE = b"k", b"r", b"f", b"t"
 _LONGEST = 65536
 
 
-def tell(channel: socket.socket, **message: Any) -> None:
+def send(channel: socket.socket, **message: Any) -> None:
     """Send one message; a caller that is gone needs none."""
     try:
         channel.send(json.dumps(message).encode("ascii"))

@@ -6,7 +6,7 @@ import os
 import signal
 import socket
 
-from ringfence.toolkit.sandbox.channel import tell
+from ringfence.toolkit.sandbox.channel import send
 from ringfence.toolkit.sandbox.errors import SandboxError
 from ringfence.toolkit.sandbox.privileges import drop_privileges, limit_resources
 from ringfence.toolkit.sandbox.request import Request
@@ -41,9 +41,9 @@ def _become_command(request: Request, channel: socket.socket, ready: int) -> Non
         close_from(3, on_exec=True)
         _execute(request, channel)
     except SandboxError as error:
-        tell(channel, error=error.code, message=error.message, place=error.place)
+        send(channel, error=error.code, message=error.message, place=error.place)
     except OSError as error:
-        tell(channel, error="start_failed", message=str(error), place="command")
+        send(channel, error="start_failed", message=str(error), place="command")
     os._exit(1)
 
 
@@ -51,7 +51,7 @@ def _execute(request: Request, channel: socket.socket) -> None:
     try:
         os.execvpe(request.argv[0], request.argv, request.env)
     except OSError as error:
-        tell(channel, failed=error.errno)
+        send(channel, failed=error.errno)
     os._exit(127)
 
 

@@ -14,7 +14,7 @@ import socket
 from dataclasses import dataclass
 
 from ringfence.toolkit.sandbox.call_filter import filter_program
-from ringfence.toolkit.sandbox.channel import tell
+from ringfence.toolkit.sandbox.channel import send
 from ringfence.toolkit.sandbox.errors import SandboxError
 from ringfence.toolkit.sandbox.supervisor import CHANNEL, PARENT, supervise
 from ringfence.toolkit.sandbox.system_calls import (
@@ -54,7 +54,7 @@ def serve(caller: int) -> None:
     try:
         filter_program(internet=True), filter_program(internet=False)  # made once, for all supervisors
     except SandboxError:
-        pass  # said by each run
+        pass  # each run reports it
     poll = select.poll()
     for descriptor in (server.fileno(), held):
         poll.register(descriptor, select.POLLIN)
@@ -66,7 +66,7 @@ def serve(caller: int) -> None:
             os.close(process)
             ended = running.pop(process)
             os.waitpid(ended.process, 0)
-            ended.channel.close()  # its end tells the caller that every process of the command is dead
+            ended.channel.close()  # the caller sees its end: every process of the command is dead
         if held in ready or (server.fileno() in ready and not _take(server, poll, running)):
             os._exit(0)
 
@@ -91,7 +91,7 @@ def _take(server: socket.socket, poll: select.poll, running: dict[int, _Running]
         poll.register(process, select.POLLIN)
     except OSError as error:
         reason = "their number is limited to none" if error.errno == errno.ENOSPC else error.strerror
-        tell(channel, error="namespaces_forbidden", message=f"no user namespace: {reason}", place="clone")
+        send(channel, error="namespaces_forbidden", message=f"no user namespace: {reason}", place="clone")
         channel.close()
     for descriptor in (*passed[:CHANNEL], *passed[CHANNEL + 1 :], me):
         os.close(descriptor)

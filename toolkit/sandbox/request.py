@@ -18,7 +18,7 @@ class Home:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the supervisor is told. Paths are absolute and real where not said otherwise.
+    """Request to the supervisor. Paths are absolute and real unless stated otherwise.
 
     `level` is overlay, copy, copy-in-place (no namespaces: the command runs in the copy), landlock or none.
     `readable` and `writes_in` are the trees of the levels without namespaces. `terminal`: the command shares

@@ -1,4 +1,4 @@
-"""Runner of commands: starts one in the sandbox, carries its streams, and says how it ended."""
+"""Runner of commands: starts one in the sandbox, carries its streams, and reports how it ended."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _refuse_through(spec: Spec) -> None:
 def _attempt(
     request: Request, streams: Streams, check: Callable[[], None] | None, people: Terminal | None
 ) -> _Outcome:
-    """Run once, and return what was said about it; every process is dead then."""
+    """Run once, and return the report of it; every process is dead then."""
     if not request.namespaces:
         os.makedirs(f"{request.scratch}/tmp", mode=0o700, exist_ok=True)
     outcome = _Outcome()
@@ -107,7 +107,7 @@ def _attempt(
             _follow(channel, streams, outcome, check, people)
         finally:
             if people:
-                people.take_back()
+                people.reclaim()
             _finish(channel)
     if outcome.error is None:
         streams.started()
@@ -117,7 +117,7 @@ def _attempt(
 
 @dataclass(slots=True)
 class _Outcome:
-    """What the supervisor and the first process have said."""
+    """The messages of the supervisor and the first process."""
 
     wait_status: int | None = None
     stopped: Stop | None = None

@@ -14,7 +14,7 @@ import socket
 import struct
 import time
 
-from ringfence.toolkit.sandbox.channel import FOREGROUND, KILL, RESUME, TERMINATE, tell
+from ringfence.toolkit.sandbox.channel import FOREGROUND, KILL, RESUME, TERMINATE, send
 from ringfence.toolkit.sandbox.command import give_terminal, start_command
 from ringfence.toolkit.sandbox.errors import SandboxError
 from ringfence.toolkit.sandbox.mounts import Mounts, mount_proc
@@ -52,9 +52,9 @@ def supervise() -> None:
         os.chdir(os.path.join(request.directory, request.cwd))
         _Supervisor(request, channel).run()
     except SandboxError as error:
-        tell(channel, error=error.code, message=error.message, place=error.place)
+        send(channel, error=error.code, message=error.message, place=error.place)
     except OSError as error:
-        tell(channel, error="start_failed", message=str(error), place="supervisor")
+        send(channel, error="start_failed", message=str(error), place="supervisor")
     os._exit(0)
 
 
@@ -82,7 +82,7 @@ def _prepare_namespaces(request: Request) -> None:
 
 
 class _Supervisor:
-    """The command's process, its limits, and what the caller says."""
+    """The command's process, its limits, and the caller's messages."""
 
     def __init__(self, request: Request, channel: socket.socket) -> None:
         self._request = request
@@ -92,7 +92,7 @@ class _Supervisor:
         signal.set_wakeup_fd(waker, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         self._command = start_command(request, channel)
-        tell(channel, started=True)
+        send(channel, started=True)
         keep = (CHANNEL, REQUEST, self._woken, waker)
         _close_all_but(keep, request.terminals)
         self._watch = Watch(request, REQUEST)
@@ -110,7 +110,7 @@ class _Supervisor:
             if CHANNEL in ready and not self._obey():
                 break
             if stopped := self._exceeded():
-                tell(self._channel, stopped=stopped)
+                send(self._channel, stopped=stopped)
                 break
         if not self._request.namespaces:
             end_descendants()
@@ -129,15 +129,15 @@ class _Supervisor:
             except ChildProcessError:
                 return True
             if found == self._command and os.WIFSTOPPED(status):
-                tell(self._channel, suspended=os.WSTOPSIG(status))
+                send(self._channel, suspended=os.WSTOPSIG(status))
             elif found == self._command:
-                tell(self._channel, ended=status)
+                send(self._channel, ended=status)
                 return True
             elif found == 0:
                 return False
 
     def _obey(self) -> bool:
-        """Do what the caller says; False if that is to end the command."""
+        """Obey a message of the caller; False if it ends the command."""
         try:
             order = self._channel.recv(2)
         except OSError:

@@ -17,7 +17,7 @@ class Terminal:
         self._group = os.getpgrp()
         self.streams = tuple(stream for stream in range(3) if _is_terminal(stream))
 
-    def take_back(self) -> None:
+    def reclaim(self) -> None:
         """Make the caller the foreground job again, if its command is."""
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
         try:
@@ -29,7 +29,7 @@ class Terminal:
 
     def suspend(self, channel: socket.socket) -> None:
         """Stop the caller's own job, as its command was stopped; continue the command when it continues."""
-        self.take_back()
+        self.reclaim()
         os.killpg(self._group, signal.SIGSTOP)
         in_foreground = os.tcgetpgrp(self._descriptor) == self._group
         channel.send(FOREGROUND if in_foreground else RESUME)
