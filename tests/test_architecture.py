@@ -509,6 +509,8 @@ MAY_CHANGE = {
     "toolkit.storage.open": "opens a store",
     "toolkit.storage.task_mount_open": "opens a task store",
     "toolkit.storage.task_mount": "is two of them",
+    "toolkit.storage.task_move": "moves between two of them",
+    "toolkit.storage.task_spots": "has the one of a place",
     "toolkit.sandbox.resolving": "has no tree: a field of a Spec has that name",
 }
 # The kinds of tree, which have all of these methods.

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any
 
+from ringfence.toolkit.approvals.audit_record import approval_record
 from ringfence.toolkit.approvals.grant_scope import check_scope, covers, with_end
 from ringfence.toolkit.approvals.requests import (
     EXPIRED,
@@ -31,9 +32,7 @@ from ringfence.toolkit.approvals.requests import (
     call_of,
     is_same_call,
 )
-from ringfence.toolkit.audit import index as audit_index
 from ringfence.toolkit.audit import log as audit
-from ringfence.toolkit.audit.command_records import TO_RUN
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.state.protocol import State
 
@@ -346,38 +345,8 @@ class Approvals:
         return request
 
     def _note(self, db: Any, request: Request, what: str, answer: Answer) -> None:
-        audit.append(
-            db,
-            {
-                "time": self._clock(),
-                "event": "approval",
-                "approval": request.id,
-                "outcome": what,
-                "session": request.session,
-                "agent": request.agent,
-                "tool": request.tool,
-                **_about(request),
-                "digest": request.digest,
-                "policy": request.revision,
-                "scope": answer.scope if what in (GRANTED, USED) else None,
-                "pattern": answer.pattern,
-                "until": answer.until,
-                "reason": answer.reason,
-                "by": answer.by,
-            },
-            self._state.key,
-        )
-
-
-def _about(request: Request) -> dict[str, Any]:
-    """Return the paths of a request's record, and its command: what is asked about running it is no path."""
-    if not request.of_command:
-        return audit_index.path_fields(request.paths, request.asking)
-    given = request.arguments
-    command = {"command": given.get("command"), "cwd": given.get("cwd", "."), "asks": request.of_command}
-    if request.of_command == TO_RUN:
-        return {"paths": list(request.paths), "command": command}
-    return {**audit_index.path_fields(request.paths, request.asking), "command": command}
+        record = approval_record(request, what, answer, self._clock())
+        audit.append(db, record, self._state.key)
 
 
 _SELECT = "SELECT request, state, reason, scope, pattern, until, decided_by, asked, decided FROM approval"

@@ -8,15 +8,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ringfence.policy.patterns.syntax import Fold
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.locations import StoragePlace
-from ringfence.toolkit.plan.changes import DIRECTORY, Delete, Entry, Move, Stat
-from ringfence.toolkit.plan.content import StreamedContent, sha256
+from ringfence.toolkit.plan.changes import Delete, Move, Stat
+from ringfence.toolkit.plan.content import StreamedContent
 from ringfence.toolkit.plan.metadata import Metadata, NotKept
 from ringfence.toolkit.storage.backend import (
     Folder,
@@ -29,45 +28,11 @@ from ringfence.toolkit.storage.backend import (
     path_changed,
     spot_at,
 )
-from ringfence.toolkit.storage.move_by_copy import move_by_copy
+from ringfence.toolkit.storage.task_move import move_between
+from ringfence.toolkit.storage.task_spots import TaskFolder, TaskSpot, Unmade, in_joined_tree, in_store
 from ringfence.toolkit.task_ids import IN_TRASH, TASKS, TRASH
 
 CAUGHT = ".ringfence"  # the quarantine directory of each side of a local disk
-
-
-@dataclass(slots=True)
-class TaskSpot:
-    """A place in the task store or its trash; `side` is None in a trash that does not exist yet."""
-
-    side: WritableTree | None
-    inner: Spot
-    prefix: str
-
-    @property
-    def path(self) -> str:
-        inner = self.inner.path
-        return self.prefix if inner == paths.ROOT else f"{self.prefix}/{inner}" if self.prefix else inner
-
-
-@dataclass(frozen=True, slots=True)
-class Unmade:
-    """A place in a trash that does not exist yet."""
-
-    path: str
-
-
-class TaskFolder:
-    """An open directory of the task store."""
-
-    def __init__(self, folder: Folder, spot: TaskSpot) -> None:
-        self._folder = folder
-        self._spot = spot
-
-    def scan(self) -> list[tuple[str, Stat]]:
-        return self._folder.scan()
-
-    def spot(self, name: str) -> TaskSpot:
-        return TaskSpot(self._spot.side, self._folder.spot(name), self._spot.prefix)
 
 
 class Joined:
@@ -247,8 +212,8 @@ class Joined:
             yield from side.remove(inner, change, temporary)
             return
         head = f"{spot.prefix}/" if spot.prefix else ""
-        for step in side.remove(inner, _inside(change, head), temporary):
-            yield _shown(step, head)
+        for step in side.remove(inner, in_store(change, head), temporary):
+            yield in_joined_tree(step, head)
 
     def use_facts(self, facts: object) -> None:
         """Let each side store facts about its server there."""
@@ -291,7 +256,7 @@ class Joined:
         if _is_local(there[0]):
             # Two directories of one disk: the descriptors are all that a rename needs.
             return there[0].move(there[1], here[1], change)
-        return _carry(there[0], here[0], source, destination, change)
+        return move_between(there[0], here[0], source, destination, change)
 
     def make_directory(self, spot: Spot) -> None:
         side, inner = self._there(spot)
@@ -377,67 +342,3 @@ class Joined:
 
 def _is_local(side: WritableTree) -> bool:
     return side.traits.race_free
-
-
-def _shown(step: str | Missed, head: str) -> str | Missed:
-    """Return a step of one side with its path in the joined tree."""
-    return replace(step, path=head + step.path) if isinstance(step, Missed) else head + step
-
-
-def _inside(change: Delete, head: str) -> Delete:
-    cut = len(head)
-    entries = tuple(Entry(entry.path[cut:], entry.stat) for entry in change.entries)
-    return Delete(change.path[cut:], change.stat, entries)
-
-
-def _carry(  # noqa: C901  the steps of a move by copy share its state
-    there: WritableTree, here: WritableTree, source: TaskSpot, destination: TaskSpot, change: Move
-) -> NotKept:
-    """Copy, verify, then delete, between two places of a store without a rename."""
-    if here.stat(destination.inner) is not None:
-        raise CallError("already_exists", f"'{destination.path}' already exists", where=destination.path)
-    old, new = source.inner.path, destination.inner.path
-    lost: dict[str, None] = {}
-
-    def at(side: WritableTree, top: str, entry: Entry) -> Spot:
-        return spot_at(
-            side, top + entry.path[len(change.source) :]
-        )  # spots of these stores hold nothing open
-
-    def put(entry: Entry, giver: WritableTree, original: Spot, taker: WritableTree, target: Spot) -> None:
-        if entry.stat.kind == DIRECTORY:
-            taker.make_directory(target)
-            return
-        data = giver.read(original, None)
-        metadata = giver.metadata(original, entry.stat)
-        lost.update(dict.fromkeys(taker.create(target, data, None, "", metadata)))
-        if sha256(taker.read(target, None)) != sha256(data):
-            raise CallError("io_error", f"'{entry.path}' was not copied whole", where=entry.path)
-
-    def give_back(entry: Entry) -> None:
-        original = at(there, old, entry)
-        if there.stat(original) is None:
-            copy = at(here, new, entry)
-            found = here.stat(copy)
-            put(entry if found is None else Entry(entry.path, found), here, copy, there, original)
-
-    def uncopy(entry: Entry) -> None:
-        spot = at(here, new, entry)
-        if entry.stat.kind == DIRECTORY:
-            here.remove_directory(spot)
-            return
-        found = here.stat(spot)
-        if found is not None:
-            for step in here.remove(spot, Delete(spot.path, found), ""):
-                if isinstance(step, Missed):
-                    raise CallError(step.code, step.why, where=step.path)
-
-    doomed = _inside(Delete(change.source, change.stat, change.entries), f"{source.prefix}/")
-    move_by_copy(
-        (Entry(change.source, change.stat), *change.entries),
-        copy=lambda entry: put(entry, there, at(there, old, entry), here, at(here, new, entry)),
-        remove=lambda: (_shown(step, f"{source.prefix}/") for step in there.remove(source.inner, doomed, "")),
-        give_back=give_back,
-        uncopy=uncopy,
-    )
-    return tuple(lost)
