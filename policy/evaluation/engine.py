@@ -7,7 +7,7 @@ all needs of a call, and over an agent and all its parents, is the call's verdic
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from itertools import count
@@ -23,6 +23,7 @@ from ringfence.policy.model import (
     GRAVITY,
     KINDS,
     LANGUAGE_TOOLS,
+    POLICY_TOOLS,
     RUN,
     WRITE_KINDS,
     Agent,
@@ -272,6 +273,14 @@ class Engine:
     def limits(self, agent: str, tool: str) -> tuple[Limit, ...]:
         """Return every limit that applies to a call, including those of the agent's parents."""
         return tuple(dict.fromkeys(each.limit for each in self.counted_limits(agent, tool)))
+
+    def limits_on(self, agent: str, tool: str, actions: Collection[str]) -> tuple[Limit, ...]:
+        """Return the limits that can count something of a call with these actions; a listing reads nothing."""
+        known = POLICY_TOOLS.get(tool)
+        silent = known is not None and known.gives == "no file"
+        acting = {action for action in actions if action != "read" or not silent}
+        found = (each for each in self.counted_limits(agent, tool) if acting.intersection(each.actions))
+        return tuple(dict.fromkeys(each.limit for each in found))
 
     def counting(self, agent: str, tool: str) -> Counting:
         """Return what has to be counted for the calls of an agent's tool."""

@@ -65,10 +65,15 @@ FINDINGS: Mapping[str, tuple[Level, str, str]] = MappingProxyType(
             "a path is in two lanes: what is written at once cannot be dropped",
             "take it out of one of them",
         ),
+        "limit-past-commands": (
+            "note",
+            "a limit on reading does not count what commands read, and the agent may run some",
+            "let commands ask, or deny them, where reading has to be limited",
+        ),
         "limit-per-call": (
             "note",
-            "a limit denies what one call changes, and nothing counts what several calls change together",
-            "add a limit of the session",
+            "a limit denies what one call changes or reads, and nothing counts what several calls do together",
+            "add a limit of the session, the hour or the day",
         ),
         "limit-unreachable": (
             "warning",

@@ -15,10 +15,11 @@ from ringfence.policy.lint.command_lanes import lanes
 from ringfence.policy.lint.command_rules import command_rules
 from ringfence.policy.lint.context import LintContext
 from ringfence.policy.lint.dead_rules import dead_rules, idle_rules
-from ringfence.policy.lint.evadable_limits import per_call
+from ringfence.policy.lint.evadable_limits import past_commands, per_call
 from ringfence.policy.lint.overlaps import allows_that_cut, denies_that_cut, loosening
 from ringfence.policy.lint.suspicious_patterns import suspects
-from ringfence.policy.lint.unused import excepts, limits, unused_agents
+from ringfence.policy.lint.unreachable_limits import limits
+from ringfence.policy.lint.unused import excepts, unused_agents
 from ringfence.policy.patterns.syntax import Fold, Folding
 
 _DEAD = frozenset({"dead-rule", "tool-key-settled"})
@@ -101,6 +102,7 @@ LINTS: Mapping[str, Callable[[LintContext], Iterator[Finding]]] = MappingProxyTy
         "loosening": loosening,
         "limits": limits,
         "limits of one call": per_call,
+        "limits and commands": past_commands,
         "rules on commands": command_rules,
         "lanes of commands": lanes,
         "allows that cut": allows_that_cut,

@@ -74,8 +74,7 @@ def verdict(desk: Session, caller: Caller, fields: dict[str, Any]) -> dict[str, 
     except Misnamed as error:
         raise CallError("invalid_arguments", str(error), where="what") from None
     decision = policy.decide(agent, what, needs, fold=desk.fold)
-    changing = any(need.action != "read" for need in needs)
-    limits = policy.limits(agent, what) if changing else ()
+    limits = policy.limits_on(agent, what, {need.action for need in needs})
     found = {"agent": agent, "what": what, "mode": policy.mode}
     if caller.role == AGENT:
         return found | {"decision": _for_an_agent(desk, agent, decision, needs[0].path)}

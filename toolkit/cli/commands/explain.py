@@ -158,9 +158,8 @@ class Question:
         return f"{part.action}.{part.kind}" if part.kind and self.policy.has_kinds else part.action
 
     def limits(self) -> tuple[Limit, ...]:
-        """The limits that apply to the call; none if it only reads."""
-        changing = any(need.action not in ("read", RUN) for need in self.needs)
-        return self.policy.limits(self.agent, self.what) if changing else ()
+        """The limits that count something of the call."""
+        return self.policy.limits_on(self.agent, self.what, {need.action for need in self.needs})
 
     def to_json(self) -> dict[str, Any]:
         """The answer of `explain --json`."""

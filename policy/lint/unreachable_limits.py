@@ -1,0 +1,138 @@
+"""Limits that can never stop a call: nothing counts, the rules are as strict, or another limit is first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from ringfence.policy.analysis.verdict_queries import together, up_to
+from ringfence.policy.evaluation.limits import LIMITS, WITHIN, Counted, keys_of
+from ringfence.policy.lint.codes import Finding
+from ringfence.policy.lint.context import LintContext
+from ringfence.policy.model import ACTIONS, POLICY_TOOLS, Effect, Limit, counted_actions, path_needs
+from ringfence.policy.patterns.matcher import ROOT
+
+
+def limits(look: LintContext) -> Iterator[Finding]:
+    """Yield limits that stop no call: nothing that counts is changed or read, or it asks or is denied anyway,
+    or another limit stops the call.
+    """
+    content = look.policy.content
+    for listed in (content.limits, *(agent.limits for agent in content.agents.values())):
+        for key, some in listed.items():
+            for limit in some:
+                if look.own(limit) and (why := _why_unreachable(look, limit)) is not None:
+                    message = f"the limit on {key} can never stop a call: {why}"
+                    yield Finding("limit-unreachable", message, limit.where)
+
+
+def _why_unreachable(look: LintContext, limit: Limit) -> str | None:
+    """Return why no call is stopped by a limit; None if one is."""
+    reads = counted_actions(limit.key, look.policy.tools) == ("read",)
+    tools = [tool for tool in (*ACTIONS, *look.policy.tools) if _countable(look, tool, limit)]
+    if not tools:
+        return f"no {'answer gives' if reads else 'call changes'} as much as it allows"
+    calls = [(name, tool) for name in look.names for tool in tools if limit in look.policy.limits(name, tool)]
+    if not calls:
+        return "every agent has limits of its own"
+    looser = up_to(Effect(limit.over - 1))
+    calls = [(name, tool) for name, tool in calls if _let(look, name, tool, looser)]
+    if not calls:
+        outcome = "is denied" if limit.over is Effect.DENY else "asks or is denied"
+        return f"every {'reading' if reads else 'change'} that it counts {outcome} anyway"
+    if all(_stopped_before(look, limit, name, tool) for name, tool in calls):
+        return "another limit stops every call that it would stop"
+    return None
+
+
+def _countable(look: LintContext, tool: str, limit: Limit) -> bool:
+    """Whether one call of a tool, or several such calls, can exceed the limit."""
+    if limit.key not in keys_of(tool, look.policy.tools):
+        return False
+    counts, known = counted_actions(limit.key, look.policy.tools), POLICY_TOOLS.get(tool)
+    most = "files" if known is None else known.gives if counts == ("read",) else known.changes
+    if most == "no file" or not _actions(look, tool).intersection(counts):
+        return False
+    if most == "tasks" and limit.max_bytes is None:  # `max_tasks` counts tasks, not `max_files`
+        return False
+    one_file = most == "one file" and limit.per == "call" and limit.max_bytes is None
+    return not (one_file and limit.max_files)
+
+
+def _actions(look: LintContext, tool: str) -> set[str]:
+    return {tool} if tool in ACTIONS else {action for action, _ in path_needs(tool, look.policy.tools)}
+
+
+def _let(look: LintContext, name: str, tool: str, effects: frozenset[Effect]) -> bool:
+    """Whether some call of a tool has one of these verdicts; the root itself cannot be changed."""
+    needs = [(tool, "")] if tool in ACTIONS else path_needs(tool, look.policy.tools)
+    for parameter in dict.fromkeys(parameter for _, parameter in needs):
+        wheres = [look.context(name, tool, action) for action, each in needs if each == parameter]
+        whole = together(wheres)
+        found = (
+            (look.questions.ever(whole, effect) for effect in sorted(effects))
+            if len(wheres) == 1
+            else (look.questions.find(look.questions.verdict(whole, effect)) for effect in sorted(effects))
+        )
+        if all(each is None or each.path == ROOT for each in found):
+            return False
+    return True
+
+
+def _stopped_before(look: LintContext, limit: Limit, name: str, tool: str) -> bool:
+    """Whether other limits, as strict ones, stop every call of a tool that the limit stops."""
+    every = look.policy.counted_limits(name, tool)
+    acting = _actions(look, tool)
+    return all(
+        all(_bound_is_covered(look, every, at, bound, acting) for bound in LIMITS if _has(one.limit, bound))
+        for at, one in enumerate(every)
+        if one.limit is limit
+    )
+
+
+def _has(limit: Limit, bound: str) -> bool:
+    return getattr(limit, bound) is not None
+
+
+def _bound_is_covered(
+    look: LintContext, every: Sequence[Counted], at: int, bound: str, acting: set[str]
+) -> bool:
+    """Whether another limit is exceeded whenever this bound of limit number `at` is.
+
+    Of two that cover each other, the first one counts.
+    """
+    one = every[at]
+
+    def covers(other: Counted, first: Counted) -> bool:
+        mine, theirs = getattr(other.limit, bound), getattr(first.limit, bound)
+        return (
+            mine is not None
+            and theirs is not None
+            and mine <= theirs
+            and other.limit.over >= first.limit.over
+            and first.limit.per in WITHIN[other.limit.per]
+            and _counts_as_much(look, other, first, acting)
+        )
+
+    return any(
+        covers(other, one) and (n < at or not covers(one, other))
+        for n, other in enumerate(every)
+        if other.limit is not one.limit
+    )
+
+
+def _counts_as_much(look: LintContext, other: Counted, one: Counted, acting: set[str]) -> bool:
+    """Whether one limit's amount is never less than another's, for calls with these actions."""
+    if one.limit.per == "call":  # nothing before the call counts, and `other` counts at least the call
+        return acting.intersection(one.actions) <= set(other.actions)
+    if not (one.agent == other.agent or one.agent.startswith(f"{other.agent}/")):
+        return False
+    if one.limit.key == other.limit.key:
+        return True
+    wide = other.limit.key in ACTIONS or other.limit.key == "*"
+    rows = set(one.actions) if one.limit.key in (*ACTIONS, "*") else _changing(look, one)
+    return wide and rows <= set(other.actions)
+
+
+def _changing(look: LintContext, one: Counted) -> set[str]:
+    """Return the actions that calls of the limit's tool have amounts of."""
+    return _actions(look, one.limit.key).intersection(one.actions)
