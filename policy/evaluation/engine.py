@@ -275,7 +275,7 @@ class Engine:
         return tuple(dict.fromkeys(each.limit for each in self.counted_limits(agent, tool)))
 
     def limits_on(self, agent: str, tool: str, actions: Collection[str]) -> tuple[Limit, ...]:
-        """Return the limits that can count something of a call with these actions; a listing reads nothing."""
+        """Return the limits that can count something of a call with these actions; listings count nothing."""
         known = POLICY_TOOLS.get(tool)
         silent = known is not None and known.gives == "no file"
         acting = {action for action in actions if action != "read" or not silent}

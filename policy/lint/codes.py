@@ -72,7 +72,7 @@ FINDINGS: Mapping[str, tuple[Level, str, str]] = MappingProxyType(
         ),
         "limit-per-call": (
             "note",
-            "a limit denies what one call changes or reads, and nothing counts what several calls do together",
+            "a limit denies what one call changes or reads, and nothing counts what several do together",
             "add a limit of the session, the hour or the day",
         ),
         "limit-unreachable": (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator
 
 from ringfence.policy.analysis.verdict_queries import together, up_to
 from ringfence.policy.evaluation.limits import LIMITS, WITHIN, Counted, keys_of
@@ -17,16 +17,24 @@ def limits(look: LintContext) -> Iterator[Finding]:
     or another limit stops the call.
     """
     content = look.policy.content
-    for listed in (content.limits, *(agent.limits for agent in content.agents.values())):
-        for key, some in listed.items():
-            for limit in some:
-                if look.own(limit) and (why := _why_unreachable(look, limit)) is not None:
-                    message = f"the limit on {key} can never stop a call: {why}"
-                    yield Finding("limit-unreachable", message, limit.where)
+    every = [
+        (key, limit)
+        for listed in (content.limits, *(agent.limits for agent in content.agents.values()))
+        for key, some in listed.items()
+        for limit in some
+        if look.own(limit)
+    ]
+    found: dict[int, Finding] = {}
+    for key, limit in reversed(every):  # so of two that stop the same, the first one stays
+        why = _why_unreachable(look, limit, found)
+        if why is not None:
+            message = f"the limit on {key} can never stop a call: {why}"
+            found[id(limit)] = Finding("limit-unreachable", message, limit.where)
+    yield from reversed(found.values())
 
 
-def _why_unreachable(look: LintContext, limit: Limit) -> str | None:
-    """Return why no call is stopped by a limit; None if one is."""
+def _why_unreachable(look: LintContext, limit: Limit, gone: Container[int]) -> str | None:
+    """Return why no call is stopped by a limit; None if one is. `gone`: ids of limits that are not needed."""
     reads = counted_actions(limit.key, look.policy.tools) == ("read",)
     tools = [tool for tool in (*ACTIONS, *look.policy.tools) if _countable(look, tool, limit)]
     if not tools:
@@ -39,7 +47,7 @@ def _why_unreachable(look: LintContext, limit: Limit) -> str | None:
     if not calls:
         outcome = "is denied" if limit.over is Effect.DENY else "asks or is denied"
         return f"every {'reading' if reads else 'change'} that it counts {outcome} anyway"
-    if all(_stopped_before(look, limit, name, tool) for name, tool in calls):
+    if all(_stopped_before(look, limit, name, tool, gone) for name, tool in calls):
         return "another limit stops every call that it would stop"
     return None
 
@@ -78,45 +86,29 @@ def _let(look: LintContext, name: str, tool: str, effects: frozenset[Effect]) ->
     return True
 
 
-def _stopped_before(look: LintContext, limit: Limit, name: str, tool: str) -> bool:
+def _stopped_before(look: LintContext, limit: Limit, name: str, tool: str, gone: Container[int]) -> bool:
     """Whether other limits, as strict ones, stop every call of a tool that the limit stops."""
     every = look.policy.counted_limits(name, tool)
+    others = [each for each in every if each.limit is not limit and id(each.limit) not in gone]
     acting = _actions(look, tool)
     return all(
-        all(_bound_is_covered(look, every, at, bound, acting) for bound in LIMITS if _has(one.limit, bound))
-        for at, one in enumerate(every)
+        any(_covers(look, other, one, bound, acting) for other in others)
+        for one in every
         if one.limit is limit
+        for bound in LIMITS
+        if getattr(limit, bound) is not None
     )
 
 
-def _has(limit: Limit, bound: str) -> bool:
-    return getattr(limit, bound) is not None
-
-
-def _bound_is_covered(
-    look: LintContext, every: Sequence[Counted], at: int, bound: str, acting: set[str]
-) -> bool:
-    """Whether another limit is exceeded whenever this bound of limit number `at` is.
-
-    Of two that cover each other, the first one counts.
-    """
-    one = every[at]
-
-    def covers(other: Counted, first: Counted) -> bool:
-        mine, theirs = getattr(other.limit, bound), getattr(first.limit, bound)
-        return (
-            mine is not None
-            and theirs is not None
-            and mine <= theirs
-            and other.limit.over >= first.limit.over
-            and first.limit.per in WITHIN[other.limit.per]
-            and _counts_as_much(look, other, first, acting)
-        )
-
-    return any(
-        covers(other, one) and (n < at or not covers(one, other))
-        for n, other in enumerate(every)
-        if other.limit is not one.limit
+def _covers(look: LintContext, other: Counted, one: Counted, bound: str, acting: set[str]) -> bool:
+    """Whether one limit is exceeded, as strictly, whenever this bound of another one is."""
+    mine = getattr(other.limit, bound)
+    return (
+        mine is not None
+        and mine <= getattr(one.limit, bound)
+        and other.limit.over >= one.limit.over
+        and one.limit.per in WITHIN[other.limit.per]
+        and _counts_as_much(look, other, one, acting)
     )
 
 

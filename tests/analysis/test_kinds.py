@@ -266,8 +266,9 @@ def test_exceptions_that_leave_nothing_or_meet_nothing(items: Any) -> None:
     assert sorted(map(str, places(found(policy, "except-unused")))) == sorted(map(str, set(unused)))
 
 
-# How many files one call can change, for each action; what is not here changes none.
+# How many files one call can change, or its answer give, for each action; what is not here: none.
 COUNTS = {
+    "read_file": {"read": 1}, "search_text": {"read": 9}, "read": {"read": 9},
     "copy_file": {"write": 1}, "create_file": {"write": 1}, "edit_file": {"write": 1},
     "insert_at_line": {"write": 1},
     "delete_file": {"delete": 1}, "delete": {"delete": 9},
@@ -275,11 +276,17 @@ COUNTS = {
 }  # fmt: skip
 limit = st.fixed_dictionaries(
     {"max_files": st.sampled_from([0, 1, 5])},
-    optional={"per": st.sampled_from(["call", "session"]), "over": st.sampled_from(["ask", "deny"])},
+    optional={
+        "per": st.sampled_from(["call", "session", "hour", "day"]),
+        "over": st.sampled_from(["ask", "deny"]),
+        "max_bytes": st.sampled_from([0, 5]),
+    },
 )
 limited = st.dictionaries(
-    st.sampled_from(["read", "write", "delete", "*", "edit_file", "move_file", "create_directory"]),
-    limit,
+    st.sampled_from(
+        ["read", "write", "delete", "*", "edit_file", "move_file", "create_directory", "read_file"]
+    ),
+    st.one_of(limit, st.lists(limit, min_size=1, max_size=2)),
     min_size=1,
     max_size=2,
 )
@@ -288,26 +295,90 @@ acting = st.dictionaries(
 )
 
 
+# What was done before a call, in its session, hour and day: by calls of the same tool, and by other tools.
+BEFORE = [
+    dict(zip(("session", "hour", "day"), amounts, strict=True))
+    for amounts in itertools.product((0, 4, 60), repeat=3)
+    if amounts[1] <= amounts[2]
+]
+
+
+def _sizes(most: int) -> list[tuple[int, int]]:
+    """Files and bytes of a call that changes up to so many files."""
+    return [(n, size) for n in {0, 1, 2, most} if n <= most for size in (0, 3, 60) if n or not size]
+
+
+def _strictest(limits: Any, needed: Any, call: Any, same: Any, others: Any) -> Effect:
+    """The effect of the needed limits, and the built-in one, on a call after the amounts before it."""
+    found = Effect.ALLOW
+    for actions, each in limits:
+        if each.where is not None and not any(each is other for other in needed):
+            continue
+        total = [sum(call.get(action, (0, 0))[n] for action in actions) for n in (0, 1)]
+        if total == [0, 0]:
+            continue
+        if each.per != "call":
+            here = sum(action in call for action in actions)
+            elsewhere = len(actions) if each.key in (*ACTIONS, "*") else 0
+            more = here * same[each.per] + elsewhere * others[each.per]
+            total = [total[0] + more, total[1] + more]
+        bounds = (each.max_files, each.max_bytes)
+        if any(most is not None and n > most for n, most in zip(total, bounds, strict=True)):
+            found = max(found, each.over)
+    return found
+
+
 @given(acting, acting, limited, limited, st.sampled_from(["a", "*"]))
 @settings(max_examples=12, deadline=None)
+@example(
+    {"*": "allow"}, {}, {"read": [{"max_files": 5, "per": "hour"}, {"max_files": 1, "per": "day"}]}, {}, "a"
+)
+@example(
+    {"*": "allow"},
+    {},
+    {"*": {"max_files": 1, "per": "day"}, "delete": {"max_files": 5, "per": "hour"}},
+    {},
+    "a",
+)
 def test_limits_that_no_call_can_pass(rules: Any, own: Any, limits: Any, theirs: Any, who: str) -> None:
     policy = policy_of(
         {"version": 1, "rules": rules, "limits": limits, "agents": {who: {"rules": own, "limits": theirs}}}
     )
+    written = [policy.content.limits, *(agent.limits for agent in policy.content.agents.values())]
+    known = [each for limits in written for listed in limits.values() for each in listed]
+    scenes = list(_scenes(policy))
+    needed = list(known)
+    for one in reversed(known):  # of two that stop the same, the first one is needed
+        rest = [each for each in needed if each is not one]
+        if not any(
+            _strictest(every, needed, *before) > max(least, _strictest(every, rest, *before))
+            for least, every, before in scenes
+            if any(each is one for _, each in every) and one.over > least
+        ):
+            needed = rest
+    unneeded = {each.where for each in known} - {each.where for each in needed}
+    assert places(found(policy, "limit-unreachable")) == unneeded
+
+
+def _scenes(policy: Policy) -> Iterator[Any]:
+    """Yield calls: the loosest verdict, the limits that apply with what each counts, and the amounts."""
     short = [each for each in PATHS if each[0].count("/") < 3]
-    passed: set[Any] = set()
     for name in ("a", "b"):
         for tool, counts in COUNTS.items():
             least = min(_needed(policy, name, tool, short), default=Effect.DENY)
-            for each in policy.limits(name, tool):
-                assert each.key in keys_of(tool, policy.tools)
-                counted = counts.get(each.key, 0) if each.key in ACTIONS else sum(counts.values())
-                most = counted * (100 if each.per == "session" else 1)
-                if each.max_files is not None and most > each.max_files and least < each.over:
-                    passed.add(each.where)
-    every = [policy.content.limits, *(agent.limits for agent in policy.content.agents.values())]
-    known = {each.where for written in every for listed in written.values() for each in listed}
-    assert places(found(policy, "limit-unreachable")) == known - passed
+            every = [(_counts(policy, each.key), each) for each in policy.limits(name, tool)]
+            assert all(each.key in keys_of(tool, policy.tools) for _, each in every)
+            for amounts in itertools.product(*(_sizes(most) for most in counts.values())):
+                call = dict(zip(counts, amounts, strict=True))
+                for same, others in itertools.product(BEFORE, BEFORE) if every else ():
+                    yield least, every, (call, same, others)
+
+
+def _counts(policy: Policy, key: str) -> tuple[str, ...]:
+    if key in ACTIONS:
+        return (key,)
+    reads = key in policy.tools and {action for action, _ in policy.tools[key]} == {"read"}
+    return ("read",) if reads else ("write", "delete")
 
 
 def _needed(policy: Policy, name: str, tool: str, paths: Any) -> Iterator[Effect]:
