@@ -85,6 +85,7 @@ def otel(record: dict[str, Any]) -> dict[str, Any]:
         "ringfence.decision.effect": decision.get("effect"),
         "ringfence.decision.reason": decision.get("reason"),
         "ringfence.decision.rule": json.dumps(decision["rule"]) if decision.get("rule") else None,
+        "ringfence.would.effect": (record.get("would") or {}).get("effect"),
         "ringfence.policy.revision": record.get("policy"),
         "ringfence.plan.digest": record.get("digest"),
         "ringfence.files": record.get("files"),

@@ -131,6 +131,7 @@ def seal_of(state: State, seq: int) -> str | None:
 class RecordFilter:
     """Conditions on records; None is no condition. An agent's sub-agents count as the agent.
 
+    `would` is the effect that the rules on trial would have had, where it is another than `effect`.
     `path` is a pattern as in a policy; a record about a tree has every path in it. `since` (included) and
     `until` (excluded) are times in POSIX seconds. `by` is the person who answered, whose grant allowed a
     call, or who acted; `approved`: only calls that a grant allowed. `command` is a pattern of words, as below
@@ -142,6 +143,7 @@ class RecordFilter:
     tool: str | None = None
     path: str | None = None
     effect: str | None = None
+    would: str | None = None
     outcome: str | None = None
     by: str | None = None
     approved: bool = False
@@ -157,6 +159,7 @@ class RecordFilter:
             and (self.tool in (None, kind.tool) or kind.outcome == "unknown_tool")
             and (self.command is None or kind.tool == command_records.TOOL)
             and self.effect in (None, kind.effect)
+            and self.would in (None, kind.would)
             and self.outcome in (None, kind.outcome)
             and self.by in (None, kind.by)
             and (not self.approved or kind.is_approved)

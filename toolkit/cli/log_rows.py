@@ -48,7 +48,6 @@ COLUMNS = (
 
 def log_row(record: dict[str, Any]) -> tuple[str, ...]:
     """One record in the columns of the log."""
-    decision = record.get("decision")
     return (
         when(record.get("time")),
         _text(record, "call") or _text(record, "approval"),
@@ -56,11 +55,18 @@ def log_row(record: dict[str, Any]) -> tuple[str, ...]:
         _text(record, "agent"),
         _text(record, "tool") or _text(record, "event"),
         command_records.in_short(record) or paths(record),
-        str(decision["effect"]) if decision else "",
+        _verdict(record),
         _text(record, "outcome"),
         _text(record, "by"),
         _why(record),
     )
+
+
+def _verdict(record: dict[str, Any]) -> str:
+    """The verdict, and the one that the rules on trial would have given."""
+    decision, would = record.get("decision"), record.get("would")
+    found = str(decision["effect"]) if decision else ""
+    return f"{found}, would {would['effect']}" if would else found
 
 
 def paths(record: dict[str, Any]) -> str:

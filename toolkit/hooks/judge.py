@@ -178,8 +178,9 @@ class Judge:
                 parent = paths.parent(parent)
 
     def _kind_of_write(self, touch: Touch, path: str, place: Place) -> str:
-        """Return the kind of a write, by what is there; "" if it can be several, and if each kind is denied: the
-        answer is then the same whatever is there.
+        """Return the kind of a write, by what is there.
+
+        "" if it can be several, and if each kind is denied: the answer is the same whatever is there.
         """
         rules = self._rules(touch)
         every = rules.has_kinds and rules.denies(self._agent, touch.tool, "write", path, fold=self._fold)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TextIO
 
@@ -203,7 +204,7 @@ def _context(event: dict[str, Any], options: Options) -> CallContext:
     leave(root)
     helper = event.get("agent_type")
     agent = f"{options.agent}/{helper}" if isinstance(helper, str) and helper else options.agent
-    return CallContext(root, cwd, _policy(options, root), agent)
+    return CallContext(root, cwd, _policy(options, root).at(time.time()), agent)
 
 
 def _verdict(

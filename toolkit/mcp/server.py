@@ -103,7 +103,7 @@ class Server:
         self._instructions = instructions
         self._seals = seals or asking.Seals()
         self._note = note
-        self._listed: tuple[str, list[Message]] | None = None
+        self._listed: tuple[tuple[str, tuple[int, ...]], list[Message]] | None = None
 
     def answer(self, message: Message, known: Peer, flight: Flight) -> Message | Question:
         """Return the response to a request, or a question to ask first (then call `resume`)."""
@@ -192,7 +192,8 @@ class Server:
     def tools(self) -> list[Message]:
         """Return the tools that the policy in force can allow the agent, always in the same order."""
         policy, workspace = self.session.policy, self.session.workspace
-        if self._listed is None or self._listed[0] != policy.revision:
+        current = (policy.revision, policy.ends)  # what has ended makes another offer of the same policy
+        if self._listed is None or self._listed[0] != current:
             from ringfence.toolkit.catalog.offers import offers
 
             place = workspace.place
@@ -201,7 +202,7 @@ class Server:
             found = offers(policy, self.session.agent, tasks=workspace.has_tasks, commands=local)
             network = policy.commands.network
             listed = [definition(offer, remote=remote, network=network) for offer in found]
-            self._listed = policy.revision, listed
+            self._listed = current, listed
         return self._listed[1]
 
     # --------------------------------------------------------------------- calls

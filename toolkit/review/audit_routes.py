@@ -24,7 +24,7 @@ from ringfence.toolkit.review.context import PageContext
 from ringfence.toolkit.session.session import Session
 
 RECORDS = 200
-_FILTERS = ("session", "agent", "tool", "path", "command", "effect", "outcome", "by")
+_FILTERS = ("session", "agent", "tool", "path", "command", "effect", "would", "outcome", "by")
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def _key(rule: Rule) -> tuple[Any, ...]:
 
 
 def _rules(policy: Policy) -> Iterator[Rule]:
-    content = policy.content
+    content = policy.whole  # with the rules on trial
     for item in content.mandatory:
         yield from item.rules
     for agent in content.agents.values():

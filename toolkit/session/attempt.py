@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ringfence.policy import Amount, Decision, Effect, Need, Policy
-from ringfence.policy.model import Counting, kinds_of
+from ringfence.policy.model import GRAVITY, Counting, kinds_of
 from ringfence.policy.patterns.syntax import Fold
 from ringfence.toolkit import paths
 from ringfence.toolkit.approvals.requests import Request
@@ -30,6 +30,17 @@ if TYPE_CHECKING:
     from ringfence.toolkit.commands.scratches import Scratch
 
 
+# The verdict by the rules, without and with those on trial; both are None where there are none.
+Trial = tuple[Decision | None, Decision | None]
+
+
+def stricter(known: Decision | None, found: Decision) -> Decision:
+    """Return the decision that represents a call: the stricter one, else that of the action that changes most."""
+    if known is None:
+        return found
+    return max(known, found, key=lambda each: (each.effect, GRAVITY.get(each.action, -1)))
+
+
 @dataclass(frozen=True, slots=True)
 class Context:
     """What all calls of a session share; made once. `session` is its name, `ask` as `Session` takes it."""
@@ -42,6 +53,7 @@ class Context:
     approvals: Approvals
     ask: str
     dry_run: bool
+    clock: Callable[[], float] = time.time  # in POSIX seconds
 
 
 @dataclass(slots=True)
@@ -49,10 +61,10 @@ class Attempt:
     """One call and what the stages have found so far. `name` is Ringfence's own id for it."""
 
     context: Context
-    policy: Policy  # read once: the policy at the call's start judges it to its end
+    policy: Policy  # read once: the policy at the call's start, without what has ended, judges it to its end
     call: ToolCall
     name: str = field(default_factory=lambda: "c-" + secrets.token_hex(6))
-    started: float = field(default_factory=time.time)
+    started: float = field(init=False)
     tool: Tool | None = None
     arguments: dict[str, Any] = field(default_factory=dict)
     named: list[str] = field(default_factory=list)
@@ -67,6 +79,7 @@ class Attempt:
     approval: str | None = None
     grant: Request | None = None  # the granted request that permits the call
     by: str | None = None  # the person, if it is a person's own act
+    trial: Trial = (None, None)
     lost: tuple[str, ...] = ()
     left_out: int = 0  # entries of a store that no path can name
     cwd: str = paths.ROOT  # the directory that a command runs in
@@ -79,6 +92,8 @@ class Attempt:
     fold: Fold = field(init=False)
 
     def __post_init__(self) -> None:
+        self.started = self.context.clock()
+        self.policy = self.policy.at(self.started)
         self.enforcing = self.policy.mode != "monitor"
         self.fold = self.context.workspace.fold
 
@@ -98,6 +113,14 @@ class Attempt:
         """The decision so far. Only for stages after the first judgement."""
         assert self.decision is not None, "every call is judged before it gets here"
         return self.decision
+
+    def try_out(self, needs: list[Need], decision: Decision) -> None:
+        """Judge needs also with the rules on trial, for the record alone; `decision` is that without them."""
+        if self.policy.has_trials:
+            tried = self.policy.with_trials().decide(
+                self.context.agent, self.known_tool.name, needs, fold=self.fold
+            )
+            self.trial = stricter(self.trial[0], decision), stricter(self.trial[1], tried)
 
     @property
     def edits(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,7 @@ def open_context(  # noqa: PLR0913  the settings of a session, by keyword
     dry_run: bool,
     found_by: str,
     read_only: bool,
+    clock: Callable[[], float],
 ) -> Context:
     """Open workspace, state and history. Raises CallError for an unusable root or state; then nothing stays
     open.
@@ -85,7 +87,8 @@ def open_context(  # noqa: PLR0913  the settings of a session, by keyword
         from ringfence.toolkit.state.store_facts import StoreFacts
 
         remember(StoreFacts(state))
-    return Context(agent, session, workspace, state, history, Approvals(state), ask, dry_run)
+    approvals = Approvals(state, clock)
+    return Context(agent, session, workspace, state, history, approvals, ask, dry_run, clock)
 
 
 def _state_at(

@@ -12,8 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ringfence.policy import Decision, Effect, Need
-from ringfence.policy.model import GRAVITY
+from ringfence.policy import Effect, Need
 from ringfence.toolkit.approvals.asking_rules import asking
 from ringfence.toolkit.approvals.requests import Request, call_digest, new_id
 from ringfence.toolkit.call import Result
@@ -28,7 +27,7 @@ from ringfence.toolkit.progress import Progress
 from ringfence.toolkit.session import agent_view, reading
 from ringfence.toolkit.session import resolve as resolving
 from ringfence.toolkit.session import responses as answers
-from ringfence.toolkit.session.attempt import Attempt
+from ringfence.toolkit.session.attempt import Attempt, stricter
 from ringfence.toolkit.session.validation import arguments
 from ringfence.toolkit.storage.backend import only_read, traits_at
 from ringfence.toolkit.storage.guarantees import unkept
@@ -117,8 +116,8 @@ def _decide(attempt: Attempt, needs: list[Need]) -> None:
     """Judge the needs; the stricter of this and the earlier decision stays. Raises CallError on a deny."""
     attempt.needs += needs
     decision = attempt.judge(needs)
-    if attempt.decision is None or _weight(decision) > _weight(attempt.decision):
-        attempt.decision = decision
+    attempt.try_out(needs, decision)
+    attempt.decision = stricter(attempt.decision, decision)
     _stop_if_denied(attempt)
 
 
@@ -396,13 +395,6 @@ def _reserve(attempt: Attempt) -> None:
     _limit(attempt)
     if attempt.decided.effect > before.effect and attempt.enforcing:
         raise CallError("limit_exceeded", attempt.decided.reason)
-
-
-def _weight(decision: Decision) -> tuple[Effect, int]:
-    """Return the key for the decision that represents a call: strictest effect first, then the action that
-    changes most.
-    """
-    return decision.effect, GRAVITY.get(decision.action, -1)
 
 
 def find_tool(name: str) -> Tool:

@@ -181,8 +181,7 @@ def _deny_by_name(attempt: Attempt, action: str, path: str) -> None:
     if not is_denied(attempt, action, path):
         return
     if not (attempt.known_tool.walks and attempt.opens_below(path)):
-        attempt.decision = attempt.judge(by_name(action, path))
-        raise answers.denied(attempt)
+        raise _denied(attempt, action, path)
 
 
 def by_name(action: str, path: str) -> list[Need]:
@@ -201,7 +200,13 @@ def _denied_instead(attempt: Attempt, error: CallError, path: str) -> CallError:
     """
     if error.code in _UNANSWERED or not (attempt.known_tool.walks and is_denied(attempt, "read", path)):
         return error
-    attempt.decision = attempt.judge(by_name("read", path))
+    return _denied(attempt, "read", path)
+
+
+def _denied(attempt: Attempt, action: str, path: str) -> CallError:
+    needs = by_name(action, path)
+    attempt.decision = attempt.judge(needs)
+    attempt.try_out(needs, attempt.decision)
     return answers.denied(attempt)
 
 
@@ -229,8 +234,7 @@ def _unresolved(attempt: Attempt, error: CallError, text: str) -> CallError:
         for action, _ in attempt.known_tool.needs:
             names = attempt.policy.names(attempt.known_tool.name, action)
             if all(attempt.refuses(name, error.where) for name in names):
-                attempt.decision = attempt.judge([Need(action, error.where)])
-                return answers.denied(attempt)
+                return _denied(attempt, action, error.where)
     return _outside(attempt, error, text)
 
 

@@ -5,7 +5,6 @@ A response names no path that the agent neither named nor may read; the record h
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -258,8 +257,10 @@ def record(attempt: Attempt, result: Result) -> dict[str, Any]:
         "agent": context.agent,
         "tool": attempt.call.tool,
         **_paths([] if attempt.commands else named, plan),
+        **_kind(attempt),
         "reason": attempt.arguments.get("description"),
         "decision": attempt.decision.to_json() if attempt.decision else None,
+        **_would(attempt),
         "policy": policy.revision,
         "mode": policy.mode,
         "digest": plan.digest() if plan and plan.changes else None,
@@ -279,7 +280,7 @@ def record(attempt: Attempt, result: Result) -> dict[str, Any]:
         **_left(attempt),
         **({"tasks": _tasks(attempt, result)} if "succeeded" in result.data else {}),
         **_command(attempt),
-        "seconds": round(time.time() - attempt.started, 6),
+        "seconds": round(context.clock() - attempt.started, 6),
     }
 
 
@@ -288,6 +289,25 @@ def _paths(named: list[str], plan: Plan | None) -> dict[str, Any]:
     if named or plan is None:
         return {"paths": list(dict.fromkeys(named))}
     return path_fields(path for change in plan.changes for path, *_ in touched(change))
+
+
+def _kind(attempt: Attempt) -> dict[str, Any]:
+    """Return the kind of the write at the call's path argument, where there is one and it is known."""
+    kind = next((need.kind for need in attempt.needs if need.kind), "")
+    return {"kind": kind} if kind and not attempt.commands else {}
+
+
+def _would(attempt: Attempt) -> dict[str, Any]:
+    """Return what the rules on trial would have decided, if that has another effect."""
+    plain, tried = attempt.trial
+    if plain is None or tried is None:
+        return {}
+    # A limit or a loss may have raised the effect already.
+    raised = attempt.decided.effect if attempt.decided.limit or attempt.lost else Effect.ALLOW
+    if max(plain.effect, raised) is max(tried.effect, raised):
+        return {}
+    shown = ("effect", "action", "kind", "path", "rule")
+    return {"would": {name: value for name, value in tried.to_json().items() if name in shown}}
 
 
 def _command(attempt: Attempt) -> dict[str, Any]:

@@ -60,6 +60,7 @@ class Session:
       its file, which must not be in the workspace.
     - `read_only`: the session only reads an existing state; it answers no calls, recovers and records
       nothing.
+    - `clock`: returns the time in POSIX seconds, at which the policy judges: entries with `until` end.
 
     Raises CallError for a root or a state that cannot be used.
     """
@@ -86,19 +87,21 @@ class Session:
         audit_key: bytes | str | Path | None = None,
         place: str | None = None,
         read_only: bool = False,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._lock = threading.RLock()
         import_past_the_fake()
         self._policy_source = PolicySource(policy, policy_file)
         self.context = open_context(
             Places(root, fs, options or {}, tasks, task, place, state, audit_key),
-            self.policy,
+            self._policy_source.policy,
             agent=agent,
             session=session or f"s-{time.strftime('%Y%m%d')}-{secrets.token_hex(4)}",
             ask="prompt" if approver is not None and ask == "queue" else ask,
             dry_run=dry_run,
             found_by=found_by,
             read_only=read_only,
+            clock=clock,
         )
         self._retention = RetentionSchedule(
             self.context, lambda: None if self.policy_error else self.policy, read_only=read_only
@@ -176,8 +179,8 @@ class Session:
 
     @property
     def policy(self) -> Policy:
-        """The policy in force now; a changed file takes effect at the next call."""
-        return self._policy_source.policy
+        """The policy in force now, without what has ended; a changed file takes effect at the next call."""
+        return self._policy_source.policy.at(self.context.clock())
 
     @property
     def policy_error(self) -> PolicyError | None:

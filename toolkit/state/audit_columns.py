@@ -30,6 +30,7 @@ class Kind:
     by: str | None
     effect: str | None
     rule: tuple[str | None, ...] | None  # tier, agent, key and pattern
+    would: str | None = None  # the effect with the rules on trial, where it is another one
 
     @property
     def is_approved(self) -> bool:
@@ -59,13 +60,15 @@ def kind_of(record: dict[str, Any]) -> str:
     values = [record.get(name) for name in _FIELDS]
     if record.get("outcome") == "unknown_tool":
         values[2] = None  # the number of unknown names is unbounded
-    return _encode([*values, decision.get("effect"), decided])
+    would = record.get("would")
+    tried = [would.get("effect")] if isinstance(would, dict) else []
+    return _encode([*values, decision.get("effect"), decided, *tried])
 
 
 def parse(kind: str) -> Kind:
     """Return the kind that a column's text stands for."""
-    event, agent, tool, outcome, by, effect, rule = json.loads(kind)
-    return Kind(event, agent, tool, outcome, by, effect, None if rule is None else tuple(rule))
+    event, agent, tool, outcome, by, effect, rule, *would = json.loads(kind)
+    return Kind(event, agent, tool, outcome, by, effect, None if rule is None else tuple(rule), *would)
 
 
 def named(record: dict[str, Any]) -> list[str]:

@@ -92,6 +92,7 @@ def wanted(arguments: argparse.Namespace) -> audit.RecordFilter:
         tool=arguments.tool,
         path=path,
         effect=arguments.effect,
+        would=arguments.would,
         outcome=arguments.outcome,
         by=arguments.by,
         approved=arguments.approved,

@@ -222,6 +222,11 @@ PICKING = (
     ),
     opt("--effect", choices=("allow", "ask", "deny"), says="only calls with this verdict"),
     opt(
+        "--would",
+        choices=("allow", "ask", "deny"),
+        says="only calls whose verdict would have been another one, and this one, with the rules on trial",
+    ),
+    opt(
         "--outcome",
         metavar="OUTCOME",
         says="only records with this outcome: done, denied_by_policy, granted, …",
