@@ -33,7 +33,7 @@ _FIELDS = {
     "tasks",
     "tasks_after",
 }
-_EXPECT = {"status", "code", "content", "matches", "contains", "lacks", "data"}
+_EXPECT = {"status", "code", "content", "matches", "contains", "lacks", "data", "kind", "would"}
 
 
 def test_there_are_cases_for_every_tool() -> None:

@@ -1,19 +1,19 @@
 """Replay of recorded decisions under another policy: how many verdicts would differ, and which.
 
-Reads records one by one and stores counts only, so a log of any length needs little memory. Limits are not
-applied again, and a path that the record does not name is not judged.
+Reads records one by one and stores counts only, so a log of any length needs little memory. A record is
+judged as at its own time. Limits are not applied again, nor is a path judged that the record does not name.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final
 
 from ringfence.policy import ACTIONS, Decision, Effect, Need, Policy
-from ringfence.policy.model import EFFECTS, RUN, RUN_TOOL
+from ringfence.policy.model import EFFECTS, KINDS, RUN, RUN_TOOL
 from ringfence.toolkit.tools import TOOLS
 
 _MOST_GROUPS: Final = 5_000
@@ -38,7 +38,10 @@ class Group:
 
 @dataclass(slots=True)
 class Replayed:
-    """Result of a replay. `groups` has the count and the first path of each kind of change."""
+    """Result of a replay. `groups` has the count and the first path of each kind of change.
+
+    `would`: how many calls would get another verdict with the policy's rules on trial, by that verdict.
+    """
 
     records: int = 0
     same: int = 0
@@ -48,6 +51,7 @@ class Replayed:
     unjudged: int = 0  # refused before the policy judged it, or by a built-in protection
     unreadable: int = 0
     groups: dict[Group, tuple[int, str]] = field(default_factory=dict)
+    would: dict[str, int] = field(default_factory=lambda: {str(effect): 0 for effect in Effect})
 
     def to_json(self) -> dict[str, Any]:
         """Return the counts by name, and the groups in the order of `ranked`."""
@@ -65,7 +69,7 @@ class Replayed:
             }
             for group, (count, path) in self.ranked()
         ]
-        return {**{name: getattr(self, name) for name in numbers}, "groups": groups}
+        return {**{name: getattr(self, name) for name in numbers}, "would": self.would, "groups": groups}
 
     def ranked(self) -> list[tuple[Group, tuple[int, str]]]:
         """Return the groups: those that permit more first, then by frequency."""
@@ -88,17 +92,30 @@ def records_of(lines: Iterable[str | bytes]) -> Iterator[dict[str, Any] | None]:
 
 
 def replay(
-    records: Iterable[dict[str, Any] | None], policy: Policy, on_change: Changed | None = None
+    records: Iterable[dict[str, Any] | None],
+    policy: Policy,
+    on_change: Changed | None = None,
+    *,
+    at: float | None = None,
 ) -> Iterator[Replayed]:
-    """Judge each record again; yield the same result object, updated, after every record."""
+    """Judge each record again; yield the same result object, updated, after every record.
+
+    `at`, in POSIX seconds, replaces the time of each record: entries of the policy that have ended by then
+    are absent.
+    """
     out = Replayed()
     judge = lru_cache(maxsize=20_000)(_judge)
     for record in records:
         if record is not None and record.get("event", "call") != "call":
             continue  # an approval, or the recovery of an open call
         out.records += 1
-        _one(out, record, policy, judge, on_change)
+        _one(out, record, policy.at(_time(record) if at is None else at), judge, on_change)
         yield out
+
+
+def _time(record: dict[str, Any] | None) -> float:
+    found = record.get("time") if record else None
+    return float(found) if isinstance(found, int | float) else 0.0
 
 
 def _one(
@@ -122,11 +139,23 @@ def _one(
         return
     named = record.get("paths")
     paths = tuple(path for path in named if isinstance(path, str)) if isinstance(named, list) else ()
-    decided = str(recorded.get("action")), str(recorded.get("path"))
-    found = judge(policy, str(record.get("agent")), str(record.get("tool")), paths, decided)
+    needs = _Recorded(
+        str(record.get("tool")),
+        paths,
+        _kind(record),
+        str(recorded.get("action")),
+        str(recorded.get("path")),
+        _kind(recorded),
+    )
+    found = judge(policy, str(record.get("agent")), needs)
     if found is None:
         out.unjudged += 1
-    elif found.effect is before:
+        return
+    if policy.has_trials:
+        tried = judge(policy.with_trials(), str(record.get("agent")), needs)
+        if tried is not None and tried.effect is not found.effect:
+            out.would[str(tried.effect)] += 1
+    if found.effect is before:
         out.same += 1
     else:
         _count(out, before, found)
@@ -144,24 +173,44 @@ def _count(out: Replayed, before: Effect, found: Decision) -> None:
     out.widened += group.widens
 
 
-def _judge(
-    policy: Policy, agent: str, tool: str, paths: tuple[str, ...], decided: tuple[str, str]
-) -> Decision | None:
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    """What a record has of a call's needs: its paths, the kind of the write to one of them, and the action,
+    path and kind of the decision.
+    """
+
+    tool: str
+    paths: tuple[str, ...]
+    kind: str
+    action: str
+    path: str
+    decided_kind: str
+
+
+def _kind(fields: dict[str, Any]) -> str:
+    """Return the kind of a write in a record or its decision; "" in records of older versions."""
+    found = fields.get("kind")
+    return found if found in KINDS else ""
+
+
+def _judge(policy: Policy, agent: str, recorded: _Recorded) -> Decision | None:
     """Return the verdict on a recorded call; None if its paths are invalid."""
     try:
-        return policy.decide(agent, tool, dict.fromkeys(_needs(policy, tool, paths, decided)))
+        return policy.decide(agent, recorded.tool, dict.fromkeys(_needs(policy, recorded)))
     except ValueError:
         return None
 
 
-def _needs(policy: Policy, tool: str, paths: tuple[str, ...], decided: tuple[str, str]) -> Iterator[Need]:
+def _needs(policy: Policy, recorded: _Recorded) -> Iterator[Need]:
     """Yield what the call needed, as far as its record has it: its path arguments, and the path of the
     decision.
     """
+    tool, paths = recorded.tool, recorded.paths
+    decided = Need(recorded.action, recorded.path, kind=recorded.decided_kind)
     directory = tool in TOOLS and TOOLS[tool].on_directories
     if tool == RUN_TOOL:  # whether each of its paths was changed or deleted is not in the record
-        if decided[0] in (*ACTIONS, RUN):
-            yield Need(*decided)
+        if decided.action in (*ACTIONS, RUN):
+            yield decided
         return
     needs = policy.tools.get(tool, ())
     parameters = list(dict.fromkeys(parameter for _, parameter in needs))
@@ -171,6 +220,7 @@ def _needs(policy: Policy, tool: str, paths: tuple[str, ...], decided: tuple[str
         else:  # in the order of the parameters; a link's real path is judged only where it decided
             at = parameters.index(parameter)
             chosen = paths[at : at + 1]
-        yield from (Need(action, path, directory) for path in chosen)
-    if decided[0] in ACTIONS:
-        yield Need(*decided, directory and decided[1] in paths)
+        kind = recorded.kind if action == "write" else ""
+        yield from (Need(action, path, directory, kind=kind) for path in chosen)
+    if decided.action in ACTIONS:
+        yield replace(decided, directory=directory and decided.path in paths)

@@ -35,7 +35,7 @@ Trial = tuple[Decision | None, Decision | None]
 
 
 def stricter(known: Decision | None, found: Decision) -> Decision:
-    """Return the decision that represents a call: the stricter one, else that of the action that changes most."""
+    """Return the decision that represents a call: the stricter one, else that of the greater action."""
     if known is None:
         return found
     return max(known, found, key=lambda each: (each.effect, GRAVITY.get(each.action, -1)))

@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 from ringfence.policy import Policy
+from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.call import Result
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.testing.faults import KINDS, Faulty, check_faults, report
@@ -328,6 +329,12 @@ def check(session: Session, workspace: Tree, call: dict[str, Any], want: dict[st
             continue  # the top of a store, or a name in it, which the answer reports
         assert _filled(text, workspace) not in f"{result.content} {result.data} {result.error}"
     assert {name: result.data.get(name) for name in want.get("data", {})} == want.get("data", {})
+    if "would" in want or "kind" in want:
+        record = audit.newest(session.state, audit.RecordFilter(), 1)[0]
+        found = {"would": (record.get("would") or {}).get("effect"), "kind": record.get("kind")}
+        assert {name: found[name] for name in found if name in want} == {
+            name: want[name] for name in found if name in want
+        }, record
     if result.ok and "tool" in call:
         jsonschema.Draft202012Validator(TOOLS[call["tool"]].output).validate(result.data)
     if result.error:

@@ -18,6 +18,7 @@ from ringfence.toolkit.cli.commands.prove_diff import policy_or_revision
 from ringfence.toolkit.cli.context import open_to_look
 from ringfence.toolkit.cli.output import Screen
 from ringfence.toolkit.cli.runner import DONE, FELL_SHORT, UsageError
+from ringfence.toolkit.durations import instant
 from ringfence.toolkit.line_reader import lines
 
 STATE_WORD = "state"
@@ -27,6 +28,9 @@ _Records = Iterator[dict[str, Any] | None]
 def replay_(arguments: argparse.Namespace, screen: Screen) -> int:
     """Judge a log again; the summary at the end, each changed call as it comes with --list."""
     policy = policy_or_revision(arguments.policy_file)
+    at = None if arguments.at is None else instant(arguments.at)
+    if at is None and arguments.at is not None:
+        raise UsageError(f"--at {arguments.at}: neither a date nor an RFC 3339 time")
     out = Replayed()
 
     def told(record: dict[str, Any], before: Effect, found: Decision) -> None:
@@ -37,7 +41,7 @@ def replay_(arguments: argparse.Namespace, screen: Screen) -> int:
             screen.line(f"{record.get('call')}  {said} ({found.reason})")
 
     with _records(arguments) as records, screen.progress() as progress:
-        for out in replay(records, policy, told if arguments.list else None):
+        for out in replay(records, policy, told if arguments.list else None, at=at):
             if progress and out.records % 1000 == 0:
                 progress("judging again", out.records, None)
     if not arguments.list and screen.as_json:
@@ -109,6 +113,9 @@ def _show(out: Replayed, screen: Screen) -> None:
         f" {out.widened:,} of them let more through",
         style,
     )
+    tried = [f"{count:,} {effect}" for effect, count in out.would.items() if count]
+    if tried:
+        screen.line(f"with the rules on trial: {', '.join(tried)}", "yellow")
     left = {
         "stopped by a limit, which is not judged again": out.limited,
         "refused before the policy was asked": out.unjudged,

@@ -245,6 +245,12 @@ AUTHORING: tuple[Command, ...] = (
             ),
             opt("--list", action="store_true", says="print each call with another verdict"),
             opt(
+                "--at",
+                metavar="TIME",
+                says="judge as at this date or RFC 3339 time: rules whose `until` is past by then are absent"
+                " (default: at the time of each record)",
+            ),
+            opt(
                 "--fail-on",
                 choices=("widen", "any"),
                 says="exit with status 1 if the new policy is more permissive (widen), or differs at all"
@@ -262,6 +268,8 @@ AUTHORING: tuple[Command, ...] = (
             "ringfence log -n 0 --json --since 7d | ringfence replay - new.yaml --list",
         ),
         "Judges the paths of each record, and counts the different verdicts by agent, tool and deciding"
-        " pattern. Limits are not applied.",
+        " pattern, and the calls that would get another verdict with the rules on trial. A write is of the"
+        " kind that the record has; in records of older versions, the strictest kind counts. Limits are not"
+        " applied.",
     ),
 )
