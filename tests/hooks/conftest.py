@@ -35,7 +35,15 @@ class Said:
 def workspace(tmp_path: Path) -> Path:
     """A root with secrets, drafts, links that stay in and links that lead out."""
     root = tmp_path / "project"
-    for name in ("src/app.py", "src/locked/a.py", "drafts/a.md", "keys/id", ".env", "notes.md", "tmp/a"):
+    made = (
+        "src/app.py",
+        "src/locked/a.py",
+        "src/db/1.sql",
+        "src/sealed/a",
+        "src/CHANGELOG.md",
+        "src/a.ipynb",
+    )
+    for name in (*made, "drafts/a.md", "keys/id", ".env", "notes.md", "tmp/a"):
         (root / name).parent.mkdir(parents=True, exist_ok=True)
         (root / name).write_text("x\n", encoding="utf-8")
     shutil.copy(HERE / "policy.yaml", root / "ringfence.yaml")

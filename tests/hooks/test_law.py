@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ringfence.policy import READY_MADE, Effect, Need, Policy, ready_made
+from ringfence.policy.model import KINDS, WRITE_KINDS
 from ringfence.toolkit.hooks import policy_subset as narrowing
 from ringfence.toolkit.hooks.judge import Judge, Verdict
 from ringfence.toolkit.hooks.policy_subset import narrowed
@@ -36,8 +37,13 @@ NAMES = st.sampled_from(
         "linked-out",
         "to-policy",
         "x.lock",
+        "db",
+        "1.sql",
+        "sealed",
+        "frozen",
     ]
 )
+NOW = 1_800_000_000  # after one end of the policy, and before the other
 TOOLS = {
     "read_file": ("read",),
     "create_file": ("write",),
@@ -52,7 +58,7 @@ TOOLS = {
 def test_the_verdict_is_that_of_the_path_it_leads_to(
     tool: str, names: list[str], absolute: bool, workspace: Path
 ) -> None:
-    policy = Policy.load(workspace / "ringfence.yaml")
+    policy = Policy.load(workspace / "ringfence.yaml").at(NOW)
     text = "/".join(names)
     if not text:
         return
@@ -81,11 +87,13 @@ def assert_as_expected(said: Verdict, tool: str, path: Path, root: Path, policy:
     for action in TOOLS[tool]:
         for place in places:
             there = [False] if action == "write" and not real.exists() else kinds
-            needs = [Need(action, place, directory) for directory in there]
+            written = "create" if not real.exists() else "edit" if tool == "edit_file" else "replace"
+            kind = written if action == "write" else ""
+            needs = [Need(action, place, directory, kind=kind) for directory in there]
             effects.append(policy.decide("default", tool, needs).effect)
     for above in real.parents:
         if "write" in TOOLS[tool] and above != root and above.is_relative_to(root) and not above.exists():
-            need = Need("write", str(above.relative_to(root)), True)
+            need = Need("write", str(above.relative_to(root)), True, kind="create")
             effect = policy.decide("default", tool, [need]).effect
             effects += [effect] if effect is Effect.DENY else []
     assert (said.effect, said.refused) == (max(effects), False)
@@ -102,19 +110,37 @@ def goes_above(path: Path, root: Path) -> bool:
 
 
 PATHS = st.sampled_from(
-    ["src/app.py", "src/locked/a", ".env", "drafts/a.md", "tmp/a", "x.lock", "keys", ".", "q"]
+    [
+        "src/app.py",
+        "src/locked/a",
+        "src/db/a",
+        "src/sealed/a",
+        ".env",
+        "drafts/a.md",
+        "tmp/a",
+        "x.lock",
+        "keys",
+        ".",
+        "q",
+    ]
 )
 AGENTS = st.sampled_from(["default", "default/Explore", "coder", "explorer/x", "workhorse"])
 
 
 @pytest.mark.parametrize("name", ["own", *READY_MADE])
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(tool=st.sampled_from(sorted(TOOLS)), path=PATHS, agent=AGENTS, directory=st.booleans())
+@given(
+    tool=st.sampled_from(sorted(TOOLS)),
+    path=PATHS,
+    agent=AGENTS,
+    directory=st.booleans(),
+    kind=st.sampled_from(["", *KINDS]),
+)
 def test_fewer_rules_give_the_same_verdict(
-    name: str, tool: str, path: str, agent: str, directory: bool, monkeypatch: pytest.MonkeyPatch
+    name: str, tool: str, path: str, agent: str, directory: bool, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(narrowing, "_MANY", 0)
     whole = Policy.load(HERE / "policy.yaml" if name == "own" else ready_made(name))
-    fewer = narrowed(whole, frozenset((tool, *TOOLS[tool], "*")))
-    needs = [Need(action, path, directory) for action in TOOLS[tool]]
+    fewer = narrowed(whole, frozenset((tool, *TOOLS[tool], *WRITE_KINDS, "*")))
+    needs = [Need(action, path, directory, kind=kind * (action == "write")) for action in TOOLS[tool]]
     assert fewer.decide(agent, tool, needs) == whole.decide(agent, tool, needs)

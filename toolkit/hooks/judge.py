@@ -182,11 +182,16 @@ class Judge:
 
         "" if it can be several, and if each kind is denied: the answer is the same whatever is there.
         """
-        rules = self._rules(touch)
-        every = rules.has_kinds and rules.denies(self._agent, touch.tool, "write", path, fold=self._fold)
-        if touch.tool == UNKNOWN or every:
+        if touch.tool == UNKNOWN:
             return ""
-        return kind_at(touch.tool, place.exists) if place.exists else "create"  # an edit can make a file, too
+        replaces, rules = kind_at(touch.tool, True), self._rules(touch)
+        every = rules.has_kinds and all(
+            rules.effect(self._agent, touch.tool, f"write.{kind}", path, directory, fold=self._fold)
+            is Effect.DENY
+            for kind in (replaces, "create")  # a host's edit can make a file, too
+            for directory in (False, True)
+        )
+        return "" if every else replaces if place.exists else "create"
 
     def _below(self, touch: Touch, place: Place) -> Verdict:
         """Return the verdict on the names that a search would show; denied names are not mentioned."""
