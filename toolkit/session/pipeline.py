@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import difflib
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -305,7 +304,7 @@ def request_of(attempt: Attempt, plan: Plan) -> Request:
         | ({"not_recoverable": list(attempt.lost)} if attempt.lost else {}),
         paths=tuple(changed) or tuple(attempt.named),
         description=str(attempt.arguments.get("description") or ""),
-        asked=time.time(),
+        asked=attempt.context.clock(),
         shown=agent_view.request(attempt, plan, preview),
         needs=_needs_as_fields(attempt, plan, asks),
         asking=tuple(dict.fromkeys(need.path for need in asks)),
