@@ -1,4 +1,4 @@
-"""Entries that end, with a clock that moves: each call is judged at the time it began, wherever it is asked."""
+"""Entries that end, with a clock that moves: each call is judged at the time it began, whoever asks."""
 
 from __future__ import annotations
 
