@@ -21,6 +21,52 @@ agents: {coder: {rules: {delete: {"internal/test/*": allow}}}}
 """
 HELD = "mandatory: [{deny: [delete], paths: ['*.go']}]\n"
 
+KINDS = """\
+version: 1
+rules:
+  "*": allow
+  write.replace: {"db/**": deny}
+  write.edit: {"db/**": deny}
+  delete: {"*": allow, old: {effect: deny, until: 2001-01-01}, "kept": {effect: deny, trial: true}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("what", "effect", "kind"),
+    [
+        ("create_file db/2.sql", "allow", "create"),
+        ("create_file db/1.sql", "deny", "replace"),
+        ("edit_file db/1.sql", "deny", "edit"),
+        ("copy_file a db/1.sql", "deny", "replace"),
+        ("copy_file a db/2.sql", "allow", "create"),
+        ("move_file a db/1.sql", "deny", "replace"),
+        ("create_directory db/sub", "allow", "create"),
+        ("write.create db/1.sql", "allow", "create"),
+        ("write.edit db/2.sql", "deny", "edit"),
+        ("write db/2.sql", "deny", None),
+        ("write a", "allow", None),
+        ("delete old", "allow", None),
+        ("delete kept", "allow", None),
+    ],
+)
+def test_a_write_is_explained_by_its_kind(
+    ringfence: Ringfence, policy: Write, workspace: Path, what: str, effect: str, kind: str | None
+) -> None:
+    policy(KINDS)
+    (workspace / "db").mkdir()
+    for name in ("db/1.sql", "a", "old", "kept"):
+        (workspace / name).write_text("x", encoding="utf-8")
+    found = ringfence("explain", *what.split(), "--json").json
+    written = [need.get("kind") for need in found["needs"] if need["action"] == "write"]
+    assert (found["decision"]["effect"], written[-1] if written else None) == (effect, kind)
+    assert (found.get("would") or {}).get("effect") == ("deny" if what == "delete kept" else None)
+    shown = ringfence("explain", *what.split())
+    assert ("with the rules on trial: deny" in shown.out) is (what == "delete kept")
+    if effect == "deny":
+        assert found["decision"]["rule"]["pattern"] == "db/**"
+        assert any(step["decided"] for step in found["steps"])
+
+
 EXAMPLES = [
     (ROW, "delete tmp/a.txt", "allow"),
     (ROW, "delete tmp/x/y.txt", "allow"),

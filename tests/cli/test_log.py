@@ -61,6 +61,22 @@ def test_nothing_to_look_at(ringfence: Ringfence) -> None:
         assert done.err
 
 
+def test_the_log_shows_and_finds_what_rules_on_trial_would_decide(
+    ringfence: Ringfence, policy: Write, workspace: Path
+) -> None:
+    policy("version: 1\nrules: {'*': allow, read: {'*': allow, 'a': {effect: deny, trial: true}}}\n")
+    for name in "ab":
+        (workspace / name).write_text("x", encoding="utf-8")
+        assert ringfence("call", "read_file", json.dumps({"path": name})).status == 0
+    assert [row["paths"] for row in ringfence("log", "--json", "--would", "deny").lines] == [["a"]]
+    assert [row["paths"] for row in ringfence("log", "--json", "--effect", "allow").lines] == [["a"], ["b"]]
+    assert "no records" in ringfence("log", "--would", "ask").err
+    assert "allow, would deny" in ringfence("log").out
+    exported = ringfence("audit", "export", "--format", "otel", "--would", "deny").lines
+    assert len(exported) == 1
+    assert "ringfence.would.effect" in str(exported)
+
+
 def test_history_and_restore(ringfence: Ringfence, changed: dict[str, str], workspace: Path) -> None:
     versions = ringfence("history", "b", "--json").json
     assert [(version["version"], version["tool"]) for version in versions][-1] == ("v1", "edit_file")

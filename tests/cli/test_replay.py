@@ -107,6 +107,67 @@ def test_a_record_is_judged_as_the_call_would_be(one: Any, two: Any) -> None:
     assert out.changed == differing == sum(count for count, _ in out.groups.values())
 
 
+KINDS = """\
+version: 1
+rules:
+  "*": allow
+  write.replace: deny
+  write.edit: {"*": ask, "*.md": {effect: allow, until: 2026-12-31}}
+  delete: {"*": allow, "tmp": {effect: deny, trial: true}, "src/**": {effect: ask, trial: true}}
+"""
+MAY, LATER = 1_777_593_600.0, 1_800_000_000.0  # 2026-05-01, 2027-01-15
+
+
+@pytest.mark.parametrize(
+    ("tool", "fields", "want"),
+    [
+        ("create_file", {"kind": "create"}, "allow"),
+        ("create_file", {"kind": "replace"}, "deny"),
+        ("create_file", {}, "deny"),  # an older version's record: the strictest kind of the tool
+        ("create_file", {"kind": "no such kind"}, "deny"),
+        ("edit_file", {"kind": "edit"}, "ask"),
+        ("edit_file", {}, "ask"),
+        ("edit_file", {"paths": ["a.md"], "time": MAY}, "allow"),
+        ("edit_file", {"paths": ["a.md"], "time": LATER}, "ask"),
+        ("edit_file", {"paths": ["a.md"]}, "allow"),  # without a time nothing has ended
+        ("move_file", {"paths": ["a", "b"], "kind": "create"}, "allow"),
+        ("move_file", {"paths": ["a", "b"], "kind": "replace"}, "deny"),
+        ("run_command", {"decision": {"action": "write", "kind": "create"}}, "allow"),
+        ("run_command", {"decision": {"action": "write", "kind": "replace"}}, "deny"),
+        ("run_command", {"decision": {"action": "write"}}, "deny"),
+    ],
+)
+def test_a_write_is_judged_by_its_kind_and_a_record_at_its_time(
+    tool: str, fields: dict[str, Any], want: str
+) -> None:
+    decision = {"effect": "allow", "action": "read", "path": "a", "rule": None} | fields.get("decision", {})
+    record = {"agent": "a", "tool": tool, "paths": ["a"], **fields, "decision": decision}
+    *_, out = replay([record], Policy.loads(KINDS))
+    assert [str(group.after) for group in out.groups] == ([] if want == "allow" else [want])
+
+
+def test_what_the_rules_on_trial_would_decide_is_counted(ringfence: Ringfence, workspace: Path) -> None:
+    def record(path: str, effect: str = "allow") -> str:
+        decision = {"effect": effect, "action": "delete", "path": path, "rule": None}
+        return json.dumps({"agent": "a", "tool": "delete_file", "paths": [path], "decision": decision})
+
+    (workspace / "log").write_text("\n".join(map(record, ("src/a", "src/b", "tmp", "x"))), encoding="utf-8")
+    (workspace / "p.yaml").write_text(KINDS, encoding="utf-8")
+    seen = ringfence("replay", "log", "p.yaml", "--json").json
+    assert (seen["would"], seen["same"]) == ({"allow": 0, "ask": 2, "deny": 1}, 4)
+    assert "with the rules on trial: 2 ask, 1 deny" in ringfence("replay", "log", "p.yaml").out
+
+
+def test_the_time_to_judge_at_is_an_option(ringfence: Ringfence, workspace: Path) -> None:
+    decision = {"effect": "allow", "action": "write", "path": "a.md", "rule": {"pattern": "*.md"}}
+    record = {"agent": "a", "tool": "edit_file", "paths": ["a.md"], "time": MAY, "decision": decision}
+    (workspace / "log").write_text(json.dumps(record), encoding="utf-8")
+    (workspace / "p.yaml").write_text(KINDS, encoding="utf-8")
+    for option, changed in (((), 0), (("--at", "2026-06-01"), 0), (("--at", "2027-06-01T00:00:00Z"), 1)):
+        assert ringfence("replay", "log", "p.yaml", "--json", *option).json["changed"] == changed, option
+    assert ringfence("replay", "log", "p.yaml", "--at", "soon").status == 2
+
+
 def test_what_no_rule_decided_is_left_alone() -> None:
     records = [
         {"agent": "a", "tool": "read_file", "paths": ["x"], "decision": {"effect": "deny", "rule": None}},
@@ -147,14 +208,25 @@ RECORD = {
     "paths": ["a", "b"],
     "approval": "a-1",
     "outcome": "granted",
-    "decision": {"effect": "ask", "action": "write", "path": "a", "rule": None, "limit": None},
+    "time": 1_800_000_000.0,
+    "kind": "create",
+    "decision": {
+        "effect": "ask",
+        "action": "write",
+        "kind": "create",
+        "path": "a",
+        "rule": None,
+        "limit": None,
+    },
 }
 
 
 @given(st.lists(broken(RECORD), max_size=3))
 def test_a_record_of_whatever_shape_is_judged_or_counted(records: list[dict[str, Any]]) -> None:
     lines = [json.dumps(record).encode() for record in records]
-    policy = Policy.loads("version: 1\nrules: {write: allow}\n")
+    policy = Policy.loads(
+        "version: 1\nrules: {write: {'*': allow, a: {effect: deny, until: 2026-12-31}}, write.create: ask}\n"
+    )
     outs = list(replay(records_of(lines), policy))
     calls = [record for record in records if record["event"] == "call"]
     assert [out.records for out in outs[-1:]] == [len(calls)] * bool(calls)
