@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from ringfence.policy.analysis.command_classes import CommandClass, classes
 from ringfence.policy.analysis.shortest_witness import Budget
+from ringfence.policy.evaluation.agent_patterns import applies
 from ringfence.policy.evaluation.engine import Engine
 from ringfence.policy.model import RUN, Agent, Content, Effect, Rule
 
@@ -70,7 +71,7 @@ class CommandQueries:
 
         `without`: a rule that is left out.
         """
-        effect, rule = self._floor(policy.content, each)
+        effect, rule = self._floor(policy.content, agent, each)
         best: Judged | None = None
         for entry in chain(policy, agent):
             verdict = self._tiers(policy.content, entry, each, without)
@@ -88,11 +89,13 @@ class CommandQueries:
                 return rules[at].effect, rules[at]
         return Effect.ASK, None
 
-    def _floor(self, content: Content, each: CommandClass) -> Judged:
+    def _floor(self, content: Content, agent: str, each: CommandClass) -> Judged:
         effect, rule = Effect.ALLOW, None
         for item in content.run_floor:
             self.budget.spend(1 + len(item.rules))
-            if item.effect > effect and not any(self.fits(text, each) for text in item.excepts):
+            if item.effect <= effect or not applies(item, agent):
+                continue
+            if not any(self.fits(text, each) for text in item.excepts):
                 found = next((one for one in item.rules if self.fits(one.pattern, each)), None)
                 effect, rule = (item.effect, found) if found else (effect, rule)
         return effect, rule
@@ -112,6 +115,7 @@ def meaning(policy: Engine, agent: str) -> object:
     floor = [
         (item.effect, tuple(rule.pattern for rule in item.rules), item.excepts)
         for item in policy.content.run_floor
+        if applies(item, agent)
     ]
     everybody = tuple((rule.pattern, rule.effect) for rule in policy.content.run)
     return tuple(entries), everybody, tuple(floor)

@@ -15,12 +15,12 @@ from typing import Any
 from ringfence.policy.analysis.command_queries import differing
 from ringfence.policy.analysis.command_settings import changed_commands
 from ringfence.policy.analysis.pattern_queries import Budget, Undecided, Witness
+from ringfence.policy.analysis.agent_kinds import agents
 from ringfence.policy.analysis.verdict_queries import (
     Ladder,
     QueryContext,
     Tier,
     VerdictQueries,
-    agents,
     confirm,
     context,
     pairs,
@@ -231,8 +231,9 @@ def _near(ask: VerdictQueries, pattern: str, wheres: Iterable[QueryContext]) -> 
 
 def _restricted(where: QueryContext, near: frozenset[str]) -> QueryContext:
     def tier(maps: Tier) -> Tier:
-        kept = [tuple(rule for rule in rules if rule.pattern in near) for rules in maps]
-        return kept[0], kept[1], kept[2]
+        kept = (tuple(rule for rule in rules if rule.pattern in near) for rules in maps)
+        by_tool, by_kind, by_action, by_any = kept
+        return by_tool, by_kind, by_action, by_any
 
     ladders: tuple[Ladder, ...] = tuple(tuple(tier(maps) for maps in ladder) for ladder in where.ladders)
     kept = (

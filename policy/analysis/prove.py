@@ -13,10 +13,10 @@ from typing import Any
 from ringfence.policy.analysis import command_queries
 from ringfence.policy.analysis import parent_directories as parents
 from ringfence.policy.analysis.pattern_queries import Budget, Expired, Undecided, Witness
+from ringfence.policy.analysis.agent_kinds import agents
 from ringfence.policy.analysis.verdict_queries import (
     QueryContext,
     VerdictQueries,
-    agents,
     context,
     judge,
     pairs,

@@ -6,26 +6,37 @@ with this verdict" becomes: matched by these and not by those patterns, once for
 
 from __future__ import annotations
 
+import functools
 import itertools
+import operator
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from ringfence.policy.analysis.bit_nfa import NICE
 from ringfence.policy.analysis.bit_sets import mask
 from ringfence.policy.analysis.bit_sets import numbers as numbers_of
-from ringfence.policy.analysis.pattern_queries import Budget, PatternQueries, Undecided, Wanted, Witness
+from ringfence.policy.analysis.pattern_queries import Budget, PatternQueries, Wanted, Witness
 from ringfence.policy.evaluation.engine import Engine
-from ringfence.policy.model import ACTIONS, Effect, Mandatory, Rule, path_needs
-from ringfence.policy.patterns.matcher import matches
+from ringfence.policy.evaluation.rule_table import Keys
+from ringfence.policy.model import (
+    ACTIONS,
+    KINDS,
+    Effect,
+    Mandatory,
+    Rule,
+    RuleMap,
+    kinds_of,
+    names_action,
+    path_needs,
+)
 from ringfence.policy.patterns.syntax import Fold, Folding
 from ringfence.policy.rule_list import RuleList
 
 Effects = frozenset[Effect]
-Tier = tuple[tuple[Rule, ...], tuple[Rule, ...], tuple[Rule, ...]]  # by tool, by action, by `*`
+# A tier's lists: by tool, by kind of writing, by action, by `*`.
+Tier = tuple[tuple[Rule, ...], tuple[Rule, ...], tuple[Rule, ...], tuple[Rule, ...]]
 Ladder = tuple[Tier, ...]
 ANYTHING = Wanted()
 EVERY_EFFECT: Effects = frozenset(Effect)
-_MAX_CLASSES = 2_000
 
 
 def up_to(effect: Effect) -> Effects:
@@ -57,20 +68,24 @@ class QueryContext:
 
 
 def context(policy: Engine, agent: str, tool: str, action: str, fold: Fold = Folding.NONE) -> QueryContext:
-    """Collect the lists for one agent, tool (or bare action) and action."""
-    own = "" if tool in ACTIONS else tool
+    """Collect the lists for one agent, tool (or bare action) and action, which may be a kind of writing.
 
-    def tier(rules: object) -> Tier:
-        """Return a tier's lists for the tool, for the action and for `*`."""
-        found = tuple(rules.get(key, ()) if key else () for key in (own, action, "*"))  # type: ignore[attr-defined]
-        return found[0], found[1], found[2]
+    For `write` alone, the lists of all kinds that the tool's calls can be are collected: the strictest counts.
+    """
 
-    everybody = tier(policy.content.rules)
+    def tier(rules: RuleMap, keys: Keys) -> Tier:
+        """Return a tier's lists by each of the keys."""
+        by_tool, by_kind, by_action, by_any = (rules.get(key, ()) if key else () for key in keys)
+        return by_tool, by_kind, by_action, by_any  # type: ignore[return-value]
+
     entries = {entry.name if entry else None: entry for _, entry in policy.chain(agent)}
-    ladders = tuple((tier(entry.rules), everybody) if entry else (everybody,) for entry in entries.values())
-    return QueryContext(
-        policy, agent, tool, action, ladders, policy.floor(agent, own or action, action), fold
-    )
+    ladders: list[Ladder] = []
+    rows = policy.keys(tool, action)
+    for keys in rows:
+        everybody = tier(policy.content.rules, keys)
+        ladders += [(tier(each.rules, keys), everybody) if each else (everybody,) for each in entries.values()]
+    chosen = tuple(dict.fromkeys(ladders) if len(rows) > 1 else ladders)
+    return QueryContext(policy, agent, tool, action, chosen, policy.floor(agent, tool, action), fold)
 
 
 def together(wheres: list[QueryContext]) -> QueryContext:
@@ -81,10 +96,11 @@ def together(wheres: list[QueryContext]) -> QueryContext:
     return replace(first, ladders=ladders, floor=floor)
 
 
-def pairs(policies: Iterable[Engine]) -> list[tuple[str, str]]:
+def pairs(policies: Sequence[Engine]) -> list[tuple[str, str]]:
     """Return the tools and actions that can differ.
 
-    These are each action for the tools without a key of their own, then each tool with one.
+    These are each action for the tools without a key of their own, then each tool with one. Where one of the
+    policies tells the kinds of writing apart, they are in the place of `write`.
     """
     named: set[str] = set()
     tools: dict[str, Sequence[tuple[str, str]]] = {}
@@ -95,11 +111,20 @@ def pairs(policies: Iterable[Engine]) -> list[tuple[str, str]]:
             named.update(agent.rules)
         for item in policy.content.mandatory:
             named.update(item.keys, item.except_tools)
-    found = [(action, action) for action in ACTIONS]
-    for tool in sorted(named - set(ACTIONS) - {"*"}):
+    kinds = any(policy.has_kinds for policy in policies)
+    found = [(each, each) for action in ACTIONS for each in kinds_asked("", action, kinds=kinds)]
+    for tool in sorted(key for key in named if key != "*" and not names_action(key)):
         needs = path_needs(tool, tools) if tool in tools else ()
-        found += [(tool, action) for action in dict.fromkeys(action for action, _ in needs)]
+        needed = dict.fromkeys(action for action, _ in needs)
+        found += [(tool, each) for action in needed for each in kinds_asked(tool, action, kinds=kinds)]
     return found
+
+
+def kinds_asked(tool: str, action: str, *, kinds: bool) -> tuple[str, ...]:
+    """Return an action, or with `kinds` the kinds of writing in place of `write`: those that a tool can have."""
+    if action != "write" or not kinds:
+        return (action,)
+    return tuple(f"{action}.{kind}" for kind in kinds_of(tool) or KINDS)
 
 
 def patterns(policy: Engine) -> Iterator[str]:
@@ -199,18 +224,26 @@ class VerdictQueries:
 
     def tier(self, tier: Tier, effects: Effects) -> Iterator[Wanted]:
         """Yield the ways for one tier to decide with one of these effects."""
-        tool, action, anything = tier
-        if Effect.DENY in effects:
+        tool, kind, action, anything = tier
+        denies = Effect.DENY in effects  # a deny of the kind or of the action stands against what comes before
+        if denies:
+            yield from self.last_in(kind, only(Effect.DENY))
             yield from self.last_in(action, only(Effect.DENY))
         for chosen in self.last_in(tool, effects):
-            if Effect.DENY in effects:
-                yield chosen
-            else:
-                yield from (chosen & other for other in self.not_denied(action))
+            yield from (chosen,) if denies else self.undenied(chosen, kind, action)
         passed = self.none_of(tool)
+        for chosen in self.last_in(kind, effects):
+            yield from (chosen & passed,) if denies else self.undenied(chosen & passed, action)
+        passed &= self.none_of(kind)
         yield from (chosen & passed for chosen in self.last_in(action, effects))
         passed &= self.none_of(action)
         yield from (chosen & passed for chosen in self.last_in(anything, effects))
+
+    def undenied(self, way: Wanted, *lists: Sequence[Rule]) -> Iterator[Wanted]:
+        """Yield the parts of a way in which the last match in none of these lists is a deny."""
+        lists = tuple(rules for rules in lists if rules)
+        for chosen in itertools.product(*map(self.not_denied, lists)):
+            yield functools.reduce(operator.and_, chosen, way)
 
     def ladder(self, ladder: Ladder, effects: Effects) -> Iterator[Wanted]:
         """Yield the ways for a tier chain (agent, global, then `ask`) to have one of these effects."""
@@ -310,75 +343,3 @@ def confirm(where: QueryContext, witness: Witness, effect: Effect) -> Rule | Non
             f" {where.action} {witness}"
         )
     return rule
-
-
-def agents(policies: Sequence[Engine], selector: str = "**", budget: Budget | None = None) -> list[str]:
-    """Return one name for every kind of agent that some policy distinguishes, plain names first.
-
-    The selector is a pattern of names as in `agents:`; `*` and `**` match every agent.
-    """
-    keys = list(dict.fromkeys(key for policy in policies for key in policy.content.agents))
-    depth = max((key.count("/") + 1 for key in keys), default=1)
-    chosen = "**" if selector == "*" else selector
-    longest = max(depth, chosen.count("/") + 1 if chosen != "**" else 1)
-    texts = [f"/{key}" for key in keys]
-    levels = ["/" + "/".join(["*"] * n) for n in range(1, longest + 2)]
-    number = {text: at for at, text in enumerate(dict.fromkeys([*texts, *levels, "/" + chosen]))}
-    automaton = PatternQueries(list(number), budget=budget)
-    found: dict[tuple[object, ...], str] = {}
-    for length in range(1, longest + 1):
-        exact = Wanted(((number[levels[length - 1]],), (number["/" + chosen],)), 1 << number[levels[length]])
-        for count, combination in enumerate(_entries(policies, length)):
-            if count > _MAX_CLASSES:
-                raise Undecided("too complex: too many kinds of agents")
-            wanted = exact
-            for every, none in combination:
-                wanted &= Wanted(
-                    tuple((number[f"/{key}"],) for key in every), mask(number[f"/{key}"] for key in none)
-                )
-            witness = automaton.find([wanted])
-            if witness is not None:
-                name = witness.path
-                nicer = _as_a_name(name, keys)
-                if _meaning(policies, nicer) == _meaning(policies, name) and matches("/" + chosen, nicer):
-                    name = nicer
-                found.setdefault(_meaning(policies, name), name)
-    return list(found.values())
-
-
-def _meaning(policies: Sequence[Engine], name: str) -> tuple[object, ...]:
-    """Return the entries that apply to an agent and its parents, in each policy."""
-    return tuple(
-        tuple(dict.fromkeys(entry.name if entry else None for _, entry in policy.chain(name)))
-        for policy in policies
-    )
-
-
-def _as_a_name(name: str, keys: Iterable[str]) -> str:
-    """Return the shortest name of a kind of agents, made readable where no entry fixes its letters."""
-    written = {part for key in keys for part in key.split("/")}
-    parts = name.split("/")
-    for at, part in enumerate(parts):
-        if part == NICE[0] and part not in written:
-            parts[at] = "helper" if at else "another-agent"
-        elif part[-1] in "-_." and part not in written:
-            parts[at] = f"{part}1"
-    return "/".join(parts)
-
-
-Entry = tuple[tuple[str, ...], tuple[str, ...]]  # keys that fit, and keys that do not
-
-
-def _entries(policies: Sequence[Engine], length: int) -> Iterator[tuple[Entry, ...]]:
-    """Yield every combination of keys that can apply to a name and its parents, level by level."""
-    levels = []
-    for policy in policies:
-        for level in range(1, length + 1):
-            keys = [key for key in policy.content.agents if key.count("/") + 1 == level]
-            plain = [key for key in keys if not set(key) & set("*?[")]
-            wild = [key for key in keys if key not in plain]
-            options: list[Entry] = [((), tuple(keys))]
-            options += [((key,), ()) for key in plain]
-            options += [((key,), (*plain, *wild[at + 1 :])) for at, key in enumerate(wild)]
-            levels.append(options)
-    return itertools.product(*levels)

@@ -5,21 +5,21 @@ Reads no files and reports no findings.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from ringfence.policy.analysis.pattern_queries import Budget, Wanted, Witness
+from ringfence.policy.analysis.agent_kinds import agents
 from ringfence.policy.analysis.verdict_queries import (
     EVERY_EFFECT,
     QueryContext,
     Tier,
     VerdictQueries,
-    agents,
     context,
     only,
     pairs,
 )
 from ringfence.policy.evaluation.engine import Engine
-from ringfence.policy.model import ACTIONS, Effect, Limit, Rule
+from ringfence.policy.model import Effect, Limit, Rule
 from ringfence.policy.patterns.matcher import Matcher
 from ringfence.policy.patterns.syntax import Fold, Folding
 
@@ -104,7 +104,8 @@ class LintContext:
         for name in self.names:
             for tool, action in self.pairs:
                 self.questions.automaton.budget.spend(1)
-                if key not in (tool, action, "*"):
+                (keys,) = self.policy.keys(tool, action)
+                if key not in keys:
                     continue
                 where = self.context(name, tool, action)
                 entries = list(dict.fromkeys(e.name if e else None for _, e in self.policy.chain(name)))
@@ -112,8 +113,7 @@ class LintContext:
                     if owner is not None and entry != owner:
                         continue
                     tier = len(where.ladders[ladder]) - 1 if owner is None else 0
-                    place = 2 if key == "*" else 1 if key in ACTIONS else 0
-                    yield where, ladder, tier, place
+                    yield where, ladder, tier, keys.index(key)
 
     def deciding(self, where: QueryContext, ladder: int, tier: int, place: int, at: int) -> Iterator[Wanted]:
         """Yield the ways for one rule to be the rule that the engine names."""
@@ -132,22 +132,27 @@ class LintContext:
     def settling(self, where: QueryContext, ladder: int, tier: int, place: int, at: int) -> Iterator[Wanted]:
         """Yield the ways for one rule to decide its tier chain, other chains and mandatory rules aside."""
         ask = self.questions
-        tool, action, _ = here = where.ladders[ladder][tier]
+        tool, kind, action, _ = here = where.ladders[ladder][tier]
         rule = here[place][at]
+        denies = rule.effect is Effect.DENY
         base = ask.is_last(here[place], at)
         for earlier in where.ladders[ladder][:tier]:
             for rules in earlier:
                 base &= ask.none_of(rules)
-        ways: Iterable[Wanted] = (base,)
-        if place == 2:
-            ways = (base & ask.none_of(tool) & ask.none_of(action),)
-        elif place == 1 and rule.effect is Effect.DENY:
-            ways = [base & each for each in ask.not_denied(tool)]
+        if place == 3:
+            yield base & ask.none_of(tool) & ask.none_of(kind) & ask.none_of(action)
+        elif place == 2 and denies:
+            yield from ask.undenied(base, tool, kind)
+        elif place == 2:
+            yield base & ask.none_of(tool) & ask.none_of(kind)
+        elif place == 1 and denies:
+            yield from ask.undenied(base, tool)
         elif place == 1:
-            ways = (base & ask.none_of(tool),)
-        elif rule.effect is not Effect.DENY:
-            ways = [base & each for each in ask.not_denied(action)]
-        yield from ways
+            yield from ask.undenied(base & ask.none_of(tool), action)
+        elif denies:
+            yield base
+        else:
+            yield from ask.undenied(base, kind, action)
 
     def covering(self, rules: Sequence[Rule], at: int) -> list[Rule]:
         """Return few later rules that together match every path that one rule matches."""

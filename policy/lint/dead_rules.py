@@ -8,7 +8,7 @@ from dataclasses import replace
 from ringfence.policy.analysis.verdict_queries import QueryContext, Tier, judge, only
 from ringfence.policy.lint.codes import Finding
 from ringfence.policy.lint.context import LintContext, listed, said
-from ringfence.policy.model import ACTIONS, Effect, Rule
+from ringfence.policy.model import ACTIONS, WRITE_KINDS, Effect, Rule
 
 
 def dead_rules(look: LintContext) -> Iterator[Finding]:
@@ -46,17 +46,17 @@ def _decides(look: LintContext, owner: str | None, key: str, at: int) -> bool:
 def _outside(look: LintContext, owner: str | None, key: str, rules: Sequence[Rule], at: int) -> Finding:
     rule = rules[at]
     if key not in ACTIONS and key != "*" and rule.effect is not Effect.DENY:
-        for where, ladder, tier, _ in look.contexts(owner, key):
-            action = where.ladders[ladder][tier][1]
-            denied = [
+        for where, ladder, tier, place in look.contexts(owner, key):
+            settled = [
                 each & look.questions.is_last(rules, at)
-                for each in look.questions.last_in(action, only(Effect.DENY))
+                for later in where.ladders[ladder][tier][place + 1 : 3]
+                for each in look.questions.last_in(later, only(Effect.DENY))
             ]
-            if look.questions.automaton.find(denied, first=True):
-                message = (
-                    f"{said(rule)} under {key} can never decide: {where.action} denies all that it matches"
-                )
-                return Finding("tool-key-settled", message, rule.where)
+            if look.questions.automaton.find(settled, first=True):
+                by = where.action.partition(".")[0]
+                message = f"{said(rule)} under {key} can never decide: {by} denies all that it matches"
+                code = "kind-key-settled" if key in WRITE_KINDS else "tool-key-settled"
+                return Finding(code, message, rule.where)
     before = "the mandatory rules, keys with precedence or stricter parents"
     return Finding(
         "dead-rule",
@@ -131,13 +131,13 @@ def _said(
 
 
 def _first(tiers: Sequence[Sequence[Effect | None]]) -> Effect:
-    """Return the effect of the first tier with a match: of its last match by tool, by action and by `*`."""
-    for tool, action, anything in tiers:
-        if tool is not None:
-            return Effect.DENY if action is Effect.DENY else tool
-        chosen = anything if action is None else action
-        if chosen is not None:
-            return chosen
+    """Return the effect of the first tier with a match: of its last match by tool, kind, action and `*`."""
+    for *named, anything in tiers:
+        said = [each for each in named if each is not None]
+        if said:
+            return Effect.DENY if Effect.DENY in said else said[0]
+        if anything is not None:
+            return anything
     return Effect.ASK
 
 
@@ -158,13 +158,8 @@ def _with_map(
 ) -> QueryContext:
     """Return the same context with other rules in one map."""
     old = where.ladders[ladder][tier]
-    new: Tier = (
-        (rules, old[1], old[2])
-        if place == 0
-        else (old[0], rules, old[2])
-        if place == 1
-        else (old[0], old[1], rules)
-    )
+    by_tool, by_kind, by_action, by_any = (*old[:place], rules, *old[place + 1 :])
+    new: Tier = by_tool, by_kind, by_action, by_any
     shared = tier > 0 or len(where.ladders[ladder]) == 1
     ladders = []
     for number, each in enumerate(where.ladders):

@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import PurePath
 
 from ringfence.policy import Policy
-from ringfence.policy.analysis.verdict_queries import agents as kinds_of_agents
+from ringfence.policy.analysis.agent_kinds import agents as kinds_of_agents
 from ringfence.policy.model import ACTIONS, DEFAULT_AGENT, EFFECTS, Agent
 from ringfence.toolkit.authoring.matrix import Matrix, matrix
 from ringfence.toolkit.cli.agent_option import mention_unknown
