@@ -242,7 +242,7 @@ amounts = st.builds(Amount, st.integers(0, 9), st.integers(0, 9))
 limit = st.builds(
     lambda counts, per, over: {**counts, "per": per, "over": over},
     st.dictionaries(st.sampled_from(["max_files", "max_bytes"]), st.integers(0, 9), min_size=1),
-    st.sampled_from(["call", "session"]),
+    st.sampled_from(["call", "session", "hour", "day"]),
     st.sampled_from(["ask", "deny"]),
 )
 

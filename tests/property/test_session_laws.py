@@ -258,10 +258,13 @@ floors = st.lists(
     max_size=2,
 )
 limits = st.dictionaries(
-    st.sampled_from(["delete", "write", "create_file", "*"]),
+    st.sampled_from(["delete", "write", "create_file", "read", "read_file", "*"]),
     st.fixed_dictionaries(
         {"max_files": st.integers(0, 2), "over": st.sampled_from(["ask", "deny"])},
-        optional={"max_bytes": st.integers(0, 20), "per": st.sampled_from(["call", "session"])},
+        optional={
+            "max_bytes": st.integers(0, 20),
+            "per": st.sampled_from(["call", "session", "hour", "day"]),
+        },
     ),
     max_size=2,
 )

@@ -272,6 +272,7 @@ def record(attempt: Attempt, result: Result) -> dict[str, Any]:
         "written": totals.written,
         "freed": totals.freed,
         "durable": policy.durable,
+        **_read(attempt, result),
         **_unconditional(attempt),
         **({"kept_in": attempt.outcome.kept_in} if attempt.outcome and attempt.outcome.kept_in else {}),
         **_not_kept(attempt),
@@ -337,6 +338,12 @@ def _grant(attempt: Attempt) -> dict[str, Any]:
         "until": grant.until,
         **({"granted_for": grant.title} if another else {}),
     }
+
+
+def _read(attempt: Attempt, result: Result) -> dict[str, Any]:
+    """Return the files and bytes whose content the answer gives, if a limit counts them."""
+    given = attempt.usage.get("read") if result.ok else None
+    return {} if given is None else {"read": {"files": given.files, "bytes": given.bytes}}
 
 
 def _unconditional(attempt: Attempt) -> dict[str, Any]:
