@@ -23,7 +23,7 @@ _NOTHING: More = MappingProxyType({})
 class RuleList(Sequence[Rule]):
     """Rules of one tier, agent and key, in their order."""
 
-    __slots__ = ("_made", "agent", "key", "more", "said", "tier")
+    __slots__ = ("_hash", "_made", "agent", "key", "more", "said", "tier")
 
     def __init__(self, tier: Tier, agent: str | None, key: str, said: Said, more: More = _NOTHING) -> None:
         if len({len(column) for column in said}) > 1:
@@ -34,6 +34,7 @@ class RuleList(Sequence[Rule]):
         self.said = said
         self.more = more
         self._made: dict[int, Rule] = {}
+        self._hash: int | None = None
 
     @property
     def patterns(self) -> list[str]:
@@ -91,10 +92,12 @@ class RuleList(Sequence[Rule]):
         return map(self.__getitem__, range(len(self)))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and tuple(self) == tuple(other)
+        return self is other or (isinstance(other, Sequence) and tuple(self) == tuple(other))
 
     def __hash__(self) -> int:
-        return hash(tuple(self))
+        if self._hash is None:
+            self._hash = hash(tuple(self))
+        return self._hash
 
     def __repr__(self) -> str:
         return repr(tuple(self))

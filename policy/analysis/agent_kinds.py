@@ -110,9 +110,7 @@ def _exceptions(floors: Sequence[tuple[str, ...]], length: int) -> Iterator[tupl
     """Yield every combination of exceptions for a name of this length: each holds, or fails at some level."""
     options: list[list[tuple[Entry, ...]]] = []
     for texts in floors:
-        levels = [
-            tuple(text for text in texts if text.count("/") == level) for level in range(length)
-        ]
+        levels = [tuple(text for text in texts if text.count("/") == level) for level in range(length)]
         holds = itertools.product(*([((text,), ()) for text in level] for level in levels))
         fails: list[tuple[Entry, ...]] = [(((), level),) for level in levels]
         options.append([*holds, *fails])

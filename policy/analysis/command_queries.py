@@ -132,19 +132,24 @@ def confirmed(policy: Engine, agent: str, each: CommandClass, judged: Judged) ->
 
 
 def shortest(
-    policy: Engine, names: Iterable[str], region: str, effects: Iterable[Effect], budget: Budget
+    policies: Sequence[Engine], names: Iterable[str], region: str, effects: Iterable[Effect], budget: Budget
 ) -> Found | None:
-    """Return the shortest command that a pattern matches with one of the verdicts for one of the agents."""
-    ask = CommandQueries([policy], [region], budget)
+    """Return the shortest command that a pattern matches with one of the verdicts for one of the agents.
+
+    The strictest verdict of the policies is the verdict.
+    """
+    ask = CommandQueries(policies, [region], budget)
     wanted = frozenset(effects)
-    kinds = list({meaning(policy, name): name for name in reversed(list(names))}.values())[::-1]
+    kinds: dict[tuple[object, ...], str] = {}
+    for name in names:
+        kinds.setdefault(tuple(meaning(each, name) for each in policies), name)
     for each in ask.classes:
         if not ask.fits(region, each):
             continue
-        for name in kinds:
-            judged = ask.judge(policy, name, each)
-            if judged[0] in wanted:
-                return confirmed(policy, name, each, judged)
+        for name in kinds.values():
+            verdict, policy = _strictest(ask, policies, name, each)
+            if verdict[0] in wanted:
+                return confirmed(policy, name, each, verdict)
     return None
 
 
@@ -157,22 +162,37 @@ class Differing:
     pattern: str
 
 
-def differing(old: Engine, new: Engine, names: Iterable[str], budget: Budget) -> Iterator[Differing]:
-    """Yield what two policies judge differently: for each kind of agent, verdicts and deciding pattern."""
-    ask = CommandQueries([old, new], (), budget)
-    kinds = {(meaning(old, name), meaning(new, name)): name for name in reversed(list(names))}
-    for (before, after), name in reversed(kinds.items()):
+def differing(
+    old: Sequence[Engine], new: Sequence[Engine], names: Iterable[str], budget: Budget
+) -> Iterator[Differing]:
+    """Yield what is judged differently: for each kind of agent, verdicts and deciding pattern.
+
+    The strictest verdict of the old policies is compared with the strictest of the new ones.
+    """
+    ask = CommandQueries([*old, *new], (), budget)
+    kinds: dict[tuple[object, ...], str] = {}
+    for name in names:
+        key = tuple(tuple(meaning(each, name) for each in side) for side in (old, new))
+        kinds.setdefault(key, name)
+    for (before, after), name in kinds.items():
         if before == after:
             continue
         seen: set[tuple[Effect, Effect, str]] = set()
         for each in ask.classes:
-            was, now = ask.judge(old, name, each), ask.judge(new, name, each)
+            (was, by), (now, against) = (_strictest(ask, side, name, each) for side in (old, new))
             decides = now[1] or was[1]
             if was[0] is now[0] or decides is None:
                 continue
-            key = was[0], now[0], decides.pattern
-            if key not in seen:
-                seen.add(key)
+            verdicts = was[0], now[0], decides.pattern
+            if verdicts not in seen:
+                seen.add(verdicts)
                 yield Differing(
-                    confirmed(old, name, each, was), confirmed(new, name, each, now), decides.pattern
+                    confirmed(by, name, each, was), confirmed(against, name, each, now), decides.pattern
                 )
+
+
+def _strictest(
+    ask: CommandQueries, policies: Sequence[Engine], name: str, each: CommandClass
+) -> tuple[Judged, Engine]:
+    judged = [(ask.judge(policy, name, each), policy) for policy in policies]
+    return max(judged, key=lambda found: found[0][0])

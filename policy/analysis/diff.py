@@ -10,12 +10,13 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
-from ringfence.policy.analysis.command_queries import differing
-from ringfence.policy.analysis.command_settings import changed_commands
-from ringfence.policy.analysis.pattern_queries import Budget, Undecided, Witness
 from ringfence.policy.analysis.agent_kinds import agents
+from ringfence.policy.analysis.command_queries import differing
+from ringfence.policy.analysis.diff_settings import changed_settings
+from ringfence.policy.analysis.epochs import in_json, intervals
+from ringfence.policy.analysis.pattern_queries import Budget, Undecided, Witness
 from ringfence.policy.analysis.verdict_queries import (
     Ladder,
     QueryContext,
@@ -24,10 +25,10 @@ from ringfence.policy.analysis.verdict_queries import (
     confirm,
     context,
     pairs,
+    together,
 )
 from ringfence.policy.evaluation.engine import Engine
-from ringfence.policy.evaluation.limits import WITHIN
-from ringfence.policy.model import RUN, Effect, Limit, Mandatory, Retention, Rule
+from ringfence.policy.model import RUN, Detector, Effect, Mandatory, Rule, names_action
 from ringfence.policy.patterns.syntax import Fold, Folding
 
 _AFTER = "every agent, tool and action after these"  # that the bound was reached at
@@ -45,6 +46,9 @@ class Change:
     pattern: str
     example: Witness
     rule: Rule | None  # what decides now
+    content: Detector | None = None  # it is so where this is found in the content, and not otherwise
+    since: float | None = None  # it is so from then on; None: already now
+    until: float | None = None  # and from then on no longer
 
     @property
     def widens(self) -> bool:
@@ -63,6 +67,9 @@ class Change:
             "pattern": self.pattern,
             "example": self.example.path,
             "directory": self.example.directory,
+            "content": str(self.content) if self.content else None,
+            "since": in_json(self.since),
+            "until": in_json(self.until),
             "rule": self.rule.to_json() if self.rule else None,
         }
 
@@ -83,45 +90,144 @@ class Comparison:
 
 
 def compare(
-    old: Engine, new: Engine, budget: Budget | None = None, *, fold: Fold = Folding.NONE
+    old: Engine,
+    new: Engine,
+    budget: Budget | None = None,
+    *,
+    fold: Fold = Folding.NONE,
+    times: Sequence[float] | None = None,
 ) -> Comparison:
     """Return the differences of two policies.
 
-    `fold`: differences between names that the workspace's file system ignores.
+    `fold`: differences between names that the workspace's file system ignores. `times`: one time in each
+    interval that counts, ascending, in seconds since 1970; None: every interval between two ends of entries.
     """
-    budget = budget or Budget()
-    changes: list[Change] = []
-    undecided: list[str] = []
-    try:
-        questions = VerdictQueries([old, new], budget=budget, fold=fold)
-        names = agents([old, new], budget=budget)
-    except Undecided as error:
-        return Comparison((), (), True, (str(error),))
-    seen: set[tuple[object, ...]] = set()
-    for name, (tool, action) in itertools.product(names, pairs([old, new])):
-        before, after = (context(each, name, tool, action, fold) for each in (old, new))
-        both = (action, before.meaning, after.meaning)
+    if times is None:
+        times = sorted({*old.epochs(), *new.epochs()})
+    look = _Look(budget or Budget(), fold)
+    found: list[dict[Change, None]] = []
+    names: list[str] = []
+    for time in times:
+        before, after = old.at(time), new.at(time)
         try:
-            budget.spend(1)
-            if both in seen or _plain(before) == _plain(after):
-                continue
-            seen.add(both)
-            changes += _changes(questions, before, after)
+            names = agents([before, after], budget=look.budget)
+            found.append(dict.fromkeys(look.changes(before, after, names)))
         except Undecided as error:
-            undecided.append(f"{name}, {tool} {action}: {error}")
-            if budget.over:
-                undecided.append(_AFTER)
-                break
-    if _AFTER not in undecided:
-        try:
-            changes += _on_commands(old, new, names, budget)
-        except Undecided as error:
-            undecided.append(f"commands: {error}")
-    settings, looser = _settings(old, new, names)
-    return Comparison(tuple(changes), tuple(settings), looser, tuple(undecided))
+            look.undecided.append(str(error))
+            if not found:
+                return Comparison((), (), True, tuple(look.undecided))
+            times = times[: len(found)]
+            break
+    settings, looser = changed_settings(old, new, names)
+    undecided = tuple(dict.fromkeys(look.undecided))
+    return Comparison(tuple(_in_time(found, times)), tuple(settings), looser, undecided)
 
 
-def _on_commands(old: Engine, new: Engine, names: Iterable[str], budget: Budget) -> Iterator[Change]:
+def _in_time(found: Sequence[dict[Change, None]], times: Sequence[float]) -> Iterator[Change]:
+    """Yield each change once for each run of intervals in which it is there."""
+    for change in dict.fromkeys(change for each in found for change in each):
+        for _, since, until in intervals(times, [change in each for each in found]):
+            yield replace(change, since=since, until=until) if since or until else change
+
+
+class _Look:
+    """One comparison; equal questions, at other times or for other agents, are asked once."""
+
+    def __init__(self, budget: Budget, fold: Fold) -> None:
+        self.budget = budget
+        self.fold = fold
+        self.undecided: list[str] = []
+        self._known: dict[tuple[object, ...], tuple[Change, ...]] = {}
+
+    def changes(self, old: Engine, new: Engine, names: Sequence[str]) -> list[Change]:
+        """Return the changes between two policies at one time, for all that content can be."""
+        found = self.between([old], [new], names)
+        here = {(each.agent, each.tool, each.action, each.before, each.after, each.pattern) for each in found}
+        for detector in dict.fromkeys((*old.detectors, *new.detectors)):
+            were, are = ([each, each.where_content(detector)] for each in (old, new))
+            for each in self.between(were, are, names):
+                key = each.agent, each.tool, each.action, each.before, each.after, each.pattern
+                if key not in here:
+                    found.append(replace(each, content=detector))
+        return found
+
+    def between(self, old: Sequence[Engine], new: Sequence[Engine], names: Sequence[str]) -> list[Change]:
+        """Return the changes of the strictest verdict of some policies."""
+        changes: list[Change] = []
+        questions = VerdictQueries([*old, *new], budget=self.budget, fold=self.fold)
+        seen: set[tuple[object, ...]] = set()
+        for name, actions in itertools.product(names, _by_tool(pairs([*old, *new]))):
+            alike: dict[tuple[object, ...], list[_Both]] = {}
+            for tool, action in actions:
+                both = _Both(*(_contexts(each, name, tool, action, self.fold) for each in (old, new)))
+                if (action, *both.meaning) not in seen:
+                    seen.add((action, *both.meaning))
+                    alike.setdefault(both.meaning, []).append(both)
+            for group in alike.values():
+                try:
+                    self.budget.spend(1)
+                    changes += self._of_kinds(questions, group, len(actions))
+                except Undecided as error:
+                    where = group[0].after[0]
+                    self.undecided.append(f"{name}, {where.tool} {where.action}: {error}")
+                    if self.budget.over:
+                        self.undecided.append(_AFTER)
+                        return changes
+        try:
+            changes += _on_commands(old, new, names, self.budget)
+        except Undecided as error:
+            self.undecided.append(f"commands: {error}")
+        return changes
+
+    def _of_kinds(self, questions: VerdictQueries, group: Sequence[_Both], kinds: int) -> Iterator[Change]:
+        """Yield the changes of contexts that are equal but for the kind of writing."""
+        both = group[0]
+        if _plain(both.before[0]) == _plain(both.after[0]):
+            return
+        known = self._known.get(both.meaning)
+        if known is None:
+            known = self._known[both.meaning] = tuple(_changes(questions, both.before, both.after))
+        for each in known:
+            first = both.after[0]
+            named = [(where.after[0].tool, where.after[0].action) for where in group]
+            if len(group) == kinds > 1:  # every kind: the action itself
+                action = first.action.partition(".")[0]
+                named = [(action if names_action(first.tool) else first.tool, action)]
+            for tool, action in named:
+                yield replace(each, agent=first.agent, tool=tool, action=action)
+
+
+class _Both(NamedTuple):
+    """The contexts of one question in the old policies and in the new: their combination, then each."""
+
+    before: Sequence[QueryContext]
+    after: Sequence[QueryContext]
+
+    @property
+    def meaning(self) -> tuple[object, ...]:
+        """Equal for the same question."""
+        return self.before[0].meaning, self.after[0].meaning
+
+
+def _by_tool(listed: Iterable[tuple[str, str]]) -> list[list[tuple[str, str]]]:
+    """Return pairs of tool and action in groups that differ in the kind of writing alone."""
+    groups: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for tool, action in listed:
+        base = action.partition(".")[0]
+        groups.setdefault(("" if names_action(tool) else tool, base), []).append((tool, action))
+    return list(groups.values())
+
+
+def _contexts(
+    policies: Sequence[Engine], name: str, tool: str, action: str, fold: Fold
+) -> list[QueryContext]:
+    parts = [context(each, name, tool, action, fold) for each in policies]
+    return parts if len(parts) == 1 else [together(parts), *parts]
+
+
+def _on_commands(
+    old: Sequence[Engine], new: Sequence[Engine], names: Iterable[str], budget: Budget
+) -> Iterator[Change]:
     """Yield the commands whose verdict changed, as changes of `run`."""
     for each in differing(old, new, names, budget):
         before, after, example = each.before, each.after, Witness(each.after.line, False)
@@ -141,8 +247,11 @@ def _floor(floor: Iterable[Mandatory]) -> list[tuple[Effect, tuple[str, ...], tu
     return [(item.effect, tuple(rule.pattern for rule in item.rules), item.excepts) for item in floor]
 
 
-def _changes(ask: VerdictQueries, before: QueryContext, after: QueryContext) -> Iterator[Change]:
+def _changes(
+    ask: VerdictQueries, were: Sequence[QueryContext], are: Sequence[QueryContext]
+) -> Iterator[Change]:
     """Yield the changes for paths that some changed rule matches; no other path can change."""
+    before, after = were[0], are[0]
     for pattern in dict.fromkeys(_changed(before, after)):
         near = _near(ask, pattern, (before, after))
         old, new = _restricted(before, near), _restricted(after, near)
@@ -164,8 +273,8 @@ def _changes(ask: VerdictQueries, before: QueryContext, after: QueryContext) -> 
                 both = (way & each & under for each in ask.verdict(new, other) for way in ways)
                 found = ask.find(both)
                 if found is not None:
-                    confirm(before, found, one)
-                    rule = confirm(after, found, other)
+                    confirm(were, found, one)
+                    rule = confirm(are, found, other)
                     yield Change(after.agent, after.tool, after.action, one, other, pattern, found, rule)
 
 
@@ -243,55 +352,15 @@ def _restricted(where: QueryContext, near: frozenset[str]) -> QueryContext:
     return replace(where, ladders=ladders, floor=tuple(item for item in kept if item.rules))
 
 
-def _settings(old: Engine, new: Engine, names: Iterable[str]) -> tuple[list[str], bool]:
-    """Return differences outside the rules, as text, and whether one of them is looser."""
-    said: list[str] = []
-    looser = False
-    for name in ("mode", "hard_links", "durable"):
-        was, now = getattr(old, name), getattr(new, name)
-        if was != now:
-            said.append(f"{name}: {was} -> {now}")
-            looser |= now in ("monitor", "replace", False)
-    kept_for, keeps_for = old.retention, new.retention
-    if kept_for != keeps_for:
-        shorter = not _keeps_as_much(keeps_for, kept_for)
-        said.append(f"retention: {'shorter' if shorter else 'longer'}")
-        looser |= shorter
-    about_commands, loosened = changed_commands(old.commands, new.commands)
-    said += about_commands
-    looser |= loosened
-    for agent in names:
-        for tool in sorted(set(old.tools) | set(new.tools)):
-            were, are = old.limits(agent, tool), new.limits(agent, tool)
-            dropped = [limit for limit in were if not any(_as_strict(each, limit) for each in are)]
-            gained = [limit for limit in are if not any(_as_strict(each, limit) for each in were)]
-            if dropped or gained:
-                word = "looser" if dropped else "stricter"
-                said.append(f"limits of {tool} for agent {agent}: {word}")
-                looser |= bool(dropped)
-    return said, looser
+def differs(
+    old: Sequence[Engine], new: Sequence[Engine], budget: Budget, *, fold: Fold = Folding.NONE
+) -> bool:
+    """Return whether the strictest verdicts of some policies differ from those of others, for anything.
 
-
-def _keeps_as_much(one: Retention, other: Retention) -> bool:
-    """Whether one retention keeps everything that the other keeps."""
-
-    def as_long(mine: int | None, theirs: int | None) -> bool:
-        return mine is None or (theirs is not None and mine >= theirs)
-
-    longer = as_long(one.days, other.days) and as_long(one.max_bytes, other.max_bytes)
-    return longer and one.keep >= other.keep
-
-
-def _as_strict(one: Limit, other: Limit) -> bool:
-    """Whether one limit stops everything that the other stops, as strictly."""
-
-    def within(mine: int | None, theirs: int | None) -> bool:
-        return theirs is None or (mine is not None and mine <= theirs)
-
-    return (
-        one.key == other.key
-        and other.per in WITHIN[one.per]
-        and one.over >= other.over
-        and within(one.max_files, other.max_files)
-        and within(one.max_bytes, other.max_bytes)
-    )
+    Times, trials and content are not looked at. Undecided beyond the budget.
+    """
+    look = _Look(budget, fold)
+    changes = look.between(old, new, agents([*old, *new], budget=budget))
+    if look.undecided and not changes:
+        raise Undecided(look.undecided[0])
+    return bool(changes)

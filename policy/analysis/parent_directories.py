@@ -6,7 +6,7 @@ statement must hold whichever of them are missing in the workspace. Reads no fil
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ringfence.policy.analysis.pattern_queries import PatternQueries, Undecided, Wanted, Witness
@@ -68,14 +68,19 @@ def patterns(pattern: str) -> Iterator[str]:
             yield each.but
 
 
-def denied_parent(ask: VerdictQueries, where: QueryContext, pattern: str) -> tuple[Witness, Witness] | None:
-    """Return the shortest path of a pattern below a directory that must not be made, and that directory."""
+def denied_parent(
+    ask: VerdictQueries, wheres: Sequence[QueryContext], pattern: str
+) -> tuple[Witness, Witness] | None:
+    """Return the shortest path of a pattern below a directory that must not be made, and that directory.
+
+    Of several contexts the first is the combination of the others.
+    """
     best: tuple[Witness, Witness] | None = None
     for each in above(pattern):
         region = ask.inside(each.pattern) & Wanted(directory=True)
         if each.but is not None:
             region &= ask.outside([each.but])
-        parent = ask.ever(where, Effect.DENY, region)
+        parent = ask.find(ask.verdict(wheres[0], Effect.DENY), region)
         if parent is None or parent.path == ROOT:
             continue  # the root is always there
         path = _below(ask, parent.path, pattern)

@@ -1,29 +1,44 @@
 """Proofs about every path: a verdict never or always occurs, for agents, a tool and a pattern.
 
 Reads no files. A refutation is the shortest path, confirmed by the engine; beyond its bound a statement is
-undecided, never guessed.
+undecided, never guessed. Each interval between two ends of entries is looked at, and all that content can be.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 from ringfence.policy.analysis import command_queries
 from ringfence.policy.analysis import parent_directories as parents
-from ringfence.policy.analysis.pattern_queries import Budget, Expired, Undecided, Witness
 from ringfence.policy.analysis.agent_kinds import agents
+from ringfence.policy.analysis.epochs import in_json, intervals, said_of
+from ringfence.policy.analysis.pattern_queries import Budget, Expired, Undecided, Witness
 from ringfence.policy.analysis.verdict_queries import (
     QueryContext,
     VerdictQueries,
     context,
-    judge,
+    kinds_asked,
     pairs,
+    strictest,
     together,
 )
 from ringfence.policy.evaluation.engine import Engine
-from ringfence.policy.model import ACTIONS, MAKES_PARENTS, RUN, Effect, Invariant, Rule, path_needs
+from ringfence.policy.model import (
+    KINDS,
+    MAKES_PARENTS,
+    RUN,
+    WRITE_KINDS,
+    Detector,
+    Effect,
+    Invariant,
+    Rule,
+    kinds_of,
+    names_action,
+    path_needs,
+)
 from ringfence.policy.patterns.matcher import ROOT
 from ringfence.policy.patterns.syntax import Fold, Folding
 
@@ -41,14 +56,30 @@ class Proof:
     rule: Rule | None = None
     undecided: str = ""
     missing: str = ""  # the directory that breaks it if it is not there yet
+    kind: str = ""  # the kind of writing that breaks it, where the policy tells them apart
+    unless: tuple[Detector, ...] = ()  # what breaks it where content has it, and only there
+    since: float | None = None  # it is broken (or undecided) from then on, and not before
+    until: float | None = None  # and from then on no longer
+
+    @property
+    def result(self) -> Literal["proved", "proved unless", "broken", "undecided"]:
+        """The result in a word; `proved unless` for what holds but for content with something found in it."""
+        if self.holds is None:
+            return "undecided"
+        return ("proved unless" if self.unless else "proved") if self.holds else "broken"
 
     def to_json(self) -> dict[str, Any]:
         """Return the proof as JSON values; None for every part that the result has not."""
         return {
             "statement": describe(self.statement),
+            "result": self.result,
             "holds": self.holds,
+            "unless": [str(each) for each in self.unless],
+            "since": in_json(self.since),
+            "until": in_json(self.until),
             "agent": self.agent or None,
             "tool": self.tool or None,
+            "kind": self.kind or None,
             "path": self.witness.path if self.witness else None,
             "directory": self.witness.directory if self.witness else None,
             "missing": self.missing or None,
@@ -59,14 +90,18 @@ class Proof:
 
     def __str__(self) -> str:
         said = describe(self.statement)
+        if self.unless:
+            said += f" (holds unless the content has {' or '.join(map(str, self.unless))})"
         if self.holds:
             return f"proved: {said}"
+        said += said_of(self.since, self.until)
         if self.holds is None:
             return f"undecided: {said} ({self.undecided})"
         because = str(self.rule) if self.rule else "no rule decides"
         if self.missing:
             because += f", if {self.missing}/ is not there yet"
-        return f"broken: {said}: agent {self.agent}, {self.tool} {self.witness}: {self.effect} ({because})"
+        what = self.tool if self.kind in ("", self.tool) else f"{self.tool} ({self.kind})"
+        return f"broken: {said}: agent {self.agent}, {what} {self.witness}: {self.effect} ({because})"
 
 
 def describe(statement: Invariant) -> str:
@@ -81,42 +116,80 @@ def prove(
     *,
     expired: Expired | None = None,
     fold: Fold = Folding.NONE,
+    times: Sequence[float] | None = None,
 ) -> list[Proof]:
     """Prove each of these statements, or find the shortest path that breaks it, before a deadline expires.
 
-    `fold`: differences between names that the workspace's file system ignores.
+    `fold`: differences between names that the workspace's file system ignores. `times`: one time in each
+    interval that counts, ascending, in seconds since 1970; None: every interval between two ends of entries.
     """
-    return [_prove(policy, statement, Budget(expired=expired), fold) for statement in statements]
+    chosen = policy.epochs() if times is None else times
+    return [_prove_at(policy, statement, Budget(expired=expired), fold, chosen) for statement in statements]
+
+
+def _prove_at(
+    policy: Engine, statement: Invariant, budget: Budget, fold: Fold, times: Sequence[float]
+) -> Proof:
+    """Return the proof for the first interval in which a statement is broken, or else is undecided."""
+    found = [_prove(policy.at(time), statement, budget, fold) for time in times]
+    broken = [proof.holds is False for proof in found]
+    undecided = [proof.holds is None for proof in found]
+    for short in (broken, undecided):
+        if any(short):
+            first, since, until = next(intervals(times, short))
+            return replace(found[first], since=since, until=until)
+    unless = dict.fromkeys(each for proof in found for each in proof.unless)
+    return replace(found[-1], unless=tuple(unless))
 
 
 def _prove(policy: Engine, statement: Invariant, budget: Budget, fold: Fold) -> Proof:
+    """Prove a statement for content in which nothing is found, then for what each detector finds."""
+    proof = _prove_plain([policy], statement, budget, fold)
+    if not proof.holds or (statement.verdict is Effect.ALLOW and statement.kind == "never"):
+        return proof  # what is found can only make a verdict stricter
+    if statement.verdict is Effect.DENY and statement.kind == "always":
+        return proof
+    unless = []
+    for detector in policy.detectors:
+        found = _prove_plain([policy, policy.where_content(detector)], statement, budget, fold)
+        if found.holds is None:
+            return found
+        if not found.holds:
+            unless.append(detector)
+    return replace(proof, unless=tuple(unless))
+
+
+def _prove_plain(policies: list[Engine], statement: Invariant, budget: Budget, fold: Fold) -> Proof:
+    """Prove a statement about the strictest verdict of a policy and of its projection, if there is one."""
     wrong = [effect for effect in Effect if (effect is statement.verdict) is (statement.kind == "never")]
     best: Proof | None = None
     if statement.action == RUN:
-        return _prove_commands(policy, statement, wrong, budget)
+        return _prove_commands(policies, statement, wrong, budget)
     try:
         made = statement.action in MAKES_PARENTS and Effect.DENY in wrong
         more = parents.patterns(statement.path) if made else ()
-        questions = VerdictQueries([policy], [statement.path, *more], budget, fold)
+        questions = VerdictQueries(policies, [statement.path, *more], budget, fold)
         region = questions.inside(statement.path)
-        for where in _contexts(policy, statement, agents([policy], statement.agent, budget), fold):
+        for where in _contexts(policies, statement, agents(policies, statement.agent, budget), fold):
             for effect in wrong:
                 found = questions.find(questions.verdict(where[0], effect), region)
                 if found and _is_shorter(found, best):
                     best = _refuted(statement, where, found, effect)
-            if made and where[0].action == "write":
-                best = _on_the_way(questions, statement, where[0], best)
+            if made and where[0].action in ("write", "write.create"):  # where a parent is missing, it is new
+                best = _on_the_way(questions, statement, where, best)
     except Undecided as error:
         if best is None:
             return Proof(statement, None, undecided=str(error))
     return best or Proof(statement, True)
 
 
-def _prove_commands(policy: Engine, statement: Invariant, wrong: list[Effect], budget: Budget) -> Proof:
+def _prove_commands(
+    policies: list[Engine], statement: Invariant, wrong: list[Effect], budget: Budget
+) -> Proof:
     """Prove a statement about commands over every command that its pattern of words matches."""
     try:
-        names = agents([policy], statement.agent, budget)
-        found = command_queries.shortest(policy, names, statement.path, wrong, budget)
+        names = agents(policies, statement.agent, budget)
+        found = command_queries.shortest(policies, names, statement.path, wrong, budget)
     except Undecided as error:
         return Proof(statement, None, undecided=str(error))
     if found is None:
@@ -134,40 +207,60 @@ def _length(witness: Witness) -> tuple[bool, int]:
 
 
 def _on_the_way(
-    ask: VerdictQueries, statement: Invariant, where: QueryContext, best: Proof | None
+    ask: VerdictQueries, statement: Invariant, wheres: list[QueryContext], best: Proof | None
 ) -> Proof | None:
     """Return a shorter path that breaks a statement by a denied parent directory, or the best so far."""
-    denied = parents.denied_parent(ask, where, statement.path)
+    denied = parents.denied_parent(ask, wheres, statement.path)
     if denied is None or not _is_shorter(denied[0], best):
         return best
     path, directory = denied
-    effect, rule = judge(where, directory)
-    return Proof(statement, False, where.agent, where.tool, path, effect, rule, missing=directory.path)
+    effect, rule, where = strictest(wheres, directory)
+    kind = where.action if where.action in WRITE_KINDS else ""
+    missing = directory.path
+    return Proof(statement, False, where.agent, where.tool, path, effect, rule, missing=missing, kind=kind)
 
 
 def _refuted(statement: Invariant, wheres: list[QueryContext], found: Witness, effect: Effect) -> Proof:
     """Return the refutation, with the engine's own verdict on its path."""
-    said, rule = max((judge(where, found) for where in wheres[1:] or wheres), key=lambda each: each[0])
+    said, rule, _ = strictest(wheres, found)
     assert said is effect, f"the engine says {said} where the analysis says {effect}: {found}"
+    kind = next((where.action for where in wheres if where.action in WRITE_KINDS), "")
     where = wheres[0]
-    return Proof(statement, False, where.agent, where.tool, found, said, rule)
+    return Proof(statement, False, where.agent, where.tool, found, said, rule, kind=kind)
 
 
 def _contexts(
-    policy: Engine, statement: Invariant, names: list[str], fold: Fold
+    policies: list[Engine], statement: Invariant, names: list[str], fold: Fold
 ) -> Iterator[list[QueryContext]]:
-    """Yield the contexts of a statement, and for several actions on one path their combination at the end."""
+    """Yield the contexts of a statement: what is needed on one path as a whole, then its parts."""
     seen: set[tuple[object, ...]] = set()
+    groups = _groups(policies, statement.action)
     for name in names:
-        if statement.action in ACTIONS:
-            groups = [[pair] for pair in pairs([policy]) if pair[1] == statement.action]
-        else:
-            needs = path_needs(statement.action, policy.tools)
-            parameters = dict.fromkeys(parameter for _, parameter in needs)
-            groups = [[(statement.action, a) for a, p in needs if p == each] for each in parameters]
         for group in groups:
-            wheres = [context(policy, name, tool, action, fold) for tool, action in group]
+            wheres = [context(each, name, tool, action, fold) for tool, action in group for each in policies]
             whole = together(wheres)
             if whole.meaning not in seen:
                 seen.add(whole.meaning)
                 yield [whole] if len(wheres) == 1 else [whole, *wheres]
+
+
+def _groups(policies: list[Engine], wanted: str) -> list[list[tuple[str, str]]]:
+    """Return what a statement is about: tools and actions that are needed together, once for each kind."""
+    policy, kinds = policies[0], any(each.has_kinds for each in policies)
+    action, _, kind = wanted.partition(".")
+    if names_action(wanted):
+        listed = [pair for pair in pairs(policies) if pair[1].partition(".")[0] == action]
+        if kind:  # without kinds in a policy, `write` stands for those that the tool can have
+            listed = [(tool, each) for tool, each in listed if each == wanted or kind in _kinds(tool, each)]
+        return [[pair] for pair in listed]
+    needs = path_needs(wanted, policy.tools)
+    found: list[list[tuple[str, str]]] = []
+    for parameter in dict.fromkeys(parameter for _, parameter in needs):
+        asked = [kinds_asked(wanted, each, kinds=kinds) for each, place in needs if place == parameter]
+        found += [[(wanted, each) for each in chosen] for chosen in itertools.product(*asked)]
+    return found
+
+
+def _kinds(tool: str, action: str) -> tuple[str, ...]:
+    """Return the kinds that `write` stands for; none for a kind itself."""
+    return () if action in WRITE_KINDS else KINDS if names_action(tool) else kinds_of(tool)

@@ -70,7 +70,7 @@ class QueryContext:
 def context(policy: Engine, agent: str, tool: str, action: str, fold: Fold = Folding.NONE) -> QueryContext:
     """Collect the lists for one agent, tool (or bare action) and action, which may be a kind of writing.
 
-    For `write` alone, the lists of all kinds that the tool's calls can be are collected: the strictest counts.
+    For `write` alone these are the lists of all kinds that the tool's calls can be: the strictest counts.
     """
 
     def tier(rules: RuleMap, keys: Keys) -> Tier:
@@ -83,7 +83,9 @@ def context(policy: Engine, agent: str, tool: str, action: str, fold: Fold = Fol
     rows = policy.keys(tool, action)
     for keys in rows:
         everybody = tier(policy.content.rules, keys)
-        ladders += [(tier(each.rules, keys), everybody) if each else (everybody,) for each in entries.values()]
+        ladders += [
+            (tier(each.rules, keys), everybody) if each else (everybody,) for each in entries.values()
+        ]
     chosen = tuple(dict.fromkeys(ladders) if len(rows) > 1 else ladders)
     return QueryContext(policy, agent, tool, action, chosen, policy.floor(agent, tool, action), fold)
 
@@ -121,7 +123,7 @@ def pairs(policies: Sequence[Engine]) -> list[tuple[str, str]]:
 
 
 def kinds_asked(tool: str, action: str, *, kinds: bool) -> tuple[str, ...]:
-    """Return an action, or with `kinds` the kinds of writing in place of `write`: those that a tool can have."""
+    """Return an action; with `kinds`, in place of `write` the kinds of writing that a tool can have."""
     if action != "write" or not kinds:
         return (action,)
     return tuple(f"{action}.{kind}" for kind in kinds_of(tool) or KINDS)
@@ -225,7 +227,7 @@ class VerdictQueries:
     def tier(self, tier: Tier, effects: Effects) -> Iterator[Wanted]:
         """Yield the ways for one tier to decide with one of these effects."""
         tool, kind, action, anything = tier
-        denies = Effect.DENY in effects  # a deny of the kind or of the action stands against what comes before
+        denies = Effect.DENY in effects  # a deny of the kind or of the action stands
         if denies:
             yield from self.last_in(kind, only(Effect.DENY))
             yield from self.last_in(action, only(Effect.DENY))
@@ -324,7 +326,7 @@ class VerdictQueries:
         """Return the shortest path with this verdict, confirmed by the engine; None: there is none."""
         found = self.find(self.verdict(where, effect), region)
         if found is not None:
-            confirm(where, found, effect)
+            confirm([where], found, effect)
         return found
 
 
@@ -334,10 +336,20 @@ def judge(where: QueryContext, witness: Witness) -> tuple[Effect, Rule | None]:
     return where.policy.verdict(where.agent, where.tool, where.action, path, directory, fold=where.fold)
 
 
-def confirm(where: QueryContext, witness: Witness, effect: Effect) -> Rule | None:
-    """Have the engine confirm a witness; AssertionError, a defect of this program, if it disagrees."""
-    judged, rule = judge(where, witness)
+def strictest(wheres: Sequence[QueryContext], witness: Witness) -> tuple[Effect, Rule | None, QueryContext]:
+    """Return the engine's strictest verdict on a witness, of one context or of the parts of the first one."""
+    verdicts = [(*judge(where, witness), where) for where in wheres[1:] or wheres]
+    return max(verdicts, key=lambda each: each[0])
+
+
+def confirm(wheres: Sequence[QueryContext], witness: Witness, effect: Effect) -> Rule | None:
+    """Have the engine confirm a witness; AssertionError, a defect of this program, if it disagrees.
+
+    Of several contexts the first is the combination of the others.
+    """
+    judged, rule, _ = strictest(wheres, witness)
     if judged is not effect:
+        where = wheres[0]
         raise AssertionError(
             f"the engine says {judged} where the analysis says {effect}: {where.agent} {where.tool}"
             f" {where.action} {witness}"

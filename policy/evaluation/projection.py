@@ -6,7 +6,7 @@ or depend on content (`content`) are left out of it or taken into it here, and a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -51,6 +51,16 @@ def where_content(content: Content, detector: Detector) -> Content:
         return not entry.trial and (not entry.content or detector in entry.content)
 
     return _projected(content, counts, {"content": ()})
+
+
+def with_only(content: Content, entries: Collection[Entry]) -> Content:
+    """Return the content with only these of its special entries, as if they always counted.
+
+    Of a mandatory item the item counts, whatever its rules are.
+    """
+    chosen = {*entries, *(rule for each in entries if isinstance(each, Mandatory) for rule in each.rules)}
+    real = {"until": None, "trial": False, "content": ()}
+    return _projected(content, lambda entry: not _is_special(entry) or entry in chosen, real)
 
 
 def _is_special(entry: Entry) -> bool:

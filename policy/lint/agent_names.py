@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ringfence.policy.analysis.pattern_queries import Undecided
 from ringfence.policy.analysis.agent_kinds import agents
+from ringfence.policy.analysis.pattern_queries import Undecided
 from ringfence.policy.errors import nearest
 from ringfence.policy.evaluation.engine import Engine
 from ringfence.policy.lint.codes import Finding

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ringfence.policy.analysis.pattern_queries import Budget, Wanted, Witness
 from ringfence.policy.analysis.agent_kinds import agents
+from ringfence.policy.analysis.pattern_queries import Budget, Wanted, Witness
 from ringfence.policy.analysis.verdict_queries import (
     EVERY_EFFECT,
     QueryContext,

@@ -158,7 +158,7 @@ def _with_map(
 ) -> QueryContext:
     """Return the same context with other rules in one map."""
     old = where.ladders[ladder][tier]
-    by_tool, by_kind, by_action, by_any = (*old[:place], rules, *old[place + 1 :])
+    by_tool, by_kind, by_action, by_any = (rules if n == place else each for n, each in enumerate(old))
     new: Tier = by_tool, by_kind, by_action, by_any
     shared = tier > 0 or len(where.ladders[ladder]) == 1
     ladders = []

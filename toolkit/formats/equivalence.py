@@ -156,7 +156,7 @@ def _confirmed(subject: Subject, where: QueryContext, found: Difference) -> Disa
     """Return the disagreement with the policy's rule, after the engine has confirmed the verdict."""
     witness = found.example
     if not subject.denies_only:
-        rule = confirm(where, witness, found.result)
+        rule = confirm([where], witness, found.result)
         return Disagreement(subject, found.source, found.result, witness, rule)
     said, rule = where.policy.verdict(where.agent, where.tool, where.action, witness.path, witness.directory)
     if (said is Effect.DENY) is not (found.result is Effect.DENY):
@@ -194,7 +194,7 @@ def _same(subject: Subject, rule: Judged, where: QueryContext, expired: Expired 
     """Whether a rule of the settings and its patterns match the same paths."""
     alone = replace(subject, rules=(replace(rule, effect=Effect.DENY),), default=Effect.ASK)
     said = tuple(Rule("global", None, where.action, text, Effect.DENY) for text in rule.patterns)
-    target = PolicyMachine(replace(where, ladders=((((), said, ()),),), floor=()))
+    target = PolicyMachine(replace(where, ladders=((((), (), said, ()),),), floor=()))
     walk = PairWalk(SettingsMachine(alone), target, expired=expired)
     return next(walk.run(), None) is None
 

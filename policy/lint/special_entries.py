@@ -1,0 +1,87 @@
+"""Findings about entries that end, are on trial or depend on content, and about sets.
+
+Whether such an entry would change a verdict is compared over every path, agent and action.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from ringfence.policy.analysis.diff import differs
+from ringfence.policy.analysis.epochs import text
+from ringfence.policy.evaluation.engine import Engine
+from ringfence.policy.evaluation.projection import Entry, special_entries, with_only
+from ringfence.policy.lint.codes import Finding
+from ringfence.policy.lint.context import LintContext, said
+from ringfence.policy.model import Mandatory, Rule
+
+
+def ended(policy: Engine, files: Collection[str] | None, now: float) -> Iterator[Finding]:
+    """Yield the entries that have ended at a time, in seconds since 1970."""
+    for entry in special_entries(policy.whole):
+        if entry.until is not None and entry.until <= now:
+            for rule in own_rules(entry, files)[:1]:
+                message = f"{name_of(entry)} ended {text(entry.until)} and counts no longer"
+                yield Finding("until-ended", message, rule.where)
+
+
+def unused_sets(look: LintContext) -> Iterator[Finding]:
+    """Yield the sets that no entry uses."""
+    for name, where in look.policy.whole.unused_sets:
+        if look.files is None or where.file in look.files:
+            yield Finding("set-unused", f"nothing uses the set {name}", where)
+
+
+def without_effect(policy: Engine, look: LintContext) -> Iterator[Finding]:
+    """Yield entries on trial, and those that depend on content, that would change no verdict if they counted."""
+    entries = [entry for entry in special_entries(policy.whole) if entry.trial or entry.content]
+    for entry in entries:
+        rules = own_rules(entry, look.files)
+        if not rules:
+            continue
+        others = [each for each in entries if each is not entry and _together(each, entry)]
+        if _changes(policy, look, [], [entry]) or (
+            others and _changes(policy, look, others, [*others, entry])
+        ):
+            continue
+        if entry.trial:
+            message = f"{name_of(entry)} is on trial, and would change no verdict"
+            yield Finding("trial-without-effect", message, rules[0].where)
+        else:
+            found = " or ".join(map(str, entry.content))
+            message = f"{name_of(entry)} changes no verdict where the content has {found}"
+            yield Finding("content-without-effect", message, rules[0].where)
+
+
+def _together(one: Entry, other: Entry) -> bool:
+    """Whether two entries can count at once: both are on trial, or one detector makes both count."""
+    if one.trial or other.trial:
+        return one.trial and other.trial
+    return not set(one.content).isdisjoint(other.content)
+
+
+def _changes(policy: Engine, look: LintContext, some: Sequence[Entry], more: Sequence[Entry]) -> bool:
+    """Whether verdicts differ with some special entries and with more of them.
+
+    What is found in content only makes a verdict stricter, so the policy's own verdict stays the least.
+    """
+    base = [] if more[-1].trial else [policy]
+    old, new = (
+        [*base, type(policy)(with_only(policy.whole, each), revision=policy.revision, tools=policy.tools)]
+        for each in (some, more)
+    )
+    return differs(old, new, look.budget, fold=look.fold)
+
+
+def own_rules(entry: Entry, files: Collection[str] | None) -> list[Rule]:
+    """Return the rules of an entry that are written in one of these files; None: in any."""
+    rules = entry.rules if isinstance(entry, Mandatory) else (entry,)
+    return [each for each in rules if files is None or (each.where and each.where.file in files)]
+
+
+def name_of(entry: Entry) -> str:
+    """Return an entry as it is written in a policy."""
+    if not isinstance(entry, Mandatory):
+        return said(entry)
+    more = ", …" if len(entry.rules) > 1 else ""
+    return f'mandatory {entry.effect} of "{entry.rules[0].pattern}"{more}'
