@@ -159,7 +159,7 @@ class _Look:
         for name, actions in itertools.product(names, _by_tool(pairs([*old, *new]))):
             alike: dict[tuple[object, ...], list[_Both]] = {}
             for tool, action in actions:
-                both = _Both(*(_contexts(each, name, tool, action, self.fold) for each in (old, new)))
+                both = _both(old, new, (name, tool, action), self.fold)
                 if (action, *both.meaning) not in seen:
                     seen.add((action, *both.meaning))
                     alike.setdefault(both.meaning, []).append(both)
@@ -218,11 +218,15 @@ def _by_tool(listed: Iterable[tuple[str, str]]) -> list[list[tuple[str, str]]]:
     return list(groups.values())
 
 
-def _contexts(
-    policies: Sequence[Engine], name: str, tool: str, action: str, fold: Fold
-) -> list[QueryContext]:
-    parts = [context(each, name, tool, action, fold) for each in policies]
-    return parts if len(parts) == 1 else [together(parts), *parts]
+def _both(old: Sequence[Engine], new: Sequence[Engine], asked: tuple[str, str, str], fold: Fold) -> _Both:
+    were, are = ([context(each, *asked, fold) for each in side] for side in (old, new))
+    before, after = together(were), together(are)
+    if len(before.ladders) != len(after.ladders):  # in pairs, so that what is the same on both sides is seen
+        before, after = (
+            replace(whole, ladders=tuple(ladder for part in parts for ladder in part.ladders))
+            for whole, parts in ((before, were), (after, are))
+        )
+    return _Both([before, *were], [after, *are])
 
 
 def _on_commands(

@@ -49,6 +49,11 @@ def text(time: float) -> str:
     return f"{moment:%Y-%m-%d}" if time % 86_400 == 0 else f"{moment:%Y-%m-%dT%H:%M:%SZ}"
 
 
+def end(time: float) -> str:
+    """Return the end of an entry as text: of a whole day in UTC, as entries are written, that day."""
+    return f"after {text(time - 86_400)}" if time % 86_400 == 0 else f"at {text(time)}"
+
+
 def in_json(time: float | None) -> str | None:
     """Return a time as RFC 3339 in UTC, or None."""
     from datetime import UTC, datetime

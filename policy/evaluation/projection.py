@@ -54,13 +54,13 @@ def where_content(content: Content, detector: Detector) -> Content:
 
 
 def with_only(content: Content, entries: Collection[Entry]) -> Content:
-    """Return the content with only these of its special entries, as if they always counted.
-
-    Of a mandatory item the item counts, whatever its rules are.
-    """
+    """Return the content with these of its entries on trial or on content counting, and no others."""
     chosen = {*entries, *(rule for each in entries if isinstance(each, Mandatory) for rule in each.rules)}
-    real = {"until": None, "trial": False, "content": ()}
-    return _projected(content, lambda entry: not _is_special(entry) or entry in chosen, real)
+
+    def counts(entry: Entry) -> bool:
+        return entry in chosen or not (entry.trial or entry.content)
+
+    return _projected(content, counts, {"trial": False, "content": ()})
 
 
 def _is_special(entry: Entry) -> bool:

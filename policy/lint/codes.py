@@ -33,6 +33,11 @@ FINDINGS: Mapping[str, tuple[Level, str, str]] = MappingProxyType(
             "a later allow opens a part of what an earlier deny closes",
             "put the deny last, or move it to mandatory",
         ),
+        "content-without-effect": (
+            "warning",
+            "an entry that depends on content changes no verdict, whatever is found",
+            "make it stricter than what holds without it, or remove it",
+        ),
         "dead-rule": ("error", "a rule can never decide", "move it below what covers it, or remove it"),
         "deny-cuts-allow": (
             "note",
@@ -60,6 +65,16 @@ FINDINGS: Mapping[str, tuple[Level, str, str]] = MappingProxyType(
             "remove it, or write: # ringfence: ignore CODE reason",
         ),
         "invariant-broken": ("error", "an invariant of the policy does not hold", "see the path it names"),
+        "kind-key-overridden": (
+            "note",
+            "a rule for a kind of writing cannot loosen a deny of `write` on a part of its paths",
+            "nothing to do where it is meant; else take the paths out of the deny under write",
+        ),
+        "kind-key-settled": (
+            "error",
+            "a rule for a kind of writing can never decide, since `write` denies all it matches",
+            "deny the other kinds by their own keys in place of write",
+        ),
         "lanes-overlap": (
             "warning",
             "a path is in two lanes: what is written at once cannot be dropped",
@@ -135,6 +150,11 @@ FINDINGS: Mapping[str, tuple[Level, str, str]] = MappingProxyType(
             "a pattern looks like a regular expression; it is read as a .gitignore pattern",
             "use *, ?, [a-z], ** and {a,b}",
         ),
+        "pattern-set-name": (
+            "warning",
+            "a pattern looks like the name of a set, and the file knows no set",
+            "define it under sets; for a file of that name write **/@name",
+        ),
         "pattern-stars-first": (
             "note",
             "'**/' before a single name has no effect: a name without a slash matches at any depth already",
@@ -145,6 +165,7 @@ FINDINGS: Mapping[str, tuple[Level, str, str]] = MappingProxyType(
             "a pattern that lets something through matches no file here",
             "nothing to do where the files are yet to come",
         ),
+        "set-unused": ("warning", "nothing uses a set", 'use it as "@name", or remove it'),
         "through-protected": (
             "error",
             "a lane that is written at once reaches what no command may change",
@@ -165,6 +186,12 @@ FINDINGS: Mapping[str, tuple[Level, str, str]] = MappingProxyType(
             "a tool's rule can never decide, since the action's key denies all it matches",
             "a tool's key loosens an ask, never a deny: open it in the action's key",
         ),
+        "trial-without-effect": (
+            "warning",
+            "an entry on trial would change no verdict",
+            "correct it, or remove it",
+        ),
+        "until-ended": ("warning", "an entry has ended, and counts no longer", "remove it, or move its end"),
     }
 )
 

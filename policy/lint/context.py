@@ -177,8 +177,10 @@ def only_below(effect: Effect, *, strict: bool) -> frozenset[Effect]:
 
 
 def said(rule: Rule) -> str:
-    """Return a rule as it is written in a policy: pattern and effect."""
-    return f'"{rule.pattern}": {rule.effect}'
+    """Return a rule as it is written in a policy: pattern and effect; of a set's pattern, the set too."""
+    line = f" (line {rule.set_where.line})" if rule.set_where else ""
+    origin = f" of the set {rule.set_name}{line}" if rule.set_name else ""
+    return f'"{rule.pattern}"{origin}: {rule.effect}'
 
 
 def line(rule: Rule) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ringfence.policy.analysis.pattern_queries import Wanted, Witness
-from ringfence.policy.analysis.verdict_queries import QueryContext, judge, up_to
+from ringfence.policy.analysis.verdict_queries import QueryContext, judge, only, up_to
 from ringfence.policy.lint.codes import Finding
 from ringfence.policy.lint.context import LintContext, line, said
-from ringfence.policy.model import Effect, Rule
+from ringfence.policy.model import WRITE_KINDS, Effect, Rule
 
 
 def _cuts(look: LintContext, later: Effect, earlier: Effect, code: str) -> Iterator[Finding]:
@@ -61,6 +61,26 @@ def allows_that_cut(look: LintContext) -> Iterator[Finding]:
 def denies_that_cut(look: LintContext) -> Iterator[Finding]:
     """Yield a finding for each deny that closes part of an earlier allow in its map."""
     return _cuts(look, Effect.DENY, Effect.ALLOW, "deny-cuts-allow")
+
+
+def kinds_overridden(look: LintContext) -> Iterator[Finding]:
+    """Yield rules for a kind of writing that a deny of `write` stands against, on a part of their paths."""
+    for owner, key, rules in look.maps():
+        for at, rule in enumerate(rules):
+            if key not in WRITE_KINDS or rule.effect is Effect.DENY or not look.own(rule):
+                continue
+            for where, ladder, tier, place in look.contexts(owner, key):
+                action = where.ladders[ladder][tier][place + 1]
+                last = look.questions.is_last(rules, at)
+                denied = look.questions.last_in(action, only(Effect.DENY))
+                found = look.questions.automaton.find(each & last for each in denied)
+                if found is not None:
+                    denying = action[look.hits(action, found)[-1]]
+                    message = (
+                        f"{said(rule)} under {key} cannot loosen {line(denying)} under {denying.key}: {found}"
+                    )
+                    yield Finding("kind-key-overridden", message, rule.where, str(found))
+                    break
 
 
 def loosening(look: LintContext) -> Iterator[Finding]:

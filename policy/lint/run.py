@@ -5,7 +5,7 @@ Reads no files. A question that exceeds its bound is reported as `too-complex`, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 
 from ringfence.policy.analysis.pattern_queries import Budget, Undecided
@@ -16,13 +16,16 @@ from ringfence.policy.lint.command_rules import command_rules
 from ringfence.policy.lint.context import LintContext
 from ringfence.policy.lint.dead_rules import dead_rules, idle_rules
 from ringfence.policy.lint.evadable_limits import past_commands, per_call
-from ringfence.policy.lint.overlaps import allows_that_cut, denies_that_cut, loosening
+from ringfence.policy.lint.overlaps import allows_that_cut, denies_that_cut, kinds_overridden, loosening
+from ringfence.policy.lint.policy_views import combined, views_of
+from ringfence.policy.lint.special_entries import ended, unused_sets, without_effect
 from ringfence.policy.lint.suspicious_patterns import suspects
 from ringfence.policy.lint.unreachable_limits import limits
 from ringfence.policy.lint.unused import excepts, unused_agents
 from ringfence.policy.patterns.syntax import Fold, Folding
 
-_DEAD = frozenset({"dead-rule", "tool-key-settled"})
+_LESS = frozenset({"idle-rule", "kind-key-overridden"})  # nothing to say of what is dead
+_DEAD = frozenset({"dead-rule", "kind-key-settled", "tool-key-settled"})
 
 
 def lint(
@@ -31,20 +34,41 @@ def lint(
     files: frozenset[str] | None = None,
     budget: Budget | None = None,
     fold: Fold = Folding.NONE,
+    now: float | None = None,
 ) -> list[Finding]:
     """Return the findings about the rules of these files (as `Where.file` names them), or of all files.
 
-    `fold`: differences between names that the workspace's file system ignores.
+    `fold`: differences between names that the workspace's file system ignores. `now`: the time, in seconds
+    since 1970, for entries that end; None: all of them count at first.
     """
+    budget = budget or Budget()
+    if not policy.special:
+        return _findings(policy, LINTS, files, budget, fold)
+    current = policy if now is None else policy.at(now)
+    views = views_of(current)
+    parts = [Budget(budget.work // len(views), budget.expired) for _ in views]
+    found = [
+        (view, _findings(view.policy, LINTS if view.policy is current else OF_RULES, files, part, fold))
+        for view, part in zip(views, parts, strict=True)
+    ]
+    over = ended(policy, files, now) if now is not None else ()
+    return sorted(dict.fromkeys([*over, *combined(found)]), key=place_of)
+
+
+def _findings(
+    policy: Engine, lints: Iterable[str], files: frozenset[str] | None, budget: Budget, fold: Fold
+) -> list[Finding]:
+    """Return the findings of these lints about the entries that count plainly."""
+    names = list(lints)
     try:
-        look = LintContext(policy, files, budget or Budget(), fold)
+        look = LintContext(policy, files, budget, fold)
     except Undecided as error:
         return [Finding("too-complex", f"the rules: {error}")]
     found: list[Finding] = []
     cut: dict[str, list[Finding]] = {}
-    for done, name in enumerate(LINTS):
+    for done, name in enumerate(names):
         # A part for each: what one does not use is shared out among those after it.
-        look.budget.share(len(LINTS) - done)
+        look.budget.share(len(names) - done)
         _sort_in(name, run(look, name), found, cut)
     # What the last ones did not use is for those whose part was not enough.
     waiting = list(cut)
@@ -55,7 +79,7 @@ def lint(
         _sort_in(name, run(look, name), found, cut)
     found += [finding for each in cut.values() for finding in each]
     dead = {finding.where for finding in found if finding.code in _DEAD}
-    kept = (each for each in found if each.code != "idle-rule" or each.where not in dead)
+    kept = (each for each in found if each.code not in _LESS or each.where not in dead)
     return sorted(dict.fromkeys(kept), key=place_of)
 
 
@@ -95,6 +119,10 @@ def _suspicious(look: LintContext) -> Iterator[Finding]:
 
 LINTS: Mapping[str, Callable[[LintContext], Iterator[Finding]]] = MappingProxyType(
     {
+        # These cost nothing where the policy has no such thing, so what is left is for all others.
+        "sets": unused_sets,
+        "entries without effect": without_effect,
+        "kinds of writing": kinds_overridden,
         "suspicious patterns": _suspicious,
         "unused agents": unused_agents,
         "exceptions": excepts,
@@ -110,3 +138,4 @@ LINTS: Mapping[str, Callable[[LintContext], Iterator[Finding]]] = MappingProxyTy
         "idle rules": idle_rules,
     }
 )
+OF_RULES = tuple(name for name in LINTS if name not in ("sets", "entries without effect"))

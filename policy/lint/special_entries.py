@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from ringfence.policy.analysis.diff import differs
-from ringfence.policy.analysis.epochs import text
+from ringfence.policy.analysis.epochs import end
 from ringfence.policy.evaluation.engine import Engine
 from ringfence.policy.evaluation.projection import Entry, special_entries, with_only
 from ringfence.policy.lint.codes import Finding
@@ -21,7 +21,7 @@ def ended(policy: Engine, files: Collection[str] | None, now: float) -> Iterator
     for entry in special_entries(policy.whole):
         if entry.until is not None and entry.until <= now:
             for rule in own_rules(entry, files)[:1]:
-                message = f"{name_of(entry)} ended {text(entry.until)} and counts no longer"
+                message = f"{name_of(entry)} ended {end(entry.until)} and counts no longer"
                 yield Finding("until-ended", message, rule.where)
 
 
@@ -32,16 +32,20 @@ def unused_sets(look: LintContext) -> Iterator[Finding]:
             yield Finding("set-unused", f"nothing uses the set {name}", where)
 
 
-def without_effect(policy: Engine, look: LintContext) -> Iterator[Finding]:
-    """Yield entries on trial, and those that depend on content, that would change no verdict if they counted."""
+def without_effect(look: LintContext) -> Iterator[Finding]:
+    """Yield entries on trial, and those that depend on content, that would change no verdict."""
+    policy = look.policy
     entries = [entry for entry in special_entries(policy.whole) if entry.trial or entry.content]
+    trials = [entry for entry in entries if entry.trial]
+    idle = bool(trials) and not _changes(policy, look, [], trials)
     for entry in entries:
         rules = own_rules(entry, look.files)
         if not rules:
             continue
         others = [each for each in entries if each is not entry and _together(each, entry)]
-        if _changes(policy, look, [], [entry]) or (
-            others and _changes(policy, look, others, [*others, entry])
+        if not (idle and entry.trial) and (
+            _changes(policy, look, [], [entry])
+            or (others and _changes(policy, look, others, [*others, entry]))
         ):
             continue
         if entry.trial:
@@ -66,8 +70,9 @@ def _changes(policy: Engine, look: LintContext, some: Sequence[Entry], more: Seq
     What is found in content only makes a verdict stricter, so the policy's own verdict stays the least.
     """
     base = [] if more[-1].trial else [policy]
+    tools = dict(policy.tools)
     old, new = (
-        [*base, type(policy)(with_only(policy.whole, each), revision=policy.revision, tools=policy.tools)]
+        [*base, Engine(with_only(policy.whole, each), revision=policy.revision, tools=tools)]
         for each in (some, more)
     )
     return differs(old, new, look.budget, fold=look.fold)

@@ -13,6 +13,8 @@ _FILE = re.compile(r"(?:^|[/*}\]])[^/]*\.(?!(?:d|git|app)/$)[A-Za-z][A-Za-z0-9]{
 # Words and a star by itself at the end, as in `git push *`; names with blanks rarely end that way.
 _COMMAND = re.compile(r"[a-z][a-z0-9_.-]*(?: [^/*\s]+)* \*$")
 _GLUED = re.compile(r"(?:^|/)(?=[^/]*\*\*)(?!\*+(?:/|$))[^/]+")
+# As a set is used; the tasks of a workspace have the folder `@tasks`.
+_SET = re.compile(r"@(?!tasks\Z)[A-Za-z][A-Za-z0-9_-]{0,63}\Z")
 _HOST = re.compile(
     r"[A-Za-z]:/|/(?:home|Users|root|etc|var|usr|mnt|opt)/|~(?:/|$|[a-z]+/)|\$[A-Za-z{]|%[A-Za-z_]+%"
 )
@@ -96,6 +98,7 @@ SUSPECTS: Mapping[str, Callable[[str], bool]] = MappingProxyType(
         "pattern-look-alike": _look_alike,
         "pattern-not-ascii": lambda pattern: not pattern.isascii(),
         "pattern-regex": lambda pattern: bool(_REGEX.search(pattern)),
+        "pattern-set-name": lambda pattern: bool(_SET.match(pattern)),
         "pattern-stars-first": lambda pattern: bool(re.fullmatch(r"/?\*\*/[^/]+/?", pattern)),
     }
 )
