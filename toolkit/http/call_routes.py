@@ -11,7 +11,6 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from ringfence.policy import Decision, Policy
-from ringfence.policy.patterns.syntax import Fold
 from ringfence.toolkit.authoring.what_if import Look, Misnamed, name_paths
 from ringfence.toolkit.call import Result
 from ringfence.toolkit.errors import CallError
@@ -78,7 +77,7 @@ def verdict(desk: Session, caller: Caller, fields: dict[str, Any]) -> dict[str, 
     limits = policy.limits_on(agent, what, {need.action for need in needs})
     found = {"agent": agent, "what": what, "mode": policy.mode}
     if caller.role == AGENT:
-        return found | {"decision": _for_an_agent(policy, decision, desk.fold, needs[0].path)}
+        return found | {"decision": _for_an_agent(policy, decision, desk, needs[0].path)}
     return found | {
         "decision": decision.to_json(),
         "limits": [limit.to_json() for limit in limits],
@@ -86,8 +85,8 @@ def verdict(desk: Session, caller: Caller, fields: dict[str, Any]) -> dict[str, 
     }
 
 
-def _for_an_agent(policy: Policy, decision: Decision, fold: Fold, asked: str) -> dict[str, Any]:
+def _for_an_agent(policy: Policy, decision: Decision, desk: Session, asked: str) -> dict[str, Any]:
     """Return the decision without the rule, and without names that the agent may not read."""
-    known = agent_view.may_read(policy, decision.agent, decision.path, fold)
+    known = agent_view.may_read(policy, decision.agent, decision.path, desk.fold)
     path = decision.path if known else asked
     return agent_view.decision_fields(decision, path, decision.hint)
