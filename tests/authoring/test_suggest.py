@@ -145,3 +145,16 @@ def test_from_the_audit_and_from_its_lines(ringfence: Ringfence, workspace: Path
     assert (workspace / "s.yaml").read_text(encoding="utf-8") == told["policy"]
     assert ringfence("check", "s.yaml").status == 0
     assert ringfence("suggest", "-", stdin=b"{").status == 2
+
+
+def test_what_a_limit_asked_about_becomes_no_rule() -> None:
+    call = {"event": "call", "agent": "coder", "tool": "read_file"}
+    records = [
+        {**call, "approval": "a-1", "paths": ["a"], "decision": {"limit": {"key": "read"}}},
+        {**call, "approval": "a-2", "paths": ["b"], "decision": {"limit": None}},
+        {"event": "approval", "approval": "a-1", "outcome": "granted"},
+        {"event": "approval", "approval": "a-2", "outcome": "granted"},
+    ]
+    found = suggest(asked(records))
+    assert [(each.approval, "limit" in why) for each, why in found.left] == [("a-1", True)]
+    assert said(found) == [("/b", "allow")]

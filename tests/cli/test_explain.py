@@ -306,3 +306,28 @@ def test_a_denied_directory_that_is_walked_is_told(
     done = ringfence("explain", *asked.split())
     assert ("goes through this directory all the same" in done.out) is walked
     assert ringfence("explain", "--json", *asked.split()).json["walked"] is walked
+
+
+@pytest.mark.parametrize(
+    ("question", "shown"),
+    [
+        ("read_file a", ["20 files", "hour"]),
+        ("search_text .", ["20 files", "hour"]),
+        ("read a", ["20 files", "hour"]),
+        ("list_directory .", []),
+        ("create_file b", ["30 files", "day"]),
+    ],
+)
+def test_the_limits_that_count_something_of_the_call_are_shown(
+    ringfence: Ringfence, workspace: Path, question: str, shown: list[str]
+) -> None:
+    (workspace / "ringfence.yaml").write_text(
+        'version: 1\nrules: {"*": allow}\n'
+        "limits: {read: {max_files: 20, per: hour}, write: {max_files: 30, per: day, over: deny}}\n"
+    )
+    (workspace / "a").write_text("x")
+    out = ringfence("explain", *question.split()).out
+    _, found, table = out.partition("Limits that apply:")
+    assert bool(found) is bool(shown)
+    assert all(word in table for word in shown)
+    assert table.count("files") == len(shown[:1])

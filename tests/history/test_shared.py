@@ -202,6 +202,9 @@ def aged(session: Session) -> str:
         db.execute("ALTER TABLE item DROP COLUMN metadata")
         db.execute("DROP TABLE audit_path")
         db.execute("DROP TABLE spent")
+        db.execute("DROP TABLE read_total")
+        db.execute("DROP TABLE recent")
+        db.execute("ALTER TABLE usage DROP COLUMN minute")
         db.execute("DROP TABLE audit_pack")
         db.execute("ALTER TABLE seen DROP COLUMN at")
         for column in ("time", "session", "kind"):

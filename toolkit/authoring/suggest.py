@@ -24,13 +24,14 @@ _ROOT = "."
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One call that a person granted or refused."""
+    """One call that a person granted or refused; `limited`: a limit asked, and no rule."""
 
     approval: str
     agent: str
     tool: str
     paths: tuple[str, ...]
     granted: bool
+    limited: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +72,7 @@ class Suggestion:
 def asked(records: Iterable[Mapping[str, Any]]) -> Iterator[Asked]:
     """Yield the answered requests with their last answers, from audit records."""
     calls: dict[str, tuple[str, str, tuple[str, ...]]] = {}
+    limited: set[str] = set()
     answers: dict[str, str] = {}
     for record in records:
         approval = record.get("approval")
@@ -83,9 +85,11 @@ def asked(records: Iterable[Mapping[str, Any]]) -> Iterator[Asked]:
             # Only these fields of the record: a log may hold very many records.
             paths = tuple(map(str, paths))
             calls.setdefault(approval, (str(record.get("agent")), str(record.get("tool")), paths))
+            if (record.get("decision") or {}).get("limit"):
+                limited.add(approval)
     for approval, call in calls.items():
         if answers.get(approval) in ("granted", "refused"):
-            yield Asked(approval, *call, answers[approval] == "granted")
+            yield Asked(approval, *call, answers[approval] == "granted", approval in limited)
 
 
 def suggest(answered: Iterable[Asked]) -> Suggestion:
@@ -111,6 +115,8 @@ def suggest(answered: Iterable[Asked]) -> Suggestion:
 
 
 def _unsayable(each: Asked) -> str:
+    if each.limited:
+        return "a limit asked about it, and no rule changes that: change the limit"
     if each.tool not in TOOL_ACTIONS:
         return f"{each.tool} is no tool that is known"
     if each.tool == RUN_TOOL:
