@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringfence.policy import Effect, Policy, Rule
+from ringfence.policy.analysis.agent_kinds import agents
 from ringfence.policy.analysis.diff import compare
 from ringfence.policy.analysis.prove import prove
-from ringfence.policy.analysis.agent_kinds import agents
 from ringfence.policy.analysis.verdict_queries import pairs
 from ringfence.policy.lint.run import lint
 from ringfence.policy.model import Invariant

@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringfence.policy import Effect, Folding, Policy, loads
+from ringfence.policy.analysis.agent_kinds import agents
 from ringfence.policy.analysis.bit_sets import mask
 from ringfence.policy.analysis.diff import compare
 from ringfence.policy.analysis.pattern_queries import PatternQueries, Undecided, Wanted
 from ringfence.policy.analysis.prove import prove
-from ringfence.policy.analysis.agent_kinds import agents
 from ringfence.policy.analysis.verdict_queries import pairs
 from ringfence.policy.evaluation.cases import check
 from ringfence.policy.lint.run import lint

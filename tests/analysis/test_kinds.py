@@ -15,9 +15,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from ringfence.policy import ACTIONS, Effect, Policy
+from ringfence.policy.analysis.agent_kinds import agents
 from ringfence.policy.analysis.diff import compare
 from ringfence.policy.analysis.pattern_queries import Budget
-from ringfence.policy.analysis.agent_kinds import agents
 from ringfence.policy.analysis.verdict_queries import pairs
 from ringfence.policy.evaluation.limits import keys_of
 from ringfence.policy.lint.codes import Finding

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringfence.policy import Effect, Policy, loads
+from ringfence.policy.analysis.agent_kinds import agents
 from ringfence.policy.analysis.bit_sets import mask
 from ringfence.policy.analysis.pattern_queries import PatternQueries, Wanted
-from ringfence.policy.analysis.agent_kinds import agents
 from ringfence.policy.analysis.verdict_queries import VerdictQueries, context, pairs
 from ringfence.policy.patterns.matcher import matches
 

@@ -204,7 +204,11 @@ NARROWED_FLOOR = st.lists(
     max_size=2,
 )
 # What a call of a policy's tool can be; the settings cannot tell these apart.
-EACH_KIND = {"read_file": ["read"], "create_file": ["write.create", "write.replace"], "edit_file": ["write.edit"]}
+EACH_KIND = {
+    "read_file": ["read"],
+    "create_file": ["write.create", "write.replace"],
+    "edit_file": ["write.edit"],
+}
 
 
 def strictest_of(policy: Policy, agent: str, tool: str, path: str, directory: bool) -> Effect:

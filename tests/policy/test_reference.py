@@ -8,8 +8,8 @@ import pytest
 
 from ringfence import policy
 from ringfence.policy import loads
-from ringfence.policy.evaluation.limits import LIMITS
 from ringfence.policy.evaluation.cases import needs_of
+from ringfence.policy.evaluation.limits import LIMITS
 from ringfence.policy.loading.problem_codes import PROBLEMS
 from ringfence.policy.loading.sections import KEYS
 from ringfence.policy.model import Case, Detector, Effect
@@ -71,6 +71,9 @@ def test_an_example_decides_as_the_page_says(text: str, call: str, verdict: str)
         policy = policy.with_trials()
     agent = asked["agent"] or "default"
     case = Case(asked["what"], asked["path"], Effect.ASK, agent=agent, exists=bool(asked["there"]))
-    projected = [policy, *(policy.where_content(Detector(each)) for each in (asked["found"] or "").split(", "))]
+    projected = [
+        policy,
+        *(policy.where_content(Detector(each)) for each in (asked["found"] or "").split(", ")),
+    ]
     found = max(each.decide(agent, asked["what"], needs_of(each, case)).effect for each in projected)
     assert str(found) == verdict

@@ -154,7 +154,7 @@ class Flat:
 
     @property
     def puts_and_edits(self) -> tuple[Listed, Listed, list[Left]]:
-        """The rules for tools that write whole files, those for tools that edit, and what the format lacks."""
+        """The rules for tools that write whole files, for tools that edit, and what the format lacks."""
         if self.writes is None:
             return self.actions["write"], self.actions["write"], list(self.left)
         return self.writes.puts, self.writes.edits, list(self.writes.left)
