@@ -293,6 +293,15 @@ def write(flat: Flat) -> Exported:
                 rule = tool if body == "*" else f"{tool}({body})"
                 if rule not in lists[str(effect)]:
                     lists[str(effect)].append(rule)
+    _write_commands(flat, lists, left)
+    if flat.actions["delete"] != flat.actions["write"]:
+        why = "Claude Code has no tool that deletes files"
+        left.append(Left("delete", "rules for deleting", why, harmless=True))
+    return Exported(json.dumps({"permissions": lists}, indent=2) + "\n", tuple(left))
+
+
+def _write_commands(flat: Flat, lists: dict[str, list[str]], left: list[Left]) -> None:
+    """Add the rules for commands to the lists, and what is lacking of them to `left`."""
     for pattern, effect in flat.run:
         said = as_text(pattern, effect)
         if said.why:
@@ -300,10 +309,6 @@ def write(flat: Flat) -> Exported:
         rule = "Bash" if said.pattern == "*" else f"Bash({said.pattern})"
         if said.pattern is not None and rule not in lists[str(effect)] and (pattern, effect) != _USUAL:
             lists[str(effect)].append(rule)
-    if flat.actions["delete"] != flat.actions["write"]:
-        why = "Claude Code has no tool that deletes files"
-        left.append(Left("delete", "rules for deleting", why, harmless=True))
-    return Exported(json.dumps({"permissions": lists}, indent=2) + "\n", tuple(left))
 
 
 def _edits(flat: Flat) -> tuple[Listed, Effect | None, list[Left]]:
