@@ -3,6 +3,7 @@
 import pytest
 
 from ringfence.policy import Amount, Decision, Effect, Need, Policy
+from ringfence.policy.analysis.diff import compare
 from ringfence.policy.lint.run import lint
 
 NOTHING = Amount()
@@ -175,3 +176,56 @@ def test_an_agents_limit_is_looked_at_with_what_holds_for_it() -> None:
     # An agent's limits on a key replace everybody's.
     found = [one.where for one in lint(Policy.loads(text)) if one.code == "limit-per-call"]
     assert [where and where.line for where in found] == [4, 5]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "looser"),
+    [
+        ("{read: {max_files: 5, per: hour}}", "{read: {max_files: 5, per: day}}", False),
+        ("{read: {max_files: 5, per: day}}", "{read: {max_files: 5, per: hour}}", True),
+        ("{read: {max_files: 5, per: hour}}", "{read: {max_files: 6, per: day}}", True),
+        ("{read: {max_files: 5, per: session}}", "{read: {max_files: 5, per: day}}", True),
+        ("{read: {max_files: 5, per: day}}", "{read: {max_files: 5, per: session}}", True),
+        ("{write: {max_files: 5}}", "{write: {max_files: 5, per: hour}}", False),
+        ("{write: {max_files: 5}}", "{write: {max_files: 5, per: session, over: deny}}", False),
+        ("{write: {max_files: 5, per: hour, over: deny}}", "{write: {max_files: 5, per: day}}", True),
+    ],
+)
+def test_a_limit_over_a_longer_time_is_as_strict(old: str, new: str, looser: bool) -> None:
+    assert compare(policy(old), policy(new)).looser is looser
+
+
+@pytest.mark.parametrize(
+    ("rules", "limits", "noted"),
+    [
+        ('{"*": allow, run: allow}', "{read: {max_files: 5, per: day}}", 1),
+        ('{"*": allow, run: {"*": ask, "git *": allow}}', "{search_text: {max_files: 5, per: day}}", 1),
+        ('{"*": allow, run: {"*": ask, "git *": deny}}', "{read: {max_files: 5, per: day}}", 0),
+        ('{"*": allow}', "{read: {max_files: 5, per: day}}", 0),
+        ('{"*": allow, run: allow}', "{write: {max_files: 5, per: day}}", 0),
+    ],
+)
+def test_a_limit_on_reading_that_commands_pass_is_noted(rules: str, limits: str, noted: int) -> None:
+    found = [one for one in lint(policy(limits, rules=rules)) if one.code == "limit-past-commands"]
+    assert [one.level for one in found] == ["note"] * noted
+
+
+@pytest.mark.parametrize(
+    ("limits", "lines"),
+    [
+        ("{read: [{max_files: 9, per: hour},\n {max_files: 5, per: day}]}", [3]),
+        ("{read: [{max_files: 5, per: hour},\n {max_files: 9, per: day}]}", []),
+        ("{read: [{max_files: 9, per: session},\n {max_files: 5, per: day}]}", []),
+        ("{read: [{max_files: 5, per: day},\n {max_files: 5, per: day}]}", [4]),
+        ("{read: [{max_files: 9, per: hour, over: deny},\n {max_files: 5, per: day}]}", []),
+        ("{read: [{max_files: 9, max_bytes: 9},\n {max_files: 5, per: day}]}", []),
+        ("{read: [{max_files: 9, max_bytes: 9},\n {max_files: 5, per: day},\n {max_bytes: 9}]}", [5]),
+        ("{search_text: {max_files: 9, per: day},\n read: {max_files: 5, per: day}}", [3]),
+        ("{'*': {max_files: 5, per: day},\n read: {max_files: 9, per: day}}", []),
+        ("{'*': {max_files: 5, per: day},\n write: {max_files: 9, per: hour}}", [4]),
+        ("{delete: {max_bytes: 9},\n delete_file: {max_files: 600}}", [4]),
+    ],
+)
+def test_a_limit_that_another_limit_makes_useless_is_reported(limits: str, lines: list[int]) -> None:
+    found = [one.where for one in lint(policy(limits)) if one.code == "limit-unreachable"]
+    assert [where and where.line for where in found] == lines
