@@ -72,6 +72,34 @@ def _together(racers: list[subprocess.Popen[str]]) -> list[tuple[str, str]]:
     return [each.communicate(timeout=240) for each in racers]
 
 
+@pytest.mark.parametrize(
+    ("tool", "action", "step"),
+    [("read_file", "read", "reserve_read"), ("create_file", "write", "begin")],
+)
+def test_what_another_call_takes_in_between_is_not_given_twice(
+    root: Path, state_place: str, tool: str, action: str, step: str
+) -> None:
+    limits = policy(f"{{{action}: {{max_files: 1, per: hour, over: deny}}}}")
+    more = {"content": "0123456789"} if tool == "create_file" else {}
+    with (
+        Session(root, limits, agent="team", session="s", state=state_place) as slow,
+        Session(root, limits, agent="team/other", session="t", state=state_place) as fast,
+    ):
+        real, between = getattr(slow.history, step), []
+
+        def late(*values: Any, **named: Any) -> Any:
+            between.append(call(fast, tool, path="a" if not more else "other", **more))
+            return real(*values, **named)
+
+        setattr(slow.history, step, late)
+        result = call(slow, tool, path="a" if not more else "new", **more)
+        assert [each.ok for each in between] == [True]
+        assert (result.status, result.error["code"]) == ("denied", "limit_exceeded")
+        assert "0123456789" not in str(result.to_json())
+        assert slow.history.totals("s", "team", action, "hour") == Amount(1, 10)
+    assert not (root / "new").exists()
+
+
 # ----------------------------------------------------------------- killed processes
 
 
