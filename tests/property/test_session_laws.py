@@ -11,10 +11,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from ringfence.policy import Policy
+from ringfence.policy.model import WRITE_KINDS
 from ringfence.toolkit.session.session import Session
 from ringfence.toolkit.storage.open import private_memory
 
@@ -24,6 +25,8 @@ CHANGING = (
     "create_directory",
 )  # fmt: skip
 Tree = dict[str, tuple[Any, ...]]
+NOW = 1_800_000_000.0  # between the two ends below
+ENDED, ENDS = "2026-12-31T00:00:00Z", "2027-12-31T00:00:00Z"
 
 names = st.sampled_from(
     ["a", "b", "c", "a b", " ", "*", "a*", "?", "[a]", "a[1]", "#", "%41", "%", "é", "😀", "-rf", "--", ".a",
@@ -244,7 +247,9 @@ def test_undo_gives_back_the_tree_in_memory(data: st.DataObject) -> None:
 effects = st.sampled_from(["allow", "ask", "deny"])
 patterns = st.one_of(names.filter(lambda name: name[0] != "!"), st.sampled_from(["*", "a/*", "b/**", "a/"]))
 rules = st.dictionaries(
-    st.sampled_from(["*", "read", "write", "delete", "delete_file", "move_file", "create_file"]),
+    st.sampled_from(
+        ["*", "read", "write", "delete", "delete_file", "move_file", "create_file", *WRITE_KINDS]
+    ),
     effects | st.dictionaries(patterns, effects, min_size=1, max_size=3),
     max_size=3,
 )
@@ -252,7 +257,11 @@ floors = st.lists(
     st.builds(
         lambda effect, actions, found: {effect: actions, "paths": found},
         st.sampled_from(["deny", "ask"]),
-        st.lists(st.sampled_from(["read", "write", "delete", "move_file", "*"]), min_size=1, max_size=2),
+        st.lists(
+            st.sampled_from(["read", "write", "delete", "move_file", "*", *WRITE_KINDS]),
+            min_size=1,
+            max_size=2,
+        ),
         st.lists(patterns, min_size=1, max_size=2),
     ),
     max_size=2,
@@ -278,14 +287,27 @@ NOT_LOOSER = {
 
 
 def answer(tree: dict[str, Any], policy: dict[str, Any], call: dict[str, Any]) -> str:
+    return str(sent(tree, policy, call)["status"])
+
+
+def sent(
+    tree: dict[str, Any], policy: dict[str, Any], call: dict[str, Any], agent: str = "default"
+) -> dict[str, Any]:
+    """What an agent is sent, without the ids that differ at each call."""
     place = Memory()
     place.put(tree)
     before = place.look()
     judged = Policy.loads(json.dumps(policy, ensure_ascii=False))
-    with Session("/w", judged, fs=place.fs, state=":memory:") as session:
+    with Session("/w", judged, fs=place.fs, state=":memory:", agent=agent, clock=lambda: NOW) as session:
         result = session.call(call)
     assert result.ok or place.look() == before
-    return result.status
+    result.data.pop("call_id", None)
+    if "approval" in result.data:
+        result.data["approval"].pop("id")
+    if result.error is not None:
+        result.error.pop("hint", None)
+        result.error.pop("data", None)
+    return result.to_json()
 
 
 @given(st.data(), rules, floors, limits)
@@ -298,3 +320,112 @@ def test_a_floor_and_a_limit_never_loosen_an_answer(
     before = answer(tree, loose, call)
     for stricter in ({"mandatory": floor}, {"limits": limit}, {"mandatory": floor, "limits": limit}):
         assert answer(tree, {**loose, **stricter}, call) in NOT_LOOSER[before], stricter
+
+
+def with_fields(rules: Any, **fields: Any) -> Any:
+    """The rules with these fields in each of them."""
+    return {
+        key: {
+            pattern: {"effect": effect, **fields}
+            for pattern, effect in (found.items() if isinstance(found, dict) else [("*", found)])
+        }
+        for key, found in rules.items()
+    }
+
+
+def merged(one: Any, other: Any) -> Any:
+    """One tier with the entries of another after its own, where both are patterns."""
+    found = {key: rules if isinstance(rules, dict) else {"*": rules} for key, rules in one.items()}
+    for key, rules in other.items():
+        more = {pattern: rule for pattern, rule in rules.items() if pattern not in found.get(key, {})}
+        found[key] = {**found.get(key, {}), **more}
+    return found
+
+
+@given(st.data(), rules, rules, floors)
+def test_what_is_on_trial_or_has_ended_changes_no_answer(
+    data: st.DataObject, rules: Any, more: Any, floor: Any
+) -> None:
+    tree = data.draw(trees(disk=False))
+    call = data.draw(calls(tree))
+    plain = {"version": 1, "rules": merged(rules, {})}
+    before = sent(tree, plain, call)
+    for fields in ({"trial": True}, {"until": ENDED}):
+        special = {
+            "version": 1,
+            "rules": merged(rules, with_fields(more, **fields)),
+            "mandatory": [{**item, **fields} for item in floor],
+        }
+        assert sent(tree, special, call) == before, fields
+
+
+@given(st.data(), rules, floors)
+def test_what_has_not_ended_and_excepts_no_agent_answers_as_without_these_fields(
+    data: st.DataObject, rules: Any, floor: Any
+) -> None:
+    tree = data.draw(trees(disk=False))
+    call = data.draw(calls(tree))
+    before = sent(tree, {"version": 1, "rules": with_fields(rules), "mandatory": floor}, call)
+    for fields in ({"until": ENDS}, {"except_agents": ["nobody", "default/*"]}):
+        ends = {name: value for name, value in fields.items() if name == "until"}
+        items = [{**item, **fields} for item in floor]
+        again = {"version": 1, "rules": with_fields(rules, **ends), "mandatory": items}
+        assert sent(tree, again, call) == before, fields
+    excepted = [{**item, "except_agents": ["default"]} for item in floor]
+    without = sent(tree, {"version": 1, "rules": with_fields(rules)}, call)
+    assert sent(tree, {"version": 1, "rules": with_fields(rules), "mandatory": excepted}, call) == without
+
+
+@given(st.data(), rules, floors)
+def test_a_rule_for_every_kind_of_write_is_one_for_writing(
+    data: st.DataObject, rules: Any, floor: Any
+) -> None:
+    tree = data.draw(trees(disk=False))
+    call = data.draw(calls(tree))
+    plain = {key: found for key, found in rules.items() if key not in WRITE_KINDS}
+    floor = [
+        {**item, _effect(item): [k for k in item[_effect(item)] if k not in WRITE_KINDS]} for item in floor
+    ]
+    floor = [item for item in floor if item[_effect(item)]]
+    spelled = {key: found for key, found in plain.items() if key != "write"}
+    if "write" in plain:
+        spelled |= dict.fromkeys(WRITE_KINDS, plain["write"])
+    items = [
+        {
+            **item,
+            _effect(item): [
+                name for key in item[_effect(item)] for name in (WRITE_KINDS if key == "write" else (key,))
+            ],
+        }
+        for item in floor
+    ]
+    before = sent(tree, {"version": 1, "rules": plain, "mandatory": floor}, call)
+    assert sent(tree, {"version": 1, "rules": spelled, "mandatory": items}, call) == before
+
+
+def _effect(item: dict[str, Any]) -> str:
+    return "deny" if "deny" in item else "ask"
+
+
+@given(st.data(), rules, floors, names)
+def test_where_each_kind_of_write_is_denied_the_answer_is_the_same_whatever_is_there(
+    data: st.DataObject, rules: Any, floor: Any, name: str
+) -> None:
+    tree = data.draw(trees(disk=False))
+    tool = data.draw(st.sampled_from(["create_file", "copy_file", "move_file", "create_directory"]))
+    source = data.draw(st.sampled_from(sorted(tree) or ["a"]))
+    ends = {"source": source, "destination": name}
+    named = ends if tool in ("copy_file", "move_file") else {"path": name}
+    more = {"content": "x"} if tool == "create_file" else {}
+    overwrites = {} if tool == "create_directory" else {"allow_overwrite": data.draw(st.booleans())}
+    call = {"tool": tool, "arguments": {**named, **more, **overwrites}}
+    policy: dict[str, Any] = {
+        "version": 1,
+        "rules": {**rules, "write.create": "deny", "write.replace": "deny"},
+    }
+    policy["mandatory"] = floor
+    assume(source != name)
+    there, missing = {**tree, name: (b"m", 0o644)}, {each: of for each, of in tree.items() if each != name}
+    found = sent(there, policy, call)
+    assert found == sent(missing, policy, call)
+    assert found["status"] != "ok"

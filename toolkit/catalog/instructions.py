@@ -51,7 +51,7 @@ def _shell(offered: tuple[Offer, ...]) -> str:
 def _deleting(policy: Policy, agent: str, names: set[str]) -> str:
     if not names & {"delete", "delete_file"}:
         return "You may delete nothing." if names & {"create_file", "edit_file", "move_file"} else ""
-    trash = policy.effect(agent, "move_file", "write", f"{_TRASH}/x")
+    trash = policy.effect(agent, "move_file", "write.create", f"{_TRASH}/x")
     aside = (
         f" Rather move a file to `{_TRASH}/` with move_file."
         if "move_file" in names and trash is not Effect.DENY
