@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ringfence.policy import Effect, Policy
+from ringfence.policy.model import WRITE_KINDS
 from ringfence.toolkit.approvals.requests import Answer
 from ringfence.toolkit.catalog.mcp_definitions import tool_result
 from ringfence.toolkit.mcp.elicitation import Seals, question
@@ -36,6 +37,8 @@ def policies(draw: st.DrawFn) -> Policy:
     read = {"*": draw(st.sampled_from(["allow", "allow", "deny"]))}
     read |= draw(st.dictionaries(patterns, effects, min_size=1, max_size=5))
     rules = {"read": read, "write": draw(changing), "delete": draw(changing)}
+    tried = patterns.map(lambda pattern: {pattern: {"effect": "deny", "trial": True}})
+    rules |= draw(st.dictionaries(st.sampled_from(WRITE_KINDS), changing | tried, max_size=2))
     return Policy.loads(json.dumps({"version": 1, "durable": False, "rules": rules}))
 
 

@@ -185,6 +185,6 @@ def _state(request: Request) -> str:
 def _policy(arguments: argparse.Namespace) -> Policy:
     """The policy in force, or the empty one if it does not load: a person can still answer."""
     try:
-        return policy_of(arguments, root_of(arguments)[0])
+        return policy_of(arguments, root_of(arguments)[0]).at(time.time())
     except PolicyError:
         return Policy.empty()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import time
 from importlib.resources import files
 
 from ringfence.toolkit.catalog.offers import Offer, offers
@@ -43,7 +44,7 @@ def prompt(arguments: argparse.Namespace, screen: Screen) -> int:
     from ringfence.toolkit.catalog.instructions import instructions
 
     root, _ = root_of(arguments)
-    rules = policy_of(arguments, root)
+    rules = policy_of(arguments, root).at(time.time())
     text = instructions(rules, arguments.agent, tasks=rules.tasks is not None, exact=True)
     if screen.as_json:
         screen.json({"agent": arguments.agent, "instructions": text})
@@ -57,7 +58,7 @@ def _offered(arguments: argparse.Namespace) -> tuple[Offer, ...]:
     root, _ = root_of(arguments)
     if arguments.policy is None and policy_in(arguments, root) is None:
         return tuple(Offer(tool, "unknown") for tool in TOOLS.values())
-    rules = policy_of(arguments, root)
+    rules = policy_of(arguments, root).at(time.time())
     return offers(rules, arguments.agent, tasks=rules.tasks is not None, exact=True)
 
 
