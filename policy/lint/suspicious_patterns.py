@@ -99,7 +99,7 @@ SUSPECTS: Mapping[str, Callable[[str], bool]] = MappingProxyType(
         "pattern-not-ascii": lambda pattern: not pattern.isascii(),
         "pattern-regex": lambda pattern: bool(_REGEX.search(pattern)),
         "pattern-set-name": lambda pattern: bool(_SET.match(pattern)),
-        "pattern-stars-first": lambda pattern: bool(re.fullmatch(r"/?\*\*/[^/]+/?", pattern)),
+        "pattern-stars-first": lambda pattern: bool(re.fullmatch(r"/?\*\*/(?!@)[^/]+/?", pattern)),
     }
 )
 

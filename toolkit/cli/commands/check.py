@@ -30,6 +30,7 @@ from ringfence.toolkit.cli.git_revisions import policy_files, top_folder
 from ringfence.toolkit.cli.lint_formats import FORMATS
 from ringfence.toolkit.cli.output import Screen
 from ringfence.toolkit.cli.runner import DONE, FELL_SHORT, USAGE, UsageError, deadline
+from ringfence.toolkit.cli.time_option import time_of, times_of
 from ringfence.toolkit.cli.workspace_patterns import Seen, compare, look
 from ringfence.toolkit.project_root import POLICY_FILE
 from ringfence.toolkit.text import plural
@@ -104,7 +105,7 @@ def check(arguments: argparse.Namespace, screen: Screen) -> int:
     reports = []
     for name in named:
         workspace = _workspace(arguments, name)
-        reports.append(_report(name, expired, workspace, folding(arguments, workspace)))
+        reports.append(_report(name, expired, workspace, folding(arguments, workspace), arguments))
     if arguments.strict:
         for report in reports:
             report.findings = [replace(finding, strict=True) for finding in report.findings]
@@ -156,21 +157,30 @@ def _workspace(arguments: argparse.Namespace, name: str) -> str | None:
     return str(Path(name).parent) if Path(name).name == POLICY_FILE else None
 
 
-def _report(name: str, expired: Callable[[], bool], workspace: str | None, known: Folding | None) -> Report:
+def _report(
+    name: str,
+    expired: Callable[[], bool],
+    workspace: str | None,
+    known: Folding | None,
+    arguments: argparse.Namespace,
+) -> Report:
     """A policy's findings, its own cases and those of the file beside it, and its invariants."""
     path = policy_file(name)
     report = Report(name, path, fold=known)
     fold = known or Folding.NONE
     try:
-        policy = Policy.load(path)
+        whole = Policy.load(path)
+        now, times = time_of(arguments), times_of(arguments, [whole])
+        policy = whole.at(now)
         beside = cases_beside(path)
         cases = policy.cases + (load_cases(beside) if beside else ())
         report.results = run_cases(policy, cases, expired=expired, fold=fold)
     except PolicyError as error:
         report.error = error
         return report
-    report.proofs = prove(policy, policy.invariants, expired=expired, fold=fold)
-    found = lint(policy, files=frozenset({path.name}), budget=Budget(expired=expired), fold=fold)
+    report.proofs = prove(policy, policy.invariants, expired=expired, fold=fold, times=times)
+    budget = Budget(expired=expired)
+    found = lint(whole, files=frozenset({path.name}), budget=budget, fold=fold, now=now)
     found += broken(report.proofs)
     report.not_run = len(cases) - len(report.results)
     if report.not_run:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import time
 from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import dataclass
@@ -12,7 +11,8 @@ from typing import Any
 
 from ringfence.policy import Decision, Effect, Limit, Need, Policy, Step
 from ringfence.policy.commands.needs import run_needs
-from ringfence.policy.model import KINDS, RUN, names_action
+from ringfence.policy.evaluation.explain_special import Would, not_counting
+from ringfence.policy.model import RUN, names_action
 from ringfence.policy.patterns.syntax import Fold
 from ringfence.toolkit.advice import as_advice
 from ringfence.toolkit.authoring.what_if import Look, Misnamed, name_paths
@@ -22,6 +22,7 @@ from ringfence.toolkit.cli.context import policy_of, root_of
 from ringfence.toolkit.cli.output import STYLES, Screen
 from ringfence.toolkit.cli.path_arguments import from_root
 from ringfence.toolkit.cli.runner import DONE, UsageError
+from ringfence.toolkit.cli.time_option import time_of
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.text import because, size
 from ringfence.toolkit.tools import TOOLS
@@ -47,10 +48,11 @@ _WALKED = (
 def explain(arguments: argparse.Namespace, screen: Screen) -> int:
     """Judge the needs of an action or tool, and print the reason for the verdict."""
     root, _ = root_of(arguments)
-    policy = policy_of(arguments, root).at(time.time())
+    whole, now = policy_of(arguments, root), time_of(arguments)
+    policy = whole.at(now)
     what, agent = arguments.what, arguments.agent
     if what == RUN:
-        return _explain_command(arguments, policy, screen)
+        return _explain_command(arguments, whole, screen)
     try:
         to = arguments.destination
         path, to = from_root(arguments.path, root), None if to is None else from_root(to, root)
@@ -63,7 +65,7 @@ def explain(arguments: argparse.Namespace, screen: Screen) -> int:
         _show_refusal(agent, what, error, screen)
         return DONE
     mention_unknown(policy, [agent], screen)
-    question = Question(policy, agent, what, needs, fold)
+    question = Question(policy, agent, what, needs, fold, whole, now)
     if screen.as_json:
         screen.json(question.to_json())
     else:
@@ -71,13 +73,15 @@ def explain(arguments: argparse.Namespace, screen: Screen) -> int:
     return DONE
 
 
-def _explain_command(arguments: argparse.Namespace, policy: Policy, screen: Screen) -> int:
+def _explain_command(arguments: argparse.Namespace, whole: Policy, screen: Screen) -> int:
     """Judge each simple command of a line by its words; needs no workspace."""
+    now = time_of(arguments)
+    policy = whole.at(now)
     if arguments.destination is not None:
         raise UsageError("a command line is one argument: put quotes around it")
     mention_unknown(policy, [arguments.agent], screen)
     needs = tuple(run_needs(arguments.path))
-    question = Question(policy, arguments.agent, RUN, needs, False)
+    question = Question(policy, arguments.agent, RUN, needs, False, whole, now)
     if screen.as_json:
         screen.json(question.to_json())
     else:
@@ -94,20 +98,13 @@ class Question:
     what: str
     needs: tuple[Need, ...]
     fold: Fold
+    whole: Policy  # with the entries that have ended
+    now: float
 
     @property
     def decision(self) -> Decision:
         """The verdict with its reason, and the action and path that decided."""
         return self.policy.decide(self.agent, self.what, self.needs, fold=self.fold)
-
-    @property
-    def would(self) -> Decision | None:
-        """The decision with the rules on trial; None where it has the same effect."""
-        if not self.policy.has_trials:
-            return None
-        trials = self.policy.with_trials()
-        found = trials.decide(self.agent, self.what, self.needs, fold=self.fold)
-        return found if found.effect is not self.decision.effect else None
 
     def verdicts(self) -> list[tuple[Need, Effect]]:
         """Each need with its own verdict; parents made on the way count only when they are denied."""
@@ -119,14 +116,40 @@ class Question:
         return found
 
     def steps(self) -> list[Step]:
-        """What was looked at for the action and path that decided."""
+        """What was looked at for the action and path that decided, then what does not count."""
         decision = self.decision
-        chosen = (decision.action, decision.path)
-        directory = any(need.directory for need in self.needs if (need.action, need.path) == chosen)
-        explanation = self.policy.explain(self.agent, self.what, decision.path, directory, fold=self.fold)
-        kinds = (decision.kind,) if decision.kind else KINDS
-        names = (decision.action, *(f"write.{kind}" for kind in kinds if decision.action == "write"))
-        return [step for step in explanation.steps if step.action in names]
+        need = self._decisive()
+        explanation = self.policy.explain(
+            self.agent, self.what, decision.path, need.directory, fold=self.fold
+        )
+        named = need.name if self.policy.has_kinds and need.kind else need.action
+        found = [step for step in explanation.steps if f"{step.action}.".startswith(f"{named}.")]
+        at = self.agent, self.what, need.name, need.path, need.directory
+        return [*found, *not_counting(self.whole, *at, fold=self.fold, at=self.now)]
+
+    def _decisive(self) -> Need:
+        """The need that decided, as a directory if it is needed as one."""
+        decision = self.decision
+        found = [each for each in self.needs if (each.action, each.path) == (decision.action, decision.path)]
+        found.sort(key=lambda each: (self._effect(each) is not decision.effect, not each.directory))
+        return found[0] if found else Need(decision.action, decision.path)
+
+    def would(self) -> list[Would]:
+        """The other verdicts of the whole call: where something is found, and if trials counted."""
+        decide = (self.agent, self.what, self.needs)
+        decision = self.decision
+        found = [
+            (f"the content has {each}", self.policy.where_content(each).decide(*decide, fold=self.fold))
+            for each in self.policy.detectors
+        ]
+        others = [(when, each) for when, each in found if each.effect > decision.effect]
+        if self.policy.has_trials:
+            tried = self.policy.with_trials().decide(*decide, fold=self.fold)
+            others += [("what is on trial counted", tried)] if tried.effect is not decision.effect else []
+        return [Would(when, each.effect, each.rule) for when, each in others]
+
+    def _effect(self, need: Need) -> Effect:
+        return self.policy.effect(self.agent, self.what, need.name, need.path, need.directory, fold=self.fold)
 
     def made(self) -> list[str]:
         """The directories that are missing above what is written, and would be made on the way."""
@@ -139,7 +162,7 @@ class Question:
             return False
         denied = [need for need in self.needs if self._is_denied(need)]
         return all(need.directory for need in denied) and all(
-            self.policy.opens_below(self.agent, self.what, need.action, need.path, fold=self.fold)
+            self.policy.opens_below(self.agent, self.what, need.name, need.path, fold=self.fold)
             for need in denied
         )
 
@@ -148,10 +171,6 @@ class Question:
 
     def _is_denied(self, need: Need) -> bool:
         return self._effect(need) is Effect.DENY
-
-    def _effect(self, need: Need) -> Effect:
-        name = self.name_of(need)
-        return self.policy.effect(self.agent, self.what, name, need.path, need.directory, fold=self.fold)
 
     def name_of(self, part: Need | Decision) -> str:
         """The action, with the kind of a write where the policy tells the kinds apart."""
@@ -163,12 +182,10 @@ class Question:
 
     def to_json(self) -> dict[str, Any]:
         """The answer of `explain --json`."""
-        would = self.would
         return {
             "agent": self.agent,
             "what": self.what,
             "decision": self.decision.to_json(),
-            **({} if would is None else {"would": would.to_json()}),
             "walked": self.walked(),
             "needs": [
                 {
@@ -193,6 +210,7 @@ class Question:
                 }
                 for step in self.steps()
             ],
+            "would": [each.to_json() for each in self.would()],
             "limits": [limit.to_json() for limit in self.limits()],
         }
 
@@ -216,8 +234,6 @@ def _show(question: Question, screen: Screen) -> None:
     screen.line(f"{verdict}: {about} for agent {question.agent}, {why}", STYLES[verdict])
     if decision.hint:
         screen.line(f"  hint: {as_advice(decision.hint)}")
-    if (would := question.would) is not None:
-        screen.line(f"  with the rules on trial: {would.effect}, by {because(would.to_json())}")
     if not names_action(question.what) and (made := question.made()):
         screen.line(
             f"  made on the way, as {'they are' if made[1:] else 'it is'} not there: {', '.join(made)}"
@@ -235,10 +251,17 @@ def _show(question: Question, screen: Screen) -> None:
     if steps:
         screen.line(f"\nRules considered for {action} {decision.path}:")
         _show_steps(steps, screen)
+    _show_would(question, screen)
     limits = question.limits()
     if limits:
         screen.line("\nLimits that apply:")
         screen.table(("limit", "at most", "per", "over it"), [_limit_row(limit) for limit in limits])
+
+
+def _show_would(question: Question, screen: Screen) -> None:
+    for each in question.would():
+        rule = f", by {each.rule}" if each.rule else ""
+        screen.line(f"if {each.if_what}: {each.effect}{rule}", STYLES[str(each.effect)])
 
 
 def _show_steps(steps: list[Step], screen: Screen) -> None:

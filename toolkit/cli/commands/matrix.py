@@ -9,7 +9,8 @@ from pathlib import PurePath
 
 from ringfence.policy import Policy
 from ringfence.policy.analysis.agent_kinds import agents as kinds_of_agents
-from ringfence.policy.model import ACTIONS, DEFAULT_AGENT, EFFECTS, Agent
+from ringfence.policy.analysis.agent_kinds import meaning
+from ringfence.policy.model import ACTIONS, DEFAULT_AGENT, EFFECTS, WRITE_KINDS
 from ringfence.toolkit.authoring.matrix import Matrix, matrix
 from ringfence.toolkit.cli.agent_option import mention_unknown
 from ringfence.toolkit.cli.column_layout import Column
@@ -19,6 +20,7 @@ from ringfence.toolkit.cli.output import Screen
 from ringfence.toolkit.cli.path_arguments import path_argument
 from ringfence.toolkit.cli.record_table import print_table
 from ringfence.toolkit.cli.runner import DONE, UsageError
+from ringfence.toolkit.cli.time_option import time_of
 from ringfence.toolkit.paths import ROOT
 from ringfence.toolkit.workspace.workspace import Workspace
 
@@ -31,11 +33,11 @@ def show_matrix(arguments: argparse.Namespace, screen: Screen) -> int:
         raise UsageError("--html: give the file with --out FILE")
     root, _ = root_of(arguments)
     path = ROOT if arguments.path is None else path_argument(arguments.path, root)
-    policy = policy_of(arguments, root)
+    policy = policy_of(arguments, root).at(time_of(arguments))
     mention_unknown(policy, arguments.agents or (), screen)
     agents = arguments.agents or _kinds(policy)
     with closing(Workspace(root)) as workspace:
-        found = matrix(workspace, policy, path, agents, arguments.actions or ACTIONS)
+        found = matrix(workspace, policy, path, agents, arguments.actions or _actions(policy))
     if arguments.effect:
         wanted = {at for at, cell in enumerate(found.cells) if cell.effect is EFFECTS[arguments.effect]}
         found.rows = [row for row in found.rows if wanted.intersection(row.cells)]
@@ -43,14 +45,15 @@ def show_matrix(arguments: argparse.Namespace, screen: Screen) -> int:
     return DONE
 
 
+def _actions(policy: Policy) -> tuple[str, ...]:
+    """Each action; in place of `write` each kind of writing if the policy tells them apart."""
+    return ("read", *WRITE_KINDS, "delete") if policy.has_kinds else ACTIONS
+
+
 def _kinds(policy: Policy) -> list[str]:
     """The default agent, and one name for every kind of agent that the policy tells from it."""
-
-    def entries(name: str) -> list[Agent | None]:
-        return [entry for _, entry in policy.chain(name)]
-
-    usual = entries(DEFAULT_AGENT)
-    return [DEFAULT_AGENT, *(name for name in kinds_of_agents([policy]) if entries(name) != usual)]
+    usual = meaning([policy], DEFAULT_AGENT)
+    return [DEFAULT_AGENT, *(name for name in kinds_of_agents([policy]) if meaning([policy], name) != usual)]
 
 
 def _put(found: Matrix, root: str, arguments: argparse.Namespace, screen: Screen) -> None:

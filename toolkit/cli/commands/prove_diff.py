@@ -8,10 +8,11 @@ from typing import Any
 
 from ringfence.policy import ACTIONS, Policy, PolicyError
 from ringfence.policy.analysis.diff import Change, Comparison, compare
+from ringfence.policy.analysis.epochs import said_of
 from ringfence.policy.analysis.prove import prove as prove_all
 from ringfence.policy.analysis.shortest_witness import Budget
 from ringfence.policy.commands import patterns as word_patterns
-from ringfence.policy.model import EFFECTS, RUN, Invariant
+from ringfence.policy.model import EFFECTS, RUN, WRITE_KINDS, Invariant
 from ringfence.policy.patterns.syntax import Folding, PatternError, parse, parse_agent
 from ringfence.toolkit.cli.agent_option import mention_unknown
 from ringfence.toolkit.cli.case_option import case_of, folding, mention_case
@@ -20,6 +21,7 @@ from ringfence.toolkit.cli.context import policy_file, policy_of, root_of
 from ringfence.toolkit.cli.git_revisions import checkout, load_revision, policy_files, top_folder
 from ringfence.toolkit.cli.output import STYLES, Screen
 from ringfence.toolkit.cli.runner import DONE, FELL_SHORT, UsageError, deadline
+from ringfence.toolkit.cli.time_option import times_of
 from ringfence.toolkit.project_root import POLICY_FILE
 from ringfence.toolkit.text import escape
 
@@ -37,7 +39,8 @@ def prove(arguments: argparse.Namespace, screen: Screen) -> int:
         raise UsageError("the policy has no invariants; give one: never allow delete 'secrets/**'")
     mention_unknown(policy, dict.fromkeys(each.agent for each in statements), screen)
     fold = folding(arguments, root)
-    proofs = prove_all(policy, statements, expired=expired, fold=fold or Folding.NONE)
+    times = times_of(arguments, [policy])
+    proofs = prove_all(policy, statements, expired=expired, fold=fold or Folding.NONE, times=times)
     if screen.as_json:
         screen.json([{**proof.to_json(), "case": case_of(fold)} for proof in proofs])
     else:
@@ -50,7 +53,7 @@ def prove(arguments: argparse.Namespace, screen: Screen) -> int:
 def _statement(arguments: argparse.Namespace, policy: Policy) -> Invariant:
     if not (arguments.verdict and arguments.what and arguments.pattern):
         raise UsageError("a statement is: never|always allow|ask|deny ACTION|TOOL PATTERN")
-    if arguments.what not in (*ACTIONS, RUN) and arguments.what not in policy.tools:
+    if arguments.what not in (*ACTIONS, *WRITE_KINDS, RUN) and arguments.what not in policy.tools:
         raise UsageError(f"{arguments.what}: neither an action nor a tool")
     try:
         (word_patterns.parse if arguments.what == RUN else parse)(arguments.pattern)
@@ -71,7 +74,8 @@ def diff(arguments: argparse.Namespace, screen: Screen) -> int:
         raise UsageError("diff needs two policies: OLD NEW, or --all REV")
     fold = folding(arguments, None)
     old, new = (policy_or_revision(each) for each in (arguments.old, arguments.new))
-    found = compare(old, new, budget, fold=fold or Folding.NONE)
+    times = times_of(arguments, [old, new])
+    found = compare(old, new, budget, fold=fold or Folding.NONE, times=times)
     if screen.as_json:
         screen.json(_fields(found, fold))
     else:
@@ -92,7 +96,8 @@ def _diff_all(arguments: argparse.Namespace, screen: Screen, budget: Budget) -> 
         for name in sorted(before | now):
             old = _as_it_was(folder / name, screen) if name in before else Policy.loads(_NONE)
             new = Policy.load(top / name) if name in now else Policy.loads(_NONE)
-            found[name] = compare(old, new, budget, fold=fold or Folding.NONE)
+            times = times_of(arguments, [old, new])
+            found[name] = compare(old, new, budget, fold=fold or Folding.NONE, times=times)
     if screen.as_json:
         screen.json([{"policy": name, **_fields(each, fold)} for name, each in found.items()])
     else:
@@ -173,5 +178,11 @@ def _row(change: Change) -> tuple[str, ...]:
         str(change.after),
         change.pattern,
         str(change.example),
-        why,
+        f"{why}{_condition(change)}",
     )
+
+
+def _condition(change: Change) -> str:
+    """When a change is so, after its reason: for what content, and at what times."""
+    content = f", where {change.content} is found" if change.content else ""
+    return f"{content}{said_of(change.since, change.until)}"

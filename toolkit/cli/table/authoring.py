@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ringfence.toolkit.cli.table.options import (
+    AT,
     ENDPOINT,
     JSON,
     PLACE,
@@ -145,8 +146,9 @@ AUTHORING: tuple[Command, ...] = (
                 "--action",
                 action="append",
                 dest="actions",
-                choices=("read", "write", "delete"),
-                says="an action; may be repeated (default: all three)",
+                choices=("read", "write", "delete", "write.create", "write.replace", "write.edit"),
+                says="an action; may be repeated (default: read, write and delete, with each kind of writing"
+                " if the policy tells them apart)",
             ),
             opt(
                 "--effect",
@@ -156,6 +158,7 @@ AUTHORING: tuple[Command, ...] = (
             opt("--html", action="store_true", says="write one self-contained web page to --out"),
             OUT,
             *SHOWING,
+            AT,
             ROOT,
             POLICY,
             JSON,

@@ -154,6 +154,17 @@ DEADLINE = opt(
     says="stop after this time: the rest is undecided, with exit status 1 (default: a bound on the work,"
     " about a minute)",
 )
+AT = opt(
+    "--at",
+    metavar="TIME",
+    says="answer for this time, a date or an RFC 3339 time, as entries of a policy can end (default: now)",
+)
+EACH_TIME = opt(
+    "--at",
+    metavar="TIME",
+    says="answer for this time alone, a date or an RFC 3339 time (default: now, and after each later end of"
+    " an entry)",
+)
 PATH = opt("path", metavar="PATH", completes="file", says="a path in the workspace")
 DRY_RUN = opt("--dry-run", action="store_true", says="print the plan and its verdict, change nothing")
 YES = opt("-y", "--yes", action="store_true", says="do not ask for confirmation")

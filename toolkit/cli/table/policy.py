@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from ringfence.toolkit.cli.table.options import (
     AGENT,
+    AT,
     DEADLINE,
+    EACH_TIME,
     IGNORE_CASE,
     JSON,
     POLICY,
@@ -53,6 +55,7 @@ POLICIES: tuple[Command, ...] = (
                 says="text for people, GitHub annotations, a JUnit XML report, diagnostics of a language"
                 " server, or SARIF 2.1.0, with links below RINGFENCE_DOCS_URL (default: text)",
             ),
+            EACH_TIME,
             IGNORE_CASE,
             DEADLINE,
             ROOT,
@@ -104,6 +107,7 @@ POLICIES: tuple[Command, ...] = (
             opt(
                 "--agent", metavar="NAME", default="*", says="the agent, as a name or a pattern (default: *)"
             ),
+            EACH_TIME,
             IGNORE_CASE,
             DEADLINE,
             ROOT,
@@ -139,6 +143,7 @@ POLICIES: tuple[Command, ...] = (
                 says="exit with status 1 if the new policy is more permissive (widen), or differs at all"
                 " (any)",
             ),
+            EACH_TIME,
             IGNORE_CASE,
             DEADLINE,
             JSON,
@@ -177,6 +182,7 @@ POLICIES: tuple[Command, ...] = (
                 completes="file",
                 says="the new path, for a move or a copy",
             ),
+            AT,
             ROOT,
             POLICY,
             AGENT,
