@@ -145,7 +145,8 @@ class _Look:
         here = {(each.agent, each.tool, each.action, each.before, each.after, each.pattern) for each in found}
         for detector in dict.fromkeys((*old.detectors, *new.detectors)):
             were, are = ([each, each.where_content(detector)] for each in (old, new))
-            for each in self.between(were, are, names):
+            found_names = agents([*were, *are], budget=self.budget)
+            for each in self.between(were, are, found_names):
                 key = each.agent, each.tool, each.action, each.before, each.after, each.pattern
                 if key not in here:
                     found.append(replace(each, content=detector))

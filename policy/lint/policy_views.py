@@ -32,14 +32,18 @@ class View:
 
 
 def views_of(policy: Engine) -> list[View]:
-    """Return the policy, then as it is after each end, for each detector, and with its trials."""
-    views = [View(policy)]
-    views += [View(policy.at(end), f" (from {text(end)} on)") for end in policy.ends]
-    views += [
-        View(policy.where_content(each), f" (where the content has {each})") for each in policy.detectors
-    ]
-    if policy.has_trials:
-        views.append(View(policy.with_trials(), " (once what is on trial counts)"))
+    """Return the policy now and after each end; each plainly, for each detector, and with its trials."""
+    views = []
+    for time in (None, *policy.ends):
+        current = policy if time is None else policy.at(time)
+        since = "" if time is None else f" (from {text(time)} on)"
+        views.append(View(current, since))
+        views += [
+            View(current.where_content(each), f" (where the content has {each}){since}")
+            for each in current.detectors
+        ]
+        if current.has_trials:
+            views.append(View(current.with_trials(), f" (once what is on trial counts){since}"))
     return views
 
 
