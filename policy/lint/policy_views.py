@@ -50,6 +50,10 @@ def views_of(policy: Engine) -> list[View]:
 def combined(found: Sequence[tuple[View, Sequence[Finding]]]) -> Iterator[Finding]:
     """Yield the findings of all views, each once; those of one view alone say of which."""
     useless = [{each.where for each in findings if each.code in _USELESS} for _, findings in found]
+    never = [
+        {each.where for each in findings if each.code in _USELESS and each.code != "idle-rule"}
+        for _, findings in found
+    ]
     places = [_places(view.policy) for view, _ in found]
     seen: set[tuple[str, Where | None]] = set()
     for view, findings in found:
@@ -59,7 +63,7 @@ def combined(found: Sequence[tuple[View, Sequence[Finding]]]) -> Iterator[Findin
                 continue
             if each.code in _USELESS and not all(
                 each.where in said or each.where not in there
-                for said, there in zip(useless, places, strict=True)
+                for said, there in zip(useless if each.code == "idle-rule" else never, places, strict=True)
             ):
                 continue
             seen.add(key)
