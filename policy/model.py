@@ -344,12 +344,13 @@ class Decision:
     hint: str
     limit: LimitHit | None = None
     kind: str = ""  # of the write that decided, where it is known
+    content: tuple[str, ...] = ()  # the detectors because of whose finds it is so strict
 
     def to_json(self) -> dict[str, Any]:
         """Return the decision as JSON values.
 
-        `rule` is None where no rule decided; `limit` is there only if a limit decided, and `kind` (of
-        writing) only for a write whose kind is known.
+        `rule` is None where no rule decided; `limit` is there only if a limit decided, `kind` (of writing)
+        only for a write whose kind is known, and `content` only if finds in content decided.
         """
         out: dict[str, Any] = {
             "effect": str(self.effect),
@@ -363,6 +364,8 @@ class Decision:
             out["kind"] = self.kind
         if self.limit:
             out["limit"] = self.limit.to_json()
+        if self.content:
+            out["content"] = list(self.content)
         return out
 
 

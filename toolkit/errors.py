@@ -101,6 +101,13 @@ CODES: dict[str, Code] = {
         "the file is not text in an encoding that can be edited safely",
         "leave this file alone",
     ),
+    "masked_content": Code(
+        "error",
+        "agent",
+        "the content has a mark that stands for a secret in an answer, or the place is inside such a secret",
+        "edit around the mark: the file still has the secret, so leave that part as it is",
+        "`ringfence reveal` shows what a mark stands for",
+    ),
     "binary_file": Code("error", "agent", "the file is binary", "use get_file_info for its size and times"),
     "too_large": Code("error", "agent", "more than is handled in one call", "ask for a part of it"),
     "invalid_move": Code(

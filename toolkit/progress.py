@@ -51,6 +51,10 @@ class Progress:
         """Return the Progress for an argument: a Progress, a function to call for each step, or None."""
         return given if isinstance(given, Progress) else cls(given)
 
+    def silent(self) -> Progress:
+        """Return the same progress without the output of commands."""
+        return Progress(self._tell, self._cancelled, self._why, terminal=self.terminal, stdin=self.stdin)
+
     def start(self, total: int | None) -> None:
         """Restart the count, with `total` steps if known."""
         self._done, self._total = 0, total

@@ -72,9 +72,9 @@ class Request:
     def rules(self) -> frozenset[str]:
         """Return the rules that ask: a grant with a wider scope covers them.
 
-        None where a limit or an unrecoverable deletion asks: a grant for these covers one call only.
+        None where a limit, an unrecoverable deletion or content asks: a grant for these covers one call only.
         """
-        if self.decision.get("limit") or self.decision.get("not_recoverable"):
+        if any(self.decision.get(name) for name in ("limit", "not_recoverable", "content")):
             return frozenset()
         return frozenset(map(spelled, self.asks or (self.decision.get("rule"),)))
 

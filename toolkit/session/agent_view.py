@@ -42,6 +42,9 @@ def decision_fields(judged: Decision, path: str, hint: str) -> dict[str, Any]:
 
 def reason(judged: Decision) -> str:
     """Return the policy author's reason if there is one; never the rule itself."""
+    if judged.content:
+        own = judged.rule.reason if judged.rule is not None else None
+        return f"{f'{own}: ' if own else ''}the content has what the policy looks for: {', '.join(judged.content)}"
     if judged.rule is not None and judged.rule.reason:
         return judged.rule.reason
     # A limit names what it counts, and a decision without a rule has no rule to name.
@@ -73,9 +76,10 @@ def request(attempt: Attempt, plan: Plan, preview: str) -> dict[str, str]:
     content.
     """
     whole = _may_read_all(attempt, plan)
+    hidden = attempt.content is not None and attempt.content.hidden
     return {
         "title": _title(attempt, plan, whole=whole),
-        "preview": preview if whole else _outline(attempt, plan),
+        "preview": preview if whole and not hidden else _outline(attempt, plan),
         "reason": reason(attempt.decided),
     }
 

@@ -21,6 +21,7 @@ from ringfence.toolkit.history.store import History
 from ringfence.toolkit.plan.changes import Place, Plan
 from ringfence.toolkit.plan.command_run import CommandRun
 from ringfence.toolkit.plan.impact import Step, steps, without_files
+from ringfence.toolkit.session.content_finds import ContentFinds
 from ringfence.toolkit.state.protocol import State
 from ringfence.toolkit.text import plural
 from ringfence.toolkit.tools import Tool
@@ -86,6 +87,7 @@ class Attempt:
     commands: tuple[str, ...] = ()  # what `run` is judged on: the simple commands of a command line
     scratch: Scratch | None = None  # what a command changed, until that is applied
     ran: CommandRun | None = None
+    content: ContentFinds | None = None  # what detectors found, once they were asked
     in_session: str | None = None  # the session in whose history it is recorded, if that is another one
     task_ids: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     enforcing: bool = field(init=False)
@@ -167,6 +169,10 @@ class Attempt:
     def spots(self) -> dict[str, Any]:
         """Return the handles of the judged places, by canonical path."""
         return {spot.path: spot for _, spot in self.places.values()}
+
+    def digest(self, plan: Plan) -> str:
+        """Return the digest of what a person would grant: the plan's, with the finds in contents that ask."""
+        return plan.digest() if self.content is None else self.content.digest(plan.digest())
 
     @property
     def counting(self) -> Counting:

@@ -36,6 +36,7 @@ from ringfence.toolkit.text import escape
 from ringfence.toolkit.tools.run_command import fields
 
 _ELSEWHERE = "elsewhere"
+_NOT_SHOWN = b"(not shown, because of its content)"
 _PENDING = 4  # all pending scratches together may have so many times the limit of one
 _IN_MEMORY: weakref.WeakKeyDictionary[Any, str] = weakref.WeakKeyDictionary()
 
@@ -115,6 +116,8 @@ def concluded(attempt: Attempt, result: Result) -> Result:
 
 
 def _with_run(attempt: Attempt, ran: CommandRun, result: Result) -> Result:
+    if attempt.content is not None and attempt.content.withholds_output and attempt.enforcing:
+        ran = replace(ran, output=_NOT_SHOWN, output_bytes=len(_NOT_SHOWN))
     data = fields(ran, lambda path: agent_view.path_of(attempt, path) == path)
     applied = "nothing was applied" if attempt.outcome is None else "not all of its changes were applied"
     content = f"{result.content}\n\nThe command ended with exit status {ran.status}; {applied}. Its output:\n"
@@ -143,10 +146,33 @@ def _run(attempt: Attempt, progress: Progress, policy: Commands, scratches: Scra
             hidden_places=_own_places(attempt.context),
             within=attempt.within,
             opens_below=attempt.opens_below,
-            progress=progress,
+            progress=_without_output(attempt, progress),
         )
     scratch.manifest["ended"] = ended
     return scratch
+
+
+def _without_output(attempt: Attempt, progress: Progress) -> Progress:
+    """Return the progress without the command's output, if that is examined before any of it is given."""
+    if not attempt.policy.detectors or progress.output is None:
+        return progress
+    from ringfence.toolkit.session import content_verdicts
+
+    return progress.silent() if content_verdicts.examines_output(attempt) else progress
+
+
+def _examined(attempt: Attempt, output: bytes, *, complete: bool) -> bytes:
+    if not attempt.policy.detectors:
+        return output
+    from ringfence.toolkit.session import content_verdicts
+
+    return content_verdicts.command_output(attempt, output, complete=complete)
+
+
+def _refuses_content(attempt: Attempt, change: Change) -> bool:
+    from ringfence.toolkit.session import content_verdicts
+
+    return content_verdicts.refuses(attempt, change)
 
 
 def _own_places(context: Context) -> tuple[str, ...]:
@@ -205,7 +231,7 @@ def _planned(attempt: Attempt, progress: Progress, policy: Commands, scratch: Sc
         changes, denied = permitted(found.changes, lambda change: _refusal(attempt, change))
     if not changes:
         _withdraw(attempt, scratch)  # somebody else has made the same changes meanwhile
-    given = attempt.arguments
+    given, output = attempt.arguments, bytes.fromhex(ended["output"])
     attempt.ran = CommandRun(
         command=given["command"],
         cwd=attempt.cwd,
@@ -215,7 +241,7 @@ def _planned(attempt: Attempt, progress: Progress, policy: Commands, scratch: Sc
         seconds=ended["seconds"],
         level=ended["level"],
         network=ended["network"],
-        output=bytes.fromhex(ended["output"]),
+        output=_examined(attempt, output, complete=ended["output_bytes"] <= len(output)),
         output_bytes=ended["output_bytes"],
         hidden=len(ended["hidden"]),
         changes=changes,
@@ -245,6 +271,8 @@ def _refusal(attempt: Attempt, change: Change) -> bool:
         for path in new_paths(change):
             workspace.guard_new(path)
     except CallError:
+        return True
+    if attempt.policy.detectors and _refuses_content(attempt, change):
         return True
     return any(
         attempt.refuses(action, path, directory, kind) for path, action, directory, kind in touched(change)

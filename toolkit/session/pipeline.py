@@ -33,7 +33,7 @@ from ringfence.toolkit.storage.guarantees import unkept
 from ringfence.toolkit.text import escape, plural
 from ringfence.toolkit.tools import TOOLS, Tool
 from ringfence.toolkit.undo.overlay import Overlay
-from ringfence.toolkit.workspace.view import View, aliased
+from ringfence.toolkit.workspace.view import Screen, View, aliased
 
 
 def run(
@@ -62,6 +62,8 @@ def run(
     _note_reads(attempt, plan)
     if view.asked or plan.changes:
         _decide(attempt, [*view.asked, *_needs(attempt, plan)])
+    if attempt.policy.detectors:
+        attempt.plan = plan = _judge_content(attempt, plan)
     _count(attempt, plan)
     if plan.changes:
         _ask_about_loss(attempt, plan)
@@ -69,7 +71,7 @@ def run(
             _check_known(attempt, plan)  # a person is not asked about a stale plan,
             _check_rights(attempt, plan)  # nor about a change that the system refuses
     # Nor is a person asked if a changing tool finds nothing to change.
-    asks = bool(plan.changes or view.asked) or attempt.tool.safety == "safe"
+    asks = bool(plan.changes or view.asked or _content_needs(attempt)) or attempt.tool.safety == "safe"
     if attempt.context.dry_run:
         return _dry(attempt, plan, asks=asks)
     if asks:
@@ -93,7 +95,24 @@ def _view(attempt: Attempt, progress: Progress, approve: Callable[[Attempt, Plan
         check=progress.check,
         opens_below=attempt.opens_below,
         run=partial(_run, attempt, progress, approve),
+        screen=_screen(attempt) if attempt.policy.detectors else None,
     )
+
+
+def _screen(attempt: Attempt) -> Screen:
+    from ringfence.toolkit.session import content_verdicts  # the detectors are slow to import
+
+    return content_verdicts.screen_of(attempt)
+
+
+def _judge_content(attempt: Attempt, plan: Plan) -> Plan:
+    from ringfence.toolkit.session import content_verdicts
+
+    return content_verdicts.judge(attempt, plan)
+
+
+def _content_needs(attempt: Attempt) -> dict[Need, list[str]]:
+    return {} if attempt.content is None else attempt.content.needs()
 
 
 def _asks_before_running(attempt: Attempt) -> bool:
@@ -288,6 +307,7 @@ def request_of(attempt: Attempt, plan: Plan) -> Request:
     session, tool = attempt.context, attempt.known_tool
     changed = dict.fromkeys(path for change in plan.changes for path, *_ in touched(change))
     asks, rules = asking(attempt.policy, session.agent, tool.name, attempt.needs, attempt.fold)
+    asks = tuple(dict.fromkeys((*asks, *_content_needs(attempt))))
     preview = plan.preview  # made once: it may be a long diff
     return Request(
         id=new_id(),
@@ -296,12 +316,13 @@ def request_of(attempt: Attempt, plan: Plan) -> Request:
         tool=tool.name,
         arguments=attempt.call.arguments,
         same_as=call_digest(_canonical(attempt)),
-        digest=plan.digest(),
+        digest=attempt.digest(plan),
         revision=attempt.policy.revision,
         title=attempt.title(plan),
         preview=preview,
         decision=attempt.decided.to_json()
-        | ({"not_recoverable": list(attempt.lost)} if attempt.lost else {}),
+        | ({"not_recoverable": list(attempt.lost)} if attempt.lost else {})
+        | _content_asking(attempt),
         paths=tuple(changed) or tuple(attempt.named),
         description=str(attempt.arguments.get("description") or ""),
         asked=attempt.context.clock(),
@@ -318,6 +339,7 @@ def _needs_as_fields(attempt: Attempt, plan: Plan, asks: tuple[Need, ...]) -> tu
     reads = [need for need in attempt.needs if need.action == "read"]
     needs = dict.fromkeys([*(_needs(attempt, plan) or attempt.needs), *reads, *asks])
     asking_now = frozenset(asks)
+    because = _content_needs(attempt)
     told = attempt.policy.has_kinds
     return tuple(
         {
@@ -327,9 +349,16 @@ def _needs_as_fields(attempt: Attempt, plan: Plan, asks: tuple[Need, ...]) -> tu
             "on_the_way": need.incidental,
             "asks": need in asking_now,
             **({"kind": need.kind} if told and need.kind else {}),
+            **({"content": because[need]} if need in because else {}),
         }
         for need in needs
     )
+
+
+def _content_asking(attempt: Attempt) -> dict[str, Any]:
+    """Return the finds that ask, as a field of the decision for a person; nothing without any."""
+    asking = [] if attempt.content is None else attempt.content.asking
+    return {"content": [find.to_json() for find in asking]} if asking else {}
 
 
 def _canonical(attempt: Attempt) -> dict[str, Any]:

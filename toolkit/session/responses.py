@@ -152,6 +152,8 @@ def denied(attempt: Attempt) -> CallError:
         return CallError("limit_exceeded", decision.reason, where=path, hint=decision.hint or None)
     named = f" of '{escape(path)}'" if path else ""
     reason = f": {decision.rule.reason}" if decision.rule and decision.rule.reason else ""
+    if decision.content:
+        reason = f" because of its content ({', '.join(decision.content)}){reason}"
     message = f"{decision.action}{named} is denied by the policy{reason}"
     return CallError("denied_by_policy", message, where=path, hint=decision.hint or None)
 
@@ -281,6 +283,7 @@ def record(attempt: Attempt, result: Result) -> dict[str, Any]:
         **_left(attempt),
         **({"tasks": _tasks(attempt, result)} if "succeeded" in result.data else {}),
         **_command(attempt),
+        **_content(attempt),
         "seconds": round(context.clock() - attempt.started, 6),
     }
 
@@ -320,6 +323,15 @@ def _command(attempt: Attempt) -> dict[str, Any]:
     return {"command": asked if ran is None else ran.record()}
 
 
+def _content(attempt: Attempt) -> dict[str, Any]:
+    """Return which detectors found something, with path, line and verdict; never what they found."""
+    found = attempt.content.found if attempt.content is not None else []
+    if not found:
+        return {}
+    more = {"content_finds": len(found)} if len(found) > _MOST else {}
+    return {"content": [find.to_json() for find in found[:_MOST]], **more}
+
+
 def _grant(attempt: Attempt) -> dict[str, Any]:
     """Return who granted the call, when and how far; for another request's grant, that request's title.
 
@@ -328,7 +340,7 @@ def _grant(attempt: Attempt) -> dict[str, Any]:
     grant, plan = attempt.grant, attempt.plan
     if grant is None:
         return {} if attempt.by is None else {"by": attempt.by}
-    another = plan is not None and grant.digest != plan.digest()
+    another = plan is not None and grant.digest != attempt.digest(plan)
     return {
         "asked_as": grant.description,
         "by": grant.by,

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from ringfence.toolkit.durations import moment
@@ -106,7 +106,8 @@ def latest(view: View) -> dict[str, Deleted]:
 def task(view: View, entry: Entry) -> tuple[Task, tuple[Entry, ...]]:
     """Return a task folder's metadata and all its entries. Raises CallError if it cannot be opened."""
     with view.opened(entry.path) as (entries, chunks):
-        return _task(entry, entries, chunks), entries
+        found = _task(entry, entries, chunks)
+    return replace(found, title=view.words(entry.path, found.title)), entries
 
 
 def _task(entry: Entry, entries: tuple[Entry, ...], chunks: Callable[[str], Iterator[bytes]]) -> Task:

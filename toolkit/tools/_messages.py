@@ -96,7 +96,7 @@ def _short(path: str) -> str:
 @dataclass(frozen=True, slots=True)
 class Removed:
     """What a deletion removes with one file. `digest` is None if the content was not read, `lines` also if it
-    has none; `diff` is None if it was not made.
+    has none; `diff` is None if it was not made. `shown` is the diff for the agent.
     """
 
     path: str
@@ -104,6 +104,7 @@ class Removed:
     lines: int | None
     digest: str | None
     diff: str | None
+    shown: str | None = ""
 
     def to_json(self) -> dict[str, Any]:
         return {"path": self.path, "size": self.size, "lines": self.lines}
@@ -116,12 +117,27 @@ def digests(gone: list[Removed]) -> dict[str, str]:
 def removed(path: str, what: Place | Entry, stat: Stat, view: View, *, drawn: bool = True) -> Removed:
     """Read a file that is to be deleted. Only a link itself is read, not its target."""
     if stat.kind == LINK:
-        return Removed(path, stat.size, None, None, f"Link {escape(path)}\n")
+        return _without_content(path, stat, f"Link {escape(path)}\n")
     if stat.kind != FILE:
-        return Removed(path, stat.size, None, None, "")
+        return _without_content(path, stat, "")
     if stat.size is None or stat.size > MAX_DIFF:
-        return Removed(path, stat.size, None, None, f"Large file {escape(path)}, {size(stat.size)}\n")
+        return _without_content(path, stat, f"Large file {escape(path)}, {size(stat.size)}\n")
     data = view.read(what, known=stat)
-    shown = diff(path, data, None) if drawn else None
     lines = None if is_binary(data) else count_lines(data)
-    return Removed(path, stat.size, lines, sha256(data), shown)
+    if not drawn:
+        return Removed(path, stat.size, lines, sha256(data), None, None)
+    whole, excerpt = diff(path, data, None), view.excerpt(what, data).data
+    shown = whole if excerpt == data else "" if excerpt is None else diff(path, excerpt, None)
+    return Removed(path, stat.size, lines, sha256(data), whole, shown)
+
+
+def _without_content(path: str, stat: Stat, shown: str) -> Removed:
+    return Removed(path, stat.size, None, None, shown, shown)
+
+
+def shown_diff(place: Place, before: bytes, after: bytes, view: View) -> str:
+    """Return the diff of a change for the agent: secrets that it does not see are masked; empty if the policy
+    lets it see nothing of the file.
+    """
+    old, new = view.excerpt(place, before).data, view.excerpt(place, after).data
+    return "" if old is None or new is None else diff(place.named, old, new)

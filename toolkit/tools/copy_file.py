@@ -32,6 +32,7 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
         parameter="destination",
     )
     data = view.read(source)
+    view.excerpt(source, data)  # the answer has its digest
     mode = None if stat.mode is None else stat.mode & ~SET_ID
     before = view.replaced(destination)
     change = Write(destination.real, data, before, destination.stat, mode, view.copied(source))

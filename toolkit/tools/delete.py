@@ -91,10 +91,10 @@ def _diff(gone: list[Removed]) -> tuple[str, int]:
     shown: list[str] = []
     room = MAX_DIFF
     for file in gone:
-        room -= len(file.diff or "")
-        if room < 0 or file.diff is None:
+        room -= len(file.shown or "")
+        if room < 0 or file.shown is None:
             break
-        shown.append(file.diff)
+        shown.append(file.shown)
     return "".join(shown), len(gone) - len(shown)
 
 

@@ -41,7 +41,7 @@ def one_file(arguments: dict[str, Any], view: View, place: Place, stat: Stat) ->
             "size": freed,
             "lines": lines,
             "digest": gone.digest if readable else None,
-            "diff": (gone.diff or "") if readable else "",
+            "diff": (gone.shown or "") if readable else "",
             "removals": lines or 0,
             "files_deleted": 1,
             "files": [{"path": place.named, "size": freed, "lines": lines}],

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ringfence.toolkit.errors import CallError
-from ringfence.toolkit.plan.changes import Plan, Write
-from ringfence.toolkit.text import count_lines, diff, escape, plural
+from ringfence.toolkit.plan.changes import Place, Plan, Write
+from ringfence.toolkit.text import count_lines, diff, escape, plural, split_lines
 from ringfence.toolkit.tools import _messages as answers
 from ringfence.toolkit.tools import preconditions as targets
 from ringfence.toolkit.tools._byte_edits import check_encoding, insert_lines
@@ -32,7 +32,8 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     added = count_lines(content) or 1
     where = "at the start" if at == 0 else f"after line {at}"
     change = Write(place.real, after, before, place.stat)
-    shown = diff(place.named, before, after)
+    _check_hidden(view.excerpt(place, before).hidden, before, at, place)
+    shown = answers.shown_diff(place, before, after, view)
     return Plan(
         content=answers.message(
             f"✓ Inserted {plural(added, 'line')} into {escape(place.named)} {where}",
@@ -48,5 +49,13 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
         },
         changes=(change,),
         title=f"Insert {plural(added, 'line')} into {targets.led_to(place)} {where}",
-        draw=lambda: shown,
+        draw=lambda: diff(place.named, before, after),
     )
+
+
+def _check_hidden(hidden: tuple[tuple[int, int], ...], before: bytes, line: int, place: Place) -> None:
+    """Refuse (`masked_content`) a place inside a secret that the agent does not see."""
+    at = sum(map(len, split_lines(before)[:line]))
+    if any(start < at < end for start, end in hidden):
+        message = f"Line {line} of '{targets.shown(place)}' is inside a secret that is not shown"
+        raise CallError("masked_content", message, where="line")

@@ -27,8 +27,9 @@ def plan(arguments: dict[str, Any], view: View) -> Plan:
     data = view.read(place, MAX_BYTES)
     fields = {"path": place.named, "size": len(data), "digest": sha256(data)}
     if is_binary(data):
+        view.excerpt(place, data)  # nothing of it is shown but its digest
         return Plan(content=f"Binary file, {len(data):,} bytes", data={**fields, "binary": True})
-    return _text(arguments, place, data, fields)
+    return _text(arguments, place, view.shown(place, data), fields)
 
 
 def _text(arguments: dict[str, Any], place: Place, data: bytes, fields: dict[str, Any]) -> Plan:

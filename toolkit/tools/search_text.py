@@ -37,6 +37,7 @@ _SKIPPED = {
     "is_directory": "changed",
     "not_regular_file": "changed",
     "too_large": "large",
+    "denied_by_policy": "withheld",
 }
 
 # The position of the match in a line, or -1.
@@ -112,15 +113,15 @@ def _read(search: _Search, entry: Entry, view: View, place: Place | None) -> byt
     """
     try:
         data = view.read(place or entry, MAX_FILE)
+        if is_binary(data):
+            search.skipped["binary"] += 1
+            return None
+        return view.shown(place or entry, data)
     except CallError as error:
         if place is not None or error.code not in _SKIPPED:
             raise
         search.skipped[_SKIPPED[error.code]] += 1
         return None
-    if is_binary(data):
-        search.skipped["binary"] += 1
-        return None
-    return data
 
 
 def _look_into(search: _Search, path: str, data: bytes) -> None:
@@ -157,6 +158,7 @@ _WHY: dict[str, Callable[[int], str]] = {
     "binary": lambda n: plural(n, "binary file"),
     "unreadable": lambda n: f"{plural(n, 'file')} without read permission",
     "changed": lambda n: f"{plural(n, 'file')} that changed meanwhile",
+    "withheld": lambda n: f"{plural(n, 'file')} withheld because of the content",
 }
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ringfence.policy import Effect, Need
 from ringfence.toolkit import paths
@@ -21,6 +21,22 @@ from ringfence.toolkit.storage.tree_walk import Choose, Missed, Refuse, fail, wa
 from ringfence.toolkit.text import escape
 from ringfence.toolkit.workspace import readable_paths as readable
 from ringfence.toolkit.workspace.workspace import _LARGE, Workspace
+
+
+class Screened(NamedTuple):
+    """Content as an agent may see it, with a mark in the place of each secret that the policy masks.
+
+    `data` is None if all of it is hidden. `hidden` are the spans of the original that the agent does not see
+    without a person, in bytes.
+    """
+
+    data: bytes | None
+    hidden: tuple[tuple[int, int], ...] = ()
+
+
+# From a path with its other names, its content, and what to do if the policy does not let the agent have it:
+# "refuse" or ask, "leave out" or ask, or "hide".
+Screen = Callable[[tuple[str, ...], bytes, str], Screened]
 
 
 def _no_commands(_: dict[str, Any]) -> CommandRun:
@@ -53,6 +69,8 @@ class View:
     opens_below: Callable[[str], bool] = lambda _: False
     # Runs the command of a call's arguments.
     run: Callable[[dict[str, Any]], CommandRun] = _no_commands
+    # Hides what the policy's detectors find in content; None if the policy has no detectors.
+    screen: Screen | None = None
     # The entry that a walk has just yielded, and its open directory.
     _walking: tuple[Entry, Folder] | None = None
 
@@ -130,6 +148,39 @@ class View:
             return self._backend.read(folder.spot(what.name), limit, known)
         with at(self._backend, what.path) as spot:
             return self._backend.read(spot, limit, known)
+
+    def shown(self, what: Place | Entry, data: bytes) -> bytes:
+        """Return a file's whole content as an answer may have it, before it is cut.
+
+        Raises CallError `denied_by_policy` if the policy refuses content like this; if it asks, the call asks.
+        """
+        if self.screen is None:
+            return data
+        how = "refuse" if isinstance(what, Place) else "leave out"
+        shown = self.screen(self._names_of(what), data, how).data
+        assert shown is not None, "what is refused is raised"
+        return shown
+
+    def excerpt(self, what: Place | Entry, data: bytes) -> Screened:
+        """Return a file's whole content for an answer that is about something else, such as a diff: what the
+        policy would refuse or ask about is hidden.
+        """
+        if self.screen is None:
+            return Screened(data)
+        return self.screen(self._names_of(what), data, "hide")
+
+    def words(self, path: str, text: str | None) -> str | None:
+        """Return a text from a file at `path` as an answer may have it; None if it is hidden."""
+        if self.screen is None or not text:
+            return text
+        shown = self.screen((path,), text.encode("utf-8", "surrogateescape"), "hide").data
+        return None if shown is None else shown.decode("utf-8", "surrogateescape")
+
+    def _names_of(self, what: Place | Entry) -> tuple[str, ...]:
+        """Return all names of a file in this call, its real path first."""
+        if isinstance(what, Place):
+            return tuple(dict.fromkeys((what.real, what.named, *self.names(what.real))))
+        return tuple(dict.fromkeys(self.names(what.path)))
 
     def copied(self, place: Place) -> Metadata | None:
         """Return the metadata that a copy of a file gets; call it after reading the file."""
