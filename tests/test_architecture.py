@@ -253,8 +253,8 @@ MAY_IMPORT = {
         " toolkit.task_ids toolkit.text"
     ),
     "toolkit.hooks": words(
-        "policy policy.byte_names policy.commands policy.loading policy.model policy.patterns toolkit.errors"
-        " toolkit.file_ownership toolkit.paths toolkit.program_files toolkit.project_root"
+        "policy policy.byte_names policy.commands policy.detection policy.loading policy.model"
+        " policy.patterns toolkit.errors toolkit.file_ownership toolkit.paths toolkit.program_files toolkit.project_root"
         " toolkit.protected_paths toolkit.storage"
     ),
     "toolkit.version": words(""),
@@ -288,11 +288,11 @@ MAY_IMPORT = {
         " toolkit.storage toolkit.text toolkit.workspace"
     ),
     "toolkit.session": words(
-        "policy policy.commands policy.loading policy.model policy.patterns toolkit.approvals toolkit.audit"
-        " toolkit.call toolkit.commands toolkit.errors toolkit.execution toolkit.fake_fs toolkit.history"
-        " toolkit.locations toolkit.paths toolkit.plan toolkit.private_files toolkit.progress toolkit.state"
-        " toolkit.storage toolkit.task_ids toolkit.tasks toolkit.text toolkit.tools toolkit.undo"
-        " toolkit.workspace"
+        "policy policy.commands policy.detection policy.loading policy.model policy.patterns"
+        " toolkit.approvals toolkit.audit toolkit.call toolkit.commands toolkit.errors toolkit.execution"
+        " toolkit.fake_fs toolkit.history toolkit.locations toolkit.paths toolkit.plan toolkit.private_files"
+        " toolkit.progress toolkit.state toolkit.storage toolkit.task_ids toolkit.tasks toolkit.text"
+        " toolkit.tools toolkit.undo toolkit.workspace"
     ),
     "toolkit.commands": words(
         "policy policy.byte_names policy.invisible_characters policy.model policy.patterns toolkit.errors"

@@ -14,6 +14,7 @@ from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.plan.changes import Delete, Entry, MakeDirectory, Move, Place, Plan, Stat, Write
 from ringfence.toolkit.plan.content import sha256
 from ringfence.toolkit.tools import TOOLS
+from ringfence.toolkit.workspace.view import Screened
 
 
 class Tree:
@@ -86,6 +87,12 @@ class Tree:
 
     def read(self, what: Place | Entry, limit: int | None = None, known: Stat | None = None) -> bytes:
         return self.files[what.real if isinstance(what, Place) else what.path]
+
+    def shown(self, what: Place | Entry, data: bytes) -> bytes:
+        return data
+
+    def excerpt(self, what: Place | Entry, data: bytes) -> Screened:
+        return Screened(data)
 
     def copied(self, place: Place) -> None:
         return None

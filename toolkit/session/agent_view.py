@@ -44,7 +44,8 @@ def reason(judged: Decision) -> str:
     """Return the policy author's reason if there is one; never the rule itself."""
     if judged.content:
         own = judged.rule.reason if judged.rule is not None else None
-        return f"{f'{own}: ' if own else ''}the content has what the policy looks for: {', '.join(judged.content)}"
+        found = f"the content has what the policy looks for: {', '.join(judged.content)}"
+        return f"{own}: {found}" if own else found
     if judged.rule is not None and judged.rule.reason:
         return judged.rule.reason
     # A limit names what it counts, and a decision without a rule has no rule to name.

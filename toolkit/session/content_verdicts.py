@@ -67,7 +67,7 @@ def screen(
         (rules[one.detector].effect for one in found if not _masks(rules[one.detector])), default=Effect.ALLOW
     )
     hides, left_out = how == "hide", how == "leave out" and worst is Effect.DENY
-    noted = [_find(attempt, marks, names[0], data, one, rules[one.detector]) for one in found]
+    noted = [_find(marks, names[0], data, one, rules[one.detector]) for one in found]
     finds.note([replace(one, masked=_masks(one.decision) or hides, left_out=left_out) for one in noted])
     if not attempt.enforcing:
         return Screened(data)
@@ -78,7 +78,7 @@ def screen(
         finds.hidden = True
     if worst is not Effect.ALLOW and hides:
         return Screened(None, spans)
-    return Screened(_masked(attempt, marks, names[0], data, masked, rules), spans)
+    return Screened(_masked(marks, names[0], data, masked), spans)
 
 
 def judge(attempt: Attempt, plan: Plan) -> Plan:
@@ -159,9 +159,7 @@ def _refused(attempt: Attempt, noted: Iterable[ContentFind], path: str) -> CallE
 # ------------------------------------------------------------------------ masks
 
 
-def _masked(  # noqa: PLR0913  one content with all that decides about it
-    attempt: Attempt, marks: SecretMarks, path: str, data: bytes, masked: tuple[Found, ...], rules: Rules
-) -> bytes:
+def _masked(marks: SecretMarks, path: str, data: bytes, masked: tuple[Found, ...]) -> bytes:
     """Return content with a mark in the place of each find; the number of its lines stays."""
     detectors = tuple(dict.fromkeys(one.detector for one in masked))
     for _ in range(_ROUNDS):
@@ -205,9 +203,7 @@ def _line(data: bytes, start: int) -> int:
     return data.count(line_end, 0, start) + 1
 
 
-def _find(  # noqa: PLR0913  the fields of a find
-    attempt: Attempt, marks: SecretMarks, path: str, data: bytes, one: Found, decision: Decision
-) -> ContentFind:
+def _find(marks: SecretMarks, path: str, data: bytes, one: Found, decision: Decision) -> ContentFind:
     return ContentFind(
         one.detector,
         path,
@@ -239,10 +235,10 @@ def _writes(attempt: Attempt, change: Change) -> Iterator[_Written]:
         for path, action, _, kind in touched(change):
             if action != "write" or stats[path][1].kind != FILE:
                 continue
-            source, stat = stats[path]
+            origin, stat = stats[path]
             over = change.over if path == change.destination else None
             old = b"" if over is None else _stored(attempt, path, over)
-            yield _Written(path, kind, _stored(attempt, source, stat), old, source)
+            yield _Written(path, kind, _stored(attempt, origin, stat), old, origin)
 
 
 def _bytes(content: bytes | StreamedContent) -> bytes | None:
@@ -268,7 +264,7 @@ def _written_finds(attempt: Attempt, marks: SecretMarks, written: _Written) -> I
     else:
         found, data = added(written.old, written.new, rules), written.new
     for one in found:
-        yield _find(attempt, marks, written.path, data, one, rules[one.detector])
+        yield _find(marks, written.path, data, one, rules[one.detector])
 
 
 def _rules_for(attempt: Attempt, written: _Written) -> Rules:

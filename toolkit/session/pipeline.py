@@ -62,8 +62,7 @@ def run(
     _note_reads(attempt, plan)
     if view.asked or plan.changes:
         _decide(attempt, [*view.asked, *_needs(attempt, plan)])
-    if attempt.policy.detectors:
-        attempt.plan = plan = _judge_content(attempt, plan)
+    attempt.plan = plan = _judge_content(attempt, plan)
     _count(attempt, plan)
     if plan.changes:
         _ask_about_loss(attempt, plan)
@@ -95,17 +94,21 @@ def _view(attempt: Attempt, progress: Progress, approve: Callable[[Attempt, Plan
         check=progress.check,
         opens_below=attempt.opens_below,
         run=partial(_run, attempt, progress, approve),
-        screen=_screen(attempt) if attempt.policy.detectors else None,
+        screen=_screen(attempt),
     )
 
 
-def _screen(attempt: Attempt) -> Screen:
+def _screen(attempt: Attempt) -> Screen | None:
+    if not attempt.policy.detectors:
+        return None
     from ringfence.toolkit.session import content_verdicts  # the detectors are slow to import
 
     return content_verdicts.screen_of(attempt)
 
 
 def _judge_content(attempt: Attempt, plan: Plan) -> Plan:
+    if not attempt.policy.detectors:
+        return plan
     from ringfence.toolkit.session import content_verdicts
 
     return content_verdicts.judge(attempt, plan)

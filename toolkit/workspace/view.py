@@ -152,7 +152,7 @@ class View:
     def shown(self, what: Place | Entry, data: bytes) -> bytes:
         """Return a file's whole content as an answer may have it, before it is cut.
 
-        Raises CallError `denied_by_policy` if the policy refuses content like this; if it asks, the call asks.
+        Raises CallError `denied_by_policy` if the policy refuses such content; if it asks, the call asks.
         """
         if self.screen is None:
             return data
