@@ -254,7 +254,8 @@ MAY_IMPORT = {
     ),
     "toolkit.hooks": words(
         "policy policy.byte_names policy.commands policy.detection policy.loading policy.model"
-        " policy.patterns toolkit.errors toolkit.file_ownership toolkit.paths toolkit.program_files toolkit.project_root"
+        " policy.patterns toolkit.errors toolkit.file_ownership toolkit.paths toolkit.program_files"
+        " toolkit.project_root"
         " toolkit.protected_paths toolkit.storage"
     ),
     "toolkit.version": words(""),

@@ -1,6 +1,6 @@
 """Judge of a host's call: where each path really leads, and the policy's verdict.
 
-Reads names and kinds only; opens no file but the policy. The host opens the path by its name later, so a swap
+Reads names and kinds only; opens no file but the policy. `content_judge` reads contents. The host opens the path by its name later, so a swap
 in between is not noticed: only Ringfence's own tools keep the judged file open.
 """
 
@@ -14,6 +14,7 @@ from ringfence.policy import Decision, Effect, Need, Policy
 from ringfence.policy.byte_names import from_disk, to_disk
 from ringfence.policy.loading import cache
 from ringfence.policy.model import WRITE_KINDS, kind_at
+from ringfence.policy.patterns.syntax import Fold
 from ringfence.toolkit import paths
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.hooks.hosts import holds_hooks, own_places, settings_files
@@ -80,6 +81,11 @@ class Judge:
             if worst.effect is Effect.DENY:
                 break
         return worst
+
+    @property
+    def fold(self) -> Fold:
+        """Which differences between names the workspace ignores, such as case."""
+        return self._fold
 
     def is_own(self, text: str) -> bool:
         """Whether a path is in a directory of the host outside the root, by its name and after links."""
@@ -212,16 +218,20 @@ class Judge:
 
     def _each_below(self, touch: Touch, place: Place) -> Iterator[tuple[Effect, str]]:
         """Yield the verdict on each name that a search would show, with its reason. TooMany."""
+        for name in self.names_below(touch, place):
+            effect, why = self._judge_name(touch, name)
+            yield effect, f"{_BELOW[effect]}{why}. {_NARROW}" if effect in _BELOW else ""
+
+    def names_below(self, touch: Touch, place: Place) -> Iterator[Name]:
+        """Yield each name that a search from a directory would show. TooMany."""
         from ringfence.toolkit.hooks.directory_listing import Walk
         from ringfence.toolkit.hooks.search_filter import Searched
 
         self._walk = self._walk or Walk(self.real_root)
         searched = Searched(touch.within or (), self.real_root, place.real)
         for name in self._walk.below(place.real, deep=touch.tool != "list_directory"):
-            shown = touch.names or not name.directory
-            if shown and searched.may_show(name.path, name.directory):
-                effect, why = self._judge_name(touch, name)
-                yield effect, f"{_BELOW[effect]}{why}. {_NARROW}" if effect in _BELOW else ""
+            if (touch.names or not name.directory) and searched.may_show(name.path, name.directory):
+                yield name
 
     def _judge_name(self, touch: Touch, name: Name) -> tuple[Effect, str]:
         """Return the verdict on showing one of many names, with its reason."""

@@ -128,7 +128,7 @@ def answer(host: str, options: Options, event: dict[str, Any]) -> dict[str, Any]
     context = _context(event, options)
     monitor = context.policy.mode == "monitor"
     shell = None if monitor else _shell_call(host, event, options, context)
-    verdict = _verdict(host, context, touched, shell)
+    verdict = _verdict(host, context, touched, shell, given)
     if verdict is None or (monitor and not verdict.refused):
         return None
     if shell is not None and shell.mode == "rewrite":
@@ -208,13 +208,23 @@ def _context(event: dict[str, Any], options: Options) -> CallContext:
 
 
 def _verdict(
-    host: str, context: CallContext, touched: tuple[Touch, ...], shell: ShellCall | None
+    host: str,
+    context: CallContext,
+    touched: tuple[Touch, ...],
+    shell: ShellCall | None,
+    given: dict[str, Any],
 ) -> Verdict | None:
     from ringfence.toolkit.hooks.judge import Judge, stricter
 
     found = None
     if touched:
-        found = Judge(context.root, context.policy, context.agent, context.cwd, host).judge(touched)
+        judge = Judge(context.root, context.policy, context.agent, context.cwd, host)
+        found = judge.judge(touched)
+        if context.policy.detectors and found is not None and str(found.effect) != "deny":
+            from ringfence.toolkit.hooks.content_judge import ContentJudge
+
+            by_content = ContentJudge(judge, context.policy, context.agent, given).judge(touched)
+            found = found if by_content is None else stricter(found, by_content)
     return found if shell is None else stricter(found, shell.verdict())
 
 
