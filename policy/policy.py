@@ -24,18 +24,26 @@ class Policy(Engine):
     """A policy in force. `load` or `loads` makes it; it never changes afterwards."""
 
     @classmethod
-    def load(cls, path: str | Path, *, tools: Mapping[str, Any] | None = None, kept: bool = True) -> Self:
+    def load(
+        cls,
+        path: str | Path,
+        *,
+        tools: Mapping[str, Any] | None = None,
+        kept: bool = True,
+        unsaved: Mapping[str, bytes] | None = None,
+    ) -> Self:
         """Load a policy file and everything it extends; PolicyError holds every problem.
 
-        With `kept`, a policy that was read before and has not changed comes from the cache.
+        With `kept`, a policy that was read before and has not changed comes from the cache. `unsaved` has
+        the bytes of files that are other than on disk, as in an editor, by their real paths.
         """
-        if kept and tools is None:
+        if kept and tools is None and not unsaved:
             from ringfence.policy.loading.cache import load as load_kept
 
             return cls._of(load_kept(path))
         from ringfence.policy.loading.loader import load
 
-        return cls._of(load(path, tools=tools), tools)
+        return cls._of(load(path, tools=tools, unsaved=unsaved or {}), tools)
 
     @classmethod
     def loads(

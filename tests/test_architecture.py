@@ -280,8 +280,9 @@ MAY_IMPORT = {
         " toolkit.workspace"
     ),
     "toolkit.authoring": words(
-        "policy policy.errors policy.evaluation policy.invisible_characters policy.model toolkit.errors"
-        " toolkit.grant_patterns toolkit.paths toolkit.plan toolkit.tools toolkit.workspace"
+        "policy policy.analysis policy.errors policy.evaluation policy.invisible_characters policy.lint"
+        " policy.model policy.patterns toolkit.errors toolkit.grant_patterns toolkit.paths toolkit.plan"
+        " toolkit.storage toolkit.tools toolkit.version toolkit.workspace"
     ),
     "toolkit.catalog": words("policy policy.analysis policy.model toolkit.call toolkit.errors toolkit.tools"),
     "toolkit.undo": words(

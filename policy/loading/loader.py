@@ -10,6 +10,7 @@ import hashlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from ringfence.policy.errors import PolicyError, Problem, nearest
@@ -24,13 +25,18 @@ from ringfence.policy.loading.yaml_tree import MAX_BYTES, Node, Report, compose,
 from ringfence.policy.model import LANGUAGE_TOOLS, RUN, Agent, Case, Content, Limit, LimitMap, Retention
 from ringfence.policy.rule_list import RuleList
 
+Unsaved = Mapping[str, bytes]
 _MAX_FILES = 64
+_NONE: Unsaved = MappingProxyType({})
 
 
-def load(path: str | Path, *, tools: Mapping[str, Any] | None = None) -> Loaded:
-    """Return the policy of a file; PolicyError holds every problem of all its files."""
+def load(path: str | Path, *, tools: Mapping[str, Any] | None = None, unsaved: Unsaved = _NONE) -> Loaded:
+    """Return the policy of a file; PolicyError holds every problem of all its files.
+
+    `unsaved` has the bytes of files that are other than on disk, as in an editor, by their real paths.
+    """
     place = Path(path)
-    loading = _Loading(tools, place.absolute().parent)
+    loading = _Loading(tools, place.absolute().parent, unsaved)
     report = Report(str(path), place.name)
     loading.add_file(place, report, (), keep=True)
     return loading.loaded()
@@ -54,10 +60,14 @@ def loads(
     return loading.loaded()
 
 
-def load_cases(path: str | Path, *, tools: Mapping[str, Any] | None = None) -> tuple[Case, ...]:
+def load_cases(
+    path: str | Path, *, tools: Mapping[str, Any] | None = None, unsaved: Unsaved = _NONE
+) -> tuple[Case, ...]:
     """Return the cases of a file that contains only cases. PolicyError holds every problem."""
     report = Report(str(path), Path(path).name)
-    data = _bytes(Path(path), report, None)
+    data = unsaved.get(os.path.realpath(path))
+    if data is None:
+        data = _bytes(Path(path), report, None)
     text = decode(data, report) if data is not None else None
     root = compose(text, report) if text is not None else None
     reader = Reader(report, {**LANGUAGE_TOOLS, **(tools or {})}, Budget())
@@ -70,8 +80,11 @@ def load_cases(path: str | Path, *, tools: Mapping[str, Any] | None = None) -> t
 class _Loading:
     """One load: the files read so far, their bytes and their problems."""
 
-    def __init__(self, tools: Mapping[str, Any] | None, folder: Path | None) -> None:
+    def __init__(
+        self, tools: Mapping[str, Any] | None, folder: Path | None, unsaved: Unsaved = _NONE
+    ) -> None:
         self.tools = tools
+        self.unsaved = unsaved
         self.known = {**LANGUAGE_TOOLS, **(tools or {})}
         self.folder = folder
         self.problems: list[Problem] = []
@@ -112,7 +125,9 @@ class _Loading:
             return {}
         if keep:
             self.tried.append(str(path.absolute()))
-        data = _bytes(path, report, at)
+        data = self.unsaved.get(identity)
+        if data is None:
+            data = _bytes(path, report, at)
         if data is None:
             if at is None:
                 self.problems += report.problems

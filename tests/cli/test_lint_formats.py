@@ -15,7 +15,7 @@ import pytest
 from junitparser import Error, Failure, JUnitXml
 
 from ringfence.policy.lint.codes import FINDINGS
-from ringfence.toolkit.cli.finding_pages import PAGES, VARIABLE
+from ringfence.toolkit.authoring.finding_pages import PAGES, VARIABLE
 from tests.cli.conftest import Ringfence
 
 DOCS = Path(__file__).parents[2] / "docs"

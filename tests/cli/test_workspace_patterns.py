@@ -13,7 +13,7 @@ from ringfence.policy import loads
 from ringfence.policy.lint.agent_names import unknown_agent
 from ringfence.policy.patterns.matcher import matches
 from ringfence.policy.patterns.spelled_classes import spelled_out
-from ringfence.toolkit.cli.workspace_patterns import compare, is_one_slip, look
+from ringfence.toolkit.authoring.workspace_patterns import compare, is_one_slip, look
 from tests.cli.conftest import Ringfence
 
 TABLE = yaml.safe_load(Path(__file__).with_name("workspace_patterns.yaml").read_text(encoding="utf-8"))

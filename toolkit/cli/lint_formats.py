@@ -13,6 +13,7 @@ from urllib.parse import quote
 from ringfence.policy.errors import Where
 from ringfence.policy.lint.codes import FINDINGS
 from ringfence.toolkit.cli.check_result import Looked
+from ringfence.toolkit.cli.runner import UsageError
 
 Remark = tuple[str, str, str, str, int, int]  # level, code, message, file, line, column
 
@@ -60,10 +61,13 @@ def _property(text: str) -> str:
 
 def sarif(looked: Iterable[Looked]) -> Iterator[str]:
     """One SARIF 2.1.0 log."""
-    from ringfence.toolkit.cli.finding_pages import address, address_of, text_of
+    from ringfence.toolkit.authoring.finding_pages import address, address_of, text_of
     from ringfence.toolkit.version import version
 
-    pages = address()
+    try:
+        pages = address()
+    except ValueError as error:
+        raise UsageError(str(error)) from None
     rules: dict[str, dict[str, Any]] = {}
     results = []
     for level, code, message, file, line, column in _remarks(looked):

@@ -5,24 +5,19 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ringfence.policy import READY_MADE, Effect, Policy, PolicyError
-from ringfence.policy.analysis.prove import Proof, prove
-from ringfence.policy.analysis.shortest_witness import Budget
+from ringfence.policy.analysis.prove import Proof
 from ringfence.policy.evaluation.cases import CaseResult, cases_beside, needs_of
-from ringfence.policy.evaluation.cases import check as run_cases
-from ringfence.policy.lint.agent_names import unknown_agents
 from ringfence.policy.lint.codes import Finding
-from ringfence.policy.lint.invariants import broken
-from ringfence.policy.lint.run import lint, place_of
-from ringfence.policy.lint.suppressions import ignoring
 from ringfence.policy.loading.loader import load_cases
 from ringfence.policy.model import Rule
 from ringfence.policy.patterns.syntax import Folding
+from ringfence.toolkit.authoring.policy_check import examine, path_rules
+from ringfence.toolkit.authoring.workspace_patterns import Seen
 from ringfence.toolkit.cli.case_option import case_of, folding, mention_case
 from ringfence.toolkit.cli.column_layout import Column
 from ringfence.toolkit.cli.context import policy_file, policy_in, root_of
@@ -31,7 +26,6 @@ from ringfence.toolkit.cli.lint_formats import FORMATS
 from ringfence.toolkit.cli.output import Screen
 from ringfence.toolkit.cli.runner import DONE, FELL_SHORT, USAGE, UsageError, deadline
 from ringfence.toolkit.cli.time_option import time_of, times_of
-from ringfence.toolkit.cli.workspace_patterns import Seen, compare, look
 from ringfence.toolkit.project_root import POLICY_FILE
 from ringfence.toolkit.text import plural
 
@@ -174,41 +168,21 @@ def _report(
         policy = whole.at(now)
         beside = cases_beside(path)
         cases = policy.cases + (load_cases(beside) if beside else ())
-        report.results = run_cases(policy, cases, expired=expired, fold=fold)
     except PolicyError as error:
         report.error = error
         return report
-    report.proofs = prove(policy, policy.invariants, expired=expired, fold=fold, times=times)
-    budget = Budget(expired=expired)
-    found = lint(whole, files=frozenset({path.name}), budget=budget, fold=fold, now=now)
-    found += broken(report.proofs)
-    report.not_run = len(cases) - len(report.results)
-    if report.not_run:
-        passed = f"cases: the deadline passed after {len(report.results):,} of {len(cases):,}"
-        found.append(Finding("too-complex", passed))
-    report.late = expired() and any(finding.code == "too-complex" for finding in found)
-    rules = _rules(policy, path.name)
-    found += unknown_agents(policy, cases, policy.invariants)
-    if workspace is not None:
-        with suppress(OSError):  # what cannot be opened is no workspace
-            report.seen = look(workspace)
-            found += compare(rules, report.seen)
-    for place in filter(None, (path, beside)):
-        found = ignoring(found, place.name, place.read_text(encoding="utf-8"))
-    report.findings = sorted(found, key=place_of)
+    sources = [(place.name, place.read_text(encoding="utf-8")) for place in filter(None, (path, beside))]
+    found = examine(
+        whole, path.name, cases, sources, workspace=workspace, fold=fold, expired=expired, now=now, times=times
+    )
+    report.results, report.proofs, report.findings = found.results, found.proofs, found.findings
+    report.not_run, report.late, report.seen = found.not_run, found.late, found.seen
+    rules = path_rules(policy, path.name)
     used = _exercised(policy, report.results, fold)
     rules += _on_commands(policy, path.name)
     report.rules = len(rules)
     report.unused = [rule for rule in rules if rule not in used]
     return report
-
-
-def _rules(policy: Policy, file: str) -> list[Rule]:
-    content = policy.content
-    maps = [content.rules, *(agent.rules for agent in content.agents.values())]
-    rules = [rule for each in maps for listed in each.values() for rule in listed]
-    rules += [rule for item in content.mandatory for rule in item.rules]
-    return [rule for rule in rules if rule.where and rule.where.file == file]
 
 
 def _on_commands(policy: Policy, file: str) -> list[Rule]:

@@ -42,7 +42,9 @@ def _secret(session: Session, mark: str) -> dict[str, Any]:
         if marks.token(detector, secret).startswith(digits_of(mark)):
             line = data.count(b"\n", 0, one.start) + 1
             return {"detector": str(detector), "path": place.path, "line": line, "secret": decode(secret)}
-    message = f"The secret ({place.detector}) was in '{place.path}' at line {place.line}, and is not there now"
+    message = (
+        f"The secret ({place.detector}) was in '{place.path}' at line {place.line}, and is not there now"
+    )
     raise CallError("not_found", message, hint="`ringfence history PATH` lists older versions of the file")
 
 

@@ -8,8 +8,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ringfence.toolkit.cli.runner import UsageError
-
 PAGES = "reference/checks"  # in docs/, one for each code
 VARIABLE = "RINGFENCE_DOCS_URL"
 _CODE = "{code}"
@@ -27,13 +25,13 @@ def text_of(code: str) -> str | None:
 def address() -> str | None:
     """Where the pages are served, with `{code}` in it; None where nobody says.
 
-    $RINGFENCE_DOCS_URL is the address of docs/, or has `{code}` itself. Raises UsageError for what is none.
+    $RINGFENCE_DOCS_URL is the address of docs/, or has `{code}` itself. Raises ValueError for what is none.
     """
     from ringfence.toolkit.version import documentation
 
     given = os.environ.get(VARIABLE)
     if given and not given.startswith(("https://", "http://")):
-        raise UsageError(f"{VARIABLE} {given}: not an address that begins with https://")
+        raise ValueError(f"{VARIABLE} {given}: not an address that begins with https://")
     base = given or documentation()
     if not base or _CODE in base:
         return base or None
