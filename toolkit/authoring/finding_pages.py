@@ -14,6 +14,12 @@ _CODE = "{code}"
 _PLACE = Path(__file__).parents[1] / "pages" / "checks"  # a link to docs/ in a checkout
 
 
+def file_of(code: str) -> Path | None:
+    """The file with the page of a code, as Markdown; None where it was not installed."""
+    file = (_PLACE / f"{code}.md").resolve()
+    return file if file.is_file() else None
+
+
 def text_of(code: str) -> str | None:
     """The page of a code, as Markdown; None where it was not installed."""
     try:

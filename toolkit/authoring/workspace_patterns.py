@@ -18,7 +18,7 @@ from ringfence.policy.lint.codes import Finding
 from ringfence.policy.model import Effect, Rule
 from ringfence.policy.patterns.matcher import Matcher, matches
 from ringfence.policy.patterns.spelled_classes import spelled_out
-from ringfence.policy.patterns.syntax import Fold, folded
+from ringfence.policy.patterns.syntax import Fold, Folding, folded
 from ringfence.toolkit.storage.local.name_folding import folding_of
 
 MOST_NAMES = 50_000
@@ -40,13 +40,18 @@ class Seen:
         return next((each for each in self.inside[directory] if folded(each, self.fold) == wanted), None)
 
 
-def look(root: str, most: int = MOST_NAMES) -> Seen:
-    """The names below a directory of this machine, at most `most`. Raises OSError if it cannot be opened."""
+def fold_of(root: str) -> Folding:
+    """How names are compared below a directory of this machine. Raises OSError if it cannot be opened."""
     fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        seen = Seen(folding_of(fd, root))
+        return folding_of(fd, root)
     finally:
         os.close(fd)
+
+
+def look(root: str, most: int = MOST_NAMES) -> Seen:
+    """The names below a directory of this machine, at most `most`. Raises OSError if it cannot be opened."""
+    seen = Seen(fold_of(root))
     waiting = deque([""])
     while waiting and len(seen.paths) < most:
         at = waiting.popleft()

@@ -1,0 +1,1 @@
+"""Language server: what editors show and offer while somebody writes a policy; Language Server Protocol."""

@@ -1,0 +1,229 @@
+"""Questions about single rules of a policy: the shortest path that a rule decides, and what comes before it.
+
+Exact, by the analysis that `check` uses; beyond its bound a question raises Undecided.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from ringfence.policy import Effect, Folding, Policy
+from ringfence.policy.analysis.pattern_queries import Budget, Witness
+from ringfence.policy.analysis.shortest_witness import MAX_WORK
+from ringfence.policy.lint.context import LintContext
+from ringfence.policy.model import (
+    ACTIONS,
+    RUN,
+    Agent,
+    Content,
+    Mandatory,
+    Rule,
+    kinds_of,
+    names_action,
+    path_needs,
+)
+
+SECONDS = 3.0  # for one question
+_MOST = 6
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A rule with its place in the policy: `owner` is the agent's entry, `item` its mandatory item."""
+
+    rule: Rule
+    owner: str | None
+    at: int
+    item: Mandatory | None = None
+
+
+class RuleQuestions:
+    """The rules of one file of a policy. One question at a time: threads wait for each other."""
+
+    def __init__(self, policy: Policy, file: str, fold: Folding) -> None:
+        self.policy = policy
+        self.file = file
+        self.fold = fold
+        self._lock = threading.Lock()
+        self._contexts: dict[int, tuple[Policy, LintContext]] = {}
+        self._who: dict[str, dict[str, tuple[frozenset[Effect], ...]]] = {}
+
+    def rules_at(self, line: int, column: int) -> list[Rule]:
+        """Return the rules written at a place, which counts from 0; several where a set stands there."""
+        return self._by_place.get((line + 1, column + 1), [])
+
+    @cached_property
+    def _by_place(self) -> dict[tuple[int, int], list[Rule]]:
+        content = self.policy.whole
+        owners: tuple[Content | Agent, ...] = (content, *content.agents.values())
+        listed = [rules for owner in owners for rules in (*owner.rules.values(), owner.run)]
+        listed += [item.rules for item in (*content.mandatory, *content.run_floor)]
+        out: dict[tuple[int, int], list[Rule]] = {}
+        for rules in listed:
+            for rule in rules:
+                if rule.where is not None and rule.where.file == self.file:
+                    out.setdefault((rule.where.line, rule.where.column), []).append(rule)
+        return out
+
+    def witness(self, rule: Rule) -> Witness | None:
+        """Return the shortest path that a rule decides; None if there is none.
+
+        For a rule on trial or about content: as if it were real. Undecided beyond the bound.
+        """
+        with self._lock:
+            policy, look = self._context(rule)
+            placed = _placed(policy, rule)
+            if placed is None:
+                return None
+            if placed.item is not None:
+                return self._mandatory_witness(look, placed.item, rule)
+            found: list[Witness] = []
+            for place in look.contexts(placed.owner, rule.key):
+                ways = look.deciding(*place, placed.at)
+                witness = look.questions.find(ways)
+                if witness is not None:
+                    found.append(witness)
+            return min(found, key=lambda each: (len(each.path), each.path), default=None)
+
+    def _mandatory_witness(self, look: LintContext, item: Mandatory, rule: Rule) -> Witness | None:
+        """Return the shortest path of an item that nothing stricter, and no item before it, decides."""
+        ask = look.questions
+        items = look.policy.content.mandatory
+        way = ask.inside(rule.pattern) & ask.outside(item.excepts)
+        for other in items[: items.index(item)]:
+            if other.effect >= item.effect and set(other.keys) >= set(item.keys) and not other.excepts:
+                way &= ask.outside(each.pattern for each in other.rules)
+        return ask.find([way])
+
+    def overriding(self, rule: Rule) -> list[Rule]:
+        """Return the rules that decide on some path of a rule in its place, at most 6, the nearest first."""
+        with self._lock:
+            policy, look = self._context(rule)
+            placed = _placed(policy, rule)
+            if placed is None:
+                return []
+            meet, number = look.questions.automaton.meet, look.questions.number
+            found = (
+                other for other in _ahead(policy, placed) if meet(number[rule.pattern], number[other.pattern])
+            )
+            return [other for other, _ in zip(found, range(_MOST), strict=False)]
+
+    def who_may(self, pattern: str) -> dict[str, tuple[frozenset[Effect], ...]]:
+        """Return the verdicts that occur on the paths of a pattern, for each kind of agent and each action.
+
+        The pattern is one of the policy's. Agents that no entry fits are one kind, named "".
+        """
+        with self._lock:
+            known = self._who.get(pattern)
+            if known is not None:
+                return known
+            _, look = self._context(None)
+            ask, out = look.questions, {}
+            region = ask.inside(pattern)
+            for name in look.names:
+                wheres = [look.context(name, action, action) for action in ACTIONS]
+                verdicts = tuple(
+                    frozenset(effect for effect in Effect if ask.ever(where, effect, region))
+                    for where in wheres
+                )
+                entries = any(entry is not None for _, entry in self.policy.chain(name))
+                out[name if entries else ""] = verdicts
+            self._who[pattern] = out
+            return out
+
+    def _context(self, rule: Rule | None) -> tuple[Policy, LintContext]:
+        """Return the policy in which a rule counts, and its questions with a bound for the next one."""
+        policy = self.policy
+        if rule is not None and rule.trial:
+            policy = policy.with_trials()
+        if rule is not None and rule.content:
+            policy = policy.where_content(rule.content[0])
+        end = time.monotonic() + SECONDS
+        known = self._contexts.get(id(policy))
+        if known is None:
+            budget = Budget(expired=lambda: time.monotonic() > end)
+            known = policy, LintContext(policy, frozenset({self.file}), budget, self.fold)
+            self._contexts[id(policy)] = known
+        budget = known[1].budget
+        budget.work, budget.reserved, budget.expired = MAX_WORK, 0, lambda: time.monotonic() > end
+        return known
+
+
+def _placed(policy: Policy, rule: Rule) -> Placed | None:
+    """Return where a rule is in a policy that may be a projection of the one it was read from."""
+    content = policy.content
+
+    def same(other: Rule) -> bool:
+        return (
+            other.where == rule.where and other.pattern == rule.pattern and other.set_where == rule.set_where
+        )
+
+    if rule.tier == "mandatory":
+        for item in content.mandatory:
+            for at, other in enumerate(item.rules):
+                if same(other):
+                    return Placed(other, None, at, item)
+        return None
+    owner = content.agents.get(rule.agent) if rule.agent is not None else content
+    listed = owner.rules.get(rule.key, ()) if owner else ()
+    return next((Placed(other, rule.agent, at) for at, other in enumerate(listed) if same(other)), None)
+
+
+def _ahead(policy: Policy, placed: Placed) -> Iterator[Rule]:
+    """Yield the rules that are compared before a rule, or that stand against it, as the engine does."""
+    content, rule = policy.content, placed.rule
+    for item in content.mandatory:
+        if item.effect > rule.effect and (placed.item is not None or _meets(policy, rule.key, item.keys)):
+            yield from item.rules
+    if placed.item is not None:
+        return
+    owner = content.agents[placed.owner] if placed.owner is not None else content
+    yield from owner.rules[rule.key][placed.at + 1 :]
+    yield from _other_keys(policy, owner, rule)
+    for agent in content.agents.values() if placed.owner is None else ():
+        for key, listed in agent.rules.items():
+            if _meets(policy, rule.key, (key,)):
+                yield from listed
+
+
+def _other_keys(policy: Policy, owner: Content | Agent, rule: Rule) -> Iterator[Rule]:
+    """Yield the rules of a tier under keys that are looked at first, and the denies that stand."""
+    for key, listed in owner.rules.items():
+        if key == rule.key or not _meets(policy, rule.key, (key,)):
+            continue
+        if _rank(key) < _rank(rule.key):
+            yield from listed
+        elif key != "*":
+            yield from (other for other in listed if other.effect is Effect.DENY > rule.effect)
+
+
+def _rank(key: str) -> int:
+    """Return when a key is looked at in its tier: tool, kind of writing, action, then `*`."""
+    return 3 if key == "*" else 2 if key in ACTIONS else 1 if names_action(key) else 0
+
+
+def _meets(policy: Policy, key: str, others: tuple[str, ...]) -> bool:
+    """Whether one call can be judged by two keys."""
+    return any(_call_of_both(policy, key, other) for other in others)
+
+
+def _call_of_both(policy: Policy, one: str, other: str) -> bool:
+    if "*" in (one, other) or one == other:
+        return True
+    return bool(_does(policy, one) & _does(policy, other))
+
+
+def _does(policy: Policy, key: str) -> set[str]:
+    """Return the actions, with their kinds, of the calls that a key is about."""
+    if names_action(key):
+        return {key} if key != "write" else {f"write.{kind}" for kind in kinds_of("")}
+    if key == RUN or key not in policy.tools:
+        return set()
+    actions = {action for action, _ in path_needs(key, policy.tools)}
+    return (actions - {"write"}) | (
+        {f"write.{kind}" for kind in kinds_of(key)} if "write" in actions else set()
+    )
