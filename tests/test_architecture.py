@@ -44,6 +44,7 @@ OPTIONAL = {
     "toolkit.http": SERVING,
     "toolkit.cli.commands.serve_http": SERVING,
     "toolkit.review": {*SERVING, "jinja2", "markupsafe"},
+    "toolkit.language_server": {"pygls", "lsprotocol"},
     "toolkit.cli.watch.app": {"textual"},
     "toolkit.cli.watch.dialogs": {"textual"},
     "toolkit.cli.watch.listing": {"textual"},
@@ -331,13 +332,19 @@ MAY_IMPORT = {
         " toolkit.plan toolkit.private_files toolkit.protected_paths toolkit.session toolkit.state"
         " toolkit.storage toolkit.text"
     ),
+    "toolkit.language_server": words(
+        "policy policy.analysis policy.errors policy.evaluation policy.formatting policy.invisible_characters"
+        " policy.lint policy.loading policy.model policy.patterns toolkit.authoring toolkit.catalog"
+        " toolkit.project_root toolkit.version"
+    ),
     "toolkit.cli": words(
         "policy policy.analysis policy.byte_names policy.commands policy.detection policy.errors"
         " policy.evaluation policy.formatting policy.lint policy.loading policy.model policy.patterns"
         " toolkit.advice toolkit.approvals toolkit.audit toolkit.authoring toolkit.call toolkit.catalog"
         " toolkit.durations toolkit.errors toolkit.extras toolkit.file_ownership toolkit.formats"
         " toolkit.grant_patterns toolkit.granting toolkit.history toolkit.hooks toolkit.html_page"
-        " toolkit.http toolkit.line_reader toolkit.locations toolkit.mcp toolkit.monitoring"
+        " toolkit.http toolkit.language_server toolkit.line_reader toolkit.locations toolkit.mcp"
+        " toolkit.monitoring"
         " toolkit.paths toolkit.program_files toolkit.progress toolkit.project_root"
         " toolkit.protected_paths toolkit.review toolkit.sandbox toolkit.session toolkit.state"
         " toolkit.state_repair toolkit.storage toolkit.text toolkit.tools toolkit.version"

@@ -19,6 +19,7 @@ EXTRAS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "serve": ("starlette", "uvicorn"),
         "review": ("starlette", "uvicorn", "jinja2"),
         "watch": ("textual",),
+        "lsp": ("pygls", "lsprotocol"),
     }
 )
 # The URL schemes of roots that need an extra.

@@ -42,6 +42,7 @@ NEEDS = {
     "serve": [(("serve", "http", "--port", "0"), 2), (("serve", "mcp", "--http"), 2)],
     "review": [(("serve", "review", "--port", "0"), 2)],
     "watch": [(("watch",), 2)],
+    "lsp": [(("lsp",), 2)],
 }
 
 

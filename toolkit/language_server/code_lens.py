@@ -42,11 +42,10 @@ def title(questions: RuleQuestions | None, line: int, column: int) -> str:
     rules = questions.rules_at(line, column) if questions is not None else []
     if questions is None or not rules:
         return "who may: not known while the policy does not load"
-    first = rules[0]
-    name = f"@{first.set_name}, {first.pattern}" if first.set_name else first.pattern
+    name = f"@{rules[0].set_name}" if rules[0].set_name else rules[0].pattern
     shown = visible(name if len(name) <= _LONGEST else f"{name[:_LONGEST]}...")
     try:
-        groups = _groups(questions.who_may(first.pattern))
+        groups = _groups(questions.who_may(*(rule.pattern for rule in rules)))
     except Undecided as error:
         return f"{shown}: {error}"
     said = [f"{', '.join(names)}: {_sentence(verdicts)}" for verdicts, names in groups.items()]

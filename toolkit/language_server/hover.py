@@ -109,7 +109,9 @@ def _decides(rules: list[Rule], questions: RuleQuestions) -> Iterator[str]:
         else:
             yield f"Decides for example {_code(str(witness))}, the shortest such path{of}"
         if over:
-            yield "On some of its paths decides:\n" + "\n".join(f"- {_said(each)}" for each in over)
+            yield "On some of its paths another rule decides:\n" + "\n".join(
+                f"- {_said(each)}" for each in over
+            )
 
 
 def _said(rule: Rule) -> str:

@@ -50,7 +50,7 @@ class RuleQuestions:
         self.fold = fold
         self._lock = threading.Lock()
         self._contexts: dict[int, tuple[Policy, LintContext]] = {}
-        self._who: dict[str, dict[str, tuple[frozenset[Effect], ...]]] = {}
+        self._who: dict[tuple[str, ...], dict[str, tuple[frozenset[Effect], ...]]] = {}
 
     def rules_at(self, line: int, column: int) -> list[Rule]:
         """Return the rules written at a place, which counts from 0; several where a set stands there."""
@@ -112,18 +112,18 @@ class RuleQuestions:
             )
             return [other for other, _ in zip(found, range(_MOST), strict=False)]
 
-    def who_may(self, pattern: str) -> dict[str, tuple[frozenset[Effect], ...]]:
-        """Return the verdicts that occur on the paths of a pattern, for each kind of agent and each action.
+    def who_may(self, *patterns: str) -> dict[str, tuple[frozenset[Effect], ...]]:
+        """Return the verdicts that occur on the paths of patterns, for each kind of agent and each action.
 
-        The pattern is one of the policy's. Agents that no entry fits are one kind, named "".
+        The patterns are some of the policy's. Agents that no entry fits are one kind, named "".
         """
         with self._lock:
-            known = self._who.get(pattern)
+            known = self._who.get(patterns)
             if known is not None:
                 return known
             _, look = self._context(None)
             ask, out = look.questions, {}
-            region = ask.inside(pattern)
+            region = ask.inside(*patterns)
             for name in look.names:
                 wheres = [look.context(name, action, action) for action in ACTIONS]
                 verdicts = tuple(
@@ -132,7 +132,7 @@ class RuleQuestions:
                 )
                 entries = any(entry is not None for _, entry in self.policy.chain(name))
                 out[name if entries else ""] = verdicts
-            self._who[pattern] = out
+            self._who[patterns] = out
             return out
 
     def _context(self, rule: Rule | None) -> tuple[Policy, LintContext]:

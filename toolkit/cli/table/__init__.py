@@ -16,7 +16,7 @@ from ringfence.toolkit.cli.table.bridge import BRIDGES
 from ringfence.toolkit.cli.table.execute import EXECUTING
 from ringfence.toolkit.cli.table.history import HISTORY
 from ringfence.toolkit.cli.table.hook import HOOKS
-from ringfence.toolkit.cli.table.options import AGENT, JSON, POLICY, ROOT, Command, opt
+from ringfence.toolkit.cli.table.options import AGENT, JSON, POLICY, ROOT, Command, opt, port
 from ringfence.toolkit.cli.table.policy import POLICIES
 from ringfence.toolkit.cli.table.run_call import CALLS
 from ringfence.toolkit.cli.table.serve import SERVING
@@ -43,6 +43,24 @@ _ALL = (
         (ROOT, JSON),
         ("ringfence doctor", "ringfence doctor --json"),
         "Changes nothing.",
+    ),
+    Command(
+        "lsp",
+        "commands.lsp:lsp",
+        "serve an editor while somebody writes a policy (Language Server Protocol)",
+        (
+            opt(
+                "--tcp",
+                metavar="PORT",
+                type=port,
+                default=None,
+                says="wait for one connection on this port of 127.0.0.1 (default: use stdin and stdout)",
+            ),
+        ),
+        ("ringfence lsp", "ringfence lsp --tcp 8723"),
+        "An editor starts it and sends the policies that are open. It shows problems, findings, what rules"
+        " decide and who may do what, completes words and paths, renames sets, and offers fixes. Changes no"
+        " file. Needs the extra `lsp`. docs/how-to/edit-policies.md has the settings of editors.",
     ),
     Command(
         "schema policy",
@@ -149,7 +167,7 @@ SECTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "start": ("demo", "init", "doctor", "completion", "help"),
         "policy": (
             *("check", "explain", "prove", "diff", "matrix", "replay", "suggest"),
-            *("fmt", "import", "export", "schema", "prompt"),
+            *("fmt", "lsp", "import", "export", "schema", "prompt"),
         ),
         "work": ("run", "call", "exec", "shell", "undo", "restore", "tasks"),
         "look back": ("log", "sessions", "history", "changes", "audit", "prune", "state"),
