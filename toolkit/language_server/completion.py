@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from lsprotocol import types as lsp
@@ -35,7 +36,8 @@ def complete(document: Document, line: int, column: int, files: OpenFiles) -> ls
     context = context_at(document, line, column)
     if context is None:
         return lsp.CompletionList(is_incomplete=False, items=[])
-    found = {item.label: item for item in _items(document, context, files)}
+    known = document if document.tree is not None else replace(document, text=context.parsed)
+    found = {item.label: item for item in _items(known, context, files)}
     span = lsp.Range(
         document.position(line, column - len(_raw(document, context, line, column))),
         document.position(line, column),
@@ -97,7 +99,7 @@ def _patterns(
     colon = ": " if keys and not context.has_colon and not context.quote else ""
     names = SetNames(files)
     for name, definition in names.known(document).items():
-        if f"@{name}" not in context.siblings and context.trail != ("sets", name):
+        if f"@{name}" not in context.siblings and context.trail[:2] != ("sets", name):
             yield _item(f"@{name}", Kind.Variable, ", ".join(definition.patterns[:20]), colon)
     if not context.word.startswith("@"):
         yield from _paths(document, context, files, patterns=True, end=colon)

@@ -33,6 +33,7 @@ class Context:
     has_colon: bool
     siblings: frozenset[str]
     in_list: bool
+    parsed: str  # a text that parses, from which the rest of the policy is known
 
 
 def context_at(document: Document, line: int, column: int) -> Context | None:
@@ -60,7 +61,9 @@ def context_at(document: Document, line: int, column: int) -> Context | None:
         if found is not None:
             trail, node, is_key, siblings, in_list = found
             typed = node.text.split(MARK)[0]
-            return Context(trail, typed, quoted, is_key, has_colon, siblings, in_list)
+            return Context(
+                trail, typed, quoted, is_key, has_colon, siblings, in_list, text.replace(MARK, "x")
+            )
     return None
 
 

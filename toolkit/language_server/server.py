@@ -100,7 +100,8 @@ def make() -> PolicyServer:
 
 
 def _initialized(server: PolicyServer, _params: lsp.InitializedParams) -> None:
-    server.files.encoding = str(getattr(server.workspace.position_encoding, "value", None) or "utf-16")
+    chosen = server.workspace.position_encoding or lsp.PositionEncodingKind.Utf16
+    server.files.encoding = lsp.PositionEncodingKind(chosen).value
     _folders(server)
     watched = server.client_capabilities.workspace
     if watched and watched.did_change_watched_files and watched.did_change_watched_files.dynamic_registration:
