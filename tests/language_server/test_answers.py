@@ -1,4 +1,4 @@
-"""Hover, lenses, definitions, renames, symbols and layout, by the tables beside this file, over a real process."""
+"""Hover, lenses, definitions, renames, symbols and layout, by the tables beside this file."""
 
 from __future__ import annotations
 

@@ -20,13 +20,13 @@ from lsprotocol import types as lsp
 from tests.language_server.client import COMMAND, ROOT, environment
 from tests.language_server.conftest import Live
 
-SECONDS = 60
-REQUESTS = (
-    "textDocument/hover",
-    "textDocument/completion",
-    "textDocument/definition",
-    "textDocument/prepareRename",
-)
+SECONDS = 15
+REQUESTS: dict[str, Any] = {
+    lsp.TEXT_DOCUMENT_HOVER: lsp.HoverParams,
+    lsp.TEXT_DOCUMENT_COMPLETION: lsp.CompletionParams,
+    lsp.TEXT_DOCUMENT_DEFINITION: lsp.DefinitionParams,
+    lsp.TEXT_DOCUMENT_PREPARE_RENAME: lsp.PrepareRenameParams,
+}
 
 
 class Raw:
@@ -120,12 +120,16 @@ BROKEN = [
     b'{"jsonrpc": "2.0", "method": "textDocument/didOpen", "params": {"textDocument": {"uri": 3}}}',
     b'{"jsonrpc": "2.0", "id": 5, "method": "textDocument/hover", "params": {}}',
     b'{"jsonrpc": "2.0", "id": 6, "method": "no/such", "params": {}}',
-    b'{"jsonrpc": "2.0", "id": 7, "method": "workspace/executeCommand", "params": {"command": "ringfence.whoMay", "arguments": [1]}}',
-    b'{"jsonrpc": "2.0", "id": 8, "method": "codeLens/resolve", "params": {"range": {"start": {"line": 0, "character": 0}, "end": {"line": 0, "character": 0}}, "data": {"uri": [], "line": "x"}}}',
+    b'{"jsonrpc": "2.0", "id": 7, "method": "workspace/executeCommand",'
+    b' "params": {"command": "ringfence.whoMay", "arguments": [1]}}',
+    b'{"jsonrpc": "2.0", "id": 8, "method": "codeLens/resolve", "params": {"range": {"start": {"line": 0,'
+    b' "character": 0}, "end": {"line": 0, "character": 0}}, "data": {"uri": [], "line": "x"}}}',
     b'{"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 12345}}',
     b'{"jsonrpc": "2.0", "id": 99, "result": null}',
-    b'{"jsonrpc": "2.0", "method": "textDocument/didChange", "params": {"textDocument": {"uri": "file:///x.yaml", "version": 2}, "contentChanges": []}}',
-    b'{"jsonrpc": "2.0", "method": "textDocument/didClose", "params": {"textDocument": {"uri": "file:///never/opened.yaml"}}}',
+    b'{"jsonrpc": "2.0", "method": "textDocument/didChange", "params": {"textDocument":'
+    b' {"uri": "file:///x.yaml", "version": 2}, "contentChanges": []}}',
+    b'{"jsonrpc": "2.0", "method": "textDocument/didClose", "params": {"textDocument":'
+    b' {"uri": "file:///never/opened.yaml"}}}',
     json.dumps(
         {
             "jsonrpc": "2.0",
@@ -241,10 +245,8 @@ def test_no_text_ends_it(name: str, live: Live) -> None:
     async def ask() -> None:
         client = live.client
         for place in places:
-            for method in REQUESTS:
-                await client.protocol.send_request_async(
-                    method, lsp.TextDocumentPositionParams(document, place)
-                )
+            for method, params in REQUESTS.items():
+                await client.protocol.send_request_async(method, params(document, place))
         await client.text_document_document_symbol_async(lsp.DocumentSymbolParams(document))
         for lens in (await client.text_document_code_lens_async(lsp.CodeLensParams(document)))[:3]:
             await client.code_lens_resolve_async(lens)
