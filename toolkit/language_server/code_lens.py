@@ -42,15 +42,18 @@ def title(questions: RuleQuestions | None, line: int, column: int) -> str:
     rules = questions.rules_at(line, column) if questions is not None else []
     if questions is None or not rules:
         return "who may: not known while the policy does not load"
-    name = f"@{rules[0].set_name}" if rules[0].set_name else rules[0].pattern
+    first = rules[0]
+    only = " (as if not on trial)" if first.trial else ""
+    only += f" (where content has {', '.join(map(str, first.content))})" if first.content else ""
+    name = f"@{first.set_name}" if first.set_name else first.pattern
     shown = visible(name if len(name) <= _LONGEST else f"{name[:_LONGEST]}...")
     try:
-        groups = _groups(questions.who_may(*(rule.pattern for rule in rules)))
+        groups = _groups(questions.who_may(rules))
     except Undecided as error:
         return f"{shown}: {error}"
     said = [f"{', '.join(names)}: {_sentence(verdicts)}" for verdicts, names in groups.items()]
     more = f" | and {len(said) - _MOST_GROUPS} more" if len(said) > _MOST_GROUPS else ""
-    return f"{shown} – {' | '.join(said[:_MOST_GROUPS])}{more}"
+    return f"{shown}{visible(only)} – {' | '.join(said[:_MOST_GROUPS])}{more}"
 
 
 def table(questions: RuleQuestions, line: int, column: int) -> str:
@@ -61,7 +64,7 @@ def table(questions: RuleQuestions, line: int, column: int) -> str:
         try:
             lines += [
                 f"  {name}: {_sentence(said)}"
-                for said, every in _groups(questions.who_may(rule.pattern)).items()
+                for said, every in _groups(questions.who_may([rule])).items()
                 for name in every
             ]
         except Undecided as error:

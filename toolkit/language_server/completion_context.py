@@ -16,7 +16,8 @@ from ringfence.toolkit.language_server.policy_tree import ITEM
 
 MARK = "\ue000"  # of private use: no policy may have it
 _MOST_BEFORE = 400_000  # characters; beyond that nothing is completed
-_WORD = re.compile(r"[^\s\[\]{},'\"]*\Z")
+_BETWEEN = frozenset(" \t\n[]{},'\"")
+_LONGEST_WORD = 1_024
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,7 @@ def context_at(document: Document, line: int, column: int) -> Context | None:
         return None
     rest = lines[line][column:]
     has_colon = bool(re.match(r"[^\s,\[\]{}'\"]*['\"]?[ \t]*:(\s|$)", rest))
-    word = _WORD.search(before)
-    token = word[0] if word and not state.quote else ""
+    token = _last_word(before) if not state.quote else ""
     if token[:1] in ("@", "*", "!", "&", "%", "`"):  # no plain word can begin so: as if it were in quotes
         before = f"{before[: len(before) - len(token)]}'{token}"
         state.quote = "'"
@@ -65,6 +65,12 @@ def context_at(document: Document, line: int, column: int) -> Context | None:
                 trail, typed, quoted, is_key, has_colon, siblings, in_list, text.replace(MARK, "x")
             )
     return None
+
+
+def _last_word(text: str) -> str:
+    """Return what stands at the end of a text after a blank, a bracket, a comma or a quote."""
+    tail = text[-_LONGEST_WORD:]
+    return tail[max((tail.rfind(each) for each in _BETWEEN), default=-1) + 1 :]
 
 
 def _candidates(before: str, after: str, state: _State) -> Iterator[str]:

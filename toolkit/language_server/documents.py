@@ -101,6 +101,8 @@ class Document:
         text = self._lead(line) + self.lines[line]
         if position.line >= len(self.lines):
             return line, len(self.lines[line])
+        if text.isascii():
+            return line, min(position.character, len(text))
         column, left = 0, position.character
         while left > 0 and column < len(text):
             left -= self._units(text[column])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -50,7 +50,7 @@ class RuleQuestions:
         self.fold = fold
         self._lock = threading.Lock()
         self._contexts: dict[int, tuple[Policy, LintContext]] = {}
-        self._who: dict[tuple[str, ...], dict[str, tuple[frozenset[Effect], ...]]] = {}
+        self._who: dict[tuple[int | str, ...], dict[str, tuple[frozenset[Effect], ...]]] = {}
 
     def rules_at(self, line: int, column: int) -> list[Rule]:
         """Return the rules written at a place, which counts from 0; several where a set stands there."""
@@ -112,16 +112,19 @@ class RuleQuestions:
             )
             return [other for other, _ in zip(found, range(_MOST), strict=False)]
 
-    def who_may(self, *patterns: str) -> dict[str, tuple[frozenset[Effect], ...]]:
-        """Return the verdicts that occur on the paths of patterns, for each kind of agent and each action.
+    def who_may(self, rules: Sequence[Rule]) -> dict[str, tuple[frozenset[Effect], ...]]:
+        """Return the verdicts that occur on the paths of rules, for each kind of agent and each action.
 
-        The patterns are some of the policy's. Agents that no entry fits are one kind, named "".
+        The rules are of one place; those on trial or about content count as if they were real. Agents that no
+        entry fits are one kind, named "".
         """
+        patterns = tuple(rule.pattern for rule in rules)
+        policy = self._policy_of(rules[0])
         with self._lock:
-            known = self._who.get(patterns)
+            known = self._who.get((id(policy), *patterns))
             if known is not None:
                 return known
-            _, look = self._context(None)
+            look = self._context(rules[0])[1]
             ask, out = look.questions, {}
             region = ask.inside(*patterns)
             for name in look.names:
@@ -130,18 +133,19 @@ class RuleQuestions:
                     frozenset(effect for effect in Effect if ask.ever(where, effect, region))
                     for where in wheres
                 )
-                entries = any(entry is not None for _, entry in self.policy.chain(name))
+                entries = any(entry is not None for _, entry in policy.chain(name))
                 out[name if entries else ""] = verdicts
-            self._who[patterns] = out
+            self._who[id(policy), *patterns] = out
             return out
 
-    def _context(self, rule: Rule | None) -> tuple[Policy, LintContext]:
+    def _policy_of(self, rule: Rule) -> Policy:
+        """Return the policy in which a rule counts."""
+        policy = self.policy.with_trials() if rule.trial else self.policy
+        return policy.where_content(rule.content[0]) if rule.content else policy
+
+    def _context(self, rule: Rule) -> tuple[Policy, LintContext]:
         """Return the policy in which a rule counts, and its questions with a bound for the next one."""
-        policy = self.policy
-        if rule is not None and rule.trial:
-            policy = policy.with_trials()
-        if rule is not None and rule.content:
-            policy = policy.where_content(rule.content[0])
+        policy = self._policy_of(rule)
         end = time.monotonic() + SECONDS
         known = self._contexts.get(id(policy))
         if known is None:
