@@ -1,7 +1,7 @@
-"""Claim: after an edit in a policy of 1,000 rules an editor has its problems in under 200 ms, by a real client.
+"""Claim: after an edit in a policy of 1,000 rules an editor has its problems in under 200 ms (a real client).
 
-A completion takes under 200 ms too, and a hover and a lens under a second. Findings are exact and come when they are
-ready, and the next edit cancels them. Seconds of the clock, the median of several, over a real process.
+A completion takes under 200 ms too, a hover and a lens under a second. Findings are exact, come when they are
+ready, and are cancelled by the next edit. Seconds of the clock, the median of several, over a real process.
 
     python benchmarks/lsp.py
 """

@@ -220,7 +220,7 @@ def test_every_edit_is_answered_for_its_own_version(live: Live) -> None:
 
 
 def test_findings_that_are_under_way_are_cancelled(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The next edit stops them: the function that the analysis asks hears of it, and its result is not shown."""
+    """The next edit stops them; the function hears of it, and its result is not shown."""
     from ringfence.toolkit.language_server import analyses
     from ringfence.toolkit.language_server.open_files import OpenFiles
 
