@@ -20,7 +20,7 @@ from analysis import realistic
 from lsprotocol import types as lsp
 from pygls.lsp.client import LanguageClient
 
-COUNTS = size((100, 1_000), (10,))
+COUNTS = size((100, 1_000), (30,))
 TURNS = size(15, 2)
 AT_MOST = 0.2  # of an edit and a completion, with 1,000 rules
 PATIENCE = 120
@@ -73,7 +73,7 @@ class Editor:
 async def measure(count: int, folder: Path) -> dict[str, float]:
     """Seconds of an edit, a completion, a hover and a lens; of the findings the first time."""
     text = realistic(count)
-    wrong = text.replace(": deny\n", f": {WRONG}\n", 1)
+    wrong = text.replace(": ask\n", f": {WRONG}\n", 1)
     editor = Editor(folder)
     await editor.start(folder)
     began = time.perf_counter()
@@ -82,7 +82,7 @@ async def measure(count: int, folder: Path) -> dict[str, float]:
     taken = {"findings": time.perf_counter() - began}
     edits, completions, hovers, lenses = [], [], [], []
     document = lsp.TextDocumentIdentifier(editor.uri)
-    place = next(n for n, line in enumerate(text.split("\n")) if n > 10 and ": allow" in line)
+    place = next(n for n, line in enumerate(text.split("\n")) if n > 10 and ": ask" in line)
     for turn in range(TURNS):
         editor.send(f"{wrong}# {turn}\n")  # while the findings of the text before are computed
         began = time.perf_counter()
