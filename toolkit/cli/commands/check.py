@@ -173,7 +173,15 @@ def _report(
         return report
     sources = [(place.name, place.read_text(encoding="utf-8")) for place in filter(None, (path, beside))]
     found = examine(
-        whole, path.name, cases, sources, workspace=workspace, fold=fold, expired=expired, now=now, times=times
+        whole,
+        path.name,
+        cases,
+        sources,
+        workspace=workspace,
+        fold=fold,
+        expired=expired,
+        now=now,
+        times=times,
     )
     report.results, report.proofs, report.findings = found.results, found.proofs, found.findings
     report.not_run, report.late, report.seen = found.not_run, found.late, found.seen
