@@ -48,6 +48,9 @@ def check_scope(request: Request, answer: Answer, now: float) -> None:
         raise CallError("invalid_arguments", "The end of the grant is no time", where="until")
     if answer.scope == ONCE:
         return
+    if answer.scope not in (SESSION, PATTERN):
+        message = "A rule is written by a person at a terminal or on the review pages"
+        raise CallError("invalid_arguments", message, where="scope")
     if not request.rules:
         raise CallError(
             "invalid_arguments",

@@ -12,7 +12,9 @@ from ringfence.toolkit.plan.content import sha256
 
 PENDING, GRANTED, REFUSED, USED, STALE = "pending", "granted", "refused", "used", "stale"
 EXPIRED, REVOKED = "expired", "revoked"
+SETTLED = "settled"  # by a rule that a person wrote into the policy, or by the answer to another request
 ONCE, SESSION, PATTERN = "once", "session", "pattern"
+RULE = "rule"  # the scope of what is settled by a rule; no answer can have it
 WAIT = 24 * 3600.0  # seconds until a request without an answer expires, which refuses it
 
 
@@ -27,7 +29,8 @@ class Request:
     `kind`. `asking` are the paths that a rule asks about (empty: all), `asks` the rules that ask ({} where no
     rule decides). `changes`: the plan would change something, so its digest identifies the call. `by` is who
     answered, at the time `decided`. `shown` is the part that the agent may see (see
-    `toolkit.session.agent_view`).
+    `toolkit.session.agent_view`). `settled_by` is the id of the rule or of the request whose answer settled
+    this one.
     """
 
     id: str
@@ -56,6 +59,7 @@ class Request:
     by: str = ""
     decided: float | None = None
     shown: dict[str, str] = field(default_factory=dict)
+    settled_by: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return all fields that a person may see."""

@@ -24,6 +24,7 @@ from ringfence.toolkit.approvals.requests import (
     REFUSED,
     REVOKED,
     SESSION,
+    SETTLED,
     STALE,
     USED,
     WAIT,
@@ -36,7 +37,7 @@ from ringfence.toolkit.audit import log as audit
 from ringfence.toolkit.errors import CallError
 from ringfence.toolkit.state.protocol import State
 
-_OVER = frozenset((USED, STALE, EXPIRED, REVOKED))
+_OVER = frozenset((USED, STALE, EXPIRED, REVOKED, SETTLED))
 MOST_WAITING = 100  # requests of one agent and its sub-agents that wait for an answer at once
 
 
@@ -115,6 +116,36 @@ class Approvals:
                 ),
             )
             self._note(db, request, state, answer)
+        return self.get(approval)
+
+    def settle(  # noqa: PLR0913  who settles what, by what
+        self,
+        approval: str,
+        settled_by: str,
+        scope: str,
+        *,
+        by: str = "",
+        reason: str = "",
+        first: Callable[[], object] = lambda: None,
+    ) -> Request:
+        """Answer a pending request by a rule of the policy, or by the answer to another request, with their id.
+
+        For people only. It permits nothing: the rule or the other grant does. `first` runs within the transaction,
+        once the request is known to be pending and not refused; if it raises, nothing is recorded. Raises CallError
+        `not_found` and `approval_stale`, as `answer`.
+        """
+        with self._state.transaction(durable=True) as db:
+            request = self.get(approval)
+            if request.state != PENDING:
+                raise _over(request)
+            if (refused := self.refusal(request)) is not None:
+                raise _over(refused, f"The same change, asked as '{refused.id}',")
+            first()
+            db.execute(
+                "UPDATE approval SET state=?, scope=?, pattern=?, reason=?, decided_by=?, decided=? WHERE id=?",
+                (SETTLED, scope, settled_by, reason, by, self._clock(), approval),
+            )
+            self._note(db, request, GRANTED, Answer(True, scope, reason, by, settled_by))
         return self.get(approval)
 
     def check(self, request: Request, answer: Answer) -> None:
@@ -337,6 +368,8 @@ class Approvals:
         fields = json.loads(body)
         fields |= {name: tuple(fields.get(name, ())) for name in ("paths", "needs", "asking", "asks")}
         fields |= {"state": state, "reason": reason or "", "by": by or "", "asked": asked, "decided": decided}
+        if state == SETTLED:
+            fields["settled_by"], pattern = pattern, None
         request = Request(**fields | {"scope": scope or ONCE, "pattern": pattern, "until": until})
         ended = until is not None and until <= self._clock()
         waited = self._clock() - request.asked > WAIT

@@ -32,7 +32,7 @@ _TEXT = {"type": "string"}
 _ID = {"type": "string", "maxLength": 64}
 _TIME = {"type": "string", "format": "date-time"}
 _SCOPES = [ONCE, PATTERN, SESSION]
-_STATES = ["pending", "granted", "refused", "used", "stale", "expired", "revoked"]
+_STATES = ["pending", "granted", "refused", "used", "stale", "expired", "revoked", "settled"]
 _LAST = 253402300799  # the last second of the year 9999
 
 

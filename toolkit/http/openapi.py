@@ -95,7 +95,7 @@ _SCHEMAS: dict[str, Any] = {
             "title": _TEXT,
             "preview": _TEXT,
             "decision": _OBJECT,
-            "state": _enum("pending", "granted", "refused", "used", "stale", "expired", "revoked"),
+            "state": _enum("pending", "granted", "refused", "used", "stale", "expired", "revoked", "settled"),
         },
         "required": ["id", "agent", "session", "tool", "title", "state"],
     },

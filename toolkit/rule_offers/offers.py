@@ -332,7 +332,7 @@ def _owners(policy: Policy, agent: str) -> Iterator[tuple[str, ...]]:
 
 def _only_adds(before: Content, after: Content, rule: str, number: int) -> bool:
     """Whether a policy has a number of rules with this mark, and otherwise the very same rules."""
-    was, now = _rules(before), _rules(after)
+    was, now = rules_by_place(before), rules_by_place(after)
     added = sum(mark(each.reason) == rule for rules in now.values() for each in rules)
     rest = {
         place: kept
@@ -344,7 +344,8 @@ def _only_adds(before: Content, after: Content, rule: str, number: int) -> bool:
     return same and added == number and lengths[0] == lengths[1]
 
 
-def _rules(content: Content) -> dict[tuple[str | None, str], list[Rule]]:
+def rules_by_place(content: Content) -> dict[tuple[str | None, str], list[Rule]]:
+    """Return a policy's rules that are not mandatory, by the key under `agents` (None: everybody) and the rule key."""
     found: dict[tuple[str | None, str], list[Rule]] = {}
     for owner, rules, run in (
         (None, content.rules, content.run),
